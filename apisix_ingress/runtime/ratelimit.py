@@ -1,0 +1,141 @@
+"""How long a failed key waits: per-key limiters, an overall token bucket and their combination.
+
+A limiter answers "when"; it never sleeps and never holds a queue. Randomness is injected, so that a seed
+replays a run.
+"""
+
+import random
+from collections.abc import Hashable
+from typing import Generic, Protocol, TypeVar
+
+from apisix_ingress.runtime.clock import Clock
+
+K = TypeVar("K", bound=Hashable)
+K_contra = TypeVar("K_contra", bound=Hashable, contravariant=True)
+
+# 2**40 times any sensible base is far above any sensible cap; more would only overflow a float.
+_MAX_DOUBLINGS = 40
+
+
+class RateLimiter(Protocol[K_contra]):
+    """Says how long a key has to wait (client-go ``TypedRateLimiter``)."""
+
+    def when(self, key: K_contra) -> float:
+        """Count one more failure of `key` and return the seconds it should wait."""
+
+    def forget(self, key: K_contra) -> None:
+        """Drop what is known about `key`: after a success, or when it is gone. Idempotent; frees memory."""
+
+    def failures(self, key: K_contra) -> int:
+        """Return how often `key` failed since it was last forgotten."""
+
+
+class _Counting(Generic[K]):
+    """Failures per key; a key without failures takes no memory."""
+
+    def __init__(self) -> None:
+        self._failures: dict[K, int] = {}
+
+    def forget(self, key: K) -> None:
+        self._failures.pop(key, None)
+
+    def failures(self, key: K) -> int:
+        return self._failures.get(key, 0)
+
+    def _count(self, key: K) -> int:
+        """Count one more failure; return how many there were before."""
+        before = self._failures.get(key, 0)
+        self._failures[key] = before + 1
+        return before
+
+
+class ExponentialBackoff(_Counting[K]):
+    """`base` seconds, doubled with each failure of a key, up to `cap` seconds.
+
+    `jitter` (0 to 1) is the share of each delay that is drawn at random: the delay lies between ``(1 -
+    jitter)`` and 1 times its nominal value, so it never exceeds `cap` and keys that failed together come back
+    apart.
+    """
+
+    def __init__(self, base: float, cap: float, jitter: float = 0.0, *, rng: random.Random | None = None) -> None:
+        if not 0 < base <= cap:
+            raise ValueError(f"base must be above 0 and at most cap, got base={base} cap={cap}")
+        if not 0 <= jitter <= 1:
+            raise ValueError(f"jitter must lie between 0 and 1, got {jitter}")
+        super().__init__()
+        self._base = base
+        self._cap = cap
+        self._jitter = jitter
+        self._rng = rng or random.Random()
+
+    def when(self, key: K) -> float:
+        """Count one more failure of `key` and return its delay in seconds."""
+        delay = min(self._cap, self._base * 2.0 ** min(self._count(key), _MAX_DOUBLINGS))
+        return delay * (1 - self._jitter * self._rng.random())
+
+
+class FastSlow(_Counting[K]):
+    """`fast_delay` seconds for the first `fast_tries` failures of a key, then `slow_delay` seconds."""
+
+    def __init__(self, fast_delay: float, slow_delay: float, fast_tries: int) -> None:
+        super().__init__()
+        self._fast_delay = fast_delay
+        self._slow_delay = slow_delay
+        self._fast_tries = fast_tries
+
+    def when(self, key: K) -> float:
+        """Count one more failure of `key` and return its delay in seconds."""
+        return self._fast_delay if self._count(key) < self._fast_tries else self._slow_delay
+
+
+class Bucket(Generic[K]):
+    """A token bucket over all keys: `qps` a second on average, `burst` at once.
+
+    Each call takes a token, the ones that are not there yet included: the n-th caller beyond the burst is
+    told to wait n / `qps` seconds. It knows no single key, hence counts no failures.
+    """
+
+    def __init__(self, qps: float, burst: int, *, clock: Clock) -> None:
+        if qps <= 0 or burst < 1:
+            raise ValueError(f"qps must be above 0 and burst at least 1, got qps={qps} burst={burst}")
+        self._qps = qps
+        self._burst = burst
+        self._clock = clock
+        self._tokens = float(burst)
+        self._filled_at = clock.monotonic()
+
+    def when(self, key: K) -> float:
+        """Take a token and return the seconds until it exists."""
+        now = self._clock.monotonic()
+        self._tokens = min(float(self._burst), self._tokens + (now - self._filled_at) * self._qps) - 1
+        self._filled_at = now
+        return max(0.0, -self._tokens / self._qps)
+
+    def forget(self, key: K) -> None:
+        """Do nothing: a spent token stays spent."""
+
+    def failures(self, key: K) -> int:
+        """Return 0: a bucket knows no keys."""
+        return 0
+
+
+class MaxOf(Generic[K]):
+    """The longest delay that any of `limiters` asks for; each of them counts every failure."""
+
+    def __init__(self, *limiters: RateLimiter[K]) -> None:
+        if not limiters:
+            raise ValueError("at least one limiter is needed")
+        self._limiters = limiters
+
+    def when(self, key: K) -> float:
+        """Count one more failure of `key` everywhere and return the longest delay in seconds."""
+        return max([limiter.when(key) for limiter in self._limiters])
+
+    def forget(self, key: K) -> None:
+        """Forget `key` everywhere."""
+        for limiter in self._limiters:
+            limiter.forget(key)
+
+    def failures(self, key: K) -> int:
+        """Return the highest count of any limiter."""
+        return max(limiter.failures(key) for limiter in self._limiters)
