@@ -1,0 +1,19 @@
+"""JSON types and the canonical form of a document. Only what every layer needs to agree on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import orjson
+
+JsonObject: TypeAlias = dict[str, Any]
+"""A parsed JSON object. `Any` is honest here: its shape is checked where it is used."""
+
+FrozenJson: TypeAlias = Mapping[str, Any]
+"""A JSON object that its holder must not change."""
+
+
+def canonical(document: object) -> bytes:
+    """Return the one byte string of a JSON value: keys sorted, no white space."""
+    return orjson.dumps(document, option=orjson.OPT_SORT_KEYS)

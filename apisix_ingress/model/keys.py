@@ -1,0 +1,63 @@
+"""Keys: how objects, indexes and records are named inside the program. No behaviour lives here."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, TypeAlias
+
+RecordKind: TypeAlias = Literal[
+    "routes",
+    "stream_routes",
+    "upstreams",
+    "ssls",
+    "consumers",
+    "plugin_configs",
+    "global_rules",
+    "plugin_metadata",
+]
+
+RECORD_KINDS: tuple[RecordKind, ...] = (
+    "ssls",
+    "upstreams",
+    "consumers",
+    "plugin_configs",
+    "plugin_metadata",
+    "global_rules",
+    "routes",
+    "stream_routes",
+)
+"""Every record kind, in the order in which they are listed and shown."""
+
+
+class ObjectKey(NamedTuple):
+    """A Kubernetes object: the reconcile key. `namespace` is empty for cluster-scoped kinds."""
+
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        """Render as users write it: `ApisixRoute default/web`."""
+        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
+
+
+class IndexKey(NamedTuple):
+    """One value of one index over the objects of a kind, e.g. the slices of a Service."""
+
+    kind: str
+    by: str
+    value: str
+
+
+class RecordKey(NamedTuple):
+    """A record in a gateway: its Admin API resource and id."""
+
+    kind: RecordKind
+    id: str
+
+    def __str__(self) -> str:
+        """Render as the Admin API path: `routes/46eb0e41`."""
+        return f"{self.kind}/{self.id}"
+
+
+Read: TypeAlias = ObjectKey | IndexKey
+"""What a translation looked at, found or missing. A change of it queues the translation's owner."""

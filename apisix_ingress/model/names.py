@@ -1,0 +1,100 @@
+"""Names, ids and ownership marks of records: the only place where one is made.
+
+They are those of the 1.8 line (v1-behaviour.md §2.1), so that a gateway which it filled is adopted without a write:
+an id is the CRC-32 of the record's name in lower-case hex, without padding.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Mapping
+from typing import Literal
+
+Granularity = Literal["endpoint", "service"]
+
+DESC = "Created by apisix-ingress-controller, DO NOT modify it manually"
+MANAGED_BY = "managed-by"
+MANAGED_BY_VALUE = "apisix-ingress-controller"
+CONTROLLER_LABEL = "apisix-ingress/controller"
+DEFAULT_CONTROLLER = "apisix-ingress"
+LABEL_VALUE_LIMIT = 256
+
+
+def short_id(name: str) -> str:
+    """Return the CRC-32/IEEE of the name in lower-case hex without padding; an empty name has an empty id."""
+    return format(zlib.crc32(name.encode()), "x") if name else ""
+
+
+def wide_id(name: str) -> str:
+    """Return the 16-hex id for a name whose short id is taken by another name of its kind."""
+    return hashlib.sha256(name.encode()).hexdigest()[:16]
+
+
+def owner_labels(controller: str, labels: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the record labels that stamp a record as ours, over the object's own labels.
+
+    The stamp wins over a label of the same name (quirk: ar-labels-managed-by). Values that the Admin API refuses
+    (empty, longer than 256, with white space) are left out: labels only inform. A controller with another name than
+    the default adds that name, so that two controllers on one gateway tell their records apart.
+    """
+    kept = {key: value for key, value in (labels or {}).items() if _is_record_label(value)}
+    kept[MANAGED_BY] = MANAGED_BY_VALUE
+    kept.pop(CONTROLLER_LABEL, None)
+    if controller != DEFAULT_CONTROLLER:
+        kept[CONTROLLER_LABEL] = controller
+    return kept
+
+
+def _is_record_label(value: str) -> bool:
+    return 0 < len(value) <= LABEL_VALUE_LIMIT and not any(char.isspace() for char in value)
+
+
+def is_owned(labels: object, controller: str) -> bool:
+    """Say whether a record with these labels was made by the controller of that name."""
+    if not isinstance(labels, dict) or labels.get(MANAGED_BY) != MANAGED_BY_VALUE:
+        return False
+    return bool(labels.get(CONTROLLER_LABEL, DEFAULT_CONTROLLER) == controller)
+
+
+def route_prefix(namespace: str, name: str) -> str:
+    """Return what the names of all routes of an ApisixRoute begin with (object names hold no underscore)."""
+    return f"{namespace}_{name}_"
+
+
+def route_name(namespace: str, name: str, rule: str) -> str:
+    """Return the name of the route for an http rule of an ApisixRoute."""
+    return f"{namespace}_{name}_{rule}"
+
+
+def stream_route_name(namespace: str, name: str, rule: str) -> str:
+    """Return the name of the stream route for a stream rule; the suffix stands for UDP as well."""
+    return f"{namespace}_{name}_{rule}_tcp"
+
+
+def ingress_prefix(namespace: str, name: str) -> str:
+    """Return what the names of all routes of an Ingress begin with."""
+    return f"ing_{namespace}_{name}_"
+
+
+def ingress_route_name(namespace: str, name: str, host: str, path: str) -> str:
+    """Return the name of the route for one host and path of an Ingress."""
+    return f"ing_{namespace}_{name}_{short_id(host + path)}"
+
+
+def service_upstream_name(
+    namespace: str, service: str, port: int, *, subset: str = "", granularity: Granularity = "endpoint"
+) -> str:
+    """Return the name of the upstream for a Service port; `port` is the Service's port number."""
+    parts = [namespace, service, *([subset] if subset else []), str(port)]
+    return "_".join([*parts, "service"] if granularity == "service" else parts)
+
+
+def object_name(namespace: str, name: str) -> str:
+    """Return the name of the one record of an object: external upstream, plugin config, ssl, global rule."""
+    return f"{namespace}_{name}"
+
+
+def consumer_name(namespace: str, name: str) -> str:
+    """Return the username of an ApisixConsumer: dashes become underscores."""
+    return f"{namespace}_{name}".replace("-", "_")

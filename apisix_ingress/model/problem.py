@@ -1,0 +1,31 @@
+"""Problems: a user's mistake as data, with the object it was found in, the field and the remedy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Severity = Literal["error", "degraded", "warning"]
+"""error: nothing new is published for the object. degraded: it is published, and its condition is False.
+warning: it is published and its condition is True; the problem is shown by `translate`, `lint` and an Event."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One mistake.
+
+    Attributes:
+        code: A constant CamelCase word, e.g. `ServiceNotFound`; the reason of an Event.
+        message: A sentence that names the cause and the remedy. Never holds Secret data.
+        path: The field, e.g. `spec.http[0].backends[1].servicePort`; empty for the object as a whole.
+        severity: What the mistake costs.
+    """
+
+    code: str
+    message: str
+    path: str = ""
+    severity: Severity = "error"
+
+    def __str__(self) -> str:
+        """Render as `path: message`."""
+        return f"{self.path}: {self.message}" if self.path else self.message

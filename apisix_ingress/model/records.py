@@ -1,0 +1,138 @@
+"""Records: what should exist in a gateway, and how a desired record is compared with what a gateway returns.
+
+A body is the JSON object as the Admin API takes it. `refs` are the records that must exist before this one can be
+written and that must not be deleted while it exists. How an id or a label is made belongs to `names`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from apisix_ingress.model.json import FrozenJson, JsonObject, canonical
+from apisix_ingress.model.keys import RecordKey, RecordKind
+
+UPSERT_RANK: dict[RecordKind, int] = {
+    "ssls": 0,
+    "upstreams": 0,
+    "plugin_metadata": 0,
+    "plugin_configs": 1,
+    "consumers": 1,
+    "global_rules": 2,
+    "routes": 3,
+    "stream_routes": 3,
+}
+"""Writes go in this order, deletes in the reverse one: a plugin config may split traffic to an upstream."""
+
+SERVER_FIELDS = frozenset({"create_time", "update_time"})
+"""What the gateway adds to a stored record (contract: Admin API fact 2)."""
+
+WRITE_ONLY: dict[RecordKind, tuple[tuple[str, ...], ...]] = {
+    "ssls": (("key",), ("keys",)),
+    "upstreams": (("tls", "client_key"),),
+}
+"""Paths that a gateway never returns in clear text, so that they can't be compared (contract: fact 15)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """One desired record.
+
+    Two records are equal when they would be sent as the same bytes to the same clusters.
+    """
+
+    key: RecordKey
+    name: str
+    """What the id was made from; unique within the kind."""
+    body: FrozenJson = field(repr=False)
+    """The body as sent, `id` included where the Admin API takes it."""
+    clusters: frozenset[str] | None = None
+    """Names of the gateway clusters it belongs to; None: all of them."""
+    existing_only: bool = False
+    """Update it where a gateway has it, never create it."""
+
+    @cached_property
+    def payload(self) -> bytes:
+        """The bytes that are sent: canonical JSON."""
+        return canonical(self.body)
+
+    @cached_property
+    def refs(self) -> frozenset[RecordKey]:
+        """The records that this one names."""
+        return frozenset(references(self.key.kind, self.body))
+
+    @cached_property
+    def digest(self) -> bytes:
+        """The comparable form: equal to `comparable` of what a gateway returns for it."""
+        return comparable(self.key.kind, self.body)
+
+    def __eq__(self, other: object) -> bool:
+        """Compare by what would be sent, and where."""
+        if not isinstance(other, Record):
+            return NotImplemented
+        same_target = self.clusters == other.clusters and self.existing_only == other.existing_only
+        return self.key == other.key and same_target and self.payload == other.payload
+
+    def __hash__(self) -> int:
+        """Hash by key: two versions of one record are rarely in one set."""
+        return hash(self.key)
+
+
+def references(kind: RecordKind, body: FrozenJson) -> Iterator[RecordKey]:
+    """Yield every record that a body names: upstream, plugin config, traffic-split upstreams.
+
+    The Admin API checks `upstream_id` and `plugin_config_id` at write time and guards their deletion, but not the
+    upstreams of a traffic-split (contract: facts 11 to 13): those are counted here as well.
+    """
+    if upstream_id := body.get("upstream_id"):
+        yield RecordKey("upstreams", str(upstream_id))
+    if plugin_config_id := body.get("plugin_config_id"):
+        yield RecordKey("plugin_configs", str(plugin_config_id))
+    if kind in ("routes", "plugin_configs", "global_rules", "consumers"):
+        yield from _split_upstreams(body.get("plugins"))
+
+
+def _split_upstreams(plugins: Any) -> Iterator[RecordKey]:
+    split = plugins.get("traffic-split") if isinstance(plugins, dict) else None
+    for rule in _dicts(split.get("rules") if isinstance(split, dict) else None):
+        for target in _dicts(rule.get("weighted_upstreams")):
+            if upstream_id := target.get("upstream_id"):
+                yield RecordKey("upstreams", str(upstream_id))
+
+
+def _dicts(value: Any) -> Iterable[JsonObject]:
+    return (item for item in value if isinstance(item, dict)) if isinstance(value, list) else ()
+
+
+def comparable(kind: RecordKind, body: FrozenJson) -> bytes:
+    """Return the form in which a desired body and a gateway's body of the same record are equal.
+
+    Drops what the server adds and what it never returns, reads an empty JSON object and an empty list as one value
+    (Lua has one empty table), and an integral float as the integer.
+    """
+    cleaned = {name: value for name, value in body.items() if name not in SERVER_FIELDS}
+    for path in WRITE_ONLY.get(kind, ()):
+        cleaned = _without(cleaned, path)
+    return canonical(_normal(cleaned))
+
+
+def _without(body: JsonObject, path: tuple[str, ...]) -> JsonObject:
+    head, *rest = path
+    if head not in body:
+        return body
+    if not rest:
+        return {name: value for name, value in body.items() if name != head}
+    inner = body[head]
+    return {**body, head: _without(inner, tuple(rest))} if isinstance(inner, dict) else body
+
+
+def _normal(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _normal(item) for name, item in value.items()} or []
+    if isinstance(value, list):
+        return [_normal(item) for item in value]
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value

@@ -1,0 +1,113 @@
+"""The kinds that the controller reads: where the API server has them, how they are decoded and indexed.
+
+A new kind adds one entry here; reflectors, stores and the file source are generic over the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from apisix_ingress.model import kube
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.kube import KubeObject
+
+CUSTOM_GROUP = "apisix.apache.org"
+
+SLICES_BY_SERVICE = "service"
+"""Index of EndpointSlices: `namespace/service`."""
+
+DEFAULT_CLASS = "default"
+"""Index of IngressClasses: `true` holds those that carry the default-class annotation."""
+
+IndexFunction = Callable[[Any], Iterable[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One kind of object.
+
+    Attributes:
+        kind: As in manifests.
+        group: API group, empty for the core group.
+        version: API version.
+        plural: Path segment and RBAC resource.
+        decode: Raw JSON → trimmed object; raises ValueError, TypeError or KeyError.
+        namespaced: Whether objects live in a namespace.
+        optional: The kind may be missing at the API server (a CRD that is not installed yet).
+        indexes: Index name → function that returns the values under which an object is found.
+    """
+
+    kind: str
+    group: str
+    version: str
+    plural: str
+    decode: Callable[[JsonObject], KubeObject]
+    namespaced: bool = True
+    optional: bool = False
+    indexes: Mapping[str, IndexFunction] = field(default_factory=dict)
+
+    @property
+    def api_version(self) -> str:
+        """`apiVersion` as in manifests."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def base_path(self) -> str:
+        """URL path of the API group version, e.g. `/apis/apisix.apache.org/v2`."""
+        return f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+
+    def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
+        """Return the URL path of the collection, an object or a subresource of it."""
+        scope = f"/namespaces/{namespace}" if self.namespaced and namespace else ""
+        parts = [f"{self.base_path}{scope}/{self.plural}", *filter(None, (name, subresource))]
+        return "/".join(parts)
+
+
+def _slice_service(item: kube.EndpointSlice) -> Iterable[str]:
+    return (f"{item.meta.namespace}/{item.service}",) if item.service else ()
+
+
+def _default_class(item: kube.IngressClass) -> Iterable[str]:
+    return ("true",) if item.is_default else ()
+
+
+def _custom(kind: str, plural: str, *, namespaced: bool = True) -> Resource:
+    decode = partial(kube.decode_custom, kind=kind)
+    return Resource(kind, CUSTOM_GROUP, "v2", plural, decode, namespaced=namespaced, optional=True)
+
+
+RESOURCES: Mapping[str, Resource] = {
+    resource.kind: resource
+    for resource in (
+        Resource("Namespace", "", "v1", "namespaces", kube.decode_namespace, namespaced=False),
+        Resource("Service", "", "v1", "services", kube.decode_service),
+        Resource("Endpoints", "", "v1", "endpoints", kube.decode_endpoints),
+        Resource(
+            "EndpointSlice",
+            "discovery.k8s.io",
+            "v1",
+            "endpointslices",
+            kube.decode_endpoint_slice,
+            indexes={SLICES_BY_SERVICE: _slice_service},
+        ),
+        Resource("Pod", "", "v1", "pods", kube.decode_pod),
+        Resource("Secret", "", "v1", "secrets", kube.decode_secret),
+        Resource(
+            "IngressClass",
+            "networking.k8s.io",
+            "v1",
+            "ingressclasses",
+            kube.decode_ingress_class,
+            namespaced=False,
+            indexes={DEFAULT_CLASS: _default_class},
+        ),
+        Resource("Ingress", "networking.k8s.io", "v1", "ingresses", partial(kube.decode_custom, kind="Ingress")),
+        _custom("ApisixRoute", "apisixroutes"),
+        _custom("ApisixUpstream", "apisixupstreams"),
+        _custom("ApisixPluginConfig", "apisixpluginconfigs"),
+    )
+}
+"""Kind → resource, in the order in which reflectors start."""

@@ -1,0 +1,34 @@
+"""Terms: one spell of leadership as a value that every writer holds. How one is won and renewed is the elector's."""
+
+from __future__ import annotations
+
+import math
+
+from apisix_ingress.errors import LeadershipLost
+from apisix_ingress.runtime.clock import Clock
+
+
+class Term:
+    """The right to write, until a monotonic instant that each renewal moves on.
+
+    `deadline` is the instant (clock seconds) at which the lease may have run out for others: the start of the last
+    successful renewal plus the lease duration. Without election a term never ends.
+    """
+
+    def __init__(self, clock: Clock, *, holder: str, deadline: float = math.inf) -> None:
+        self._clock = clock
+        self.holder = holder
+        self.deadline = deadline
+
+    def remaining(self) -> float:
+        """Return the seconds for which writing is safe; zero or less once the lease may have run out."""
+        return self.deadline - self._clock.monotonic()
+
+    def check(self, seconds: float = 0.0) -> None:
+        """Raise LeadershipLost unless the term lasts longer than the given seconds (the bound of the write to start)."""
+        if self.remaining() <= seconds:
+            raise LeadershipLost(f"the lease of {self.holder} may have run out")
+
+    def end(self) -> None:
+        """End the term now: no write starts any more."""
+        self.deadline = -math.inf

@@ -1,0 +1,42 @@
+"""Who looked at what: read → owners, recorded from a `TrackingView`, never kept by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from apisix_ingress.model.keys import ObjectKey, Read
+
+
+class Dependents:
+    """The reads of each owner's last translation, and the way back."""
+
+    def __init__(self) -> None:
+        self._reads: dict[ObjectKey, frozenset[Read]] = {}
+        self._owners: dict[Read, dict[ObjectKey, None]] = {}
+
+    def record(self, owner: ObjectKey, reads: Iterable[Read]) -> None:
+        """Replace what the owner is known to have read; no reads forget it."""
+        after = frozenset(reads)
+        before = self._reads.get(owner, frozenset())
+        for read in before - after:
+            self._drop(read, owner)
+        for read in after - before:
+            self._owners.setdefault(read, {})[owner] = None
+        if after:
+            self._reads[owner] = after
+        else:
+            self._reads.pop(owner, None)
+
+    def of(self, read: Read) -> tuple[ObjectKey, ...]:
+        """Return the owners whose last translation looked at this."""
+        return tuple(self._owners.get(read, ()))
+
+    def reads_of(self, owner: ObjectKey) -> frozenset[Read]:
+        """Return what the owner's last translation looked at."""
+        return self._reads.get(owner, frozenset())
+
+    def _drop(self, read: Read, owner: ObjectKey) -> None:
+        owners = self._owners[read]
+        del owners[owner]
+        if not owners:
+            del self._owners[read]

@@ -1,0 +1,65 @@
+"""Views: what a translator may ask.
+
+The tracking one notes every read, found or missing, so that the arrival of a missing thing wakes whoever looked for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol, TypeVar, cast
+
+from apisix_ingress.model.keys import IndexKey, ObjectKey, Read, RecordKind
+from apisix_ingress.model.kube import KubeObject
+from apisix_ingress.state.claims import Claimant, Claims, UpstreamClaim
+from apisix_ingress.state.ids import IdTable, id_read
+from apisix_ingress.state.store import Store
+
+T = TypeVar("T", bound=KubeObject)
+
+
+class View(Protocol):
+    """The world as a translation sees it: one consistent snapshot, since no translation awaits."""
+
+    def get(self, kind: type[T], key: ObjectKey) -> T | None:
+        """Return an object or None; `kind` is the trimmed class that the key's kind decodes to."""
+
+    def find(self, kind: type[T], index: IndexKey) -> tuple[T, ...]:
+        """Return the objects under an index value, sorted by key."""
+
+    def record_id(self, kind: RecordKind, name: str) -> str:
+        """Return the id of a record name."""
+
+    def claims_on(self, target: ObjectKey) -> tuple[tuple[Claimant, UpstreamClaim], ...]:
+        """Return what routes claim of a Service or ApisixUpstream, the oldest claimant first."""
+
+
+class TrackingView:
+    """A view of the stores that remembers what was read."""
+
+    def __init__(self, stores: Mapping[str, Store[Any]], ids: IdTable, claims: Claims) -> None:
+        self._stores = stores
+        self._ids = ids
+        self._claims = claims
+        self.reads: dict[Read, None] = {}
+
+    def get(self, kind: type[T], key: ObjectKey) -> T | None:
+        """Return an object or None, and note the read. A kind that is not watched has no objects."""
+        self.reads[key] = None
+        store = self._stores.get(key.kind)
+        # The kind names the class that its store was filled with (model.resources).
+        return cast("T | None", store.get(key)) if store else None
+
+    def find(self, kind: type[T], index: IndexKey) -> tuple[T, ...]:
+        """Return the objects under an index value, and note the read."""
+        self.reads[index] = None
+        store = self._stores.get(index.kind)
+        return cast("tuple[T, ...]", store.by_index(index.by, index.value)) if store else ()
+
+    def record_id(self, kind: RecordKind, name: str) -> str:
+        """Return the id of a record name, and note the read."""
+        self.reads[id_read(kind, name)] = None
+        return self._ids.id_of(kind, name)
+
+    def claims_on(self, target: ObjectKey) -> tuple[tuple[Claimant, UpstreamClaim], ...]:
+        """Return the claims on a target. Not a read: whoever changes claims queues the target itself."""
+        return self._claims.of(target)

@@ -1,0 +1,36 @@
+"""Options: the settings that translations depend on, as one frozen value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from apisix_ingress.model.selector import Selector, parse_selector
+
+from apisix_ingress.model.names import DEFAULT_CONTROLLER
+
+ANY_CLASS = "apisix-and-all"
+"""The configured class that means: Ingress of class `apisix`, custom resources of every class."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Settings of a translation.
+
+    Attributes:
+        ingress_class: The class that is ours (v1-behaviour.md §6.2), or `ANY_CLASS`.
+        ingress_class_controller: `spec.controller` of IngressClasses that are ours by any name.
+        controller_name: Stamped on records when it is not the default.
+        endpoint_source: Which kind nodes are taken from.
+        cross_namespace: Whether references to other namespaces need a ReferenceGrant.
+        code_plugins: Whether plugins that run code of the user are let through.
+        namespace_selector: Which namespaces count.
+    """
+
+    ingress_class: str = ANY_CLASS
+    ingress_class_controller: str = "apisix.apache.org/apisix-ingress-controller"
+    controller_name: str = DEFAULT_CONTROLLER
+    endpoint_source: Literal["endpointslices", "endpoints"] = "endpointslices"
+    cross_namespace: Literal["allow", "grant"] = "allow"
+    code_plugins: Literal["allow", "refuse"] = "allow"
+    namespace_selector: Selector = field(default_factory=lambda: parse_selector(""))
