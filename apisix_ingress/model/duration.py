@@ -1,0 +1,32 @@
+"""Durations as Go writes them: ``500ms``, ``5s``, ``1m30s``, ``1h``; always seconds inside the program."""
+
+import math
+import re
+
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
+_NUMBER = re.compile(r"\d+(?:\.\d*)?|\.\d+", re.ASCII)
+
+
+def parse_duration(value: str | float) -> float:
+    """Return the seconds of a Go duration, or of a plain number of seconds (as text, too).
+
+    Raises:
+        ValueError: it is neither, or negative or not finite.
+    """
+    if isinstance(value, str):
+        return _parse_text(value.strip())
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"a duration is a text such as 500ms, 5s or 1h, not {type(value).__name__}")
+    if not math.isfinite(value) or value < 0:
+        raise ValueError(f"a duration is finite and not negative, got {value}")
+    return float(value)
+
+
+def _parse_text(text: str) -> float:
+    if _NUMBER.fullmatch(text):
+        return float(text)
+    parts = list(_PART.finditer(text))
+    if not parts or "".join(part.group() for part in parts) != text:
+        raise ValueError(f"{text!r} is no duration; write for instance 500ms, 5s, 1m30s or 1h")
+    return sum(float(number) * _SECONDS[unit] for number, unit in (part.groups() for part in parts))

@@ -1,0 +1,108 @@
+"""Label selectors as Kubernetes writes them in a string: equality based and set based.
+
+Grammar: apimachinery ``labels.Parse``, without the numeric ``>`` and ``<``. Only parsing and matching lives
+here; who is selected and what follows is decided elsewhere.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+Operator = Literal["in", "notin", "exists", "!exists"]
+
+_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
+_VALUE = re.compile(r"([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
+_PREFIX = re.compile(r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
+_EQUALITY = re.compile(r"([^\s=!]+)\s*(==|=|!=)\s*([^\s=!]*)")
+_SET = re.compile(r"(\S+)\s+(in|notin)\s*\((.*)\)", re.DOTALL)
+# A comma separates requirements unless it stands in the parentheses of a set.
+_SEPARATOR = re.compile(r",(?![^()]*\))")
+
+
+class SelectorError(ValueError):
+    """The text is not a label selector; the message quotes the part that is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One condition on one label. As in Kubernetes, ``notin`` also holds when the label is absent."""
+
+    key: str
+    operator: Operator
+    values: frozenset[str] = frozenset()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Say whether `labels` fulfil this condition."""
+        value = labels.get(self.key)
+        match self.operator:
+            case "in":
+                return value in self.values
+            case "notin":
+                return value not in self.values
+            case "exists":
+                return value is not None
+            case "!exists":
+                return value is None
+
+    def __str__(self) -> str:
+        match self.operator:
+            case "exists":
+                return self.key
+            case "!exists":
+                return f"!{self.key}"
+            case _:
+                return f"{self.key} {self.operator} ({','.join(sorted(self.values))})"
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """Requirements that must all hold; none of them selects everything."""
+
+    requirements: tuple[Requirement, ...] = ()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Say whether `labels` fulfil every requirement."""
+        return all(requirement.matches(labels) for requirement in self.requirements)
+
+    def __str__(self) -> str:
+        return ",".join(map(str, self.requirements))
+
+
+def parse_selector(text: str) -> Selector:
+    """Parse ``a=b,c!=d,e in (x,y),f notin (z),g,!h``; an empty text selects everything.
+
+    Raises:
+        SelectorError: with the requirement that can't be read and the reason.
+    """
+    if not text.strip():
+        return Selector()
+    return Selector(tuple(_parse_requirement(part.strip()) for part in _SEPARATOR.split(text)))
+
+
+def _parse_requirement(part: str) -> Requirement:
+    if not part:
+        raise SelectorError("empty requirement: a comma stands at an end or twice in a row")
+    if found := _SET.fullmatch(part):
+        key, operator, values = found.groups()
+        return _requirement(part, key, "in" if operator == "in" else "notin", values.split(","))
+    if found := _EQUALITY.fullmatch(part):
+        key, operator, value = found.groups()
+        return _requirement(part, key, "notin" if operator == "!=" else "in", [value])
+    if part.startswith("!"):
+        return _requirement(part, part[1:].strip(), "!exists", [])
+    return _requirement(part, part, "exists", [])
+
+
+def _requirement(part: str, key: str, operator: Operator, values: list[str]) -> Requirement:
+    """Check the label's key and values (apimachinery ``IsQualifiedName``, ``IsValidLabelValue``)."""
+    prefix, slash, name = key.rpartition("/")
+    if not _NAME.fullmatch(name) or (slash and not _PREFIX.fullmatch(prefix)):
+        remedy = "write a=b, a!=b, a in (b,c), a notin (b), a or !a"
+        raise SelectorError(f"{part!r}: {key!r} is no label key; {remedy}")
+    stripped = frozenset(value.strip() for value in values)
+    for value in stripped:
+        if not _VALUE.fullmatch(value):
+            remedy = "use at most 63 letters, digits, '-', '_' or '.'"
+            raise SelectorError(f"{part!r}: {value!r} is no label value; {remedy}")
+    return Requirement(key, operator, stripped)
