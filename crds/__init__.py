@@ -1,0 +1,25 @@
+"""The custom resources of `apisix.apache.org/v2`: models of their specs and the CRD documents made from them.
+
+What a manifest may say is decided here; what it turns into is decided in `translation/`.
+"""
+
+from __future__ import annotations
+
+from importlib import resources
+from typing import Any
+
+import yaml
+
+from crds.kinds import GROUP, KINDS, VERSION, Kind
+from crds.parse import SpecError, parse_spec, unknown_fields
+from crds.v2.common import Spec
+
+__all__ = ["GROUP", "KINDS", "VERSION", "Kind", "Spec", "SpecError", "manifests", "parse_spec", "unknown_fields"]
+
+
+def manifests() -> list[dict[str, Any]]:
+    """Return the CustomResourceDefinition documents of the package, one a kind, in the order of `KINDS`."""
+    folder = resources.files("crds") / "generated"
+    return [
+        yaml.safe_load((folder / f"{GROUP}_{kind.plural}.yaml").read_text(encoding="utf-8")) for kind in KINDS.values()
+    ]

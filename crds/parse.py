@@ -1,0 +1,202 @@
+"""From the `spec` of an object to its model, with mistakes as sentences; and the fields that no model knows.
+
+The words for a mistake live here, the shapes in `v2/`. No input is ever echoed: a spec may hold secrets.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, get_args, overload
+
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from apisix_ingress.errors import IngressError
+from crds.kinds import KINDS
+from crds.v2.cluster_config import ApisixClusterConfigSpec
+from crds.v2.common import Spec
+from crds.v2.consumer import ApisixConsumerSpec
+from crds.v2.global_rule import ApisixGlobalRuleSpec
+from crds.v2.plugin_config import ApisixPluginConfigSpec
+from crds.v2.route import ApisixRouteSpec
+from crds.v2.tls import ApisixTlsSpec
+from crds.v2.upstream import ApisixUpstreamSpec
+
+Path = tuple[int | str, ...]
+
+
+class SpecError(IngressError):
+    """A spec that does not fit its kind.
+
+    Attributes:
+        problems: (path, message) of each mistake, e.g. (`spec.http[0].match.paths`, `is missing: …`).
+    """
+
+    def __init__(self, problems: tuple[tuple[str, str], ...]) -> None:
+        super().__init__("; ".join(f"{path}: {message}" for path, message in problems))
+        self.problems = problems
+
+
+@overload
+def parse_spec(kind: Literal["ApisixRoute"], spec: Mapping[str, Any] | None) -> ApisixRouteSpec: ...
+@overload
+def parse_spec(kind: Literal["ApisixUpstream"], spec: Mapping[str, Any] | None) -> ApisixUpstreamSpec: ...
+@overload
+def parse_spec(kind: Literal["ApisixTls"], spec: Mapping[str, Any] | None) -> ApisixTlsSpec: ...
+@overload
+def parse_spec(kind: Literal["ApisixConsumer"], spec: Mapping[str, Any] | None) -> ApisixConsumerSpec: ...
+@overload
+def parse_spec(kind: Literal["ApisixClusterConfig"], spec: Mapping[str, Any] | None) -> ApisixClusterConfigSpec: ...
+@overload
+def parse_spec(kind: Literal["ApisixPluginConfig"], spec: Mapping[str, Any] | None) -> ApisixPluginConfigSpec: ...
+@overload
+def parse_spec(kind: Literal["ApisixGlobalRule"], spec: Mapping[str, Any] | None) -> ApisixGlobalRuleSpec: ...
+@overload
+def parse_spec(kind: str, spec: Mapping[str, Any] | None) -> Spec: ...
+def parse_spec(kind: str, spec: Mapping[str, Any] | None) -> Spec:
+    """Return the frozen model of the spec of an object.
+
+    `null` counts as absent, as it does for the API server; so does the whole spec.
+
+    Args:
+        kind: A key of `KINDS`.
+        spec: `object["spec"]`; not changed.
+
+    Raises:
+        SpecError: with every mistake.
+    """
+    model = KINDS[kind].spec
+    try:
+        return model.model_validate(spec if spec is not None else {})
+    except ValidationError as error:
+        details = error.errors(include_url=False)
+    try:
+        return model.model_validate(_without_nulls(spec, details))
+    except ValidationError as error:
+        raise SpecError(_problems(model, error.errors(include_url=False))) from None
+
+
+def _without_nulls(spec: Any, details: Sequence[ErrorDetails]) -> Any:
+    """Return a copy without the nulls that the details complain about; what is not wrong is shared."""
+    for detail in details:
+        if detail["input"] is None and detail["loc"]:
+            spec = _without(spec, detail["loc"])
+    return spec
+
+
+def _without(value: Any, path: Path) -> Any:
+    head, rest = path[0], path[1:]
+    if isinstance(value, Mapping) and head in value:
+        if not rest:
+            return {key: item for key, item in value.items() if key != head}
+        return {**value, head: _without(value[head], rest)}
+    if isinstance(value, list) and isinstance(head, int) and rest:
+        return [_without(item, rest) if index == head else item for index, item in enumerate(value)]
+    return value
+
+
+_SENTENCES = {
+    "missing": "is missing",
+    "string_type": "must be a text; put a number or a yes/no in quotes",
+    "int_type": "must be a whole number without quotes",
+    "float_type": "must be a number without quotes",
+    "float_parsing": "must be a number without quotes",
+    "bool_type": "must be true or false without quotes",
+    "tuple_type": "must be a list (lines that start with -)",
+    "dict_type": "must be a mapping (lines of key: value)",
+    "model_type": "must be a mapping (lines of key: value)",
+    "model_attributes_type": "must be a mapping (lines of key: value)",
+    "literal_error": "must be one of {expected}",
+    "greater_than_equal": "must be {ge:g} or more",
+    "less_than_equal": "must be {le:g} or less",
+    "string_too_short": "must not be empty",
+    "too_short": "must not be empty",
+    "string_pattern_mismatch": "has a character or form that is not allowed; it must match {pattern}",
+}
+
+
+def _problems(model: type[BaseModel], details: Sequence[ErrorDetails]) -> tuple[tuple[str, str], ...]:
+    return tuple(_problem(model, detail) for detail in details)
+
+
+def _problem(model: type[BaseModel], detail: ErrorDetails) -> tuple[str, str]:
+    context = detail.get("ctx", {})
+    path: Path = detail["loc"]
+    if detail["type"] == "rule":
+        return path_text((*path, context["field"]) if context["field"] else path), context["text"]
+    sentence = _SENTENCES.get(detail["type"])
+    message = sentence.format_map(context) if sentence else detail["msg"]
+    field = _field_at(model, path)
+    if field is None or not field.description or detail["type"] not in _EXPLAINED:
+        return path_text(path), message
+    return path_text(path), f"{message}: {_lower(field.description)}"
+
+
+_EXPLAINED = frozenset({"missing", "too_short", "string_too_short", "model_type", "tuple_type", "dict_type"})
+
+
+def _lower(description: str) -> str:
+    """Return a description as the second half of a sentence."""
+    text = description.rstrip(".")
+    first = text.split(" ", 1)[0]
+    return text if first.isupper() else text[0].lower() + text[1:]
+
+
+def path_text(path: Sequence[int | str]) -> str:
+    """Render a path below spec, e.g. `spec.http[0].match.paths`."""
+    return "spec" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+
+
+def unknown_fields(kind: str, spec: Mapping[str, Any] | None) -> tuple[tuple[str, str | None], ...]:
+    """Return the fields that the kind does not have, each with the known field nearest in spelling, or None.
+
+    The API server prunes such fields without a word, so a misspelt one does nothing. Values of the wrong type are
+    passed over: `parse_spec` reports them. Free-form parts (the config of a plugin) are not looked at.
+    """
+    return tuple(_unknown(KINDS[kind].spec, spec, ()))
+
+
+def _unknown(model: type[BaseModel], value: object, path: Path) -> Iterator[tuple[str, str | None]]:
+    if not isinstance(value, Mapping):
+        return
+    known = {field.alias or name: field for name, field in model.model_fields.items()}
+    for key, item in value.items():
+        if key not in known:
+            nearest = difflib.get_close_matches(str(key), known, n=1)
+            yield path_text((*path, str(key))), nearest[0] if nearest else None
+            continue
+        below = _model_of(known[key])
+        if below is None:
+            continue
+        if isinstance(item, list):
+            for index, entry in enumerate(item):
+                yield from _unknown(below, entry, (*path, key, index))
+        else:
+            yield from _unknown(below, item, (*path, key))
+
+
+def _field_at(model: type[BaseModel], path: Path) -> FieldInfo | None:
+    """Return the field that a path leads to."""
+    field: FieldInfo | None = None
+    current: type[BaseModel] | None = model
+    for part in path:
+        if isinstance(part, int):
+            continue
+        if current is None:
+            return None
+        field = next((f for name, f in current.model_fields.items() if (f.alias or name) == part), None)
+        current = None if field is None else _model_of(field)
+    return field
+
+
+def _model_of(field: FieldInfo) -> type[BaseModel] | None:
+    """Return the model in the type of a field: `Model`, `Model | None` or `tuple[Model, ...]`."""
+    return _model_in(field.annotation)
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((model for model in map(_model_in, get_args(annotation)) if model is not None), None)

@@ -1,0 +1,51 @@
+"""ApisixClusterConfig: settings of a gateway cluster as a whole; the object's name is the cluster's."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, StrictBool
+
+from crds.v2.common import Duration, Spec, SpecPart
+
+
+class Prometheus(SpecPart):
+    """Metrics for Prometheus."""
+
+    enable: StrictBool = Field(default=False, description="Whether it is on.")
+    prefer_name: StrictBool = Field(
+        default=False, alias="prefer_name", description="Whether metrics show names instead of ids."
+    )
+
+
+class SkyWalking(SpecPart):
+    """Traces for SkyWalking."""
+
+    enable: StrictBool = Field(default=False, description="Whether it is on.")
+    sample_ratio: Annotated[float, Field(ge=0.00001, le=1)] | None = Field(
+        default=None, description="Share of the requests that are traced."
+    )
+
+
+class Monitoring(SpecPart):
+    """Metrics and traces."""
+
+    prometheus: Prometheus | None = Field(default=None, description="Metrics for Prometheus.")
+    skywalking: SkyWalking | None = Field(default=None, description="Traces for SkyWalking.")
+
+
+class Admin(SpecPart):
+    """Admin API of the cluster."""
+
+    base_url: Annotated[str, Field(pattern=r"https?://[^:]+:(\d+)")] = Field(
+        alias="baseURL", description="Address with its port, such as http://apisix-admin:9180/apisix/admin."
+    )
+    admin_key: str = Field(default="", description="Key for the Admin API.", repr=False)
+    client_timeout: Duration | None = Field(default=None, description="Time for a request, such as 5s.")
+
+
+class ApisixClusterConfigSpec(Spec):
+    """The settings of a cluster."""
+
+    monitoring: Monitoring | None = Field(default=None, description="Metrics and traces.")
+    admin: Admin | None = Field(default=None, description="Admin API of the cluster.")

@@ -1,0 +1,210 @@
+"""What the kinds share: the model base, rules over several fields, durations, plugins, references, timeouts.
+
+Every model describes a part of `spec`. An optional text that is absent is `""`, an optional list `()`; `None` is
+kept for where the gateway's default differs from every value. Shapes only: what a field turns into is `translation/`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    StrictBool,
+    StrictInt,
+    WithJsonSchema,
+    model_validator,
+)
+from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
+
+DURATION_PATTERN = r"^[-+]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$"
+"""A Go duration string; RE2 and Python read it alike."""
+
+HOST_PATTERN = r"^(\*|\*?[0-9a-zA-Z\-._\[\]:]+)$"
+"""What the route schema of APISIX takes as a host; wider than 1.8's CRD, as 2.2 had no pattern at all."""
+
+NANOSECONDS_FROM = 1_000_000
+"""Plain numbers from here on are nanoseconds: 2.2 took `timeout: 5000000000`, and nobody waits twelve days."""
+
+_UNITS = {
+    "ns": Decimal("1e-9"),
+    "us": Decimal("1e-6"),
+    "µs": Decimal("1e-6"),
+    "μs": Decimal("1e-6"),  # Go takes the micro sign and the Greek letter
+    "ms": Decimal("1e-3"),
+    "s": Decimal(1),
+    "m": Decimal(60),
+    "h": Decimal(3600),
+}
+_WHOLE = re.compile(DURATION_PATTERN)
+_PART = re.compile(r"([0-9.]+)([a-zµμ]+)")
+
+
+@lru_cache(maxsize=1024)
+def duration_seconds(text: str) -> float:
+    """Return the seconds of a Go duration string, e.g. `1m30s`, `500ms`, `-5s`.
+
+    Raises:
+        ValueError: it is none. The text is not echoed.
+    """
+    if not _WHOLE.match(text):
+        raise ValueError("not a duration")
+    total = sum((Decimal(number) * _UNITS[unit] for number, unit in _PART.findall(text)), Decimal(0))
+    return float(-total if text.startswith("-") else total)
+
+
+def _duration(value: object) -> float:
+    """Validate a duration string."""
+    if isinstance(value, str):
+        try:
+            return duration_seconds(value)
+        except ValueError:
+            pass
+    raise PydanticCustomError("duration", "must be a duration with its unit, such as 500ms, 30s or 1m30s")
+
+
+def _seconds(value: object) -> float:
+    """Validate a duration string or a plain number of seconds."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
+        return float(value) / 1e9 if value >= NANOSECONDS_FROM else float(value)
+    if isinstance(value, str):
+        try:
+            return duration_seconds(value)
+        except ValueError:
+            pass
+    raise PydanticCustomError(
+        "duration", "must be a duration such as 500ms, 30s or 1m30s, or a number of seconds such as 0.5"
+    )
+
+
+def _service_port(value: object) -> int | str:
+    """Validate the number or the name of a Service port."""
+    if isinstance(value, str) and value:
+        return value
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 65535:
+        return value
+    raise PydanticCustomError("port", "must be the number (1 to 65535) or the name of a port of the Service")
+
+
+Duration = Annotated[float, PlainValidator(_duration), WithJsonSchema({"type": "string", "pattern": DURATION_PATTERN})]
+"""A Go duration string; seconds in Python."""
+
+Seconds = Annotated[
+    float,
+    PlainValidator(_seconds),
+    # A number or a text is no structural type. Both constraints apply to their own type only.
+    WithJsonSchema(
+        {
+            "x-kubernetes-preserve-unknown-fields": True,
+            "minimum": 0,
+            "pattern": DURATION_PATTERN,
+            "maxProperties": 0,
+            "maxItems": 0,
+        }
+    ),
+]
+"""A Go duration string, or a number of seconds (fractions allowed); seconds in Python."""
+
+ServicePort = Annotated[
+    int | str,
+    PlainValidator(_service_port),
+    WithJsonSchema({"x-kubernetes-int-or-string": True, "minimum": 1, "maximum": 65535, "minLength": 1}),
+]
+"""The number or the name of a Service port."""
+
+Name = Annotated[str, Field(min_length=1)]
+Port = Annotated[StrictInt, Field(ge=1, le=65535)]
+Weight = Annotated[StrictInt, Field(ge=0)]
+Host = Annotated[str, Field(pattern=HOST_PATTERN)]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule over several fields of one model.
+
+    Attributes:
+        message: What is wrong and what to do; the same words from the API server and in a condition.
+        holds: Whether a model keeps the rule.
+        cel: The same in CEL, for the CRD. None: the API server does not check it, because releases before took
+            such objects and they must stay editable; they get a False condition.
+        field: The field that is to blame, as the YAML spells it; empty for the whole mapping.
+    """
+
+    message: str
+    holds: Callable[[Any], bool]
+    cel: str | None
+    field: str = ""
+
+
+class SpecPart(BaseModel):
+    """Base of every part of a spec: frozen, unknown fields ignored, inputs never echoed in errors."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="ignore", alias_generator=to_camel, hide_input_in_errors=True, protected_namespaces=()
+    )
+
+
+class RuledPart(SpecPart):
+    """A part with rules over several of its fields."""
+
+    rules: ClassVar[tuple[Rule, ...]] = ()
+
+    @model_validator(mode="after")
+    def _keep_rules(self) -> Self:
+        for rule in self.rules:
+            if not rule.holds(self):
+                raise PydanticCustomError("rule", "{text}", {"text": rule.message, "field": rule.field})
+        return self
+
+
+class Spec(RuledPart):
+    """Base of the specs."""
+
+    ingress_class_name: str = Field(default="", description="Class of the controller that handles the object.")
+
+
+class SecretName(SpecPart):
+    """A Secret in the namespace of the object."""
+
+    name: Name = Field(description="Name of the Secret.")
+
+
+class SecretLocation(SpecPart):
+    """A Secret in any namespace."""
+
+    name: Name = Field(description="Name of the Secret.")
+    namespace: Name = Field(description="Namespace of the Secret.")
+
+
+class Plugin(SpecPart):
+    """A plugin and its configuration."""
+
+    name: Name = Field(description="Name of the plugin, such as limit-count.")
+    enable: StrictBool = Field(default=True, description="Whether the plugin is used (default true).")
+    config: dict[str, Any] | None = Field(default=None, description="Configuration, as the plugin defines it.")
+    secret_ref: str = Field(
+        default="",
+        description="Secret here whose keys are merged over config; a dot in a key names a nested field.",
+    )
+
+
+class Timeout(SpecPart):
+    """Timeouts towards the upstream; a part that is absent or not positive is 60 s."""
+
+    connect: Duration | None = Field(default=None, description="Time to connect, such as 5s.")
+    send: Duration | None = Field(default=None, description="Time between two writes, such as 60s.")
+    read: Duration | None = Field(default=None, description="Time between two reads, such as 60s.")
+
+
+Granularity = Literal["endpoint", "endpoints", "service", ""]
+"""`service`: the cluster IP. Everything else: the endpoints (2.2's documentation spelled it `endpoints`)."""

@@ -1,0 +1,218 @@
+"""ApisixRoute: which requests and connections go to which backends, through which plugins."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field, StrictBool, StrictInt
+from pydantic.config import JsonDict
+
+from crds.v2.common import (
+    Granularity,
+    Host,
+    Name,
+    Plugin,
+    Port,
+    Rule,
+    RuledPart,
+    ServicePort,
+    Spec,
+    SpecPart,
+    Timeout,
+    Weight,
+)
+
+Method = Literal["CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PURGE", "PUT", "TRACE"]
+Scope = Literal["Body", "Cookie", "Header", "Path", "Query", "Variable"]
+Operator = Literal[
+    "Equal",
+    "NotEqual",
+    "GreaterThan",
+    "GreaterThanEqual",
+    "LessThan",
+    "LessThanEqual",
+    "In",
+    "NotIn",
+    "RegexMatch",
+    "RegexNotMatch",
+    "RegexMatchCaseInsensitive",
+    "RegexNotMatchCaseInsensitive",
+]
+AuthenticationType = Literal["basicAuth", "keyAuth", "jwtAuth", "wolfRBAC", "hmacAuth", "ldapAuth", ""]
+SET_OPERATORS = frozenset({"In", "NotIn"})
+
+
+class Subject(RuledPart):
+    """What an expression looks at."""
+
+    scope: Scope = Field(description="Where to look. Body: a field of a form or JSON body. Variable: any variable.")
+    name: str = Field(default="", description="Name of the header, cookie, parameter, field or variable.")
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "subject.name is missing: name the header, cookie, query parameter, body field or variable",
+            lambda s: s.scope == "Path" or s.name != "",
+            "self.scope == 'Path' || (has(self.name) && size(self.name) > 0)",
+            "name",
+        ),
+    )
+
+
+class Expression(RuledPart):
+    """A condition on a request."""
+
+    subject: Subject = Field(description="The left side.")
+    op: Operator = Field(description="The operator; In and NotIn need set, the others value.")
+    value: str | None = Field(default=None, description="The right side; numbers in quotes.")
+    values: tuple[str, ...] | None = Field(default=None, alias="set", description="The right side of In and NotIn.")
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "exactly one of value and set is needed: set for In and NotIn, value for the other operators",
+            lambda e: (e.value is None) != (e.values is None),
+            "has(self.value) != has(self.set)",
+        ),
+        Rule(
+            "the operator does not fit: In and NotIn need set, the other operators need value",
+            lambda e: (e.op in SET_OPERATORS) == (e.values is not None),
+            None,
+            "op",
+        ),
+    )
+
+
+class HttpMatch(SpecPart):
+    """Which requests a rule takes; all parts must match."""
+
+    paths: tuple[str, ...] = Field(min_length=1, description="Paths; exact, or a prefix with * at the end.")
+    hosts: tuple[Host, ...] = Field(default=(), description="Hosts; * at the start is a wildcard. None: any host.")
+    methods: tuple[Method, ...] = Field(default=(), description="Methods. None: any method.")
+    remote_addrs: tuple[str, ...] = Field(default=(), description="Client addresses or networks (CIDR).")
+    exprs: tuple[Expression, ...] = Field(
+        default=(), json_schema_extra={"maxItems": 256}, description="Further conditions; all must hold."
+    )
+    filter_func: str = Field(default="", alias="filter_func", description="Lua function that decides.")
+
+
+class StreamBackend(SpecPart):
+    """A Service in the namespace of the route."""
+
+    service_name: Name = Field(description="Name of the Service.")
+    service_port: ServicePort = Field(description="Number or name of a port of the Service.")
+    resolve_granularity: Granularity = Field(
+        default="", description="endpoint: the pods (default). service: the cluster IP."
+    )
+    subset: str = Field(default="", description="A subset of the ApisixUpstream of the same name.")
+
+    @property
+    def by_service(self) -> bool:
+        """Whether the cluster IP is the only node."""
+        return self.resolve_granularity == "service"
+
+
+class Backend(StreamBackend):
+    """A Service in the namespace of the route, with its share of the requests."""
+
+    weight: Weight = Field(default=100, description="Share among the backends and upstreams (default 100).")
+
+
+class UpstreamReference(SpecPart):
+    """An ApisixUpstream in the namespace of the route that has external nodes or service discovery."""
+
+    name: Name = Field(description="Name of the ApisixUpstream.")
+    weight: Weight = Field(default=100, description="Share among the backends and upstreams (default 100).")
+
+
+class KeyAuth(SpecPart):
+    """Options of keyAuth."""
+
+    header: str = Field(default="", description="Header that holds the key.")
+
+
+class JwtAuth(SpecPart):
+    """Options of jwtAuth."""
+
+    header: str = Field(default="", description="Header that holds the token.")
+    query: str = Field(default="", description="Query parameter that holds the token.")
+    cookie: str = Field(default="", description="Cookie that holds the token.")
+
+
+class LdapAuth(SpecPart):
+    """Options of ldapAuth."""
+
+    base_dn: str = Field(default="", alias="base_dn", description="Where users are searched.")
+    ldap_uri: str = Field(default="", alias="ldap_uri", description="Address of the LDAP server.")
+    use_tls: StrictBool = Field(default=False, alias="use_tls", description="Whether to use TLS.")
+    uid: str = Field(default="", description="Attribute that holds the user name.")
+
+
+class Authentication(SpecPart):
+    """Authentication of the clients, against ApisixConsumers."""
+
+    enable: StrictBool = Field(description="Whether it is on.")
+    type: AuthenticationType = Field(default="", description="The method; basicAuth if absent.")
+    key_auth: KeyAuth | None = Field(default=None, description="Options of keyAuth.")
+    jwt_auth: JwtAuth | None = Field(default=None, description="Options of jwtAuth.")
+    ldap_auth: LdapAuth | None = Field(default=None, description="Options of ldapAuth.")
+
+
+class HttpRule(RuledPart):
+    """An HTTP rule. `backends` and `upstreams` are both empty only if plugins answer the requests."""
+
+    name: Name = Field(description="Name, unique among the HTTP rules of the object.")
+    priority: StrictInt = Field(default=0, description="The larger one wins where two rules match.")
+    timeout: Timeout | None = Field(default=None, description="Timeouts towards the backends.")
+    match: HttpMatch = Field(description="Which requests the rule takes.")
+    websocket: StrictBool = Field(default=False, description="Whether WebSocket is allowed.")
+    plugin_config_name: str = Field(default="", alias="plugin_config_name", description="ApisixPluginConfig to apply.")
+    plugin_config_namespace: str = Field(
+        default="", alias="plugin_config_namespace", description="Its namespace (default: the route's)."
+    )
+    backends: tuple[Backend, ...] = Field(default=(), description="Services that get the requests.")
+    upstreams: tuple[UpstreamReference, ...] = Field(default=(), description="ApisixUpstreams that get the requests.")
+    plugins: tuple[Plugin, ...] = Field(default=(), description="Plugins of the rule.")
+    authentication: Authentication | None = Field(default=None, description="Authentication of the clients.")
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "backends is missing: name a Service there or an ApisixUpstream in upstreams, or plugins that answer",
+            lambda r: bool(r.backends or r.upstreams or r.plugins or r.plugin_config_name),
+            "(has(self.backends) && size(self.backends) > 0) || (has(self.upstreams) && size(self.upstreams) > 0)"
+            " || (has(self.plugins) && size(self.plugins) > 0)"
+            " || (has(self.plugin_config_name) && size(self.plugin_config_name) > 0)",
+            "backends",
+        ),
+    )
+
+
+class StreamMatch(SpecPart):
+    """Which connections a rule takes."""
+
+    ingress_port: Port = Field(description="Port of the gateway; it must be open there.")
+    host: str = Field(default="", description="Server name that a TLS client asks for (SNI).")
+
+
+class StreamRule(SpecPart):
+    """A TCP or UDP rule."""
+
+    name: Name = Field(description="Name, unique among the stream rules of the object.")
+    protocol: Literal["TCP", "UDP"] = Field(description="TCP or UDP.")
+    match: StreamMatch = Field(description="Which connections the rule takes.")
+    backend: StreamBackend = Field(description="The Service that gets them.")
+    plugins: tuple[Plugin, ...] = Field(default=(), description="Plugins of the rule.")
+
+
+def _names_unique(rules: tuple[Any, ...]) -> bool:
+    return len({rule.name for rule in rules}) == len(rules)
+
+
+NAMED_LIST: JsonDict = {"maxItems": 2048, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
+
+
+class ApisixRouteSpec(Spec):
+    """The rules of an ApisixRoute."""
+
+    http: tuple[HttpRule, ...] = Field(default=(), json_schema_extra=NAMED_LIST, description="HTTP rules.")
+    stream: tuple[StreamRule, ...] = Field(default=(), json_schema_extra=NAMED_LIST, description="TCP and UDP rules.")
+    rules: ClassVar[tuple[Rule, ...]] = (
+        # The schema says the same by the type of the lists.
+        Rule("two HTTP rules have one name: rename one", lambda s: _names_unique(s.http), None, "http"),
+        Rule("two stream rules have one name: rename one", lambda s: _names_unique(s.stream), None, "stream"),
+    )

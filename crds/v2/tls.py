@@ -1,0 +1,29 @@
+"""ApisixTls: the certificate for some host names, and the CA of their clients."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, StrictInt
+
+from crds.v2.common import SecretLocation, Spec, SpecPart
+
+Sni = Annotated[str, Field(pattern=r"^\*?[0-9a-zA-Z\-.]+$")]
+
+
+class ClientAuthentication(SpecPart):
+    """Certificates that clients must show."""
+
+    ca_secret: SecretLocation = Field(description="Secret with the CA of the clients.")
+    depth: Annotated[StrictInt, Field(ge=0)] = Field(default=0, description="Longest chain; 0: the gateway's default.")
+    skip_mtls_uri_regex: tuple[str, ...] = Field(
+        default=(), alias="skip_mtls_uri_regex", description="Paths (regular expressions) that need no certificate."
+    )
+
+
+class ApisixTlsSpec(Spec):
+    """A certificate and its host names."""
+
+    hosts: tuple[Sni, ...] = Field(min_length=1, description="Host names; * at the start is a wildcard.")
+    secret: SecretLocation = Field(description="Secret with tls.crt and tls.key, or cert and key.")
+    client: ClientAuthentication | None = Field(default=None, description="Certificates that clients must show.")
