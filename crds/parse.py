@@ -68,8 +68,9 @@ def parse_spec(kind: str, spec: Mapping[str, Any] | None) -> Spec:
         SpecError: with every mistake.
     """
     model = KINDS[kind].spec
+    spec = {} if spec is None else spec
     try:
-        return model.model_validate(spec if spec is not None else {})
+        return model.model_validate(spec)
     except ValidationError as error:
         details = error.errors(include_url=False)
     try:
