@@ -192,8 +192,8 @@ def test_unknown_field_is_found_with_the_nearest_known_one() -> None:
     assert unknown_fields("ApisixRoute", spec) == (
         ("spec.http[0].match.Hosts", "hosts"),
         ("spec.http[0].match.remote_addrs", "remoteAddrs"),
-        ("spec.http[0].plugins[0].zzz", None),
         ("spec.http[0].proirity", "priority"),
+        ("spec.http[0].plugins[0].zzz", None),
         ("spec.tcp", None),
     )
 
