@@ -1,41 +1,68 @@
-# One word per task; `make help` lists them. Everything is installed into .venv from the hash-pinned lists
-# in requirements/, so a fresh clone needs python3 (3.11 or newer), make and, for e2e, Go.
+# One word per task; `make help` lists them. Everything is installed into .venv from the hash-pinned lists in
+# requirements/, so a fresh clone needs python3 (3.11 or newer), make and, for the e2e tests, Go.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 UV_VERSION := 0.13.8
 STAMP := $(VENV)/.installed
+PYTEST := $(BIN)/python -m pytest
+NETNS := $(BIN)/python -m e2e.netns --
+CLUSTER ?= local
 
 .DEFAULT_GOAL := help
-.PHONY: help install lock check format generate clean
+.PHONY: help install lock check format generate test test-fast test-e2e demo demo-cluster bench clean
 
 help: ## list the tasks
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{sub(/:.*/, "", $$1); printf "  make %-14s %s\n", $$1, $$2}'
 
-install: $(STAMP) ## create .venv with the locked dependencies
+demo: install ## gateway, controller and backends on this machine, with requests (KEEP=1 leaves it running)
+	@$(BIN)/python -m e2e.demo $(if $(KEEP),--keep)
 
-$(STAMP): requirements/dev.txt pyproject.toml
-	@echo "installing the locked dependencies into $(VENV) ..."
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
-	@$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements/dev.txt
-	@$(BIN)/python -m pip --version >/dev/null 2>&1 || true
-	@touch $(STAMP)
+demo-cluster: install binaries ## the same against a real API server, with kubectl commands to try
+	@$(NETNS) $(BIN)/python -m e2e.demo_cluster $(if $(KEEP),--keep)
 
-lock: ## compile pyproject.toml into requirements/*.txt
-	@$(PYTHON) -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
-	uv pip compile pyproject.toml --universal --generate-hashes --python-version 3.11 --quiet -o requirements/run.txt
-	uv pip compile pyproject.toml --group dev --universal --generate-hashes --python-version 3.11 --quiet -o requirements/dev.txt
+test: test-fast test-e2e ## every test, e2e included
+
+test-fast: install ## unit, golden, property and flow tests
+	$(PYTEST) tests
+
+test-e2e: install binaries ## stories with real traffic against a real API server (CLUSTER=local or kind)
+	$(NETNS) $(PYTEST) e2e --cluster=$(CLUSTER)
 
 check: install ## ruff, mypy, import-linter, generated files
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m crds --check
 
 format: install ## let ruff fix and format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-clean: ## remove what the tasks made
-	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+generate: install ## write the generated files anew: CRDs
+	$(BIN)/python -m crds --write
+
+bench: install ## figures of this machine, side by side
+	$(BIN)/python -m benchmarks
+
+install: $(STAMP) ## create .venv with the locked dependencies
+
+.PHONY: binaries
+binaries: $(STAMP)
+	@$(BIN)/python -m e2e.cluster.binaries >/dev/null
+
+$(STAMP): requirements/dev.txt pyproject.toml
+	@echo "installing the locked dependencies into $(VENV) ..."
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+	@$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements/dev.txt
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@touch $(STAMP)
+
+lock: install ## compile pyproject.toml into requirements/*.txt
+	$(BIN)/uv pip compile pyproject.toml --universal --generate-hashes --python-version 3.11 --quiet -o requirements/run.txt
+	$(BIN)/uv pip compile pyproject.toml --group dev --universal --generate-hashes --python-version 3.11 --quiet -o requirements/dev.txt
+
+clean: ## remove what the tasks made here
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

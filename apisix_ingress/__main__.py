@@ -1,0 +1,6 @@
+"""`python -m apisix_ingress` is the command line."""
+
+from apisix_ingress.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,159 @@
+"""The command line: parses arguments, calls the program, prints. Every import that costs time is inside a command."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+app = typer.Typer(
+    name="apisix-ingress",
+    help="Ingress controller for Kubernetes: Ingress and apisix.apache.org/v2 objects become Apache APISIX records.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+EXIT_PROBLEMS = 1
+EXIT_ERROR = 2
+
+
+class Output(StrEnum):
+    """Formats of printed documents."""
+
+    yaml = "yaml"
+    json = "json"
+
+
+ConfigOption = Annotated[Path | None, typer.Option("--config", help="Configuration file (YAML).", show_default=False)]
+FilesOption = Annotated[
+    list[str], typer.Option("--filename", "-f", help="File, directory or - for standard input; may be repeated.")
+]
+OutputOption = Annotated[Output, typer.Option("--output", "-o", help="Format.")]
+
+
+def main() -> None:
+    """Run the command line; a mistake in the configuration ends it with one line and exit code 2."""
+    from apisix_ingress.errors import IngressError
+
+    try:
+        app(standalone_mode=True)
+    except IngressError as error:
+        _fail(str(error))
+
+
+def _fail(message: str) -> NoReturn:
+    for line in message.splitlines() or [""]:
+        print(f"error: {line}", file=sys.stderr)
+    raise SystemExit(EXIT_ERROR)
+
+
+@app.command()
+def run(
+    config: ConfigOption = None,
+    kubeconfig: Annotated[str | None, typer.Option(help="Kubeconfig file.", show_default=False)] = None,
+    admin_url: Annotated[str | None, typer.Option(help="URL of the Admin API.", show_default=False)] = None,
+    admin_key: Annotated[
+        str | None,
+        typer.Option(help="Admin key; better in a file or the environment.", show_default=False),
+    ] = None,
+    manifests: Annotated[
+        Path | None,
+        typer.Option(help="Take the objects from this directory, live, instead of an API server.", show_default=False),
+    ] = None,
+    http_listen: Annotated[str | None, typer.Option(help="Address of health and metrics.", show_default=False)] = None,
+    log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error.", show_default=False)] = None,
+    log_format: Annotated[str | None, typer.Option(help="auto, console or json.", show_default=False)] = None,
+) -> None:
+    """Run the controller until SIGTERM or SIGINT.
+
+    Example: apisix-ingress run --kubeconfig ~/.kube/config --admin-url http://127.0.0.1:9180/apisix/admin
+    """
+    from apisix_ingress.app import run_controller
+
+    overrides = {
+        "kubernetes": {"kubeconfig": kubeconfig},
+        "http": {"listen": http_listen},
+        "log": {"level": log_level, "format": log_format},
+        "clusters": {0: {"admin_url": admin_url, "admin_key": admin_key}},
+    }
+    raise SystemExit(run_controller(_settings(config, overrides), manifests))
+
+
+@app.command()
+def translate(
+    filename: FilesOption,
+    output: OutputOption = Output.yaml,
+    config: ConfigOption = None,
+    show_secrets: Annotated[bool, typer.Option("--show-secrets", help="Print private keys as well.")] = False,
+) -> None:
+    """Print the records that manifests give; no cluster, no gateway. Exit 1 if there are problems.
+
+    Example: apisix-ingress translate -f examples/quickstart -o json
+    """
+    from apisix_ingress.kube.manifests import load
+    from apisix_ingress.offline import document, settle
+    from apisix_ingress.options import translation_options
+
+    loaded = load(filename)
+    outcome = settle(loaded.objects, translation_options(_settings(config).kubernetes))
+    shown = document(outcome, show_secrets=show_secrets)
+    shown["problems"] = [*({"object": "", **error} for error in loaded.problems()), *shown["problems"]]
+    _print_document(shown, output)
+    for problem in shown["problems"]:
+        where = f"{problem['object'] or problem['path']}: "
+        print(f"{problem['severity']}: {where}{problem['message']}", file=sys.stderr)
+    raise SystemExit(EXIT_PROBLEMS if shown["problems"] else 0)
+
+
+@app.command()
+def crds() -> None:
+    """Print the CustomResourceDefinitions as YAML.
+
+    Example: apisix-ingress crds | kubectl apply --server-side -f -
+    """
+    from crds import yaml_text
+
+    sys.stdout.write(yaml_text())
+
+
+@app.command("check-config")
+def check_config(file: Annotated[Path, typer.Argument(help="Configuration file (YAML).")]) -> None:
+    """Check a configuration file, the environment over it. Exit 2 if it is wrong.
+
+    Example: apisix-ingress check-config config.yaml
+    """
+    settings = _settings(file)
+    names = ", ".join(cluster.name for cluster in settings.clusters)
+    print(f"{file}: ok, gateway clusters: {names}")
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    from apisix_ingress import __version__
+
+    print(__version__)
+
+
+def _settings(config: Path | None, overrides: dict[str, Any] | None = None) -> Any:
+    import os
+
+    from apisix_ingress.settings import load_settings
+
+    return load_settings(config, overrides or {}, os.environ)
+
+
+def _print_document(document: dict[str, Any], output: Output) -> None:
+    if output is Output.json:
+        import json
+
+        print(json.dumps(document, indent=2, ensure_ascii=False))
+    else:
+        import yaml
+
+        yaml.safe_dump(document, sys.stdout, sort_keys=False, allow_unicode=True, width=1000)

@@ -1,0 +1,94 @@
+"""One pass from objects to records without a cluster and without a gateway: what `translate` shows.
+
+It runs the same stores and providers as the controller does.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from apisix_ingress.model.json import FrozenJson, JsonObject
+from apisix_ingress.model.keys import RECORD_KINDS, ObjectKey, RecordKey
+from apisix_ingress.model.kube import KubeObject
+from apisix_ingress.model.problem import Problem
+from apisix_ingress.model.records import Record
+from apisix_ingress.runtime.clock import MonotonicClock
+from apisix_ingress.state.world import World
+from providers.registry import Registry, resources
+from translation.context import Options
+
+HIDDEN = "[private key hidden: --show-secrets]"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Records that the objects give, and what is wrong with them by object."""
+
+    records: tuple[Record, ...]
+    problems: tuple[tuple[ObjectKey, Problem], ...]
+
+
+class _Nowhere:
+    """A sink for a pass that nothing follows."""
+
+    def mark_dirty(self, keys: Iterable[RecordKey], *, urgent: bool) -> None:
+        """Forget it."""
+
+    def reported(self, owner: ObjectKey) -> None:
+        """Forget it."""
+
+
+def settle(objects: Iterable[KubeObject], options: Options) -> Outcome:
+    """Translate objects until nothing changes any more; objects of kinds that are not read don't count."""
+    world = World(resources(options))
+    registry = Registry(world, options, _Nowhere(), clock=MonotonicClock(), rng=random.Random(0))
+    for item in objects:
+        if store := world.stores.get(item.meta.kind):
+            store.set(item)
+    registry.settle()
+    return Outcome(_records(world), _problems(world))
+
+
+def document(outcome: Outcome, *, show_secrets: bool = False) -> JsonObject:
+    """Return the document that `translate -o json` prints: bodies as sent, lists sorted by id."""
+    records: dict[str, list[JsonObject]] = {kind: [] for kind in sorted(RECORD_KINDS)}
+    for record in sorted(outcome.records, key=lambda item: item.key):
+        body = dict(record.body) if show_secrets else _without_private_keys(record.body)
+        records[record.key.kind].append({"id": record.key.id, **body} if _is_nameless(record) else body)
+    return {"records": records, "problems": [_shown(owner, problem) for owner, problem in outcome.problems]}
+
+
+def _records(world: World) -> tuple[Record, ...]:
+    """Return every record that wins its key, once per distinct body."""
+    desired, wanted = world.desired, world.desired.keys()
+    winners = (desired.of_owner(owner)[key] for key in wanted for owner in desired.owners_of(key)[:1])
+    return tuple(record for record in winners if not record.existing_only)
+
+
+def _problems(world: World) -> tuple[tuple[ObjectKey, Problem], ...]:
+    return tuple((owner, problem) for owner, report in sorted(world.reports.items()) for problem in report.problems)
+
+
+def _is_nameless(record: Record) -> bool:
+    """Whether the body does not say under which id it is written."""
+    return record.key.kind == "plugin_metadata"
+
+
+def _shown(owner: ObjectKey, problem: Problem) -> JsonObject:
+    return {
+        "object": str(owner),
+        "code": problem.code,
+        "path": problem.path,
+        "message": problem.message,
+        "severity": problem.severity,
+    }
+
+
+def _without_private_keys(body: FrozenJson) -> JsonObject:
+    shown = {name: HIDDEN if name == "key" and "cert" in body else value for name, value in body.items()}
+    tls = body.get("tls")
+    if isinstance(tls, dict) and "client_key" in tls:
+        shown["tls"] = {**tls, "client_key": HIDDEN}
+    return shown

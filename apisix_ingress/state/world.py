@@ -1,0 +1,62 @@
+"""The world: every piece of memory that translations read and write, under one roof."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from apisix_ingress.model.keys import ObjectKey, Read
+from apisix_ingress.model.problem import Problem
+from apisix_ingress.model.resources import Resource
+from apisix_ingress.state.claims import Claims
+from apisix_ingress.state.dependents import Dependents
+from apisix_ingress.state.desired import Desired
+from apisix_ingress.state.ids import IdTable
+from apisix_ingress.state.store import Store
+from apisix_ingress.state.view import TrackingView
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What the last translation of an object said, for the generation that it saw."""
+
+    generation: int
+    problems: tuple[Problem, ...] = ()
+
+
+class World:
+    """Stores, dependents, claims, desired records and reports.
+
+    Args:
+        resources: The kinds that are read; each gets a store.
+    """
+
+    def __init__(self, resources: Iterable[Resource]) -> None:
+        self._listener: Callable[[Read], None] | None = None
+        self.ids = IdTable(self._notify)
+        self.dependents = Dependents()
+        self.claims = Claims()
+        self.desired = Desired(self.ids)
+        self.reports: dict[ObjectKey, Report] = {}
+        """By owner: only objects that are ours have one."""
+        self.stores: dict[str, Store[Any]] = {
+            resource.kind: Store(resource.kind, self._notify, resource.indexes) for resource in resources
+        }
+
+    def listen(self, listener: Callable[[Read], None]) -> None:
+        """Name who hears of every changed read; there is one listener."""
+        self._listener = listener
+
+    def view(self) -> TrackingView:
+        """Return a fresh view that tracks what is read through it."""
+        return TrackingView(self.stores, self.ids, self.claims)
+
+    @property
+    def synced(self) -> bool:
+        """Whether every store has had a complete list."""
+        return all(store.synced for store in self.stores.values())
+
+    def _notify(self, read: Read) -> None:
+        if self._listener is not None:
+            self._listener(read)

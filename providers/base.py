@@ -1,0 +1,187 @@
+"""The loop of one kind: from a reconcile key to desired records. Generic over kinds; what a kind means is elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import ClassVar, Generic, Protocol, TypeVar
+
+import structlog
+from translation.ownership import is_ours
+
+from apisix_ingress.model.keys import ObjectKey, RecordKey
+from apisix_ingress.model.kube import KubeObject
+from apisix_ingress.model.problem import Problem
+from apisix_ingress.runtime.clock import Clock
+from apisix_ingress.runtime.ratelimit import ExponentialBackoff, FastSlow, MaxOf, RateLimiter
+from apisix_ingress.runtime.tasks import run_workers
+from apisix_ingress.runtime.workqueue import QueueObserver, WorkQueue
+from apisix_ingress.state.claims import Claimant, UpstreamClaim
+from apisix_ingress.state.desired import Change
+from apisix_ingress.state.view import View
+from apisix_ingress.state.world import Report, World
+from translation.context import Options
+from translation.result import NOTHING, Translation
+
+log = structlog.get_logger()
+
+T = TypeVar("T", bound=KubeObject)
+
+YIELD_EVERY = 20
+"""Translations in a row before other tasks get their turn: about 2 ms."""
+
+
+class Sink(Protocol):
+    """Where the results of translations go."""
+
+    def mark_dirty(self, keys: Iterable[RecordKey], *, urgent: bool) -> None:
+        """Take note that these records are wanted differently now."""
+
+    def reported(self, owner: ObjectKey) -> None:
+        """Take note that an owner's report is new."""
+
+
+class Router(Protocol):
+    """How a provider wakes other owners."""
+
+    def enqueue(self, owner: ObjectKey, *, urgent: bool = False) -> None:
+        """Queue an owner at the provider of its kind."""
+
+    @property
+    def live(self) -> bool:
+        """Whether the first pass over all objects is done, so that what comes now is news."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What every provider is given."""
+
+    world: World
+    options: Options
+    sink: Sink
+    router: Router
+    clock: Clock
+    rng: random.Random
+    observer: Callable[[str], QueueObserver | None]
+    """Kind → who watches its queue."""
+
+
+class Provider(ABC, Generic[T]):
+    """Queue and loop of one kind that owns records."""
+
+    kind: ClassVar[str]
+    workers: ClassVar[int] = 2
+    urgent: ClassVar[bool] = False
+    """Whether what this provider publishes goes ahead of everything else."""
+
+    def __init__(self, surroundings: Surroundings) -> None:
+        self._world = surroundings.world
+        self._options = surroundings.options
+        self._sink = surroundings.sink
+        self._router = surroundings.router
+        self._handled = 0
+        self.queue: WorkQueue[ObjectKey] = WorkQueue(
+            clock=surroundings.clock,
+            limiter=_limiter(surroundings.rng),
+            name=f"provider-{self.kind}",
+            observer=surroundings.observer(self.kind),
+        )
+
+    @abstractmethod
+    def translate(self, item: T, view: View) -> Translation:
+        """Return what an object of ours wants."""
+
+    def evaluate(self, key: ObjectKey, item: T | None, view: View) -> Translation | None:
+        """Return the translation for a key, or None when the object is gone or not ours: it is withdrawn."""
+        if item is None or not is_ours(item.meta, view, self._options):
+            return None
+        return self.translate(item, view)
+
+    async def run(self) -> None:
+        """Work on the queue until it is shut down and drained."""
+        name = f"provider-{self.kind}"
+        await run_workers(self.queue, self._handle, workers=self.workers, name=name, on_error=self._failed)
+
+    def reconcile(self, key: ObjectKey) -> None:
+        """Make desired records follow the object as it is now. No await: one consistent snapshot, no lock."""
+        item: T | None = self._world.stores[self.kind].get(key)
+        view = self._world.view()
+        try:
+            translation = self.evaluate(key, item, view)
+        finally:
+            self._world.dependents.record(key, view.reads)
+        claimant = Claimant(item.meta.created if item else "", key)
+        if translation is None:
+            self._apply(claimant, NOTHING)
+            self._withdraw(key)
+            return
+        self._apply(claimant, translation)
+        self._report(key, item.meta.generation if item else 0, translation)
+
+    async def _handle(self, key: ObjectKey) -> None:
+        self.reconcile(key)
+        self._handled += 1
+        if self._handled % YIELD_EVERY == 0:
+            await asyncio.sleep(0)
+
+    def _failed(self, key: ObjectKey, error: Exception) -> None:
+        log.error("object.translate_failed", object=str(key), exc_info=error)
+
+    def _apply(self, claimant: Claimant, translation: Translation) -> None:
+        """Publish a translation, or keep the last good records when it failed."""
+        owner, desired = claimant.owner, self._world.desired
+        if translation.failed:
+            desired.hold(owner, translation.holds)
+            targets = self._claim_weakly(claimant, translation.claims)
+            change = Change()
+        else:
+            desired.hold(owner, ())
+            targets = self._world.claims.replace(claimant, translation.claims)
+            change = desired.replace(claimant, translation.records)
+        for key in sorted((*targets, *change.contested)):
+            self._router.enqueue(key)
+        if change.dirty:
+            self._sink.mark_dirty(change.dirty, urgent=self.urgent and self._router.live)
+
+    def _claim_weakly(self, claimant: Claimant, claims: Iterable[UpstreamClaim]) -> frozenset[ObjectKey]:
+        """Keep the claims of the last good records; without any, claim what a gateway may still have."""
+        current = self._world.claims.claims_of(claimant.owner)
+        if any(not claim.weak for claim in current):
+            return frozenset()
+        return self._world.claims.replace(claimant, [replace(claim, weak=True) for claim in claims])
+
+    def _report(self, owner: ObjectKey, generation: int, translation: Translation) -> None:
+        problems = (*translation.problems, *self._conflicts(owner))
+        report = Report(generation, problems)
+        if self._world.reports.get(owner) != report:
+            self._world.reports[owner] = report
+            _log_problems(owner, problems)
+        self._sink.reported(owner)
+
+    def _withdraw(self, owner: ObjectKey) -> None:
+        if self._world.reports.pop(owner, None) is not None:
+            self._sink.reported(owner)
+
+    def _conflicts(self, owner: ObjectKey) -> tuple[Problem, ...]:
+        return tuple(
+            Problem("Conflicted", f"the record {key} belongs to the older {_stranger(winner, owner)}", "", "degraded")
+            for key, winner in sorted(self._world.desired.lost(owner).items())
+        )
+
+
+def _stranger(winner: ObjectKey, owner: ObjectKey) -> str:
+    """Name the winner of a conflict; of another namespace only the namespace, which is all its tenant may know."""
+    return str(winner) if winner.namespace == owner.namespace else f"{winner.kind} in namespace {winner.namespace}"
+
+
+def _log_problems(owner: ObjectKey, problems: Iterable[Problem]) -> None:
+    for problem in problems:
+        log.warning("object.problem", object=str(owner), code=problem.code, path=problem.path, message=problem.message)
+
+
+def _limiter(rng: random.Random) -> RateLimiter[ObjectKey]:
+    """Return the limiter of a provider queue: quick tries first, then slow ones, spread by jitter (seconds)."""
+    return MaxOf(FastSlow(0.1, 5.0, 5), ExponentialBackoff(0.05, 60.0, 0.2, rng=rng))

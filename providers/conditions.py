@@ -1,0 +1,95 @@
+"""From reports and record states to the condition of an object: what its status may say, and when.
+
+A condition is True only once every gateway cluster has confirmed every record of the generation that was translated.
+While that is under way nothing is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Literal, Protocol
+
+from apisix_ingress.model.condition import Condition, aborted, synced
+from apisix_ingress.model.keys import ObjectKey, RecordKey
+from apisix_ingress.model.records import Record
+from apisix_ingress.state.world import World
+
+StateKind = Literal["applied", "pending", "waiting", "rejected", "unreachable"]
+
+
+class State(Protocol):
+    """What one cluster says of one record."""
+
+    @property
+    def kind(self) -> StateKind:
+        """How far the record is."""
+
+    @property
+    def message(self) -> str:
+        """Why it is not applied, in the gateway's words."""
+
+
+class Cluster(Protocol):
+    """A gateway cluster, as far as conditions look at it."""
+
+    @property
+    def name(self) -> str:
+        """The name in the settings."""
+
+    def record_state(self, key: RecordKey) -> State:
+        """Return how far a wanted record is."""
+
+
+class Conditions:
+    """Computes conditions on demand; holds nothing of its own.
+
+    Args:
+        world: Reports, desired records, claims.
+        clusters: Every gateway cluster.
+    """
+
+    def __init__(self, world: World, clusters: Sequence[Cluster]) -> None:
+        self._world = world
+        self._clusters = clusters
+
+    def of(self, owner: ObjectKey) -> Condition | None:
+        """Return what the status of an object should say, or None while there is nothing to say."""
+        report = self._world.reports.get(owner)
+        if report is None:
+            return None
+        broken = [str(problem) for problem in report.problems if problem.severity != "warning"]
+        if broken:
+            return aborted(report.generation, "; ".join(broken))
+        failures, pending = self._progress(owner)
+        if failures:
+            return aborted(report.generation, "; ".join(failures))
+        return None if pending else synced(report.generation)
+
+    def interested(self, key: RecordKey) -> tuple[ObjectKey, ...]:
+        """Return the objects whose condition may change with the state of a record: its owners and claimants."""
+        owners = self._world.desired.owners_of(key)
+        claimants = (claimant.owner for owner in owners for claimant, _ in self._world.claims.of(owner))
+        return tuple(dict.fromkeys((*owners, *claimants)))
+
+    def _progress(self, owner: ObjectKey) -> tuple[list[str], bool]:
+        """Return what failed, by cluster, and whether anything is still under way."""
+        failures: list[str] = []
+        pending = False
+        for cluster in self._clusters:
+            for key in self._keys(self._world.desired.of_owner(owner), cluster.name):
+                state = cluster.record_state(key)
+                if state.kind == "pending":
+                    pending = True
+                elif state.kind != "applied":
+                    failures.append(f"cluster {cluster.name}: {key}: {state.message}")
+        return list(dict.fromkeys(failures)), pending
+
+    def _keys(self, records: Mapping[RecordKey, Record], cluster: str) -> Iterator[RecordKey]:
+        """Yield the records of an owner that a cluster should have, and those that they name."""
+        wanted = [record for record in records.values() if record.clusters is None or cluster in record.clusters]
+        yield from dict.fromkeys((*(record.key for record in wanted), *_refs(wanted)))
+
+
+def _refs(records: Iterable[Record]) -> Iterator[RecordKey]:
+    for record in records:
+        yield from sorted(record.refs)

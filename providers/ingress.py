@@ -1,0 +1,20 @@
+"""Ingress: translated when it, or anything it refers to, changes."""
+
+from __future__ import annotations
+
+from translation.ingress import translate_ingress
+
+from apisix_ingress.model.kube import CustomObject
+from apisix_ingress.state.view import View
+from providers.base import Provider
+from translation.result import Translation
+
+
+class IngressProvider(Provider[CustomObject]):
+    """Owns routes and the certificates of `spec.tls`; claims upstreams."""
+
+    kind = "Ingress"
+
+    def translate(self, item: CustomObject, view: View) -> Translation:
+        """Return the records and claims of an Ingress."""
+        return translate_ingress(item, view, self._options)

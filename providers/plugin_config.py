@@ -1,0 +1,20 @@
+"""ApisixPluginConfig: translated when it, or a Secret it takes values from, changes. Routes hold its id only."""
+
+from __future__ import annotations
+
+from translation.plugin_config import translate_plugin_config
+
+from apisix_ingress.model.kube import CustomObject
+from apisix_ingress.state.view import View
+from providers.base import Provider
+from translation.result import Translation
+
+
+class PluginConfigProvider(Provider[CustomObject]):
+    """Owns plugin configs."""
+
+    kind = "ApisixPluginConfig"
+
+    def translate(self, item: CustomObject, view: View) -> Translation:
+        """Return the plugin config of an ApisixPluginConfig."""
+        return translate_plugin_config(item, view, self._options)

@@ -1,0 +1,119 @@
+"""All providers, and the way from a changed read to the queues that care. A new kind adds its class to `PROVIDERS`."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from apisix_ingress.model.keys import ObjectKey, Read
+from apisix_ingress.model.resources import RESOURCES, Resource
+from apisix_ingress.runtime.clock import Clock
+from apisix_ingress.runtime.workqueue import QueueObserver
+from apisix_ingress.state.world import World
+from providers.base import Provider, Sink, Surroundings
+from providers.endpoints import EndpointsProvider
+from providers.ingress import IngressProvider
+from providers.plugin_config import PluginConfigProvider
+from providers.route import RouteProvider
+from providers.upstream import UpstreamProvider
+from translation.context import Options
+
+PROVIDERS: tuple[type[Provider[Any]], ...] = (
+    EndpointsProvider,
+    UpstreamProvider,
+    PluginConfigProvider,
+    RouteProvider,
+    IngressProvider,
+)
+
+URGENT_KINDS = frozenset({"EndpointSlice", "Endpoints", "Pod"})
+"""Kinds whose changes overtake: a dead pod leaves the gateway at once."""
+
+UNREAD = {"endpointslices": "Endpoints", "endpoints": "EndpointSlice"}
+"""Endpoint source → the kind that is not read then."""
+
+SETTLE_LIMIT = 100
+"""Translations per queued key after which an offline pass is taken for an endless loop."""
+
+
+def resources(options: Options) -> tuple[Resource, ...]:
+    """Return the kinds that are read under these options."""
+    return tuple(resource for kind, resource in RESOURCES.items() if kind != UNREAD[options.endpoint_source])
+
+
+class Registry:
+    """The providers by kind."""
+
+    def __init__(
+        self,
+        world: World,
+        options: Options,
+        sink: Sink,
+        *,
+        clock: Clock,
+        rng: random.Random,
+        observer: Callable[[str], QueueObserver | None] = lambda kind: None,
+    ) -> None:
+        surroundings = Surroundings(world, options, sink, self, clock, rng, observer)
+        self._world = world
+        self._live = False
+        self.providers: Mapping[str, Provider[Any]] = {cls.kind: cls(surroundings) for cls in PROVIDERS}
+        world.listen(self._changed)
+
+    @property
+    def live(self) -> bool:
+        """Whether the first pass over all objects is done."""
+        return self._live
+
+    def enqueue(self, owner: ObjectKey, *, urgent: bool = False) -> None:
+        """Queue an owner at the provider of its kind."""
+        self.providers[owner.kind].queue.add(owner, urgent=urgent)
+
+    async def run(self) -> None:
+        """Run every provider until its queue is shut down and drained."""
+        async with asyncio.TaskGroup() as group:
+            for provider in self.providers.values():
+                group.create_task(provider.run(), name=f"provider-{provider.kind}")
+
+    async def drained(self) -> None:
+        """Return once every queue was found idle together with the others; what waits for a retry does not count."""
+        while not all(provider.queue.is_idle for provider in self.providers.values()):
+            for provider in self.providers.values():
+                await provider.queue.idle()
+        self._live = True
+
+    def shut_down(self) -> None:
+        """Let the queues run dry and take nothing new."""
+        for provider in self.providers.values():
+            provider.queue.shut_down()
+
+    def settle(self) -> None:
+        """Translate until nothing is queued, without an event loop.
+
+        Raises:
+            RuntimeError: If translations keep waking each other.
+        """
+        budget = SETTLE_LIMIT * (1 + sum(len(store) for store in self._world.stores.values()))
+        while steps := sum(self._step(provider) for provider in self.providers.values()):
+            budget -= steps
+            if budget < 0:
+                raise RuntimeError("translations keep waking each other")
+
+    def _step(self, provider: Provider[Any]) -> bool:
+        key = provider.queue.take()
+        if key is None:
+            return False
+        try:
+            provider.reconcile(key)
+        finally:
+            provider.queue.done(key)
+        return True
+
+    def _changed(self, read: Read) -> None:
+        urgent = self._live and read.kind in URGENT_KINDS
+        if isinstance(read, ObjectKey) and read.kind in self.providers:
+            self.enqueue(read, urgent=urgent)
+        for owner in self._world.dependents.of(read):
+            self.enqueue(owner, urgent=urgent)

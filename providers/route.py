@@ -1,0 +1,20 @@
+"""ApisixRoute: translated when it, or anything it refers to, changes."""
+
+from __future__ import annotations
+
+from translation.route import translate_route
+
+from apisix_ingress.model.kube import CustomObject
+from apisix_ingress.state.view import View
+from providers.base import Provider
+from translation.result import Translation
+
+
+class RouteProvider(Provider[CustomObject]):
+    """Owns routes and stream routes; claims upstreams."""
+
+    kind = "ApisixRoute"
+
+    def translate(self, item: CustomObject, view: View) -> Translation:
+        """Return the records and claims of an ApisixRoute."""
+        return translate_route(item, view, self._options)

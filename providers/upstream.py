@@ -1,0 +1,23 @@
+"""ApisixUpstream: translated when it, or a claim on it, changes.
+
+As settings of a Service it is read by that Service's provider.
+"""
+
+from __future__ import annotations
+
+from translation.upstream import translate_upstream
+
+from apisix_ingress.model.kube import CustomObject
+from apisix_ingress.state.view import View
+from providers.base import Provider
+from translation.result import Translation
+
+
+class UpstreamProvider(Provider[CustomObject]):
+    """Owns the upstreams with external nodes or discovery that routes claim by name."""
+
+    kind = "ApisixUpstream"
+
+    def translate(self, item: CustomObject, view: View) -> Translation:
+        """Return the upstream of an ApisixUpstream, if a route claims it."""
+        return translate_upstream(item, view, self._options)
