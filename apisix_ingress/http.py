@@ -1,0 +1,149 @@
+"""The HTTP server of health, readiness and metrics. What ready means is decided by the checks it is given.
+
+====================  ==================================================================================
+/healthz              200 as long as the event loop runs: the answer itself is the proof
+/readyz               200 or 503, and each check by name with ``ok`` or the reason why not
+/apisix/healthz       200 ``{"status":"ok"}`` or 500 ``{"status":"<error>"}``, as in the 1.8 line
+/metrics              Prometheus text
+====================  ==================================================================================
+"""
+
+import errno
+import os
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+import orjson
+from aiohttp import web
+
+from apisix_ingress.errors import ConfigError
+from apisix_ingress.metrics import CONTENT_TYPE, Metrics
+from apisix_ingress.redaction import escape, redact_text
+
+# Seconds that a request in flight gets to end when the server stops; every answer here is computed at once.
+_SHUTDOWN_TIMEOUT = 1.0
+
+Check = Callable[[], str | None]
+
+
+class Readiness:
+    """Named checks. Each returns None when all is well, else a short reason for the person who asks."""
+
+    def __init__(self) -> None:
+        self._checks: dict[str, Check] = {}
+
+    def add(self, name: str, check: Check) -> None:
+        """Ask `check` from now on under `name`; it replaces one of that name."""
+        self._checks[name] = check
+
+    def failures(self) -> dict[str, str]:
+        """Return the reasons of the checks that do not hold; empty means ready."""
+        reasons = {name: _ask(check) for name, check in self._checks.items()}
+        return {name: reason for name, reason in reasons.items() if reason is not None}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all checks."""
+        return tuple(self._checks)
+
+
+def _ask(check: Check) -> str | None:
+    try:
+        reason = check()
+    except Exception as error:
+        # A probe must answer; a broken check is a reason like any other.
+        return f"the check failed: {type(error).__name__}"
+    return None if reason is None else escape(redact_text(reason))
+
+
+def _all_well() -> str | None:
+    return None
+
+
+class HttpServer:
+    """Serves the endpoints above; use ``async with`` or `start` and `stop`.
+
+    Args:
+        host: address to listen on, empty for every interface.
+        port: 0 for any free one, see `port`.
+        readiness: what /readyz reports.
+        metrics: what /metrics exposes.
+        gateways: None if the gateways can be reached, else the error; what /apisix/healthz reports.
+    """
+
+    def __init__(
+        self, host: str, port: int, *, readiness: Readiness, metrics: Metrics, gateways: Check = _all_well
+    ) -> None:
+        self._host = host
+        self._port = port
+        self._readiness = readiness
+        self._metrics = metrics
+        self._gateways = gateways
+        self._runner: web.AppRunner | None = None
+
+    async def start(self) -> None:
+        """Listen and serve.
+
+        Raises:
+            ConfigError: the address can't be listened on.
+        """
+        app = web.Application()
+        app.router.add_get("/healthz", self._healthz)
+        app.router.add_get("/readyz", self._readyz)
+        app.router.add_get("/apisix/healthz", self._apisix_healthz)
+        app.router.add_get("/metrics", self._expose)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=_SHUTDOWN_TIMEOUT)
+        await self._runner.setup()
+        try:
+            await web.TCPSite(self._runner, self._host or None, self._port).start()
+        except OSError as error:
+            await self.stop()
+            raise ConfigError(self._explain(error)) from None
+
+    async def stop(self) -> None:
+        """Stop listening and end what is in flight. Idempotent."""
+        if self._runner is not None:
+            runner, self._runner = self._runner, None
+            await runner.cleanup()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    @property
+    def port(self) -> int:
+        """The port that is listened on; the configured one before `start`."""
+        addresses = self._runner.addresses if self._runner is not None else []
+        return int(addresses[0][1]) if addresses else self._port
+
+    def _explain(self, error: OSError) -> str:
+        where = f"http.listen: can't listen on {self._host}:{self._port}"
+        if error.errno == errno.EADDRINUSE:
+            return f"{where}: another process does; stop it or set http.listen to a free port"
+        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
+        return f"{where}: {reason}; set http.listen to an address of this host and a port it may use"
+
+    async def _healthz(self, _request: web.Request) -> web.Response:
+        return _json({"status": "ok"})
+
+    async def _readyz(self, _request: web.Request) -> web.Response:
+        failures = self._readiness.failures()
+        checks = dict.fromkeys(self._readiness.names, "ok") | failures
+        return _json({"status": "not ready" if failures else "ok", "checks": checks}, 503 if failures else 200)
+
+    async def _apisix_healthz(self, _request: web.Request) -> web.Response:
+        reason = _ask(self._gateways)
+        return _json({"status": "ok" if reason is None else reason}, 200 if reason is None else 500)
+
+    async def _expose(self, _request: web.Request) -> web.Response:
+        return web.Response(body=self._metrics.render(), headers={"Content-Type": CONTENT_TYPE})
+
+
+def _json(body: dict[str, object], status: int = 200) -> web.Response:
+    return web.Response(body=orjson.dumps(body), status=status, content_type="application/json")

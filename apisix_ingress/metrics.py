@@ -1,0 +1,214 @@
+"""Prometheus metrics: every name, label and type in one place, behind methods that hide the client.
+
+The names that the 1.8 line exposed are kept. No label ever takes a value that users can make many
+of: no object, record, namespace, host or route. Figures that only matter when somebody looks are set by
+`on_scrape`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, TypeVar
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
+from prometheus_client.metrics import MetricWrapperBase
+
+NAMESPACE = "apisix_ingress_controller"
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+Operation = Literal["get", "list", "create", "update", "delete", "getSchema", "getList"]
+Event = Literal["add", "update", "delete"]
+
+M = TypeVar("M", bound=MetricWrapperBase)
+
+_CONSTANT_LABELS = ("controller_pod", "controller_namespace")
+_WRITES = frozenset({"create", "update", "delete"})
+_QUICK_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+
+class QueueMetrics:
+    """The metrics of one queue; it is a ``QueueObserver`` of `apisix_ingress.runtime.workqueue`."""
+
+    def __init__(self, depth: Gauge, adds: Counter, retries: Counter, waited: Histogram, worked: Histogram) -> None:
+        self._depth = depth
+        self._adds = adds
+        self._retries = retries
+        self._waited = waited
+        self._worked = worked
+
+    def depth(self, keys: int) -> None:
+        """Set how many keys are dirty."""
+        self._depth.set(keys)
+
+    def added(self) -> None:
+        """Count a key that became dirty."""
+        self._adds.inc()
+
+    def retried(self) -> None:
+        """Count a retry."""
+        self._retries.inc()
+
+    def started(self, waited: float) -> None:
+        """Observe the seconds a key waited."""
+        self._waited.observe(waited)
+
+    def finished(self, worked: float) -> None:
+        """Observe the seconds a key was worked on."""
+        self._worked.observe(worked)
+
+
+class Metrics:
+    """All metrics of one process, in a registry of their own.
+
+    Args:
+        pod: name of this Pod, the label ``controller_pod`` of every metric.
+        namespace: its namespace, the label ``controller_namespace``.
+    """
+
+    def __init__(self, *, pod: str, namespace: str) -> None:
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # the client leaves it without annotations
+        self._constants = (pod, namespace)
+        self._registry = CollectorRegistry()
+        self._scrape_hooks: list[Callable[[], None]] = []
+        self._define_legacy()
+        self._define_queues()
+        self._define_sync()
+
+    def _define_legacy(self) -> None:
+        """Metrics of the 1.8 line, which counts requests and answers without ``_total``: hence a Gauge for these."""
+        self._requests = self._make(Gauge, "apisix_requests", "Requests to the Admin API.", ["resource", "op"])
+        self._status_codes = self._make(
+            Gauge, "apisix_status_codes", "Answers of the Admin API; 0: none came.", ["resource", "status_code"]
+        )
+        self._latencies = self._seconds(
+            "apisix_request_latencies", "Seconds that requests to the Admin API took.", "operation"
+        )
+        self._is_leader = self._make(Gauge, "is_leader", "1 while this process leads.")
+        self._health = self._make(Counter, "check_cluster_health", "Successful checks of a gateway cluster.", ["name"])
+        self._sync_operations = self._make(
+            Counter, "sync_operation", "Reconciled objects by outcome.", ["resource", "result"]
+        )
+        self._cache_syncs = self._make(Counter, "cache_sync", "Takeovers and audits by outcome.", ["result"])
+        self._events = self._make(Counter, "events", "Changes seen at the API server.", ["operation", "resource"])
+
+    def _define_queues(self) -> None:
+        self._queue_depth = self._make(Gauge, "queue_depth", "Keys that wait to be worked on.", ["queue"])
+        self._queue_age = self._make(
+            Gauge, "queue_oldest_age_seconds", "Seconds that the oldest key has waited.", ["queue"]
+        )
+        self._queue_adds = self._make(Counter, "queue_adds", "Keys that were added to a queue.", ["queue"])
+        self._queue_retries = self._make(Counter, "queue_retries", "Keys that came back after a failure.", ["queue"])
+        self._queue_wait = self._seconds("queue_wait_seconds", "Seconds a key waited.", "queue")
+        self._queue_work = self._seconds("queue_work_seconds", "Seconds the work on a key took.", "queue")
+
+    def _define_sync(self) -> None:
+        per_kind = ["cluster", "kind"]
+        self._lag = self._make(
+            Gauge, "sync_lag_seconds", "Age of the oldest change that a cluster has not confirmed.", ["cluster"]
+        )
+        self._desired = self._make(Gauge, "records_desired", "Records that should exist.", per_kind)
+        self._applied = self._make(Gauge, "records_applied", "Records known to exist as they should.", per_kind)
+        self._quarantined = self._make(Gauge, "records_quarantined", "Records the gateway rejected.", per_kind)
+        self._drift = self._make(Counter, "drift_repaired", "Records that an audit put right.", per_kind)
+        self._held = self._make(Gauge, "mass_delete_held", "1 while a suspicious sweep is held back.", ["cluster"])
+        self._breaker = self._make(Gauge, "breaker_open", "1 while a cluster is paused and probed.", ["cluster"])
+        self._watch_age = self._make(
+            Gauge, "watch_age_seconds", "Seconds since the API server last said anything about a kind.", ["kind"]
+        )
+
+    def _make(self, kind: type[M], name: str, text: str, labels: Sequence[str] = ()) -> M:
+        return kind(name, text, [*_CONSTANT_LABELS, *labels], namespace=NAMESPACE, registry=self._registry)
+
+    def _seconds(self, name: str, text: str, label: str) -> Histogram:
+        labels = [*_CONSTANT_LABELS, label]
+        return Histogram(name, text, labels, namespace=NAMESPACE, registry=self._registry, buckets=_QUICK_BUCKETS)
+
+    def _at(self, metric: M, *values: str) -> M:
+        """Return the series of `metric` with these values of its own labels."""
+        return metric.labels(*self._constants, *values)
+
+    # The gateway.
+
+    def record_request(self, *, resource: str, operation: Operation, status: int | None, seconds: float) -> None:
+        """Count a request to the Admin API: its kind of record, HTTP status (None: no answer) and seconds."""
+        op = "write" if operation in _WRITES else "read"
+        self._at(self._requests, resource, op).inc()
+        self._at(self._status_codes, resource, str(status or 0)).inc()
+        self._at(self._latencies, operation).observe(seconds)
+
+    def record_cluster_healthy(self, cluster: str) -> None:
+        """Count a successful health check of a gateway cluster."""
+        self._at(self._health, cluster).inc()
+
+    def set_sync_lag(self, cluster: str, seconds: float) -> None:
+        """Set the age of the oldest change that `cluster` has not confirmed."""
+        self._at(self._lag, cluster).set(seconds)
+
+    def set_records(self, cluster: str, kind: str, *, desired: int, applied: int, quarantined: int) -> None:
+        """Set how many records of `kind` should exist in `cluster`, do, and were rejected."""
+        self._at(self._desired, cluster, kind).set(desired)
+        self._at(self._applied, cluster, kind).set(applied)
+        self._at(self._quarantined, cluster, kind).set(quarantined)
+
+    def record_drift(self, cluster: str, kind: str, records: int = 1) -> None:
+        """Count records of `kind` that an audit found changed or missing and put right."""
+        self._at(self._drift, cluster, kind).inc(records)
+
+    def set_mass_delete_held(self, cluster: str, held: bool) -> None:
+        """Say whether a sweep of `cluster` is held back."""
+        self._at(self._held, cluster).set(held)
+
+    def set_breaker_open(self, cluster: str, is_open: bool) -> None:
+        """Say whether `cluster` is paused and probed."""
+        self._at(self._breaker, cluster).set(is_open)
+
+    # The API server and the loop.
+
+    def set_leader(self, leads: bool) -> None:
+        """Say whether this process leads."""
+        self._at(self._is_leader).set(leads)
+
+    def record_reconcile(self, resource: str, *, success: bool) -> None:
+        """Count a reconciled object of the kind `resource`."""
+        self._at(self._sync_operations, resource, "success" if success else "failure").inc()
+
+    def record_cache_sync(self, *, success: bool) -> None:
+        """Count a takeover or audit."""
+        self._at(self._cache_syncs, "success" if success else "failure").inc()
+
+    def record_event(self, operation: Event, resource: str) -> None:
+        """Count a change of an object of the kind `resource`."""
+        self._at(self._events, operation, resource).inc()
+
+    def set_watch_age(self, kind: str, seconds: float) -> None:
+        """Set the seconds since the last event or bookmark of `kind`."""
+        self._at(self._watch_age, kind).set(seconds)
+
+    def queue(self, name: str) -> QueueMetrics:
+        """Return the observer for the queue `name`."""
+        return QueueMetrics(
+            self._at(self._queue_depth, name),
+            self._at(self._queue_adds, name),
+            self._at(self._queue_retries, name),
+            self._at(self._queue_wait, name),
+            self._at(self._queue_work, name),
+        )
+
+    def set_queue_age(self, queue: str, seconds: float) -> None:
+        """Set the seconds that the oldest key of `queue` has waited."""
+        self._at(self._queue_age, queue).set(seconds)
+
+    # Exposition.
+
+    def on_scrape(self, hook: Callable[[], None]) -> None:
+        """Call `hook` before each exposition, to set what is not worth keeping up to date in between."""
+        self._scrape_hooks.append(hook)
+
+    def render(self) -> bytes:
+        """Return the text exposition, of type `CONTENT_TYPE`."""
+        for hook in self._scrape_hooks:
+            hook()
+        return generate_latest(self._registry)
+
+    def value(self, name: str, labels: Mapping[str, str] | None = None) -> float | None:
+        """Return one sample by its name without namespace and its own labels, None if there is none; for tests."""
+        constants = dict(zip(_CONSTANT_LABELS, self._constants, strict=True))
+        return self._registry.get_sample_value(f"{NAMESPACE}_{name}", {**constants, **(labels or {})})
