@@ -1,0 +1,124 @@
+"""What every story uses: an API server with the CRDs, a gateway with a data plane, a controller between them.
+
+A story that needs a controller or gateway of its own labels its namespace `e2e-controller: own`: the shared controller
+leaves such namespaces alone, so that two controllers never write the status of one object.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import crds
+from e2e.cluster.client import KubeClient
+from e2e.controller import Controller, Gateway
+from e2e.devgateway.process import DevGateway
+from e2e.gateways import RemoteGateway
+from e2e.traffic import Traffic
+
+pytest_plugins = ["e2e.cluster.fixtures"]
+
+OWN = {"e2e-controller": "own"}
+SHARED_SELECTOR = "e2e-controller!=own"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options that name another cluster or gateway."""
+    group = parser.getgroup("e2e")
+    group.addoption("--cluster", choices=["local", "kind"], default="local", help="where the API server comes from")
+    group.addoption("--kubeconfig", default="", help="with --cluster=kind: the kubeconfig of the kind cluster")
+    group.addoption("--admin-url", default="", help="a running gateway's Admin API instead of the development gateway")
+    group.addoption("--admin-key", default="", help="its admin key")
+    group.addoption("--proxy-url", default="", help="where it takes HTTP")
+    group.addoption("--tls-address", default="", help="host:port where it takes TLS")
+
+
+@pytest.fixture(scope="session")
+def kubeconfig(request: pytest.FixtureRequest) -> Path:
+    """The admin kubeconfig of the cluster that the stories run on."""
+    if request.config.getoption("--cluster") == "kind":
+        return Path(request.config.getoption("--kubeconfig") or Path.home() / ".kube" / "config")
+    path: Path = request.getfixturevalue("local_cluster").kubeconfig
+    return path
+
+
+@pytest.fixture(scope="session")
+def cluster_api(api: KubeClient) -> KubeClient:
+    """The API server with our CRDs installed."""
+    api.apply(crds.manifests())
+    return api
+
+
+@pytest.fixture(scope="session")
+def gateway(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """The gateway of the shared controller."""
+    options = request.config
+    if options.getoption("--admin-url"):
+        yield RemoteGateway(
+            admin_url=options.getoption("--admin-url"),
+            admin_key=options.getoption("--admin-key"),
+            proxy_url=options.getoption("--proxy-url"),
+            tls=options.getoption("--tls-address"),
+        )
+        return
+    with DevGateway(tmp_path_factory.mktemp("gateway")) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def traffic(gateway: DevGateway | RemoteGateway) -> Traffic:
+    """Requests through the shared gateway."""
+    return Traffic(gateway.proxy_url, gateway.tls_address)
+
+
+@pytest.fixture(scope="session")
+def controller(
+    cluster_api: KubeClient, kubeconfig: Path, gateway: Gateway, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Controller]:
+    """The controller that most stories share."""
+    shared = Controller(
+        tmp_path_factory.mktemp("controller"),
+        kubeconfig=kubeconfig,
+        gateways={"default": gateway},
+        kubernetes={"namespace_selector": SHARED_SELECTOR},
+    )
+    with shared:
+        yield shared
+
+
+StartController = Callable[..., Controller]
+
+
+@pytest.fixture
+def start_controller(cluster_api: KubeClient, kubeconfig: Path, tmp_path: Path) -> Iterator[StartController]:
+    """A function that starts a controller of the test's own; all of them are stopped at the end.
+
+    It serves the namespaces that match `selector`, e.g. `e2e-story=restart`; label them with `OWN` as well.
+    """
+    with ExitStack() as stack:
+
+        def start(
+            gateways: Mapping[str, Gateway],
+            selector: str,
+            *,
+            name: str = "own",
+            kubernetes: Mapping[str, Any] | None = None,
+            wait: bool = True,
+            **settings: Any,
+        ) -> Controller:
+            lease = {"name": f"lease-{selector.replace('=', '-')}"}
+            started = Controller(
+                tmp_path,
+                name=name,
+                kubeconfig=kubeconfig,
+                gateways=gateways,
+                kubernetes={"namespace_selector": selector, "election": lease, **(kubernetes or {})},
+                **settings,
+            )
+            stack.callback(started.stop)
+            started.start(wait=wait)
+            return started
+
+        yield start

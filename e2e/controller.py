@@ -1,0 +1,152 @@
+"""The controller under test as a process of its own, configured by a file, as users run it."""
+
+import json
+import socket
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+import yaml
+
+from e2e.cluster.client import wait_until
+from e2e.cluster.process import Process
+
+READY_TIMEOUT = 60.0
+STOP_GRACE = 20.0
+
+
+class Gateway(Protocol):
+    """What the controller needs to know of a gateway."""
+
+    @property
+    def admin_url(self) -> str:
+        """URL of the Admin API."""
+
+    @property
+    def admin_key(self) -> str:
+        """Its key."""
+
+
+class Controller:
+    """One controller process. A context manager starts and stops it.
+
+    Args:
+        root: A folder of its own: configuration and log go there.
+        kubeconfig: The API server; None with `manifests`.
+        gateways: Gateway cluster name → gateway.
+        manifests: A folder to take the objects from instead.
+        kubernetes: Settings over the defaults of the section `kubernetes`.
+        sync: Settings over the defaults of every cluster's `sync`.
+        name: Shown in error messages; two replicas need two names.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        gateways: Mapping[str, Gateway],
+        kubeconfig: Path | None = None,
+        manifests: Path | None = None,
+        kubernetes: Mapping[str, Any] | None = None,
+        sync: Mapping[str, Any] | None = None,
+        name: str = "controller",
+        level: str = "info",
+    ) -> None:
+        root.mkdir(parents=True, exist_ok=True)
+        self.name = name
+        self._port = _free_port()
+        settings = {
+            "log": {"level": level, "format": "json"},
+            "http": {"listen": f"127.0.0.1:{self._port}"},
+            "kubernetes": {"kubeconfig": str(kubeconfig or ""), **(kubernetes or {})},
+            "clusters": [
+                {
+                    "name": cluster,
+                    "admin_url": gateway.admin_url,
+                    "admin_key": gateway.admin_key,
+                    "sync": {**(sync or {})},
+                }
+                for cluster, gateway in gateways.items()
+            ],
+        }
+        self.config = root / f"{name}.yaml"
+        self.config.write_text(yaml.safe_dump(settings))
+        command: Sequence[str | Path] = [sys.executable, "-P", "-m", "apisix_ingress", "run", "--config", self.config]
+        if manifests is not None:
+            command = [*command, "--manifests", manifests]
+        # The election namespace of a process outside a Pod; the name tells two replicas apart in the Lease.
+        env = {"POD_NAMESPACE": "default", "POD_NAME": name}
+        self.process = Process(name, command, log=root / f"{name}.log", env=env)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start(self, *, wait: bool = True) -> None:
+        """Start it; with `wait` return once it is ready.
+
+        Raises:
+            AssertionError: It ended, or was not ready in time; the message carries the end of its log.
+        """
+        self.process.start()
+        if wait:
+            self.wait_ready()
+
+    def stop(self) -> int | None:
+        """End it with SIGTERM; return its exit status."""
+        self.process.stop(STOP_GRACE)
+        return self.process.returncode
+
+    def wait_ready(self, timeout: float = READY_TIMEOUT) -> None:
+        """Return once /readyz says so."""
+        wait_until(self._ready_or_dead, bool, f"{self.name} to be ready", timeout)
+
+    def _ready_or_dead(self) -> bool:
+        if self.process.pid is None:
+            raise AssertionError(f"{self.name} ended with {self.process.returncode}:\n{self.process.tail()}")
+        return self.probe("/readyz")[0] == 200
+
+    def probe(self, path: str) -> tuple[int, str]:
+        """Return status and body of one of its own pages; status 0 while it does not answer."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self._port}{path}", timeout=5) as reply:
+                return reply.status, reply.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+        except OSError:
+            return 0, ""
+
+    def metric(self, name: str, **labels: str) -> float:
+        """Return the sum of a metric over the series that carry these labels; 0 when there is none."""
+        found = (line.rpartition(" ") for line in self.probe("/metrics")[1].splitlines() if line.startswith(name))
+        return sum(
+            float(value)
+            for series, _, value in found
+            if series.partition("{")[0] == name and all(f'{key}="{want}"' in series for key, want in labels.items())
+        )
+
+    @property
+    def leads(self) -> bool:
+        """Whether it holds the lease, by its own metrics."""
+        return self.metric("apisix_ingress_controller_is_leader") == 1
+
+    def events(self, name: str = "") -> list[dict[str, Any]]:
+        """Return what it logged, or the log events of one name."""
+        lines = self.process.log.read_text(errors="replace").splitlines() if self.process.log.exists() else []
+        parsed = [json.loads(line) for line in lines if line.startswith("{")]
+        return [event for event in parsed if not name or event.get("event") == name]
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,147 @@
+"""`make demo`: gateway, controller and backends on this machine, requests and their answers, a weight edited live.
+
+No cluster is needed: the controller takes its objects from a copy of `examples/quickstart`.
+"""
+
+import argparse
+import collections
+import contextlib
+import json
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import yaml
+
+from e2e.cluster.client import wait_until
+from e2e.cluster.echo import EchoServers
+from e2e.controller import Controller
+from e2e.devgateway.process import DevGateway
+
+EXAMPLES = Path(__file__).parent.parent / "examples" / "quickstart"
+PORT = 8080
+SAMPLE = 200
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the demonstration; return the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m e2e.demo", description=__doc__)
+    parser.add_argument("--keep", action="store_true", help="leave everything running until Ctrl-C")
+    arguments = parser.parse_args(argv)
+    signal.signal(signal.SIGTERM, _interrupt)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="apisix-ingress-demo-")))
+        manifests = folder / "manifests"
+        shutil.copytree(EXAMPLES, manifests)
+        stack.enter_context(_backends(manifests))
+        say("starting a gateway with its etcd ...")
+        gateway = stack.enter_context(DevGateway(folder / "gateway"))
+        say("starting the controller on a copy of examples/quickstart ...")
+        controller = Controller(folder, gateways={"default": gateway}, manifests=manifests)
+        stack.enter_context(controller)
+        Demo(gateway.proxy_url, manifests).show()
+        if arguments.keep:
+            _hold(gateway, manifests, controller)
+        say("stopping ...")
+    return 0
+
+
+def _interrupt(_number: int, _frame: object) -> None:
+    raise KeyboardInterrupt
+
+
+def say(text: str = "") -> None:
+    """Print a line at once."""
+    print(text, flush=True)
+
+
+def _backends(manifests: Path) -> EchoServers:
+    """Start a server for every endpoint that the manifests name."""
+    servers = EchoServers()
+    for document in yaml.safe_load_all((manifests / "backends.yaml").read_text()):
+        if document["kind"] == "EndpointSlice":
+            service = document["metadata"]["labels"]["kubernetes.io/service-name"]
+            for number, endpoint in enumerate(document["endpoints"], 1):
+                servers.serve(f"{service}-{number}", endpoint["addresses"], [PORT])
+    return servers
+
+
+class Demo:
+    """What is shown once everything runs."""
+
+    def __init__(self, proxy_url: str, manifests: Path) -> None:
+        self._proxy_url = proxy_url
+        self._manifests = manifests
+
+    def show(self) -> None:
+        """Send requests, edit a weight, send requests again."""
+        wait_until(lambda: self._pod("shop.example.org"), lambda pod: pod.startswith("shop-"), "the route to be live")
+        wait_until(lambda: self._pod("blog.example.org"), lambda pod: pod.startswith("blog-"), "the Ingress to be live")
+        say("\nTwo objects of examples/quickstart, one request each:")
+        self._one("ApisixRoute, header decides", "shop.example.org", {"X-Canary": "always"})
+        self._one("Ingress", "blog.example.org", {})
+        self._one("nobody's host", "nobody.example.org", {})
+        say(f"\nThe ApisixRoute splits 90:10, {SAMPLE} requests:")
+        self._split()
+        say("\nNow 50:50, by an edit of route.yaml:")
+        before = time.monotonic()
+        self._edit_weights(50, 50)
+        wait_until(self._even, bool, "the new weights to be live")
+        say(f"  live {time.monotonic() - before:.1f} s after the edit")
+        self._split()
+        say()
+
+    def _one(self, what: str, host: str, headers: Mapping[str, str]) -> None:
+        status, pod = self._get(host, headers)
+        shown = " ".join(f"-H '{name}: {value}'" for name, value in {"Host": host, **headers}.items())
+        say(f"  {what}:\n    curl {shown} {self._proxy_url}/hello\n    -> {status} {pod}")
+
+    def _split(self) -> None:
+        counts = self._count()
+        for service in sorted(counts):
+            say(f"  {service}: {counts[service]:4d}  {'#' * round(40 * counts[service] / SAMPLE)}")
+
+    def _count(self) -> collections.Counter[str]:
+        return collections.Counter(self._pod("shop.example.org").rpartition("-")[0] for _ in range(SAMPLE))
+
+    def _even(self) -> bool:
+        return self._count()["shop-v2"] > SAMPLE // 3
+
+    def _edit_weights(self, first: int, second: int) -> None:
+        file = self._manifests / "route.yaml"
+        text = file.read_text()
+        file.write_text(text.replace("weight: 90", f"weight: {first}").replace("weight: 10", f"weight: {second}"))
+
+    def _pod(self, host: str) -> str:
+        return self._get(host, {})[1]
+
+    def _get(self, host: str, headers: Mapping[str, str]) -> tuple[int, str]:
+        """Return the status and who answered: the pod, or the gateway's words."""
+        request = urllib.request.Request(f"{self._proxy_url}/hello", headers={"Host": host, **headers})
+        try:
+            with urllib.request.urlopen(request, timeout=10) as reply:
+                return reply.status, str(json.load(reply)["pod"])
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode().strip()
+
+
+def _hold(gateway: DevGateway, manifests: Path, controller: Controller) -> None:
+    """Say what can be tried, and wait for Ctrl-C."""
+    say("It keeps running. Edit these files and send requests; Ctrl-C ends it.")
+    say(f"  objects     {manifests}")
+    say(f"  gateway     {gateway.proxy_url}")
+    say(f"  Admin API   {gateway.admin_url}  (X-API-KEY: {gateway.admin_key})")
+    say(f"  log         {controller.process.log}")
+    with contextlib.suppress(KeyboardInterrupt):
+        signal.pause()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,32 @@
+"""A gateway that runs already, named by its addresses: stories run against it as against the development gateway."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteGateway:
+    """A gateway by its URLs. `tls` is host:port, or empty."""
+
+    admin_url: str
+    admin_key: str
+    proxy_url: str
+    tls: str = ""
+
+    @property
+    def tls_address(self) -> tuple[str, int] | None:
+        """Where it takes TLS."""
+        host, _, port = self.tls.rpartition(":")
+        return (host, int(port)) if host else None
+
+    def records(self, kind: str) -> dict[str, Mapping[str, Any]]:
+        """Return the records of a kind by id, as the Admin API lists them."""
+        reply = httpx.get(
+            f"{self.admin_url}/{kind}", headers={"X-API-KEY": self.admin_key}, timeout=10, trust_env=False
+        )
+        reply.raise_for_status()
+        listed = reply.json().get("list") or []
+        return {item["key"].rpartition("/")[2]: item["value"] for item in listed}

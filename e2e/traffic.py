@@ -1,0 +1,152 @@
+"""Requests through a gateway's data plane, and what came back. Every request is new: no retries, no pooled state."""
+
+import http.client
+import json
+import socket
+import ssl
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+from e2e.cluster.client import wait_until
+
+REQUEST_TIMEOUT = 10.0
+LIVE_TIMEOUT = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a request got. `status` is 0 when the connection failed; then `text` says how."""
+
+    status: int
+    headers: Mapping[str, str] = field(default_factory=dict)
+    text: str = ""
+
+    @property
+    def pod(self) -> str:
+        """The pod that answered, or empty."""
+        return self.headers.get("x-pod", "")
+
+    @property
+    def seen(self) -> dict[str, Any]:
+        """The request as the pod saw it."""
+        got: dict[str, Any] = json.loads(self.text)
+        return got
+
+
+class Traffic:
+    """Sends requests to one gateway.
+
+    Args:
+        proxy_url: Where it takes HTTP.
+        tls_address: (host, port) where it takes TLS, or None.
+    """
+
+    def __init__(self, proxy_url: str, tls_address: tuple[str, int] | None = None) -> None:
+        parts = urlsplit(proxy_url)
+        self.address = (parts.hostname or "", parts.port or 80)
+        self._tls_address = tls_address
+
+    def send(
+        self,
+        host: str,
+        path: str = "/",
+        *,
+        method: str = "GET",
+        headers: Mapping[str, str] | None = None,
+        body: str | None = None,
+    ) -> Answer:
+        """Send one request over a new connection."""
+        connection = http.client.HTTPConnection(*self.address, timeout=REQUEST_TIMEOUT)
+        return _exchange(connection, method, path, {"Host": host, **(headers or {})}, body)
+
+    def send_tls(self, sni: str, path: str = "/", *, context: ssl.SSLContext | None = None) -> tuple[Answer, str]:
+        """Send one request over TLS; return the answer and the certificate (DER, hex) that was shown."""
+        assert self._tls_address is not None, "this gateway has no TLS listener"
+        trust = context or _trusting()
+        try:
+            with (
+                socket.create_connection(self._tls_address, timeout=REQUEST_TIMEOUT) as raw,
+                trust.wrap_socket(raw, server_hostname=sni) as secured,
+            ):
+                connection = http.client.HTTPConnection(sni, timeout=REQUEST_TIMEOUT)
+                connection.sock = secured
+                certificate = secured.getpeercert(binary_form=True) or b""
+                return _exchange(connection, "GET", path, {"Host": sni}, None), certificate.hex()
+        except (OSError, ssl.SSLError) as error:
+            return Answer(0, text=repr(error)), ""
+
+    def until(self, wanted: Callable[[Answer], bool], host: str, path: str = "/", **request: Any) -> Answer:
+        """Send a request again and again until its answer is as wanted; the bound is for a loaded machine."""
+        what = f"the wanted answer for {host}{path}"
+        return wait_until(lambda: self.send(host, path, **request), wanted, what, LIVE_TIMEOUT)
+
+    def until_status(self, status: int, host: str, path: str = "/", **request: Any) -> Answer:
+        """Send a request again and again until its answer has this status."""
+        return self.until(lambda answer: answer.status == status, host, path, **request)
+
+    def counts(self, requests: int, host: str, path: str = "/", **request: Any) -> Counter[str]:
+        """Send many requests; return how many each pod answered, other answers by their status."""
+        answers = (self.send(host, path, **request) for _ in range(requests))
+        return Counter(answer.pod or str(answer.status) for answer in answers)
+
+
+class RequestLoop:
+    """Sends one request after the other in a thread, until it is stopped, and keeps every answer.
+
+    A context manager: leaving it stops the thread.
+    """
+
+    def __init__(self, traffic: Traffic, host: str, path: str = "/", *, pause: float = 0.005) -> None:
+        self.answers: list[tuple[float, Answer]] = []
+        """(monotonic seconds at which the request began, answer)."""
+        self._traffic, self._host, self._path, self._pause = traffic, host, path, pause
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="e2e-requests", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stopped.set()
+        self._thread.join(2 * REQUEST_TIMEOUT)
+
+    @property
+    def failures(self) -> list[tuple[float, Answer]]:
+        """Every answer that was not 200."""
+        return [(at, answer) for at, answer in self.answers if answer.status != 200]
+
+    def _run(self) -> None:
+        while not self._stopped.wait(self._pause):
+            began = time.monotonic()
+            self.answers.append((began, self._traffic.send(self._host, self._path)))
+
+
+def _exchange(
+    connection: http.client.HTTPConnection, method: str, path: str, headers: Mapping[str, str], body: str | None
+) -> Answer:
+    try:
+        connection.request(method, path, body=body, headers=dict(headers))
+        reply = connection.getresponse()
+        text = reply.read().decode(errors="replace")
+        return Answer(reply.status, {name.lower(): value for name, value in reply.getheaders()}, text)
+    except (OSError, http.client.HTTPException) as error:
+        return Answer(0, text=repr(error))
+    finally:
+        connection.close()
+
+
+def _trusting() -> ssl.SSLContext:
+    """Return a context that takes any certificate: stories look at which one was shown."""
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
