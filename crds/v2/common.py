@@ -146,11 +146,27 @@ class Rule:
     field: str = ""
 
 
+def _describe_rules(schema: dict[str, Any], model: type[BaseModel]) -> None:
+    """Add the rules of a model to its JSON schema."""
+    found = [_validation(rule) for rule in getattr(model, "rules", ()) if rule.cel is not None]
+    if found:
+        schema["x-kubernetes-validations"] = found
+
+
+def _validation(rule: Rule) -> dict[str, str]:
+    where = {"fieldPath": f".{rule.field}"} if rule.field else {}
+    return {"rule": rule.cel or "", "message": rule.message, **where}
+
+
 class SpecPart(BaseModel):
     """Base of every part of a spec: frozen, unknown fields ignored, inputs never echoed in errors."""
 
     model_config = ConfigDict(
-        frozen=True, extra="ignore", alias_generator=to_camel, hide_input_in_errors=True, protected_namespaces=()
+        frozen=True,
+        extra="ignore",
+        alias_generator=to_camel,
+        hide_input_in_errors=True,
+        json_schema_extra=_describe_rules,
     )
 
 

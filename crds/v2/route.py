@@ -87,7 +87,7 @@ class HttpMatch(SpecPart):
     methods: tuple[Method, ...] = Field(default=(), description="Methods. None: any method.")
     remote_addrs: tuple[str, ...] = Field(default=(), description="Client addresses or networks (CIDR).")
     exprs: tuple[Expression, ...] = Field(
-        default=(), json_schema_extra={"maxItems": 256}, description="Further conditions; all must hold."
+        default=(), json_schema_extra={"maxItems": 128}, description="Further conditions; all must hold."
     )
     filter_func: str = Field(default="", alias="filter_func", description="Lua function that decides.")
 
@@ -203,7 +203,8 @@ def _names_unique(rules: tuple[Any, ...]) -> bool:
     return len({rule.name for rule in rules}) == len(rules)
 
 
-NAMED_LIST: JsonDict = {"maxItems": 2048, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
+# The limits bound the cost of the CEL rules; they are near what an object of the largest size could hold.
+NAMED_LIST: JsonDict = {"maxItems": 8192, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
 
 
 class ApisixRouteSpec(Spec):

@@ -181,7 +181,7 @@ class ApisixUpstreamSpec(UpstreamSettings, Spec):
 
     external_nodes: tuple[ExternalNode, ...] = Field(default=(), description="Nodes outside the cluster.")
     port_level_settings: tuple[PortLevelSettings, ...] = Field(
-        default=(), json_schema_extra={"maxItems": 256}, description="Settings of single ports."
+        default=(), json_schema_extra={"maxItems": 1024}, description="Settings of single ports."
     )
     rules: ClassVar[tuple[Rule, ...]] = (
         Rule(

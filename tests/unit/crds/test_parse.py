@@ -2,15 +2,13 @@ from typing import Any
 
 import pytest
 
-from crds import SpecError, parse_spec, unknown_fields
+from crds import KINDS, SpecError, parse_spec, unknown_fields
+from tests.unit.crds.cases import BAD, GOOD, LATE, UNSERVABLE, Case, recorded
 from tests.unit.crds.specs import (
     SECRET,
     active_check,
-    expression,
     http_rule,
     route,
-    route_when,
-    stream_rule,
 )
 
 
@@ -35,98 +33,28 @@ def test_every_mistake_of_an_object_is_reported() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("kind", "spec", "path", "message"),
-    [
-        ("ApisixRoute", {"http": {}}, "spec.http", "must be a list (lines that start with -): HTTP rules"),
-        ("ApisixRoute", {"http": ["x"]}, "spec.http[0]", "must be a mapping (lines of key: value): HTTP rules"),
-        ("ApisixRoute", route(name=""), "spec.http[0].name", "must not be empty"),
-        ("ApisixRoute", route(backends=[]), "spec.http[0].backends", "backends is missing"),
-        ("ApisixRoute", route(match={"paths": []}), "spec.http[0].match.paths", "must not be empty: paths;"),
-        (
-            "ApisixRoute",
-            route(match={"paths": ["/"], "hosts": ["a b"]}),
-            "spec.http[0].match.hosts[0]",
-            "has a character or form that is not allowed",
-        ),
-        ("ApisixRoute", route(match={"paths": ["/"], "methods": ["get"]}), "spec.http[0].match.methods[0]", "'GET'"),
-        (
-            "ApisixRoute",
-            route(backends=[{"serviceName": "web", "servicePort": 70000}]),
-            "spec.http[0].backends[0].servicePort",
-            "must be the number (1 to 65535) or the name of a port",
-        ),
-        (
-            "ApisixRoute",
-            route(backends=[{"serviceName": "web", "servicePort": 80, "weight": -1}]),
-            "spec.http[0].backends[0].weight",
-            "must be 0 or more",
-        ),
-        ("ApisixRoute", route(timeout={"read": "5"}), "spec.http[0].timeout.read", "such as 500ms, 30s or 1m30s"),
-        ("ApisixRoute", {"http": [http_rule(), http_rule()]}, "spec.http", "rename one"),
-        ("ApisixRoute", {"stream": [stream_rule(), stream_rule()]}, "spec.stream", "rename one"),
-        (
-            "ApisixRoute",
-            {"stream": [stream_rule(match={"ingressPort": 0})]},
-            "spec.stream[0].match.ingressPort",
-            "1 or",
-        ),
-        (
-            "ApisixRoute",
-            route_when(expression(subject={"scope": "Header"})),
-            "spec.http[0].match.exprs[0].subject.name",
-            "subject.name is missing",
-        ),
-        (
-            "ApisixRoute",
-            route_when(expression(set=["1"])),
-            "spec.http[0].match.exprs[0]",
-            "exactly one of value and set",
-        ),
-        ("ApisixRoute", route_when(expression(op="In")), "spec.http[0].match.exprs[0].op", "In and NotIn need set"),
-        ("ApisixRoute", route_when(expression(op="Like")), "spec.http[0].match.exprs[0].op", "must be one of 'Equal'"),
-        ("ApisixUpstream", {"loadbalancer": {"type": "chash"}}, "spec.loadbalancer", "type chash needs key"),
-        ("ApisixUpstream", {"passHost": "rewrite"}, "spec", "passHost rewrite needs upstreamHost"),
-        ("ApisixUpstream", {"timeout": {"read": "-5s"}}, "spec.timeout", "a timeout is negative"),
-        ("ApisixUpstream", {"healthCheck": {"passive": {}}}, "spec.healthCheck.active", "is missing"),
-        ("ApisixUpstream", active_check(timeout="soon"), "spec.healthCheck.active.timeout", "or a number of seconds"),
-        ("ApisixUpstream", active_check(timeout=True), "spec.healthCheck.active.timeout", "or a number of seconds"),
-        (
-            "ApisixUpstream",
-            {"externalNodes": [{"name": "a.example.com", "type": "Host"}]},
-            "spec.externalNodes[0].type",
-            "must be one of 'Domain' or 'Service'",
-        ),
-        ("ApisixTls", {"secret": SECRET}, "spec.hosts", "is missing: host names"),
-        ("ApisixTls", {"hosts": ["a.example.com"], "secret": "cert"}, "spec.secret", "must be a mapping"),
-        ("ApisixConsumer", {"authParameter": {"keyAuth": {}}}, "spec.authParameter.keyAuth", "value or secretRef"),
-        (
-            "ApisixConsumer",
-            {"authParameter": {"jwtAuth": {"value": {"key": "k", "algorithm": "RS256"}}}},
-            "spec.authParameter.jwtAuth.value.algorithm",
-            "needs public_key or private_key",
-        ),
-        (
-            "ApisixConsumer",
-            {"authParameter": {"hmacAuth": {"value": {"secret_key": "s"}}}},
-            "spec.authParameter.hmacAuth.value",
-            "key_id is missing",
-        ),
-        ("ApisixClusterConfig", {"admin": {"baseURL": "http://apisix"}}, "spec.admin.baseURL", "must match"),
-        (
-            "ApisixClusterConfig",
-            {"monitoring": {"skywalking": {"enable": True, "sampleRatio": 2}}},
-            "spec.monitoring.skywalking.sampleRatio",
-            "must be 1 or less",
-        ),
-        ("ApisixPluginConfig", {"plugins": [{"name": "cors", "config": "x"}]}, "spec.plugins[0].config", "a mapping"),
-        ("ApisixGlobalRule", {"plugins": [{"enable": True}]}, "spec.plugins[0].name", "is missing: name of the plugin"),
-    ],
-)
-def test_one_mistake_gives_its_path_and_the_remedy(kind: str, spec: dict[str, Any], path: str, message: str) -> None:
-    got = problems(kind, spec)
-    assert [got_path for got_path, _ in got] == [path]
-    assert message in got[0][1]
+@pytest.mark.parametrize("case", [*BAD, *LATE], ids=lambda case: case.title)
+def test_one_mistake_gives_its_path_and_the_remedy(case: Case) -> None:
+    got = problems(case.kind, case.spec)
+    assert [path for path, _ in got] == [case.path]
+    assert case.words in got[0][1]
+
+
+@pytest.mark.parametrize("case", GOOD, ids=lambda case: case.title)
+def test_what_a_release_could_serve_is_taken(case: Case) -> None:
+    spec = parse_spec(case.kind, case.spec)
+    assert isinstance(spec, KINDS[case.kind].spec)
+    assert unknown_fields(case.kind, case.spec) == ()
+
+
+@pytest.mark.parametrize("case", recorded(), ids=lambda case: f"{case.title}-{case.kind}")
+def test_recorded_object_is_taken_unless_no_release_could_serve_it(case: Case) -> None:
+    assert unknown_fields(case.kind, case.spec) == ()
+    # A case has objects of several kinds; its name tells the kind that it is about.
+    if case.title in UNSERVABLE and case.title.startswith(KINDS[case.kind].short + "-"):
+        assert problems(case.kind, case.spec)
+    else:
+        assert isinstance(parse_spec(case.kind, case.spec), KINDS[case.kind].spec)
 
 
 def test_no_message_echoes_a_value() -> None:
