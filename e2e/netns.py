@@ -2,9 +2,12 @@
 
 Kubernetes refuses loopback addresses in endpoints, so pods need addresses of their own: a `local` route over the
 whole pod range lets any process listen on any of them. Only namespaces and routes live here; who listens is up to
-`e2e.workload`. Usage: `python -m e2e.netns -- CMD...`.
+`e2e.workload`. Usage: `python -m e2e.netns [--publish PORT]... -- CMD...`; a published port of 127.0.0.1 can be reached
+from outside as well.
 """
 
+import argparse
+import asyncio
 import ctypes
 import errno
 import fcntl
@@ -15,6 +18,8 @@ import struct
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+
+from e2e.cluster.forward import run_with_ports
 
 POD_RANGE = ipaddress.IPv4Network("10.244.0.0/16")
 POD_RANGE_V6 = ipaddress.IPv6Network("fd00:10:244::/64")
@@ -91,20 +96,34 @@ def enter() -> None:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Enter the namespace and replace this process by the command."""
-    command = list(argv[1:] if argv[:1] == ["--"] else argv)
-    if not command:
-        print("usage: python -m e2e.netns -- CMD [ARG...]", file=sys.stderr)
-        return 2
+    """Enter the namespace and run the command there."""
+    parser = argparse.ArgumentParser(
+        prog="python -m e2e.netns", description="Run a command where every address of the pod range answers."
+    )
+    parser.add_argument("--publish", type=int, action="append", default=[], metavar="PORT", help="reachable outside")
+    parser.add_argument("command", nargs="+", metavar="-- CMD")
+    args = parser.parse_args(argv)
+    command: list[str] = args.command
     try:
-        if not in_namespace():
+        listeners = [_listen(port) for port in args.publish]
+        # Ports can only be published out of a namespace made here.
+        if listeners or not in_namespace():
             enter()
+        if listeners:
+            return asyncio.run(run_with_ports(command, listeners))
         os.execvp(command[0], command)
     except NamespaceError as e:
         print(f"e2e.netns: {e}", file=sys.stderr)
     except OSError as e:
         print(f"e2e.netns: cannot run {command[0]}: {e.strerror}", file=sys.stderr)
     return 1
+
+
+def _listen(port: int) -> socket.socket:
+    try:
+        return socket.create_server(("127.0.0.1", port))
+    except OSError as e:
+        raise NamespaceError(f"cannot publish port {port}: {e.strerror}; name a free one") from e
 
 
 def _attribute(kind: int, value: bytes) -> bytes:

@@ -2,6 +2,10 @@
 
 import contextlib
 import json
+import signal
+import socket
+import subprocess
+import sys
 import threading
 from typing import Any
 
@@ -206,7 +210,7 @@ def test_a_service_account_may_do_what_its_role_says_and_leaves_an_audit_trail(
     }
     api.apply(role)
     kubeconfig = local_cluster.kubeconfig_for(api.account_token("reader", namespace=namespace), "reader")
-    with type(api).from_kubeconfig(kubeconfig) as reader:
+    with KubeClient.from_kubeconfig(kubeconfig) as reader:
         wait_until(lambda: _allowed(reader, namespace), bool, "the role to count")
         with pytest.raises(KubeApiError) as refused:
             reader.objects("Secret", namespace=namespace)
@@ -226,6 +230,26 @@ def test_objects_outlive_a_killed_api_server(local_cluster: LocalCluster, api: K
         api.get("ConfigMap", "kept", namespace=namespace)
     local_cluster.start_apiserver()
     assert api.get("ConfigMap", "kept", namespace=namespace)["metadata"]["name"] == "kept"
+
+
+def test_a_published_port_answers_outside_its_namespace() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    server = [sys.executable, "-m", "http.server", "--bind", "127.0.0.1", str(port)]
+    command = [sys.executable, "-m", "e2e.netns", "--publish", str(port), "--", *server]
+    child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        wait_until(lambda: _status(f"http://127.0.0.1:{port}/"), lambda got: got == 200, "an answer")
+    finally:
+        child.terminate()
+    assert child.wait(10) == 128 + signal.SIGTERM
+
+
+def _status(url: str) -> int:
+    try:
+        return httpx.get(url, trust_env=False).status_code
+    except httpx.TransportError:
+        return 0
 
 
 def _allowed(reader: KubeClient, namespace: str) -> bool:

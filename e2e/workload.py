@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypedDict, Unpack
 
 from e2e.cluster.client import KubeClient, Manifest
 from e2e.cluster.echo import EchoServers
@@ -207,10 +207,21 @@ class PodFactory:
         self._api.patch("Pod", pod.name, pod_status(pod, ready), namespace=self.namespace, subresource="status")
 
 
+class PodOptions(TypedDict, total=False):
+    """What `PodFactory.create` takes by keyword."""
+
+    labels: Mapping[str, str]
+    ports: Mapping[str, int]
+    node: str
+    ready: bool
+    dual_stack: bool
+    tls: ssl.SSLContext
+
+
 class Deployment:
     """A number of equal pods, replaced the way a Deployment with maxSurge 1 and maxUnavailable 0 replaces them."""
 
-    def __init__(self, factory: PodFactory, name: str, *, replicas: int = 1, **pod: Any) -> None:
+    def __init__(self, factory: PodFactory, name: str, *, replicas: int = 1, **pod: Unpack[PodOptions]) -> None:
         """Create the pods.
 
         Args:
@@ -221,7 +232,7 @@ class Deployment:
         """
         self.name = name
         self._factory = factory
-        self._pod = {"labels": {"app": name}, **pod}
+        self._pod: PodOptions = {"labels": {"app": name}, **pod}
         self._numbers = itertools.count(1)
         self._pods: list[Pod] = []
         self.scale(replicas)

@@ -118,7 +118,7 @@ class KubeClient:
         applied = []
         for manifest in load_manifests(source):
             query = {"fieldManager": FIELD_MANAGER, "force": "true"}
-            path, _ = self._locate(manifest, namespace)
+            path = f"{self._collection(manifest, namespace)}/{manifest['metadata']['name']}"
             headers = {"Content-Type": "application/apply-patch+yaml"}
             got = self.request("PATCH", path, body=manifest, params=query, headers=headers)
             if got["kind"] == "CustomResourceDefinition":
@@ -127,9 +127,8 @@ class KubeClient:
         return applied
 
     def create(self, manifest: Manifest, *, namespace: str | None = None) -> Manifest:
-        """Create one object; fails when it exists."""
-        path, name = self._locate(manifest, namespace)
-        return self.request("POST", path.removesuffix(f"/{name}") if name else path, body=manifest)
+        """Create one object; raises KubeApiError with status 409 when it exists."""
+        return self.request("POST", self._collection(manifest, namespace), body=manifest)
 
     def get(self, kind: str, name: str, *, namespace: str | None = None) -> Manifest:
         """Return an object; raises KubeApiError with status 404 when there is none."""
@@ -280,12 +279,9 @@ class KubeClient:
     def _path(self, kind: str, namespace: str | None, name: str = "") -> str:
         return self.resource(kind).path(self.namespace_default if namespace is None else namespace, name)
 
-    def _locate(self, manifest: Manifest, namespace: str | None) -> tuple[str, str]:
+    def _collection(self, manifest: Manifest, namespace: str | None) -> str:
         resource = self.resource(f"{manifest['apiVersion']}/{manifest['kind']}")
-        metadata = manifest["metadata"]
-        chosen = metadata.get("namespace") or namespace or self.namespace_default
-        name = str(metadata.get("name", ""))
-        return resource.path(chosen, name), name
+        return resource.path(manifest["metadata"].get("namespace") or namespace or self.namespace_default)
 
     def _wait_established(self, name: str) -> Manifest:
         def established(crd: Manifest | None) -> bool:
@@ -294,24 +290,22 @@ class KubeClient:
             return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
 
         crd = self.wait("CustomResourceDefinition", name, established, "to be established")
-        kind = f"{crd['spec']['group']}/{crd['spec']['versions'][0]['name']}/{crd['spec']['names']['kind']}"
-        wait_until(self._discover, lambda found: kind in found, f"{kind} to be served")
+        spec = crd["spec"]
+        served = {f"{spec['group']}/{v['name']}/{spec['names']['kind']}" for v in spec["versions"] if v["served"]}
+        wait_until(self._discover, lambda found: served <= found.keys(), f"{served} to be served")
         return crd
 
 
-def wait_until(
-    read: Callable[[], T], until: Callable[[T], bool], what: str, timeout: float = WAIT_TIMEOUT, *, show: bool = True
-) -> T:
+def wait_until(read: Callable[[], T], until: Callable[[T], bool], what: str, timeout: float = WAIT_TIMEOUT) -> T:
     """Call `read` until `until` holds for what it returns, and return that.
 
     Raises:
-        WaitError: after `timeout` seconds, with `what` and (if `show`) the last value read.
+        WaitError: after `timeout` seconds, with `what` and the last value read.
     """
     deadline = time.monotonic() + timeout
     while not until(got := read()):
         if time.monotonic() > deadline:
-            last = "\nlast seen: " + _shown(got) if show else ""
-            raise WaitError(f"waited {timeout:.0f} s for {what}{last}")
+            raise WaitError(f"waited {timeout:.0f} s for {what}\nlast seen: {_shown(got)}")
         time.sleep(POLL_INTERVAL)
     return got
 

@@ -1,6 +1,7 @@
 """Pytest fixtures for stories on the local cluster; a test module or conftest names this one in `pytest_plugins`."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -19,9 +20,15 @@ def local_cluster() -> Iterator[LocalCluster]:
 
 
 @pytest.fixture(scope="session")
-def api(local_cluster: LocalCluster) -> Iterator[KubeClient]:
+def kubeconfig(local_cluster: LocalCluster) -> Path:
+    """The cluster's admin kubeconfig; override this one to run the stories on another cluster."""
+    return local_cluster.kubeconfig
+
+
+@pytest.fixture(scope="session")
+def api(kubeconfig: Path) -> Iterator[KubeClient]:
     """An API client for the cluster's admin."""
-    with local_cluster.client() as client:
+    with KubeClient.from_kubeconfig(kubeconfig) as client:
         yield client
 
 

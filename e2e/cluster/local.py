@@ -6,7 +6,6 @@ Starts and ends the processes and hands out credentials. What tests do with the 
 
 import argparse
 import base64
-import os
 import secrets
 import shutil
 import signal
@@ -43,13 +42,16 @@ class ClusterError(Exception):
 class LocalCluster:
     """One cluster: `start()`, use `kubeconfig` or `client()`, `stop()`. A context manager does both ends."""
 
-    def __init__(self, *, root: Path | None = None, binaries: Binaries | None = None, keep: bool = False) -> None:
+    def __init__(
+        self, *, root: Path | None = None, binaries: Binaries | None = None, keep: bool = False, api_port: int = 0
+    ) -> None:
         """Prepare a cluster; nothing runs yet.
 
         Args:
             root: folder for certificates, data and logs; a new temporary one by default.
             binaries: the programs; found or built when None.
             keep: leave the folder in place after `stop()`, to look at the logs.
+            api_port: of the API server on 127.0.0.1; any free one when 0.
         """
         self._keep = keep or root is not None
         self.root = root or Path(tempfile.mkdtemp(prefix="apisix-ingress-cluster-"))
@@ -58,7 +60,7 @@ class LocalCluster:
         self.token = secrets.token_hex(16)
         self._manager_token = secrets.token_hex(16)
         self._binaries = binaries
-        self._ports = _free_ports()
+        self._ports = _free_ports(api_port)
         self._processes: dict[str, Process] = {}
 
     @property
@@ -108,7 +110,8 @@ class LocalCluster:
             BinariesError: when the programs are missing.
         """
         with ExitStack() as undo:
-            undo.callback(self.stop)
+            # The logs stay where they are: whoever reads the error wants them.
+            undo.callback(self._stop_processes)
             binaries = self._binaries or locate()
             self._binaries = binaries
             self._write_files()
@@ -125,9 +128,7 @@ class LocalCluster:
 
     def stop(self) -> None:
         """End every process, last started first, and remove the folder unless it is to be kept."""
-        for process in reversed(self._processes.values()):
-            # The API server drains watches for half a minute on SIGTERM: after a second it is killed.
-            process.stop(grace=1.0)
+        self._stop_processes()
         if not self._keep:
             shutil.rmtree(self.root, ignore_errors=True)
 
@@ -179,6 +180,11 @@ class LocalCluster:
             raise ClusterError(f"kubectl {' '.join(args)}: {done.stderr.strip()}")
         return done.stdout
 
+    def _stop_processes(self) -> None:
+        for process in reversed(self._processes.values()):
+            # The API server drains watches for half a minute on SIGTERM: after a second it is killed.
+            process.stop(grace=1.0)
+
     def _write_files(self) -> None:
         layout = self.layout
         write_certificates(layout)
@@ -212,9 +218,9 @@ class LocalCluster:
         while not self._answers(url):
             for each in self._processes.values():
                 if each.returncode is not None:
-                    raise ClusterError(f"{each.name} ended with status {each.returncode}:\n{each.tail()}")
+                    raise ClusterError(f"{each.name} ended with status {each.returncode}; {_log_tail(each)}")
             if time.monotonic() > deadline:
-                raise ClusterError(f"{process.name} is not ready after {timeout:.0f} s:\n{process.tail()}")
+                raise ClusterError(f"{process.name} is not ready after {timeout:.0f} s; {_log_tail(process)}")
             time.sleep(POLL_INTERVAL)
 
     def _answers(self, url: str) -> bool:
@@ -245,12 +251,21 @@ class LocalCluster:
         return base64.b64encode(self.ca_file.read_bytes()).decode()
 
 
-def _free_ports() -> flags.Ports:
+def _free_ports(api_port: int) -> flags.Ports:
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(4)]
-        for sock in sockets:
-            sock.bind(("127.0.0.1", 0))
+        for sock, port in zip(sockets, (api_port, 0, 0, 0), strict=True):
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            sock.bind(("127.0.0.1", port))
         return flags.Ports(*(sock.getsockname()[1] for sock in sockets))
+
+
+def _log_tail(process: Process) -> str:
+    return f"its log {process.log} ends with:\n{process.tail()}"
+
+
+def _interrupt(_number: int, _frame: object) -> None:
+    raise KeyboardInterrupt
 
 
 def _write_private(path: Path, text: str) -> None:
@@ -262,22 +277,25 @@ def main(argv: Sequence[str]) -> int:
     """Start a cluster, print its kubeconfig, and wait for Ctrl-C or SIGTERM if told to hold it."""
     parser = argparse.ArgumentParser(prog="python -m e2e.cluster.local", description=__doc__)
     parser.add_argument("--hold", action="store_true", help="keep it running until Ctrl-C")
+    parser.add_argument(
+        "--api-port", type=int, default=0, metavar="PORT", help="of the API server; any free one by default"
+    )
     args = parser.parse_args(argv)
     # SIGTERM must end the cluster as well, else its processes would outlive us.
-    signal.signal(signal.SIGTERM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    signal.signal(signal.SIGTERM, _interrupt)
     started = time.monotonic()
     try:
-        with LocalCluster() as cluster:
+        with LocalCluster(api_port=args.api_port) as cluster:
             print(f"ready in {time.monotonic() - started:.1f} s, logs in {cluster.root}", file=sys.stderr)
             print(cluster.kubeconfig, flush=True)
             while args.hold:
                 signal.pause()
     except KeyboardInterrupt:
         return 0
-    except (BinariesError, ClusterError) as e:
+    except (BinariesError, ClusterError, OSError) as e:
         print(f"e2e.cluster.local: {e}", file=sys.stderr)
         return 1
-    return os.EX_OK
+    return 0
 
 
 if __name__ == "__main__":

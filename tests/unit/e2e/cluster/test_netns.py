@@ -41,5 +41,7 @@ def test_an_id_map_keeps_one_id() -> None:
 
 
 def test_a_missing_command_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
-    assert netns.main(["--"]) == 2
-    assert capsys.readouterr().err.startswith("usage: ")
+    with pytest.raises(SystemExit) as ended:
+        netns.main(["--"])
+    assert ended.value.code == 2
+    assert "usage: python -m e2e.netns" in capsys.readouterr().err
