@@ -134,7 +134,7 @@ class WorkQueue(Generic[K]):
         self._sequence = 0
         self._shut_down = False
         self._getters: deque[asyncio.Future[None]] = deque()
-        self._idlers: list[asyncio.Future[None]] = []
+        self._idlers: set[asyncio.Future[None]] = set()
         self._timer: asyncio.Task[None] | None = None
         self._timer_due = 0.0
 
@@ -290,12 +290,11 @@ class WorkQueue(Generic[K]):
         """Return once the queue is idle; keys that are delayed into the future do not count."""
         while not self.is_idle:
             waiter = asyncio.get_running_loop().create_future()
-            self._idlers.append(waiter)
+            self._idlers.add(waiter)
             try:
                 await waiter
             finally:
-                if waiter in self._idlers:
-                    self._idlers.remove(waiter)
+                self._idlers.discard(waiter)
 
     def oldest_age(self, now: float) -> float:
         """Return the seconds that the oldest dirty key has waited at monotonic time `now`; 0 if none."""

@@ -1,0 +1,232 @@
+"""Workers over a queue, bounded waits, stopping tasks; all on a fake clock."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from apisix_ingress.runtime.ratelimit import FastSlow
+from apisix_ingress.runtime.tasks import bounded, cancel, deadline, run_workers
+from apisix_ingress.runtime.workqueue import WorkQueue
+from tests.fakes.clock import FakeClock
+
+
+def make_queue(clock: FakeClock) -> WorkQueue[str]:
+    return WorkQueue(clock=clock, limiter=FastSlow[str](1, 10, fast_tries=2))
+
+
+def no_error(key: str, error: Exception) -> None:
+    raise AssertionError(f"{key} failed") from error
+
+
+def start(
+    queue: WorkQueue[str],
+    handler: Callable[[str], Awaitable[None]],
+    workers: int = 2,
+    on_error: Callable[[str, Exception], None] = no_error,
+) -> asyncio.Task[None]:
+    return asyncio.create_task(run_workers(queue, handler, workers=workers, name="test", on_error=on_error))
+
+
+async def test_workers_handle_all_keys_and_end_when_the_queue_is_drained() -> None:
+    clock, got = FakeClock(), []
+    queue = make_queue(clock)
+
+    async def handler(key: str) -> None:
+        got.append(key)
+
+    for key in "abc":
+        queue.add(key)
+    task = start(queue, handler)
+    await clock.settle()
+    queue.add("d")
+    queue.shut_down()
+    await task
+    assert got == ["a", "b", "c", "d"]
+    assert queue.is_idle
+
+
+async def test_so_many_workers_work_at_once_each_under_its_name() -> None:
+    clock, names = FakeClock(), []
+    queue = make_queue(clock)
+
+    async def handler(_key: str) -> None:
+        current = asyncio.current_task()
+        assert current is not None
+        names.append(current.get_name())
+        await clock.sleep(1)
+
+    for key in "abcd":
+        queue.add(key)
+    task = start(queue, handler, workers=3)
+    await clock.settle()
+    assert names == ["test-0", "test-1", "test-2"]
+    assert (queue.processing, len(queue)) == (3, 1)
+    queue.shut_down()
+    await clock.advance(2)
+    await task
+
+
+async def test_failed_key_is_reported_and_retried_until_it_succeeds() -> None:
+    clock = FakeClock(start=0)
+    queue, tries, errors = make_queue(clock), [], []
+
+    async def handler(key: str) -> None:
+        tries.append(clock.monotonic())
+        if len(tries) < 4:
+            raise OSError("refused")
+
+    task = start(queue, handler, on_error=lambda key, error: errors.append((key, repr(error))))
+    queue.add("a")
+    await clock.advance(60)
+    assert tries == [0, 1, 2, 12]
+    assert errors == [("a", "OSError('refused')")] * 3
+    # The success was told to the limiter: the next failure is quick again.
+    assert queue.retry("a") == 1
+    queue.shut_down()
+    await task
+
+
+async def test_cancelled_workers_put_their_keys_back_and_end() -> None:
+    clock = FakeClock()
+    queue = make_queue(clock)
+
+    async def handler(_key: str) -> None:
+        await clock.sleep(100)
+
+    queue.add("a")
+    queue.add("b")
+    task = start(queue, handler)
+    await clock.settle()
+    assert queue.processing == 2
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert (queue.processing, len(queue)) == (0, 2)
+
+
+async def test_error_of_the_error_hook_ends_all_workers() -> None:
+    clock = FakeClock()
+    queue = make_queue(clock)
+
+    async def handler(_key: str) -> None:
+        raise OSError("refused")
+
+    def broken_hook(_key: str, error: Exception) -> None:
+        raise RuntimeError("no log") from error
+
+    queue.add("a")
+    with pytest.raises(ExceptionGroup) as caught:
+        await run_workers(queue, handler, workers=2, name="test", on_error=broken_hook)
+    assert [repr(error) for error in caught.value.exceptions] == ["RuntimeError('no log')"]
+    assert queue.processing == 0
+
+
+async def test_bounded_returns_the_result_in_time() -> None:
+    clock = FakeClock()
+
+    async def work() -> str:
+        await clock.sleep(4)
+        return "done"
+
+    task = asyncio.create_task(bounded(work(), 5, clock=clock))
+    await clock.advance(4)
+    assert await task == "done"
+    assert clock.next_wake is None
+
+
+async def test_bounded_cancels_the_work_when_its_time_is_up() -> None:
+    clock, seen = FakeClock(), []
+
+    async def work() -> None:
+        try:
+            await clock.sleep(100)
+        except asyncio.CancelledError:
+            seen.append("cancelled")
+            raise
+
+    task = asyncio.create_task(bounded(work(), 5, clock=clock))
+    await clock.advance(4.9)
+    assert not task.done()
+    await clock.advance(0.1)
+    with pytest.raises(TimeoutError):
+        await task
+    assert seen == ["cancelled"]
+
+
+async def test_cancelling_the_caller_of_bounded_is_no_timeout() -> None:
+    clock = FakeClock()
+    task = asyncio.create_task(bounded(clock.sleep(100), 5, clock=clock))
+    await clock.settle()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await clock.settle()
+    assert clock.next_wake is None
+
+
+async def test_deadline_lets_errors_of_its_body_through() -> None:
+    clock = FakeClock()
+    with pytest.raises(OSError, match="refused"):
+        async with deadline(5, clock=clock):
+            raise OSError("refused")
+    await clock.settle()
+    assert clock.next_wake is None
+
+
+async def test_cancel_waits_for_the_clean_up_of_the_task() -> None:
+    clock, seen = FakeClock(), []
+
+    async def work() -> None:
+        try:
+            await clock.sleep(100)
+        finally:
+            await asyncio.sleep(0)
+            seen.append("cleaned up")
+
+    task = asyncio.create_task(work())
+    await clock.settle()
+    await cancel(task)
+    assert seen == ["cleaned up"]
+    assert task.cancelled()
+
+
+async def test_cancel_raises_what_the_task_raised() -> None:
+    async def work() -> None:
+        raise OSError("refused")
+
+    task = asyncio.create_task(work())
+    await asyncio.sleep(0)
+    with pytest.raises(OSError, match="refused"):
+        await cancel(task)
+
+
+async def test_cancel_accepts_a_task_that_has_ended() -> None:
+    async def work() -> str:
+        return "done"
+
+    task = asyncio.create_task(work())
+    await task
+    await cancel(task)
+    assert task.result() == "done"
+
+
+async def test_cancelled_caller_of_cancel_is_cancelled_and_so_is_the_task() -> None:
+    clock = FakeClock()
+
+    async def stubborn() -> None:
+        try:
+            await clock.sleep(100)
+        except asyncio.CancelledError:
+            await clock.sleep(10)
+            raise
+
+    task = asyncio.create_task(stubborn())
+    await clock.settle()
+    stopper = asyncio.create_task(cancel(task))
+    await clock.settle()
+    stopper.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await stopper
+    await clock.advance(10)
+    assert task.cancelled()
