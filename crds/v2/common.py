@@ -207,7 +207,9 @@ class Plugin(SpecPart):
 
     name: Name = Field(description="Name of the plugin, such as limit-count.")
     enable: StrictBool = Field(default=True, description="Whether the plugin is used (default true).")
-    config: dict[str, Any] | None = Field(default=None, description="Configuration, as the plugin defines it.")
+    config: dict[str, Any] | None = Field(
+        default=None, description="Configuration, as the plugin defines it.", repr=False
+    )
     secret_ref: str = Field(
         default="",
         description="Secret here whose keys are merged over config; a dot in a key names a nested field.",

@@ -1,4 +1,4 @@
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -78,6 +78,10 @@ def test_missing_spec_is_an_empty_one() -> None:
     assert [path for path, _ in problems("ApisixTls", None)] == ["spec.hosts", "spec.secret"]
 
 
+def test_spec_that_is_no_mapping_is_one_problem() -> None:
+    assert problems("ApisixRoute", cast("Any", ["http"])) == (("spec", "must be a mapping (lines of key: value)"),)
+
+
 def test_null_counts_as_absent() -> None:
     spec = {
         "ingressClassName": None,
@@ -96,6 +100,22 @@ def test_null_does_not_hide_another_mistake() -> None:
     assert [path for path, _ in problems("ApisixTls", {"hosts": None, "secret": SECRET, "client": None})] == [
         "spec.hosts"
     ]
+
+
+def test_null_in_a_list_is_a_mistake() -> None:
+    assert problems("ApisixRoute", route(match={"paths": [None, "/"]})) == (
+        ("spec.http[0].match.paths[0]", "must be a text; put a number or a yes/no in quotes"),
+    )
+
+
+def test_mistake_below_a_free_key_has_its_path() -> None:
+    subset = {"name": "v1", "labels": {"version": 1}}
+    assert problems("ApisixUpstream", {"subsets": [subset]}) == (
+        ("spec.subsets[0].labels.version", "must be a text; put a number or a yes/no in quotes"),
+    )
+    assert problems("ApisixUpstream", {"subsets": [{**subset, "labels": {"version": {"a": None}}}]}) == (
+        ("spec.subsets[0].labels.version", "must be a text; put a number or a yes/no in quotes"),
+    )
 
 
 def test_parsing_does_not_change_the_object() -> None:
