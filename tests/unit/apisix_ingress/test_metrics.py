@@ -1,0 +1,120 @@
+"""Names, labels and values as a scrape sees them."""
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from apisix_ingress.metrics import NAMESPACE, Metrics
+from apisix_ingress.runtime.ratelimit import FastSlow
+from apisix_ingress.runtime.workqueue import WorkQueue
+from tests.fakes.clock import FakeClock
+
+# A label outside this list needs a reason why its values are few.
+BOUNDED_LABELS = {
+    *("controller_pod", "controller_namespace", "resource", "op", "status_code", "operation", "name"),
+    *("result", "queue", "cluster", "kind", "le"),
+}
+
+
+def make_metrics() -> Metrics:
+    return Metrics(pod="pod-a", namespace="ingress")
+
+
+def touch_all(metrics: Metrics) -> None:
+    """Call every recording method once."""
+    metrics.record_request(resource="route", operation="update", status=201, seconds=0.02)
+    metrics.record_cluster_healthy("default")
+    metrics.set_sync_lag("default", 1.5)
+    metrics.set_records("default", "routes", desired=3, applied=2, quarantined=1)
+    metrics.record_drift("default", "routes", 2)
+    metrics.set_mass_delete_held("default", True)
+    metrics.set_breaker_open("default", False)
+    metrics.set_leader(True)
+    metrics.record_reconcile("route", success=True)
+    metrics.record_reconcile("route", success=False)
+    metrics.record_cache_sync(success=True)
+    metrics.record_event("add", "Ingress")
+    metrics.set_watch_age("Ingress", 12)
+    metrics.set_queue_age("ingress", 3)
+    queue = metrics.queue("ingress")
+    queue.depth(4)
+    queue.added()
+    queue.retried()
+    queue.started(0.1)
+    queue.finished(0.2)
+
+
+def test_each_method_sets_its_series() -> None:
+    metrics = make_metrics()
+    touch_all(metrics)
+    per_kind = {"cluster": "default", "kind": "routes"}
+    want: list[tuple[str, dict[str, str], float]] = [
+        ("apisix_requests", {"resource": "route", "op": "write"}, 1),
+        ("apisix_status_codes", {"resource": "route", "status_code": "201"}, 1),
+        ("apisix_request_latencies_sum", {"operation": "update"}, 0.02),
+        ("check_cluster_health_total", {"name": "default"}, 1),
+        ("sync_lag_seconds", {"cluster": "default"}, 1.5),
+        ("records_desired", per_kind, 3),
+        ("records_applied", per_kind, 2),
+        ("records_quarantined", per_kind, 1),
+        ("drift_repaired_total", per_kind, 2),
+        ("mass_delete_held", {"cluster": "default"}, 1),
+        ("breaker_open", {"cluster": "default"}, 0),
+        ("is_leader", {}, 1),
+        ("sync_operation_total", {"resource": "route", "result": "success"}, 1),
+        ("sync_operation_total", {"resource": "route", "result": "failure"}, 1),
+        ("cache_sync_total", {"result": "success"}, 1),
+        ("events_total", {"operation": "add", "resource": "Ingress"}, 1),
+        ("watch_age_seconds", {"kind": "Ingress"}, 12),
+        ("queue_oldest_age_seconds", {"queue": "ingress"}, 3),
+        ("queue_depth", {"queue": "ingress"}, 4),
+        ("queue_adds_total", {"queue": "ingress"}, 1),
+        ("queue_retries_total", {"queue": "ingress"}, 1),
+        ("queue_wait_seconds_sum", {"queue": "ingress"}, 0.1),
+        ("queue_work_seconds_sum", {"queue": "ingress"}, 0.2),
+    ]
+    got = [(name, labels, metrics.value(name, labels)) for name, labels, _ in want]
+    assert got == want
+    assert metrics.value("queue_depth", {"queue": "other"}) is None
+
+
+def test_reads_and_lost_replies_are_counted_apart() -> None:
+    metrics = make_metrics()
+    metrics.record_request(resource="route", operation="list", status=200, seconds=0.1)
+    metrics.record_request(resource="route", operation="delete", status=None, seconds=5)
+    assert metrics.value("apisix_requests", {"resource": "route", "op": "read"}) == 1
+    assert metrics.value("apisix_requests", {"resource": "route", "op": "write"}) == 1
+    assert metrics.value("apisix_status_codes", {"resource": "route", "status_code": "0"}) == 1
+
+
+def test_exposition_has_the_names_of_the_1_8_line_with_constant_labels() -> None:
+    metrics = make_metrics()
+    touch_all(metrics)
+    constants = 'controller_namespace="ingress",controller_pod="pod-a"'
+    lines = metrics.render().decode().splitlines()
+    assert f'{NAMESPACE}_apisix_requests{{{constants},op="write",resource="route"}} 1.0' in lines
+    assert f"{NAMESPACE}_is_leader{{{constants}}} 1.0" in lines
+
+
+def test_every_label_has_few_values_by_its_nature() -> None:
+    metrics = make_metrics()
+    touch_all(metrics)
+    families = list(text_string_to_metric_families(metrics.render().decode()))
+    labels = {label for family in families for sample in family.samples for label in sample.labels}
+    assert labels == BOUNDED_LABELS
+    assert all(family.name.startswith(f"{NAMESPACE}_") for family in families)
+
+
+def test_two_processes_in_one_interpreter_share_nothing() -> None:
+    one, other = make_metrics(), make_metrics()
+    one.set_leader(True)
+    assert (one.value("is_leader"), other.value("is_leader")) == (1, None)
+
+
+def test_hooks_run_before_each_scrape() -> None:
+    metrics, clock = make_metrics(), FakeClock()
+    queue = WorkQueue[str](clock=clock, limiter=FastSlow[str](1, 5, 3), observer=metrics.queue("ingress"))
+    metrics.on_scrape(lambda: metrics.set_queue_age("ingress", queue.oldest_age(clock.monotonic())))
+    queue.add("a")
+    clock.shift(7)
+    metrics.render()
+    assert metrics.value("queue_oldest_age_seconds", {"queue": "ingress"}) == 7
+    assert metrics.value("queue_depth", {"queue": "ingress"}) == 1
