@@ -1,19 +1,22 @@
 """The ground the stories stand on: the cluster starts, pods become endpoints, and changes of pods reach the slices."""
 
 import contextlib
+import dataclasses
 import json
 import signal
 import socket
 import subprocess
 import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from e2e.cluster.binaries import locate
 from e2e.cluster.client import KubeApiError, KubeClient, Manifest, wait_until
-from e2e.cluster.local import NODES, LocalCluster
+from e2e.cluster.local import NODES, ClusterError, LocalCluster
 from e2e.workload import Deployment, Pod, PodFactory
 
 pytest_plugins = ["e2e.cluster.fixtures"]
@@ -223,13 +226,32 @@ def test_a_service_account_may_do_what_its_role_says_and_leaves_an_audit_trail(
     assert got == {("list", "services"), ("list", "secrets")}
 
 
-def test_objects_outlive_a_killed_api_server(local_cluster: LocalCluster, api: KubeClient, namespace: str) -> None:
-    api.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kept"}}, namespace=namespace)
+def test_objects_and_controllers_outlive_a_killed_api_server(
+    local_cluster: LocalCluster, api: KubeClient, namespace: str, pods: PodFactory
+) -> None:
+    one = pods.create("one", labels={"app": "web"})
+    pods.service("web", {"app": "web"})
+    await_ready(api, namespace, "web", addresses(one))
     local_cluster.kill_apiserver()
     with pytest.raises(httpx.TransportError):
-        api.get("ConfigMap", "kept", namespace=namespace)
+        api.get("Service", "web", namespace=namespace)
     local_cluster.start_apiserver()
-    assert api.get("ConfigMap", "kept", namespace=namespace)["metadata"]["name"] == "kept"
+    assert api.get("Service", "web", namespace=namespace)["metadata"]["name"] == "web"
+    two = pods.create("two", labels={"app": "web"})
+    await_ready(api, namespace, "web", addresses(one, two))
+
+
+def test_a_cluster_that_cannot_start_shows_the_end_of_the_log(tmp_path: Path) -> None:
+    broken = tmp_path / "etcd"
+    broken.write_text("#!/bin/sh\necho no space left >&2\nexit 3\n")
+    broken.chmod(0o755)
+    cluster = LocalCluster(root=tmp_path / "root", binaries=dataclasses.replace(locate(), etcd=broken))
+    with pytest.raises(ClusterError) as failed:
+        cluster.start()
+    got = str(failed.value)
+    assert got.startswith(f"etcd ended with status 3; its log {tmp_path}/root/etcd.log ends with:")
+    assert got.endswith("no space left")
+    assert cluster.apiserver.pid is None
 
 
 def test_a_published_port_answers_outside_its_namespace() -> None:

@@ -164,7 +164,7 @@ def _build_into(folder: Path, say: Say) -> None:
             "to a folder that holds " + " and ".join(REQUIRED)
         )
     version = kubernetes_version((MODULE / "go.mod").read_text())
-    say(f"building {', '.join(PROGRAMS)} {version} once, into {folder} (some minutes, 2 GB of disk for Go's caches)")
+    say(f"building {', '.join(PROGRAMS)} {version} once, into {folder} (some minutes, 4 GB of disk for Go's caches)")
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix=folder.name + ".", dir=folder.parent) as work:
         out = Path(work, "out")

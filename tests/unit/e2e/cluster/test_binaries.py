@@ -20,6 +20,14 @@ def silent(_line: str) -> None:
     """Say nothing."""
 
 
+def fake_go(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put a `go` first in PATH that runs a shell script, with `$out` set to the folder it is to build into."""
+    folder.mkdir()
+    (folder / "go").write_text(f"#!/bin/sh\nfor a; do case $a in -o=*) out=${{a#-o=}};; esac; done\n{script}\n")
+    (folder / "go").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+
+
 def programs_in(folder: Path, *names: str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     for name in names:
@@ -117,6 +125,27 @@ def test_without_go_the_remedy_is_named(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(BinariesError, match=r"install Go 1\.24 or newer, or set KUBEBUILDER_ASSETS"):
         binaries.locate({"APISIX_INGRESS_CACHE": str(tmp_path)}, silent)
+
+
+def test_a_build_fills_the_cache_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = tmp_path / "calls"
+    fake_go(tmp_path / "bin", f"echo call >>{calls}; touch $out/kube-apiserver", monkeypatch)
+    said: list[str] = []
+    first = binaries.built_folder({"APISIX_INGRESS_CACHE": str(tmp_path / "cache")}, said.append)
+    second = binaries.built_folder({"APISIX_INGRESS_CACHE": str(tmp_path / "cache")}, said.append)
+    assert first == second
+    assert sorted(file.name for file in first.iterdir()) == ["kube-apiserver"]
+    assert calls.read_text() == "call\n"
+    assert said[0].startswith("building kube-apiserver, kube-controller-manager, kubectl v1.")
+
+
+def test_a_failed_build_leaves_nothing_and_says_what_go_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_go(tmp_path / "bin", "touch $out/kube-apiserver; echo 'go: no such module' >&2; exit 3", monkeypatch)
+    said: list[str] = []
+    with pytest.raises(BinariesError, match="go build failed with exit status 3"):
+        binaries.built_folder({"APISIX_INGRESS_CACHE": str(tmp_path / "cache")}, said.append)
+    assert said[-1] == "go: no such module"
+    assert [path.suffix for path in (tmp_path / "cache").iterdir()] == [".lock"]
 
 
 def test_progress_counts_downloads_and_packages() -> None:
