@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# kind.sh up|down|kubeconfig: the control plane of cluster.yaml in Docker, for `make test-e2e CLUSTER=kind`.
+# kind.sh up|down|kubeconfig: the control plane of cluster.yaml in Docker, for `pytest e2e --cluster=kind`.
 # `up` prints the path of the kubeconfig on its last line. It adds a `local` route for the pod range to this machine,
 # `down` removes it; both need root (or sudo).
 set -euo pipefail
