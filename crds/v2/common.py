@@ -6,6 +6,7 @@ kept for where the gateway's default differs from every value. Shapes only: what
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from collections.abc import Callable
@@ -66,25 +67,24 @@ def duration_seconds(text: str) -> float:
 def _duration(value: object) -> float:
     """Validate a duration string."""
     if isinstance(value, str):
-        try:
+        with contextlib.suppress(ValueError):
             return duration_seconds(value)
-        except ValueError:
-            pass
     raise PydanticCustomError("duration", "must be a duration with its unit, such as 500ms, 30s or 1m30s")
 
 
 def _seconds(value: object) -> float:
-    """Validate a duration string or a plain number of seconds."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
-        return float(value) / 1e9 if value >= NANOSECONDS_FROM else float(value)
+    """Validate a duration string or a plain number of seconds, not negative."""
+    seconds = -1.0
     if isinstance(value, str):
-        try:
-            return duration_seconds(value)
-        except ValueError:
-            pass
-    raise PydanticCustomError(
-        "duration", "must be a duration such as 500ms, 30s or 1m30s, or a number of seconds such as 0.5"
-    )
+        with contextlib.suppress(ValueError):
+            seconds = duration_seconds(value)
+    elif isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
+        seconds = float(value) / 1e9 if value >= NANOSECONDS_FROM else float(value)
+    if seconds < 0:
+        raise PydanticCustomError(
+            "duration", "must be a duration such as 500ms, 30s or 1m30s, or a number of seconds such as 0.5"
+        )
+    return seconds
 
 
 def _service_port(value: object) -> int | str:
@@ -190,9 +190,10 @@ class Spec(RuledPart):
 
 
 class SecretName(SpecPart):
-    """A Secret in the namespace of the object."""
+    """A Secret in the namespace of the object; without a name it counts as absent."""
 
-    name: Name = Field(description="Name of the Secret.")
+    # 2.2 demanded the mapping, empty if need be, even beside the values themselves.
+    name: str = Field(default="", description="Name of the Secret.")
 
 
 class SecretLocation(SpecPart):

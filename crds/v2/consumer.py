@@ -100,16 +100,25 @@ class LdapAuthValue(SpecPart):
 
 
 def _has_source(credential: Any) -> bool:
-    return credential.value is not None or credential.secret_ref is not None
+    return credential.value is not None or credential.secret_name != ""
 
 
 class Credential(RuledPart):
-    """Where credentials come from: `value` or `secret_ref`."""
+    """Where credentials come from: `value`, or the Secret `secret_name`."""
 
     secret_ref: SecretName | None = Field(default=None, description="Secret in the same namespace that holds them.")
     rules: ClassVar[tuple[Rule, ...]] = (
-        Rule("value or secretRef is needed", _has_source, "has(self.value) || has(self.secretRef)"),
+        Rule(
+            "value or secretRef is needed: give the credentials, or the name of a Secret that holds them",
+            _has_source,
+            "has(self.value) || (has(self.secretRef) && has(self.secretRef.name) && size(self.secretRef.name) > 0)",
+        ),
     )
+
+    @property
+    def secret_name(self) -> str:
+        """Name of the Secret; empty if there is none."""
+        return self.secret_ref.name if self.secret_ref is not None else ""
 
 
 class BasicAuth(Credential):

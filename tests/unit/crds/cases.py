@@ -140,6 +140,11 @@ GOOD = [
         "ApisixConsumer",
         auth(keyAuth={"value": {"key": "k"}}, ldapAuth={"value": {"user_dn": "cn=a"}, "secretRef": {"name": "s"}}),
     ),
+    Case(
+        "the empty secretRef that 2.2 demanded",
+        "ApisixConsumer",
+        auth(ldapAuth={"value": {"user_dn": "cn=a"}, "secretRef": {"name": ""}}),
+    ),
     Case("key_id", "ApisixConsumer", auth(hmacAuth={"value": {"key_id": "k", "secret_key": "s"}})),
     Case(
         "an asymmetric algorithm",
@@ -298,6 +303,20 @@ BAD = [
         "must be a mapping",
     ),
     Case("no source", "ApisixConsumer", auth(keyAuth={}), "spec.authParameter.keyAuth", "value or secretRef"),
+    Case(
+        "a source without a name",
+        "ApisixConsumer",
+        auth(basicAuth={"secretRef": {}}),
+        "spec.authParameter.basicAuth",
+        "value or secretRef",
+    ),
+    Case(
+        "a negative number of seconds",
+        "ApisixUpstream",
+        active_check(timeout=-1),
+        "spec.healthCheck.active.timeout",
+        "or a number of seconds",
+    ),
     Case(
         "RS256 without a key",
         "ApisixConsumer",

@@ -20,8 +20,7 @@ def test_wolf_rbac_and_references_to_secrets_are_read() -> None:
     got = parse_spec("ApisixConsumer", {"authParameter": {"wolfRBAC": {"secretRef": {"name": "cred"}}}}).auth_parameter
     assert got is not None
     assert got.wolf_rbac is not None
-    assert got.wolf_rbac.secret_ref is not None
-    assert (got.wolf_rbac.secret_ref.name, got.wolf_rbac.value) == ("cred", None)
+    assert (got.wolf_rbac.secret_name, got.wolf_rbac.value) == ("cred", None)
 
 
 def test_an_option_that_is_false_differs_from_an_absent_one() -> None:
