@@ -1,0 +1,243 @@
+"""A gateway cluster behind the Admin API, version 3: requests, replies, and which error a reply stands for.
+
+When something is written, and again after a failure, is decided by the sync engine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+from pydantic import SecretStr
+
+from apisix_ingress.errors import ConfigError, GatewayRejected, GatewayUnavailable
+from apisix_ingress.gateway.backend import Found, Listing
+from apisix_ingress.gateway.replies import error_of, is_disabled, records_of
+from apisix_ingress.gateway.retry import CUT_OFF, resending
+from apisix_ingress.gateway.tls import TlsContext
+from apisix_ingress.gateway.transport import AiohttpTransport
+from apisix_ingress.gateway.words import scrub
+from apisix_ingress.model.keys import RECORD_KINDS, RecordKey, RecordKind
+from apisix_ingress.model.names import is_owned
+from apisix_ingress.model.records import Record, comparable, references
+
+# The pool has room for lists and a probe beside the writes, so that no request ever waits for a connection.
+_SPARE_CONNECTIONS = len(RECORD_KINDS) + 1
+# A list of all routes may be large and takes the gateway its time: seconds.
+_LIST_TIMEOUT = 60.0
+# So many listed records are compared before other tasks get their turn: about 2 ms.
+_YIELD_EVERY = 50
+# The share of a request's time after which a connection that does not come about is given up.
+_CONNECT_SHARE = 0.4
+_NOT_SENT = (
+    httpx.ConnectError,
+    httpx.ConnectTimeout,
+    httpx.PoolTimeout,
+    httpx.UnsupportedProtocol,
+    httpx.LocalProtocolError,
+)
+
+
+class AdminKey:
+    """The admin key, read again when its file changes.
+
+    Args:
+        read: Returns the key as it is now; raises ConfigError.
+        path: The file it comes from; empty if it can't change.
+    """
+
+    def __init__(self, read: Callable[[], SecretStr], path: str = "") -> None:
+        self._read = read
+        self._path = path
+        self._stamp = self._now()
+        self._key = read()
+
+    @property
+    def secret(self) -> str:
+        """The key as last read."""
+        return self._key.get_secret_value()
+
+    def changed(self) -> bool:
+        """Say whether the file is another one than that which was read."""
+        return self._now() != self._stamp
+
+    def refresh(self) -> bool:
+        """Read the key again if its file changed; say whether the key is another one now."""
+        stamp = self._now()
+        if stamp == self._stamp:
+            return False
+        try:
+            key = self._read()
+        except ConfigError:
+            return False  # the file is being replaced; the next refusal looks again
+        self._stamp = stamp
+        changed = key != self._key
+        self._key = key
+        return changed
+
+    def _now(self) -> tuple[int, int]:
+        if not self._path:
+            return (0, 0)
+        try:
+            status = Path(self._path).stat()
+        except OSError:
+            return (0, 0)
+        return (status.st_mtime_ns, status.st_ino)
+
+
+class AdminBackend:
+    """The Admin API of one cluster, with one HTTP client for life.
+
+    Args:
+        url: Of the Admin API, without a slash at its end.
+        key: The admin key.
+        controller: Name of this controller, to tell its records from those of another one.
+        timeout: Seconds for one write, sending again included.
+        transport: What carries requests.
+    """
+
+    def __init__(
+        self, url: str, key: AdminKey, *, controller: str, timeout: float, transport: httpx.AsyncBaseTransport
+    ) -> None:
+        self._url = url
+        self._key = key
+        self._controller = controller
+        self._timeout = timeout
+        self._client = httpx.AsyncClient(transport=transport, trust_env=False)
+        connect = timeout * _CONNECT_SHARE
+        self._write_limits = {"timeout": httpx.Timeout(timeout, connect=connect, pool=connect).as_dict()}
+        self._list_limits = {"timeout": httpx.Timeout(_LIST_TIMEOUT, connect=connect, pool=connect).as_dict()}
+        self._headers = self._new_headers()
+
+    @classmethod
+    def connect(
+        cls, url: str, key: AdminKey, *, controller: str, timeout: float, concurrency: int, tls: TlsContext | None
+    ) -> AdminBackend:
+        """Return a backend over the network; nothing is sent yet."""
+        transport = AiohttpTransport(connections=concurrency + _SPARE_CONNECTIONS, tls=tls)
+        return cls(url, key, controller=controller, timeout=timeout, transport=transport)
+
+    @property
+    def timeout(self) -> float:
+        """Seconds that a write takes at most."""
+        return self._timeout
+
+    async def put(self, record: Record) -> None:
+        """Create or replace a record."""
+        path = _path(record.key)
+        reply = await self._bounded("PUT", path, record.payload)
+        if reply.status_code >= 300:
+            raise error_of(reply, f"PUT {path}", record.body, self._key.secret)
+
+    async def delete(self, key: RecordKey) -> None:
+        """Delete a record; one that is not there counts as deleted."""
+        path = _path(key)
+        reply = await self._bounded("DELETE", path)
+        if reply.status_code >= 300 and reply.status_code != 404:
+            raise error_of(reply, f"DELETE {path}", None, self._key.secret)
+
+    async def probe(self) -> None:
+        """List the smallest page of routes: that takes the key, and etcd behind the gateway."""
+        reply = await self._bounded("GET", "routes?page=1&page_size=10")
+        if reply.status_code >= 300:
+            raise error_of(reply, "GET routes", None, self._key.secret)
+
+    def credentials_changed(self) -> bool:
+        """Say whether the file of the admin key changed since it was read."""
+        return self._key.changed()
+
+    async def list_managed(self, ledger: Collection[RecordKey]) -> Listing:
+        """Read every record, one list a kind."""
+        owned: dict[RecordKey, Found] = {}
+        foreign: set[RecordKey] = set()
+        disabled: set[RecordKind] = set()
+        for kind in RECORD_KINDS:
+            reply = await self._list(kind)
+            if reply is None:
+                disabled.add(kind)
+            else:
+                await self._sort(kind, reply.content, ledger, owned, foreign)
+        if len(disabled) == len(RECORD_KINDS):
+            raise GatewayRejected(404, f"{self._url} serves no kind of record: check admin_url")
+        return Listing(owned, frozenset(foreign), frozenset(disabled))
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        await self._client.aclose()
+
+    async def _list(self, kind: RecordKind) -> httpx.Response | None:
+        """Return the list of a kind, or None if the gateway does not serve the kind."""
+        reply = await self._call("GET", kind, limits=self._list_limits)
+        if reply.status_code < 300:
+            return reply
+        if is_disabled(reply):
+            return None
+        raise error_of(reply, f"GET {kind}", None, self._key.secret)
+
+    async def _sort(
+        self,
+        kind: RecordKind,
+        content: bytes,
+        ledger: Collection[RecordKey],
+        owned: dict[RecordKey, Found],
+        foreign: set[RecordKey],
+    ) -> None:
+        for number, (key, body) in enumerate(records_of(kind, content), 1):
+            if key in ledger or is_owned(body.get("labels"), self._controller):
+                name = body.get("name")
+                digest, refs = comparable(kind, body), frozenset(references(kind, body))
+                owned[key] = Found(digest, refs, name if isinstance(name, str) else "")
+            else:
+                foreign.add(key)
+            if number % _YIELD_EVERY == 0:
+                await asyncio.sleep(0)
+
+    async def _bounded(self, method: str, path: str, payload: bytes | None = None) -> httpx.Response:
+        try:
+            async with asyncio.timeout(self._timeout):
+                return await self._call(method, path, payload, limits=self._write_limits)
+        except TimeoutError:
+            raise GatewayUnavailable(f"{method} {path}: no answer within {self._timeout:g} s") from None
+
+    async def _call(
+        self, method: str, path: str, payload: bytes | None = None, *, limits: dict[str, Any]
+    ) -> httpx.Response:
+        """Carry out a request; once more, with the new admin key, if the one refused has been replaced."""
+        reply = await self._send(method, path, payload, limits)
+        if reply.status_code in (401, 403) and self._key.refresh():
+            self._headers = self._new_headers()
+            reply = await self._send(method, path, payload, limits)
+        return reply
+
+    async def _send(self, method: str, path: str, payload: bytes | None, limits: dict[str, Any]) -> httpx.Response:
+        async def attempt() -> httpx.Response:
+            url = f"{self._url}/{path}"
+            request = httpx.Request(method, url, headers=self._headers, content=payload, extensions=limits)
+            return await self._client.send(request)
+
+        resent = False
+        try:
+            try:
+                return await attempt()
+            except CUT_OFF:
+                # The policy takes longer than a write's own work, so it is asked in this rare case only.
+                resent = True
+                return await resending()(attempt)
+        except httpx.RequestError as error:
+            words = scrub(str(error), None, self._key.secret) or "no answer"
+            sent = resent or not isinstance(error, _NOT_SENT)
+            raise GatewayUnavailable(f"{method} {path}: {type(error).__name__}: {words}", sent=sent) from error
+
+    def _new_headers(self) -> httpx.Headers:
+        headers = {"Content-Type": "application/json", "User-Agent": "apisix-ingress"}
+        if self._key.secret:
+            headers["X-API-KEY"] = self._key.secret
+        return httpx.Headers(headers)
+
+
+def _path(key: RecordKey) -> str:
+    return f"{key.kind}/{quote(key.id, safe='')}"

@@ -1,0 +1,88 @@
+"""What the sync engine asks of a gateway cluster, and the answers. How the cluster is talked to lives elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from apisix_ingress.errors import GatewayUnavailable
+from apisix_ingress.model.keys import RecordKey, RecordKind
+from apisix_ingress.model.records import Record
+
+
+class DependencyPending(GatewayUnavailable):
+    """The gateway refuses a write for the sake of another record; it says nothing about the body or the cluster.
+
+    Either a record that this one names is not there, or one that names this one is still in the gateway's memory,
+    which lags behind its store (contract: Admin API facts 11 and 12).
+
+    Attributes:
+        missing: The named record that the gateway does not find, if it is that.
+    """
+
+    def __init__(self, message: str, *, missing: RecordKey | None = None) -> None:
+        super().__init__(message, status=400, sent=False)
+        self.missing = missing
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One record of ours as a gateway holds it.
+
+    Attributes:
+        digest: `records.comparable` of its body.
+        refs: The records that it names.
+        name: Its `name`, or empty.
+    """
+
+    digest: bytes
+    refs: frozenset[RecordKey] = frozenset()
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Everything that a gateway cluster holds.
+
+    Attributes:
+        owned: The records of ours.
+        foreign: Keys of all others; never to be written or deleted.
+        disabled: Kinds that this gateway does not serve.
+        version: What the gateway calls itself, or empty.
+    """
+
+    owned: Mapping[RecordKey, Found] = field(default_factory=dict)
+    foreign: frozenset[RecordKey] = frozenset()
+    disabled: frozenset[RecordKind] = frozenset()
+    version: str = ""
+
+
+class Backend(Protocol):
+    """One gateway cluster. Every call ends within `timeout` seconds, and raises a GatewayError if it did not succeed.
+
+    An error's `sent` says whether the gateway may have carried the call out all the same. A cancelled call may have
+    been carried out.
+    """
+
+    @property
+    def timeout(self) -> float:
+        """Seconds that a `put` or `delete` takes at most."""
+
+    async def list_managed(self, ledger: Collection[RecordKey]) -> Listing:
+        """Read every record. A record is ours if its labels say so, or if the ledger names it.
+
+        The ledger is for records that can't carry labels, or that lost them behind our back.
+        """
+
+    async def put(self, record: Record) -> None:
+        """Create or replace a record."""
+
+    async def delete(self, key: RecordKey) -> None:
+        """Delete a record, never by force; one that is not there counts as deleted."""
+
+    async def probe(self) -> None:
+        """Find out cheaply whether the cluster would serve a call."""
+
+    def credentials_changed(self) -> bool:
+        """Say whether other credentials are at hand than those that the last call used."""

@@ -1,0 +1,102 @@
+"""What replies of the Admin API mean: lists become records found, refusals become the error that says who retries."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import orjson
+
+from apisix_ingress.errors import GatewayError, GatewayRejected, GatewayUnauthorized, GatewayUnavailable
+from apisix_ingress.gateway.backend import DependencyPending
+from apisix_ingress.gateway.words import said, scrub
+from apisix_ingress.model.json import FrozenJson, JsonObject
+from apisix_ingress.model.keys import RecordKey, RecordKind
+
+STREAM_DISABLED = "stream mode is disabled"
+_UNSUPPORTED = "Unsupported resource type"
+_NO_ETCD = "has no healthy etcd endpoint available"
+_IN_USE = "is still using it now"
+_NOT_FOUND = re.compile(
+    r"failed to fetch (upstream|plugin config|ssl) info by [a-z ]+ id \[(.+?)\], response code: 404"
+)
+_NAMED: dict[str, RecordKind] = {"upstream": "upstreams", "plugin config": "plugin_configs", "ssl": "ssls"}
+_TRANSIENT = frozenset({408, 425, 429})
+# A refusal by the gateway itself that certainly changed nothing there.
+_UNTOUCHED = frozenset({425, 429})
+
+
+def error_of(reply: httpx.Response, what: str, body: FrozenJson | None = None, *secrets: str) -> GatewayError:
+    """Return the error that a refusal stands for.
+
+    Args:
+        reply: Status 300 or above.
+        what: The request, e.g. `PUT routes/1a2b`.
+        body: What was sent; no sensitive value of it is repeated.
+        secrets: Other texts not to repeat.
+    """
+    status = reply.status_code
+    words = scrub(said(reply.content, status), body, *secrets)
+    if status in (401, 403):
+        return GatewayUnauthorized(f"the gateway refuses the admin key ({words}): check admin_key", status=status)
+    if status >= 500 or status in _TRANSIENT:
+        return GatewayUnavailable(
+            f"{what}: HTTP {status}: {words}",
+            status=status,
+            sent=status not in _UNTOUCHED,
+            retry_after=_seconds(reply.headers.get("Retry-After")),
+        )
+    if status == 400 and _NO_ETCD in words:
+        return GatewayUnavailable(f"{what}: {words}", status=status, sent=False)
+    if status == 400 and _IN_USE in words:
+        return DependencyPending(f"{what}: {words}")
+    if status == 400 and (named := _NOT_FOUND.search(words)):
+        return DependencyPending(f"{what}: {words}", missing=RecordKey(_NAMED[named.group(1)], named.group(2)))
+    return GatewayRejected(status, words)
+
+
+def is_disabled(reply: httpx.Response) -> bool:
+    """Say whether the gateway does not serve the kind that was asked for."""
+    words = said(reply.content, reply.status_code)
+    return (reply.status_code == 404 and _UNSUPPORTED in words) or (
+        reply.status_code == 400 and STREAM_DISABLED in words
+    )
+
+
+def records_of(kind: RecordKind, content: bytes) -> Iterator[tuple[RecordKey, JsonObject]]:
+    """Yield the records of a list; what has no body or no id is passed over.
+
+    The envelope is that of version 3 (`list`, an object when empty), or that of version 2 (`node.nodes`).
+
+    Raises:
+        GatewayUnavailable: It is no list.
+    """
+    for item in _items(kind, content):
+        body = item.get("value")
+        if isinstance(body, dict) and (id_ := _id_of(kind, item, body)):
+            yield RecordKey(kind, id_), body
+
+
+def _items(kind: RecordKind, content: bytes) -> list[JsonObject]:
+    try:
+        document = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        document = None
+    if isinstance(document, dict) and isinstance(node := document.get("node"), dict):
+        document = {"list": node.get("nodes") or []}
+    if not isinstance(document, dict) or "list" not in document:
+        raise GatewayUnavailable(f"GET {kind}: the reply is no list of records: check admin_url", sent=False)
+    items = document["list"]
+    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+
+
+def _id_of(kind: RecordKind, item: JsonObject, body: JsonObject) -> str:
+    """Return the id: the rest of the etcd key, or what the body calls it."""
+    _, found, id_ = str(item.get("key", "")).partition(f"/{kind}/")
+    return id_ if found else str(body.get("username" if kind == "consumers" else "id") or "")
+
+
+def _seconds(retry_after: Any) -> float | None:
+    return float(retry_after) if isinstance(retry_after, str) and retry_after.isdecimal() else None

@@ -1,0 +1,96 @@
+"""TLS towards one gateway cluster: the context, built again when one of its files changes. No request is made here."""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+
+from apisix_ingress.errors import ConfigError
+from apisix_ingress.runtime.clock import Clock
+
+CHECK_INTERVAL = 1.0
+"""Seconds between two looks at the files."""
+
+Stamp = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TlsFiles:
+    """Where the certificates are (PEM); empty paths mean the system's authorities and no client certificate."""
+
+    ca_file: str = ""
+    cert_file: str = ""
+    key_file: str = ""
+    verify: bool = True
+
+
+class TlsContext:
+    """The `ssl.SSLContext` of a cluster.
+
+    A changed file makes a new context, hence new connections. A file that can't be read just then (it is being
+    replaced) leaves the former context in use until the next look.
+
+    Raises:
+        ConfigError: At the start, if a file can't be used.
+    """
+
+    def __init__(self, files: TlsFiles, *, clock: Clock) -> None:
+        self._files = files
+        self._clock = clock
+        self._looked_at = clock.monotonic()
+        self._stamp = _stamp(files)
+        try:
+            self._context = _build(files)
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"tls: {_paths(files)}: {_reason(error)}; give readable PEM files that match") from None
+
+    def get(self) -> ssl.SSLContext:
+        """Return the context for the next request."""
+        now = self._clock.monotonic()
+        if now - self._looked_at >= CHECK_INTERVAL:
+            self._looked_at = now
+            self._reload()
+        return self._context
+
+    def _reload(self) -> None:
+        stamp = _stamp(self._files)
+        if stamp == self._stamp:
+            return
+        try:
+            self._context = _build(self._files)
+        except (OSError, ValueError):
+            return
+        self._stamp = stamp
+
+
+def _build(files: TlsFiles) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=files.ca_file or None)
+    if not files.verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if files.cert_file:
+        context.load_cert_chain(files.cert_file, files.key_file or None)
+    return context
+
+
+def _stamp(files: TlsFiles) -> Stamp:
+    """Return what changes when a file is replaced: modification time (ns) and inode of each."""
+    found: list[tuple[int, int]] = []
+    for path in filter(None, (files.ca_file, files.cert_file, files.key_file)):
+        try:
+            status = Path(path).stat()
+            found.append((status.st_mtime_ns, status.st_ino))
+        except OSError:
+            found.append((0, 0))
+    return tuple(found)
+
+
+def _paths(files: TlsFiles) -> str:
+    return ", ".join(filter(None, (files.ca_file, files.cert_file, files.key_file)))
+
+
+def _reason(error: Exception) -> str:
+    """Say what is wrong with a file; OpenSSL's own words name no secret."""
+    reason = getattr(error, "reason", None) or getattr(error, "strerror", None)
+    return str(reason or type(error).__name__)

@@ -1,0 +1,128 @@
+"""A transport for httpx that runs on aiohttp: at 16 requests in flight several times as fast as httpx's own.
+
+It carries one request and maps every failure to the exception that httpx's own transport raises, since it depends on
+that whether a write may have been carried out. Nothing here knows the Admin API, and nothing is retried.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import aiohttp
+import httpx
+from yarl import URL
+
+from apisix_ingress.gateway.tls import TlsContext
+
+_CHUNK = 128 * 1024
+# Up to here a body goes into the socket's buffer at once: no write can stall.
+_SMALL = 32 * 1024
+# Seconds an unused connection is kept: well below what gateways keep it (nginx: 60).
+_KEEPALIVE = 15.0
+_OWN_HEADERS = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
+_Errors = tuple[tuple[tuple[type[Exception], ...], type[httpx.TransportError]], ...]
+
+# The first match counts: most of aiohttp's classes inherit from several others.
+_ERRORS: _Errors = (
+    ((aiohttp.ConnectionTimeoutError,), httpx.ConnectTimeout),
+    ((TimeoutError,), httpx.ReadTimeout),
+    ((aiohttp.ClientConnectorError,), httpx.ConnectError),
+    ((aiohttp.InvalidURL,), httpx.UnsupportedProtocol),
+    ((aiohttp.ServerDisconnectedError, aiohttp.ClientPayloadError), httpx.RemoteProtocolError),
+    ((aiohttp.ClientResponseError,), httpx.RemoteProtocolError),
+    ((aiohttp.ClientError, OSError), httpx.ReadError),
+    ((ValueError,), httpx.LocalProtocolError),
+)
+
+
+class AiohttpTransport(httpx.AsyncBaseTransport):
+    """Requests over one aiohttp session, which the first request opens.
+
+    Args:
+        connections: How many requests may be in flight; more wait for the pool timeout.
+        tls: Where https requests get their context from.
+    """
+
+    def __init__(self, *, connections: int, tls: TlsContext | None = None) -> None:
+        self._slots = asyncio.Semaphore(connections)
+        self._tls = tls
+        self._session: aiohttp.ClientSession | None = None
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send a request and read the whole reply.
+
+        Raises:
+            httpx.TransportError: As httpx's own transport would; ReadTimeout, ReadError, WriteTimeout and
+                RemoteProtocolError mean that the request may have been carried out.
+        """
+        timeouts: dict[str, float | None] = request.extensions.get("timeout", {})
+        await self._take_slot(request, timeouts.get("pool"))
+        try:
+            return await self._exchange(request, timeouts)
+        finally:
+            self._slots.release()
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        if self._session is not None:
+            await self._session.close()
+
+    async def _take_slot(self, request: httpx.Request, seconds: float | None) -> None:
+        if not self._slots.locked():
+            await self._slots.acquire()
+            return
+        try:
+            async with asyncio.timeout(seconds):
+                await self._slots.acquire()
+        except TimeoutError as error:
+            raise httpx.PoolTimeout("no connection became free", request=request) from error
+
+    async def _exchange(self, request: httpx.Request, timeouts: dict[str, float | None]) -> httpx.Response:
+        body = await request.aread()
+        writing = asyncio.timeout(None)
+        try:
+            async with writing:
+                reply = await self._opened().request(
+                    request.method,
+                    URL(str(request.url), encoded=True),
+                    headers=request.headers.multi_items(),
+                    data=body if len(body) <= _SMALL else _chunks(body, writing, timeouts.get("write")),
+                    allow_redirects=False,
+                    ssl=self._tls.get() if self._tls and request.url.scheme == "https" else True,
+                    timeout=aiohttp.ClientTimeout(sock_connect=timeouts.get("connect"), sock_read=timeouts.get("read")),
+                )
+                content = await reply.read()
+        except Exception as error:
+            kind = httpx.WriteTimeout if writing.expired() else _kind_of(error)
+            raise kind(str(error) or type(error).__name__, request=request) from error
+        return httpx.Response(reply.status, headers=reply.raw_headers, content=content, request=request)
+
+    def _opened(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEPALIVE),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                auto_decompress=False,
+                skip_auto_headers=_OWN_HEADERS,
+            )
+            # aiohttp would by itself send PUT, DELETE and GET again when a kept connection turns out closed.
+            self._session._retry_connection = False
+        return self._session
+
+
+def _kind_of(error: Exception) -> type[httpx.TransportError]:
+    for classes, kind in _ERRORS:
+        if isinstance(error, classes):
+            return kind
+    raise error
+
+
+async def _chunks(body: bytes, writing: asyncio.Timeout, seconds: float | None) -> AsyncIterator[bytes]:
+    """Hand out a large body piece by piece; a piece that the peer does not take within `seconds` ends the request."""
+    loop = asyncio.get_running_loop()
+    for start in range(0, len(body), _CHUNK):
+        if seconds is not None:
+            writing.reschedule(loop.time() + seconds)
+        yield body[start : start + _CHUNK]
+    writing.reschedule(None)

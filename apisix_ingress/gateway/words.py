@@ -1,0 +1,64 @@
+"""The gateway's own words: what a reply of the Admin API says, made fit for a condition, an event and a log.
+
+A reply can repeat what was sent (contract: fact 5), so that what could be a secret is taken out here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+
+from apisix_ingress.model.json import FrozenJson
+
+LIMIT = 1024
+"""Longest message, in characters."""
+
+_HIDDEN = "***"
+_TITLE = re.compile(r"<title>(.*?)</title>", re.IGNORECASE | re.DOTALL)
+_PEM = re.compile(r"-----BEGIN [A-Z ]+-----.*?(-----END [A-Z ]+-----|$)", re.DOTALL)
+_SENSITIVE = re.compile(r"key|secret|token|passw|credential|auth|private", re.IGNORECASE)
+# Shorter values are words that any sentence may hold.
+_SHORTEST_SECRET = 4
+
+
+def said(content: bytes, status: int) -> str:
+    """Return what a reply says: `error_msg` with `description`, the title of an HTML page, or plain text."""
+    try:
+        document = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        return _of_text(content.decode("utf-8", "replace")) or f"HTTP {status}"
+    if not isinstance(document, dict):
+        return f"HTTP {status}"
+    parts = [document.get(name) for name in ("error_msg", "message", "description")]
+    return ": ".join(part for part in parts if isinstance(part, str) and part) or f"HTTP {status}"
+
+
+def scrub(message: str, body: FrozenJson | None = None, *secrets: str) -> str:
+    """Return a message on one line, shortened, without PEM blocks and without sensitive values of the body."""
+    message = _PEM.sub(_HIDDEN, message)
+    hidden = {*secrets, *(_sensitive(body, inside=False) if body is not None else ())}
+    for value in sorted(hidden, key=len, reverse=True):
+        if len(value) >= _SHORTEST_SECRET:
+            message = message.replace(value, _HIDDEN)
+    message = " ".join("".join(char if char.isprintable() else " " for char in message).split())
+    return message if len(message) <= LIMIT else message[: LIMIT - 1] + "…"
+
+
+def _of_text(text: str) -> str:
+    title = _TITLE.search(text)
+    return title.group(1) if title else ("" if "<" in text[:20] else text)
+
+
+def _sensitive(value: Any, *, inside: bool) -> Iterator[str]:
+    """Yield every text below a field whose name suggests a secret."""
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield from _sensitive(item, inside=inside or bool(_SENSITIVE.search(name)))
+    elif isinstance(value, list):
+        for item in value:
+            yield from _sensitive(item, inside=inside)
+    elif inside and isinstance(value, str):
+        yield value

@@ -1,0 +1,373 @@
+"""Requests and replies of the Admin API, with replies as a real gateway gave them (APISIX 3.18)."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import orjson
+import pytest
+from pydantic import SecretStr
+
+from apisix_ingress.errors import ConfigError, GatewayError, GatewayRejected, GatewayUnauthorized, GatewayUnavailable
+from apisix_ingress.gateway.admin import AdminBackend, AdminKey
+from apisix_ingress.gateway.backend import DependencyPending, Found
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.keys import RECORD_KINDS, RecordKey, RecordKind
+from apisix_ingress.model.names import owner_labels
+from apisix_ingress.model.records import Record, comparable
+
+Handler = Callable[[httpx.Request], httpx.Response]
+ROUTE = RecordKey("routes", "1a2b")
+HTML_500 = "<html>\n<head><title>500 Internal Server Error</title></head>\n<body>…</body></html>\n"
+OURS = owner_labels("apisix-ingress")
+OFF = {"error_msg": "stream mode is disabled, can not add stream routes"}
+
+
+def make_backend(handler: Handler, *, key: AdminKey | None = None, timeout: float = 5.0) -> AdminBackend:
+    key = key or AdminKey(lambda: SecretStr("sesame-key"))
+    url, transport = "http://gateway/apisix/admin", httpx.MockTransport(handler)
+    return AdminBackend(url, key, controller="apisix-ingress", timeout=timeout, transport=transport)
+
+
+def make_record(kind: RecordKind = "routes", **body: object) -> Record:
+    return Record(RecordKey(kind, "1a2b"), "default_web_r", {"id": "1a2b", **body})
+
+
+def replying(status: int, body: object = None, headers: dict[str, str] | None = None) -> Handler:
+    content = body if isinstance(body, str) else orjson.dumps(body).decode()
+    return lambda request: httpx.Response(status, text=content, headers=headers)
+
+
+def listing(**kinds: object) -> Handler:
+    """Answer each list with the given document, with an empty list where none is given."""
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        kind = request.url.path.rpartition("/")[2]
+        given = kinds.get(kind, {"list": [], "total": 0})
+        return given if isinstance(given, httpx.Response) else httpx.Response(200, json=given)
+
+    return handle
+
+
+def item(kind: str, id_: str, **body: object) -> JsonObject:
+    return {"key": f"/apisix/{kind}/{id_}", "value": {"id": id_, **body}, "createdIndex": 1, "modifiedIndex": 2}
+
+
+async def test_put_sends_the_payload_with_the_key() -> None:
+    seen: list[httpx.Request] = []
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        seen.append(request)
+        return httpx.Response(201, json={})
+
+    record = make_record(uri="/a")
+    await make_backend(handle).put(record)
+    got = [(r.method, str(r.url), r.headers["x-api-key"], r.content) for r in seen]
+    assert got == [("PUT", "http://gateway/apisix/admin/routes/1a2b", "sesame-key", record.payload)]
+
+
+async def test_id_is_quoted_in_the_path() -> None:
+    seen: list[bytes] = []
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        seen.append(request.url.raw_path)
+        return httpx.Response(200, json={"deleted": "1"})
+
+    await make_backend(handle).delete(RecordKey("routes", "a/b"))
+    assert seen == [b"/apisix/admin/routes/a%2Fb"]
+
+
+async def test_delete_of_what_is_not_there_is_done() -> None:
+    seen: list[httpx.URL] = []
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        seen.append(request.url)
+        return httpx.Response(404, json={"message": "Key not found"})
+
+    await make_backend(handle).delete(ROUTE)
+    assert [url.query for url in seen] == [b""]  # in particular no force
+
+
+BAD = 'invalid configuration: property "uri" validation failed: wrong type: expected string, got number'
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "want"),
+    [
+        (400, {"error_msg": BAD}, BAD),
+        (400, {"error_msg": "unknown plugin [no-such-plugin]"}, "unknown plugin [no-such-plugin]"),
+        (400, {"req_body": "{sent}", "error_msg": "invalid request body"}, "invalid request body"),
+        (404, "<html>\n<head><title>404 Not Found</title></head></html>", "404 Not Found"),
+        (404, {"error_msg": "Unsupported resource type: foos"}, "Unsupported resource type: foos"),
+        (400, "page_size must be between 10 and 500", "page_size must be between 10 and 500"),
+        (405, {"error_msg": "not supported"}, "not supported"),
+        (413, "<b>too large</b>", "HTTP 413"),
+        (302, "", "HTTP 302"),
+        (400, [1], "HTTP 400"),
+        (400, OFF, OFF["error_msg"]),
+    ],
+)
+async def test_refused_body_is_rejected_in_the_gateways_words(status: int, body: object, want: str) -> None:
+    with pytest.raises(GatewayRejected) as caught:
+        await make_backend(replying(status, body)).put(make_record())
+    assert (caught.value.status, caught.value.message, caught.value.sent) == (status, want, False)
+
+
+@pytest.mark.parametrize("status", [401, 403])
+async def test_refused_key_is_unauthorized_and_not_shown(status: int) -> None:
+    body = {"error_msg": "failed to check token", "description": "wrong apikey sesame-key"}
+    with pytest.raises(GatewayUnauthorized) as caught:
+        await make_backend(replying(status, body)).put(make_record())
+    want = "the gateway refuses the admin key (failed to check token: wrong apikey ***): check admin_key"
+    assert str(caught.value) == want
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "sent"),
+    [
+        (500, HTML_500, True),
+        (503, {"error_msg": "has no healthy etcd endpoint available"}, True),
+        (429, "slow down", False),
+        (408, "", True),
+        (
+            400,
+            {"error_msg": "failed to fetch upstream info by upstream id [q]: has no healthy etcd endpoint available"},
+            False,
+        ),
+    ],
+)
+async def test_passing_trouble_is_unavailable(status: int, body: object, sent: bool) -> None:
+    with pytest.raises(GatewayUnavailable) as caught:
+        await make_backend(replying(status, body)).put(make_record())
+    assert not isinstance(caught.value, DependencyPending)
+    assert (caught.value.status, caught.value.sent) == (status, sent)
+
+
+@pytest.mark.parametrize(("header", "want"), [("7", 7.0), ("soon", None)])
+async def test_retry_after_is_passed_on(header: str, want: float | None) -> None:
+    with pytest.raises(GatewayUnavailable) as caught:
+        await make_backend(replying(503, "", {"Retry-After": header})).put(make_record())
+    assert caught.value.retry_after == want
+
+
+@pytest.mark.parametrize(
+    ("words", "missing"),
+    [
+        ("failed to fetch upstream info by upstream id [9f], response code: 404", RecordKey("upstreams", "9f")),
+        (
+            "failed to fetch plugin config info by plugin config id [pc], response code: 404",
+            RecordKey("plugin_configs", "pc"),
+        ),
+        ("can not delete this upstream, route [dep2] is still using it now", None),
+        ("can not delete this upstream, plugin in route [dep3] is still using it now", None),
+    ],
+)
+async def test_trouble_with_another_record_is_a_pending_dependency(words: str, missing: RecordKey | None) -> None:
+    backend = make_backend(replying(400, {"error_msg": words}))
+    with pytest.raises(DependencyPending) as caught:
+        await (backend.put(make_record()) if missing else backend.delete(ROUTE))
+    assert (caught.value.missing, caught.value.sent) == (missing, False)
+
+
+async def test_secrets_of_the_body_are_not_repeated() -> None:
+    plugins = {"key-auth": {"key": "top-secret-key"}, "limit-count": {"policy": "redis", "redis_password": ["hush!"]}}
+    words = 'failed: pattern "^x" with "top-secret-key", hush!, policy redis\n-----BEGIN PRIVATE KEY-----\nMIIx\n'
+    with pytest.raises(GatewayRejected) as caught:
+        await make_backend(replying(400, {"error_msg": words})).put(make_record(plugins=plugins))
+    assert caught.value.message == 'failed: pattern "^x" with "***", ***, policy redis ***'
+
+
+async def test_long_words_are_shortened() -> None:
+    with pytest.raises(GatewayRejected) as caught:
+        await make_backend(replying(400, {"error_msg": "x" * 5000})).put(make_record())
+    assert (len(caught.value.message), caught.value.message[-1]) == (1024, "…")
+
+
+@pytest.mark.parametrize(
+    ("error", "sent", "tries"),
+    [
+        (httpx.ConnectError("refused"), False, 1),
+        (httpx.ConnectTimeout("slow"), False, 1),
+        (httpx.PoolTimeout("busy"), False, 1),
+        (httpx.ReadTimeout("slow"), True, 1),
+        (httpx.WriteTimeout("slow"), True, 1),
+        (httpx.RemoteProtocolError("disconnected"), True, 3),
+        (httpx.ReadError("reset"), True, 3),
+    ],
+)
+async def test_failed_request_tells_whether_it_may_have_been_carried_out(
+    error: httpx.TransportError, sent: bool, tries: int
+) -> None:
+    calls = 0
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        nonlocal calls
+        calls += 1
+        raise error
+
+    with pytest.raises(GatewayUnavailable) as caught:
+        await make_backend(handle).put(make_record())
+    assert (caught.value.sent, calls) == (sent, tries)
+
+
+async def test_request_cut_off_and_then_refused_counts_as_sent() -> None:
+    errors: list[httpx.TransportError] = [httpx.ConnectError("refused"), httpx.RemoteProtocolError("cut")]
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        raise errors.pop()
+
+    with pytest.raises(GatewayUnavailable) as caught:
+        await make_backend(handle).put(make_record())
+    assert caught.value.sent
+
+
+async def test_request_cut_off_is_sent_again_at_once() -> None:
+    replies: list[httpx.Response | None] = [httpx.Response(200, json={}), None]
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        reply = replies.pop()
+        if reply is None:
+            raise httpx.RemoteProtocolError("disconnected")
+        return reply
+
+    await make_backend(handle).put(make_record())
+    assert replies == []
+
+
+async def test_write_without_an_answer_ends_after_its_timeout() -> None:
+    class Silent(httpx.AsyncBaseTransport):
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            await asyncio.get_running_loop().create_future()
+            raise AssertionError
+
+    key = AdminKey(lambda: SecretStr(""))
+    backend = AdminBackend("http://g", key, controller="c", timeout=0.01, transport=Silent())
+    with pytest.raises(GatewayUnavailable) as caught:
+        await backend.delete(ROUTE)
+    assert str(caught.value) == "DELETE routes/1a2b: no answer within 0.01 s"
+    assert caught.value.sent
+
+
+async def test_probe_tells_a_refused_key() -> None:
+    with pytest.raises(GatewayUnauthorized):
+        await make_backend(replying(401, {"error_msg": "failed to check token"})).probe()
+    await make_backend(replying(200, {"list": {}, "total": 0})).probe()
+
+
+async def test_replaced_key_file_is_read_when_the_old_key_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "key"
+    path.write_text("old-key")
+    seen: list[str] = []
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        seen.append(request.headers["x-api-key"])
+        return httpx.Response(200 if seen[-1] == "new-key" else 401, json={})
+
+    key = AdminKey(lambda: SecretStr(path.read_text()), str(path))
+    backend = make_backend(handle, key=key)
+    assert not backend.credentials_changed()
+    with pytest.raises(GatewayUnauthorized):
+        await backend.put(make_record())
+    (tmp_path / "next").write_text("new-key")
+    (tmp_path / "next").replace(path)
+    assert backend.credentials_changed()
+    await backend.put(make_record())
+    await backend.put(make_record())
+    assert seen == ["old-key", "old-key", "new-key", "new-key"]
+    assert not backend.credentials_changed()
+
+
+async def test_key_file_that_is_being_replaced_keeps_the_old_key(tmp_path: Path) -> None:
+    path = tmp_path / "key"
+    path.write_text("old-key")
+
+    def read() -> SecretStr:
+        if not path.exists():
+            raise ConfigError("gone")
+        return SecretStr(path.read_text())
+
+    key = AdminKey(read, str(path))
+    path.unlink()
+    assert key.changed()
+    assert not key.refresh()
+    assert key.secret == "old-key"
+
+
+async def test_list_tells_ours_from_others() -> None:
+    route = {"uri": "/a", "upstream_id": "u1", "name": "default_web_r", "labels": OURS}
+    other_controller = {"managed-by": "apisix-ingress-controller", "apisix-ingress/controller": "blue"}
+    handler = listing(
+        routes={"list": [item("routes", "r1", **route, update_time=1), item("routes", "r2", uri="/b")], "total": 2},
+        upstreams={"list": [item("upstreams", "u9", labels=other_controller), item("upstreams", "u1", labels=OURS)]},
+        consumers={"list": [{"key": "/apisix/consumers/jack", "value": {"username": "jack", "labels": OURS}}]},
+        global_rules={"list": [item("global_rules", "g1"), item("global_rules", "g2")]},
+        plugin_configs={"list": {}, "total": 0},
+        ssls={"list": [{"value": {"id": "s1"}}, {"value": {}}, "odd", {"key": "/apisix/ssls/s2"}]},
+    )
+    got = await make_backend(handler).list_managed({RecordKey("global_rules", "g2")})
+    body = {"id": "r1", **route}
+    want_route = Found(comparable("routes", body), frozenset({RecordKey("upstreams", "u1")}), "default_web_r")
+    assert got.owned[RecordKey("routes", "r1")] == want_route
+    assert set(got.owned) == {
+        RecordKey("routes", "r1"),
+        RecordKey("upstreams", "u1"),
+        RecordKey("consumers", "jack"),
+        RecordKey("global_rules", "g2"),
+    }
+    assert got.foreign == {
+        RecordKey("routes", "r2"),
+        RecordKey("upstreams", "u9"),
+        RecordKey("global_rules", "g1"),
+        RecordKey("ssls", "s1"),
+    }
+    assert got.disabled == frozenset()
+
+
+async def test_list_of_version_two_is_understood() -> None:
+    nodes = [{"key": "/apisix/routes/1", "value": {"id": "1", "labels": OURS}}]
+    handler = listing(
+        routes={"action": "get", "count": 1, "node": {"dir": True, "nodes": nodes}}, ssls={"node": {"nodes": {}}}
+    )
+    got = await make_backend(handler).list_managed(())
+    assert set(got.owned) == {RecordKey("routes", "1")}
+
+
+async def test_list_goes_on_where_a_kind_is_not_served() -> None:
+    handler = listing(
+        stream_routes=httpx.Response(400, json=OFF),
+        plugin_configs=httpx.Response(404, json={"error_msg": "Unsupported resource type: plugin_configs"}),
+        routes={"list": [item("routes", str(n), labels=OURS) for n in range(120)]},
+    )
+    got = await make_backend(handler).list_managed(())
+    assert len(got.owned) == 120
+    assert got.disabled == {"stream_routes", "plugin_configs"}
+
+
+@pytest.mark.parametrize(
+    ("handler", "want"),
+    [
+        (replying(404, "<html>\n<head><title>404 Not Found</title></head></html>"), GatewayRejected),
+        (replying(404, {"error_msg": "Unsupported resource type: x"}), GatewayRejected),
+        (replying(200, "welcome"), GatewayUnavailable),
+        (replying(200, {"routes": []}), GatewayUnavailable),
+        (replying(401, {"error_msg": "failed to check token"}), GatewayUnauthorized),
+        (replying(503, {"error_msg": "has no healthy etcd endpoint available"}), GatewayUnavailable),
+    ],
+)
+async def test_list_that_is_none_fails_as_a_whole(handler: Handler, want: type[GatewayError]) -> None:
+    with pytest.raises(want):
+        await make_backend(handler).list_managed(())
+
+
+async def test_every_kind_is_listed_once_and_unpaged() -> None:
+    seen: list[bytes] = []
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        seen.append(request.url.raw_path)
+        return httpx.Response(200, json={"list": []})
+
+    backend = make_backend(handle)
+    await backend.list_managed(())
+    await backend.aclose()
+    assert seen == [f"/apisix/admin/{kind}".encode() for kind in RECORD_KINDS]
