@@ -1,0 +1,247 @@
+"""HTTP/1.1 on asyncio streams: reading and writing messages byte by byte as they are, no routing, no policy.
+
+The data plane must forward raw paths, unknown methods and upgrades untouched, which is why no web framework is used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
+from http import HTTPStatus
+
+Headers = list[tuple[str, str]]
+
+HEAD_LIMIT = 64 * 1024
+BODY_LIMIT = 64 * 1024 * 1024
+IDLE_TIMEOUT = 75.0
+REASONS = {status.value: status.phrase for status in HTTPStatus} | {302: "Moved Temporarily"}
+
+
+class BadMessage(Exception):
+    """What came in is not HTTP/1.1."""
+
+
+@dataclass(slots=True)
+class Message:
+    """A head: start line split in three, headers in order and in their own spelling."""
+
+    start: tuple[str, str, str]
+    headers: Headers
+
+    def get(self, name: str) -> str | None:
+        """Return the first value of a header, or None."""
+        lower = name.lower()
+        for key, value in self.headers:
+            if key.lower() == lower:
+                return value
+        return None
+
+    def has_token(self, name: str, token: str) -> bool:
+        """Say whether a comma-separated header names `token`."""
+        return token in (self.get(name) or "").lower().replace(" ", "").split(",")
+
+
+@dataclass(slots=True)
+class Request(Message):
+    """A request with its body read; `peer` is the client's address, `secure` tells the TLS listener."""
+
+    body: bytes = b""
+    peer: str = ""
+    local_port: int = 0
+    secure: bool = False
+
+    @property
+    def method(self) -> str:
+        return self.start[0]
+
+    @property
+    def target(self) -> str:
+        return self.start[1]
+
+    @property
+    def keep_alive(self) -> bool:
+        if self.has_token("connection", "close"):
+            return False
+        return self.start[2] != "HTTP/1.0" or self.has_token("connection", "keep-alive")
+
+
+async def read_head(reader: asyncio.StreamReader) -> Message | None:
+    """Read one head; None at a clean end; raises BadMessage."""
+    try:
+        raw = await reader.readuntil(b"\r\n\r\n")
+    except asyncio.IncompleteReadError as error:
+        if error.partial.strip():
+            raise BadMessage("the head is cut short") from error
+        return None
+    except asyncio.LimitOverrunError as error:
+        raise BadMessage("the head is too long") from error
+    lines = raw.decode("latin-1").lstrip("\r\n").split("\r\n")
+    start = lines[0].split(" ", 2)
+    if len(start) != 3 and not (len(start) == 2 and start[0].startswith("HTTP/")):
+        raise BadMessage(f"bad start line {lines[0]!r}")
+    headers = []
+    for line in lines[1:]:
+        if line:
+            name, colon, value = line.partition(":")
+            if not colon:
+                raise BadMessage(f"bad header line {line!r}")
+            headers.append((name, value.strip()))
+    return Message((start[0], start[1], start[2] if len(start) == 3 else ""), headers)
+
+
+async def iter_body(reader: asyncio.StreamReader, head: Message, *, until_close: bool = False) -> AsyncIterator[bytes]:
+    """Yield a message's body in pieces as they come; raises BadMessage if it ends early."""
+    try:
+        if head.has_token("transfer-encoding", "chunked"):
+            while size := int((await reader.readuntil(b"\r\n")).split(b";")[0], 16):
+                yield await reader.readexactly(size)
+                await reader.readexactly(2)
+            while (await reader.readuntil(b"\r\n")) != b"\r\n":
+                pass
+        elif (length := head.get("content-length")) is not None:
+            remaining = int(length)
+            while remaining:
+                piece = await reader.read(min(remaining, 65536))
+                if not piece:
+                    raise BadMessage("the body is cut short")
+                remaining -= len(piece)
+                yield piece
+        elif until_close:
+            while piece := await reader.read(65536):
+                yield piece
+    except (ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
+        raise BadMessage("the body is broken") from error
+
+
+async def read_body(reader: asyncio.StreamReader, head: Message) -> bytes:
+    """Read a whole body; raises BadMessage when it is broken or beyond the limit."""
+    pieces: list[bytes] = []
+    size = 0
+    async for piece in iter_body(reader, head):
+        size += len(piece)
+        if size > BODY_LIMIT:
+            raise BadMessage("the body is too large")
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def encode_head(start: str, headers: Iterable[tuple[str, str]]) -> bytes:
+    """Return a head as bytes."""
+    lines = [start, *(f"{name}: {value}" for name, value in headers)]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1", "replace")
+
+
+class Connection:
+    """One client connection; a handler answers through it."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+        self.requests = 0
+        self.open = True
+
+    async def respond(self, status: int, headers: Headers, body: bytes = b"", *, head_only: bool = False) -> None:
+        """Send a whole answer with its length."""
+        length = [] if status in (204, 304) else [("Content-Length", str(len(body)))]
+        self.writer.write(self._head(status, headers + length) + (b"" if head_only else body))
+        await self.writer.drain()
+
+    async def stream(self, status: int, headers: Headers, body: AsyncIterator[bytes]) -> None:
+        """Send an answer of unknown length in chunks."""
+        self.writer.write(self._head(status, [*headers, ("Transfer-Encoding", "chunked")]))
+        async for piece in body:
+            self.writer.write(b"%x\r\n%s\r\n" % (len(piece), piece))
+            await self.writer.drain()
+        self.writer.write(b"0\r\n\r\n")
+        await self.writer.drain()
+
+    def _head(self, status: int, headers: Headers) -> bytes:
+        connection = ("Connection", "keep-alive" if self.open else "close")
+        return encode_head(f"HTTP/1.1 {status} {REASONS.get(status, '')}".rstrip(), [*headers, connection])
+
+    def abort(self) -> None:
+        """Drop the connection with a reset."""
+        self.open = False
+        transport = self.writer.transport
+        if isinstance(transport, asyncio.Transport):
+            transport.abort()
+
+
+Handler = Callable[[Request, Connection], Awaitable[None]]
+Refuse = Callable[[Connection], Awaitable[None]]
+
+
+@dataclass(slots=True)
+class Server:
+    """Serves one listener; `refuse` answers what is not HTTP."""
+
+    handler: Handler
+    refuse: Refuse
+    secure: bool = False
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    _server: asyncio.Server | None = None
+
+    async def start(self, host: str, port: int, context: ssl.SSLContext | None = None) -> None:
+        """Listen; raises OSError if the address is taken."""
+        self._server = await asyncio.start_server(self._accept, host, port, ssl=context, limit=HEAD_LIMIT, backlog=1024)
+
+    async def close(self) -> None:
+        """Stop listening and end the open connections."""
+        if self._server is None:
+            return
+        self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        if task is not None:
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        connection = Connection(reader, writer)
+        try:
+            await self._serve(connection)
+        except (OSError, ssl.SSLError, asyncio.CancelledError):
+            connection.abort()
+        finally:
+            writer.close()
+            with contextlib.suppress(OSError, ssl.SSLError, asyncio.CancelledError):
+                await writer.wait_closed()
+
+    async def _serve(self, connection: Connection) -> None:
+        while connection.open:
+            try:
+                request = await self._read(connection)
+            except BadMessage:
+                connection.open = False
+                await self.refuse(connection)
+                return
+            if request is None:
+                return
+            connection.requests += 1
+            connection.open = request.keep_alive
+            await self.handler(request, connection)
+
+    async def _read(self, connection: Connection) -> Request | None:
+        try:
+            head = await asyncio.wait_for(read_head(connection.reader), IDLE_TIMEOUT)
+        except TimeoutError:
+            return None
+        if head is None:
+            return None
+        if (head.get("expect") or "").lower() == "100-continue":
+            connection.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        body = await read_body(connection.reader, head)
+        writer = connection.writer
+        return Request(
+            start=head.start,
+            headers=head.headers,
+            body=body,
+            peer=str(writer.get_extra_info("peername")[0]),
+            local_port=int(writer.get_extra_info("sockname")[1]),
+            secure=self.secure,
+        )

@@ -1,0 +1,105 @@
+"""The composition of the development gateway: etcd, store, Admin API and data plane on their listeners."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from e2e.devgateway.admin import DEFAULT_ADMIN_KEY, Admin
+from e2e.devgateway.etcd import EtcdClient, EtcdProcess
+from e2e.devgateway.faults import Control
+from e2e.devgateway.http1 import Connection, Server
+from e2e.devgateway.pages import HTML, error_page
+from e2e.devgateway.ports import split_address
+from e2e.devgateway.proxy import Proxy
+from e2e.devgateway.references import References
+from e2e.devgateway.router import Router
+from e2e.devgateway.store import Store
+from e2e.devgateway.tls import Certificates
+
+NOTICE = "APISIX stand-in FOR DEVELOPMENT ONLY: not Apache APISIX, not safe, not for production"
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line says; addresses are `host:port`."""
+
+    admin: str = "127.0.0.1:9180"
+    proxy: str = "127.0.0.1:9080"
+    tls: str = "127.0.0.1:9443"
+    admin_key: str = DEFAULT_ADMIN_KEY
+    etcd: str | None = None
+    data_dir: Path | None = None
+    stream: bool = True
+    faults: bool = False
+
+
+async def refuse(connection: Connection) -> None:
+    """Answer what is not HTTP."""
+    await connection.respond(400, HTML, error_page(400))
+
+
+class Gateway:
+    """An async context: everything runs inside it."""
+
+    def __init__(self, options: Options, say: Say) -> None:
+        self._options = options
+        self._say = say
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Gateway:
+        try:
+            await self._start()
+        except BaseException:
+            await self._stack.aclose()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stack.aclose()
+
+    async def _start(self) -> None:
+        self._say(NOTICE)
+        url = self._options.etcd or await self._start_etcd()
+        client = await self._stack.enter_async_context(EtcdClient(url))
+        store = Store(client)
+        references = References(store)
+        router = Router(store)
+        certificates = Certificates(store)
+        await store.start()
+        self._stack.push_async_callback(store.close)
+        self._say(f"etcd ready on {url}")
+        await self._listen(store, references, router, certificates)
+
+    async def _start_etcd(self) -> str:
+        data_dir = self._options.data_dir
+        if data_dir is None:
+            data_dir = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="devgateway-")))
+        process = EtcdProcess(data_dir / "etcd")
+        self._stack.push_async_callback(process.stop)
+        await process.start()
+        return process.url
+
+    async def _listen(self, store: Store, references: References, router: Router, certificates: Certificates) -> None:
+        options = self._options
+        admin = Admin(store, references, admin_key=options.admin_key, stream=options.stream)
+        control = Control(admin.answer, store, enabled=options.faults)
+        https_port = split_address(options.tls)[1]
+        proxy = Proxy(store, references, router, https_port=https_port)
+        self._stack.push_async_callback(proxy.close)
+        await self._serve("proxy", "http", options.proxy, Server(proxy.handle, refuse))
+        await self._serve("tls", "https", options.tls, Server(proxy.handle, refuse, secure=True), certificates)
+        await self._serve("admin", "http", options.admin, Server(control.handle, refuse))
+
+    async def _serve(
+        self, name: str, scheme: str, address: str, server: Server, certificates: Certificates | None = None
+    ) -> None:
+        host, port = split_address(address)
+        await server.start(host, port, certificates.context() if certificates else None)
+        self._stack.push_async_callback(server.close)
+        self._say(f"{name} ready on {scheme}://{address}")

@@ -1,0 +1,297 @@
+"""Records in etcd under the keys that APISIX uses, and their watched copy in memory; no rule about their content.
+
+Every write goes to etcd and is answered when the watch has brought it back into memory, so what the data plane and
+the deletion guards see is never older than the last answer of the Admin API.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+import orjson
+
+from e2e.devgateway.etcd import EtcdClient, EtcdDown, EtcdRefused, KeyValue, decode_pair, encode, prefix_end
+
+PREFIX = "/apisix/"
+BATCH = 100
+"""Writes in one etcd transaction; etcd allows 128 operations."""
+CATCH_UP_TIMEOUT = 10.0
+RECONNECT_DELAY = 0.2
+
+Body = dict[str, Any]
+
+
+class Conflict(Exception):
+    """The record changed between read and write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record: `key` is whole (`/apisix/routes/1`), `name` what follows the kind."""
+
+    key: str
+    kind: str
+    name: str
+    value: Body
+    created: int
+    modified: int
+
+    def as_item(self) -> Body:
+        """Return the Admin API's view of it."""
+        return {
+            "key": self.key,
+            "value": self.value,
+            "createdIndex": self.created,
+            "modifiedIndex": self.modified,
+        }
+
+
+def read_record(pair: KeyValue) -> Record | None:
+    """Decode one pair, or None for a key that is no record (`gen_id`, the directory marks)."""
+    kind, slash, name = pair.key.removeprefix(PREFIX).partition("/")
+    if not slash or not pair.value.startswith(b"{"):
+        return None
+    return Record(pair.key, kind, name, orjson.loads(pair.value), pair.created, pair.modified)
+
+
+@dataclass(slots=True)
+class _Write:
+    """One operation waiting for its transaction."""
+
+    key: str
+    operation: Body
+    done: asyncio.Future[tuple[bool, int]]
+
+
+@dataclass(slots=True)
+class _Memory:
+    revision: int = 0
+    kinds: dict[str, dict[str, Record]] = field(default_factory=dict)
+    waiting: deque[tuple[int, asyncio.Future[None]]] = field(default_factory=deque)
+
+
+Listener = Callable[[str, str, Record | None], None]
+
+
+class Store:
+    """Read and write records; call `start` once and `close` at the end."""
+
+    def __init__(self, client: EtcdClient) -> None:
+        self._client = client
+        self._memory = _Memory()
+        self._listeners: list[Listener] = []
+        self._queue: deque[_Write] = deque()
+        self._wake = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        self.connected = False
+
+    async def start(self) -> None:
+        """Load everything and follow it; raises EtcdDown if etcd does not answer."""
+        await self._load()
+        ready = asyncio.Event()
+        self._tasks = [
+            asyncio.create_task(self._follow(ready), name="devgateway.watch"),
+            asyncio.create_task(self._write_batches(), name="devgateway.write"),
+        ]
+        await asyncio.wait_for(ready.wait(), CATCH_UP_TIMEOUT)
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def subscribe(self, listener: Listener) -> None:
+        """Call `listener(kind, name, record or None)` on every change in memory."""
+        self._listeners.append(listener)
+
+    def kind(self, kind: str) -> dict[str, Record]:
+        """Return the watched records of a kind by name, in the order the data plane learned of them."""
+        return self._memory.kinds.setdefault(kind, {})
+
+    # --- reads from etcd
+
+    async def get(self, key: str) -> Record | None:
+        """Read one record from etcd itself; raises EtcdDown."""
+        _, pairs = await self._range(key)
+        return read_record(pairs[0]) if pairs else None
+
+    async def list(self, prefix: str) -> list[Record]:
+        """Read every record below `prefix` from etcd itself, by key; raises EtcdDown."""
+        _, pairs = await self._range(prefix, end=prefix_end(prefix))
+        return [record for pair in pairs if (record := read_record(pair)) is not None]
+
+    async def exists(self, key: str) -> bool:
+        """Say whether a record is there: from memory while the watch lives, else from etcd; raises EtcdDown."""
+        kind, _, name = key.removeprefix(PREFIX).partition("/")
+        return (self.connected and name in self.kind(kind)) or await self.get(key) is not None
+
+    async def _range(self, key: str, *, end: str | None = None) -> tuple[int, list[KeyValue]]:
+        try:
+            return await self._client.range(key, end=end)
+        except EtcdRefused as error:
+            raise EtcdDown(str(error)) from error
+
+    # --- writes
+
+    async def put(self, key: str, value: Body, *, ttl: int | None = None) -> bool:
+        """Write a record; returns True if it is new; raises EtcdDown."""
+        operation: Body = {"key": encode(key), "value": encode(orjson.dumps(value)), "prev_kv": True}
+        if ttl is not None:
+            operation["lease"] = await self._client.lease(ttl)
+        return not await self._submit(key, {"request_put": operation})
+
+    async def replace(self, key: str, value: Body, *, modified: int) -> None:
+        """Write a record if it still has that revision; raises Conflict or EtcdDown."""
+        compare = [
+            {"key": encode(key), "target": "MOD", "result": "EQUAL", "mod_revision": str(modified)},
+        ]
+        operation = {"request_put": {"key": encode(key), "value": encode(orjson.dumps(value))}}
+        try:
+            succeeded, revision, _ = await self._client.transaction([operation], compare)
+        except EtcdRefused as error:
+            raise EtcdDown(str(error)) from error
+        if not succeeded:
+            raise Conflict(key)
+        await self._caught_up(revision)
+
+    async def delete(self, key: str, *, below: bool = False) -> bool:
+        """Delete a record, or everything below a prefix; returns False if there was nothing; raises EtcdDown."""
+        if not below:
+            return await self._submit(key, {"request_delete_range": {"key": encode(key)}})
+        operation = {"request_delete_range": {"key": encode(key), "range_end": prefix_end(key)}}
+        try:
+            _, revision, responses = await self._client.transaction([operation])
+        except EtcdRefused as error:
+            raise EtcdDown(str(error)) from error
+        if existed := _existed(responses[0]):
+            await self._caught_up(revision)
+        return existed
+
+    async def next_id(self) -> str:
+        """Draw the next generated id: a store revision of twenty digits, as APISIX does."""
+        operation = {"request_put": {"key": encode(PREFIX + "gen_id"), "value": encode("1")}}
+        _, revision, _ = await self._client.transaction([operation])
+        return f"{revision:020d}"
+
+    async def _submit(self, key: str, operation: Body) -> bool:
+        """Queue one operation; returns whether the key existed, once memory has the change."""
+        if not self.connected:
+            await self._client.range(PREFIX)
+        done: asyncio.Future[tuple[bool, int]] = asyncio.get_running_loop().create_future()
+        self._queue.append(_Write(key, operation, done))
+        self._wake.set()
+        existed, revision = await done
+        if existed or "request_put" in operation:
+            await self._caught_up(revision)
+        return existed
+
+    async def _write_batches(self) -> None:
+        """Gather what is queued while a transaction is in flight: concurrent writers share the round trip."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._queue:
+                await self._write_batch(self._take_batch())
+
+    def _take_batch(self) -> list[_Write]:
+        batch: dict[str, _Write] = {}
+        while self._queue and len(batch) < BATCH and self._queue[0].key not in batch:
+            write = self._queue.popleft()
+            batch[write.key] = write
+        return list(batch.values())
+
+    async def _write_batch(self, batch: list[_Write]) -> None:
+        try:
+            _, revision, responses = await self._client.transaction([write.operation for write in batch])
+        except (EtcdDown, EtcdRefused) as error:
+            for write in batch:
+                if not write.done.done():
+                    write.done.set_exception(EtcdDown(str(error)))
+            return
+        for write, response in zip(batch, responses, strict=True):
+            if not write.done.done():
+                write.done.set_result((_existed(response), revision))
+
+    # --- the watched copy
+
+    async def _caught_up(self, revision: int) -> None:
+        """Wait until memory has seen `revision`."""
+        if self._memory.revision >= revision:
+            return
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._memory.waiting.append((revision, waiter))
+        try:
+            await asyncio.wait_for(waiter, CATCH_UP_TIMEOUT)
+        except TimeoutError as error:
+            raise EtcdDown("the watch did not bring the write back") from error
+
+    async def _load(self) -> None:
+        """Read everything afresh; the order in memory becomes that of the keys, as after an APISIX restart."""
+        revision, pairs = await self._range(PREFIX, end=prefix_end(PREFIX))
+        fresh = {record.key: record for pair in pairs if (record := read_record(pair)) is not None}
+        for records in list(self._memory.kinds.values()):
+            for gone in [record for record in records.values() if record.key not in fresh]:
+                self._set(gone.kind, gone.name, None)
+        for record in fresh.values():
+            self._set(record.kind, record.name, record)
+        self._advance(revision)
+
+    async def _follow(self, ready: asyncio.Event) -> None:
+        while True:
+            with contextlib.suppress(EtcdDown, EtcdRefused, aiohttp.ClientError, OSError, TimeoutError):
+                if not ready.is_set() or not self.connected:
+                    await self._load()
+                async for events in self._client.watch(PREFIX, self._memory.revision + 1):
+                    self.connected = True
+                    ready.set()
+                    for event in events:
+                        self._apply(event)
+                    if events:
+                        self._advance(int(events[-1]["kv"]["mod_revision"]))
+            self.connected = False
+            await asyncio.sleep(RECONNECT_DELAY)
+
+    def _apply(self, event: Body) -> None:
+        pair = decode_pair(event["kv"])
+        if event.get("type") == "DELETE":
+            kind, _, name = pair.key.removeprefix(PREFIX).partition("/")
+            self._set(kind, name, None)
+        elif (record := read_record(pair)) is not None:
+            self._set(record.kind, record.name, record)
+
+    def _set(self, kind: str, name: str, record: Record | None) -> None:
+        records = self.kind(kind)
+        old = records.get(name)
+        if record is None:
+            if records.pop(name, None) is None:
+                return
+        elif old is not None and old.modified >= record.modified:
+            return
+        else:
+            if old is not None and old.created != record.created:
+                del records[name]  # deleted and made again: it goes to the end of the order
+            records[name] = record
+        for listener in self._listeners:
+            listener(kind, name, record)
+
+    def _advance(self, revision: int) -> None:
+        memory = self._memory
+        memory.revision = max(memory.revision, revision)
+        for _ in range(len(memory.waiting)):
+            wanted, waiter = memory.waiting.popleft()
+            if wanted > memory.revision:
+                memory.waiting.append((wanted, waiter))
+            elif not waiter.done():
+                waiter.set_result(None)
+
+
+def _existed(response: Body) -> bool:
+    if "response_put" in response:
+        return "prev_kv" in response["response_put"]
+    return int(response["response_delete_range"].get("deleted", 0)) > 0
