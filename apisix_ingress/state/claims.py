@@ -5,6 +5,7 @@ So a change of endpoints costs one translation and one write, and no route is tr
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -56,44 +57,59 @@ class Claims:
 
     def __init__(self) -> None:
         self._by_owner: dict[ObjectKey, tuple[Claimant, frozenset[UpstreamClaim]]] = {}
-        self._by_target: dict[ObjectKey, dict[ObjectKey, None]] = {}
+        # Target → claim → who makes it, in order: thousands of routes may claim the same of one Service.
+        self._by_target: dict[ObjectKey, dict[UpstreamClaim, list[Claimant]]] = {}
 
     def replace(self, claimant: Claimant, claims: Iterable[UpstreamClaim]) -> frozenset[ObjectKey]:
-        """Replace an owner's claims; return the targets that gained or lost one."""
+        """Replace an owner's claims; return the targets whose distinct claims changed, or the oldest who makes one.
+
+        One more claimant of what an older one claims already changes nothing for the target.
+        """
         owner, after = claimant.owner, frozenset(claims)
         old_claimant, before = self._by_owner.get(owner, (claimant, frozenset()))
-        changed = before ^ after if old_claimant == claimant else before | after
-        wanted = {claim.target for claim in after}
-        for target in {claim.target for claim in before} - wanted:
-            self._drop(target, owner)
-        for target in wanted:
-            self._by_target.setdefault(target, {})[owner] = None
+        kept = before & after if old_claimant == claimant else frozenset()
+        changed = {claim.target for claim in before - kept if self._drop(old_claimant, claim)}
+        changed |= {claim.target for claim in after - kept if self._add(claimant, claim)}
         if after:
             self._by_owner[owner] = (claimant, after)
         else:
             self._by_owner.pop(owner, None)
-        return frozenset(claim.target for claim in changed)
+        return frozenset(changed)
 
     def of(self, target: ObjectKey) -> tuple[tuple[Claimant, UpstreamClaim], ...]:
         """Return every claim on a target, the oldest claimant first."""
-        found = [
-            (claimant, claim)
-            for owner in self._by_target.get(target, ())
-            for claimant, claims in (self._by_owner[owner],)
-            for claim in claims
-            if claim.target == target
-        ]
-        return tuple(sorted(found, key=_precedence))
+        claims = self._by_target.get(target, {})
+        return _ordered((claimant, claim) for claim, claimants in claims.items() for claimant in claimants)
+
+    def distinct(self, target: ObjectKey) -> tuple[tuple[Claimant, UpstreamClaim], ...]:
+        """Return each claim on a target once, with the oldest who makes it; the oldest claimant first."""
+        return _ordered((claimants[0], claim) for claim, claimants in self._by_target.get(target, {}).items())
 
     def claims_of(self, owner: ObjectKey) -> frozenset[UpstreamClaim]:
         """Return what an owner claims."""
         return self._by_owner[owner][1] if owner in self._by_owner else frozenset()
 
-    def _drop(self, target: ObjectKey, owner: ObjectKey) -> None:
-        owners = self._by_target[target]
-        del owners[owner]
-        if not owners:
-            del self._by_target[target]
+    def _add(self, claimant: Claimant, claim: UpstreamClaim) -> bool:
+        """Add a claimant; return whether it is the oldest one now."""
+        claimants = self._by_target.setdefault(claim.target, {}).setdefault(claim, [])
+        insort(claimants, claimant)
+        return claimants[0] == claimant
+
+    def _drop(self, claimant: Claimant, claim: UpstreamClaim) -> bool:
+        """Remove a claimant; return whether it was the oldest one."""
+        claims = self._by_target[claim.target]
+        claimants = claims[claim]
+        index = bisect_left(claimants, claimant)
+        del claimants[index]
+        if not claimants:
+            del claims[claim]
+        if not claims:
+            del self._by_target[claim.target]
+        return index == 0
+
+
+def _ordered(found: Iterable[tuple[Claimant, UpstreamClaim]]) -> tuple[tuple[Claimant, UpstreamClaim], ...]:
+    return tuple(sorted(found, key=_precedence))
 
 
 def _precedence(found: tuple[Claimant, UpstreamClaim]) -> tuple[Claimant, int, str, str, bool, str]:

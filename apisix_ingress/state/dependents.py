@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from apisix_ingress.model.keys import ObjectKey, Read
 
 
 class Dependents:
-    """The reads of each owner's last translation, and the way back."""
+    """The reads of each owner's last translation, and the way back.
 
-    def __init__(self) -> None:
+    `unread` hears of a read that the last of its owners dropped.
+    """
+
+    def __init__(self, unread: Callable[[Read], None] = lambda read: None) -> None:
+        self._unread = unread
         self._reads: dict[ObjectKey, frozenset[Read]] = {}
         self._owners: dict[Read, dict[ObjectKey, None]] = {}
 
@@ -40,3 +44,4 @@ class Dependents:
         del owners[owner]
         if not owners:
             del self._owners[read]
+            self._unread(read)

@@ -7,6 +7,7 @@ owner can't be translated now.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -24,11 +25,12 @@ class Hold:
     prefix: str = ""
     ids: frozenset[str] = frozenset()
 
-    def covers(self, key: RecordKey, name: str) -> bool:
-        """Say whether a gateway's record is meant; `name` is its `name` field or empty."""
-        if key.kind != self.kind:
-            return False
-        return key.id in self.ids or bool(self.prefix and name.startswith(self.prefix))
+    @property
+    def marks(self) -> Iterable[tuple[RecordKind, str, str]]:
+        """What is looked up for a gateway's record: kind, and either an id or the beginning of a name."""
+        yield from ((self.kind, id_, "") for id_ in self.ids)
+        if self.prefix:
+            yield (self.kind, "", self.prefix)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +53,18 @@ class Desired:
         self._ids = ids
         self._by_owner: dict[ObjectKey, dict[RecordKey, Record]] = {}
         self._candidates: dict[RecordKey, list[tuple[Claimant, Record]]] = {}
+        # Every name, also those whose records share a key until they are told that their ids are equal.
+        self._names: dict[ObjectKey, frozenset[tuple[RecordKind, str]]] = {}
         self._holds: dict[ObjectKey, tuple[Hold, ...]] = {}
+        # How many holds mean it: a sweep asks for thousands of records while thousands of owners hold.
+        self._marks: Counter[tuple[RecordKind, str, str]] = Counter()
 
     def replace(self, claimant: Claimant, records: Iterable[Record]) -> Change:
         """Replace an owner's records. The last record of a key counts if the owner names a key twice."""
-        owner = claimant.owner
+        owner, records = claimant.owner, tuple(records)
         after = {record.key: record for record in records}
         before = self._by_owner.get(owner, {})
-        self._count_names(before, after)
+        self._count_names(owner, records)
         dirty: set[RecordKey] = set()
         contested: set[ObjectKey] = set()
         for key in {**before, **after}:
@@ -106,24 +112,35 @@ class Desired:
         return {
             key: winner
             for key, record in self._by_owner.get(owner, {}).items()
-            for winner in (self._winner(key, record),)
+            for winner in (self._winner(key, record, owner),)
             if winner != owner
         }
 
     def hold(self, owner: ObjectKey, holds: Iterable[Hold]) -> None:
         """Protect what gateways may still have of an owner; no holds lift the protection."""
-        if kept := tuple(holds):
-            self._holds[owner] = kept
-        else:
-            self._holds.pop(owner, None)
+        after = tuple(holds)
+        before = self._holds.pop(owner, ())
+        if before != after:
+            self._marks.update(mark for hold in after for mark in hold.marks)
+            for mark in (mark for hold in before for mark in hold.marks):
+                self._marks[mark] -= 1
+                if not self._marks[mark]:
+                    del self._marks[mark]
+        if after:
+            self._holds[owner] = after
 
     def is_held(self, key: RecordKey, name: str) -> bool:
-        """Say whether a record that is not wanted must stay, since its owner can't be translated now."""
-        return any(hold.covers(key, name) for holds in self._holds.values() for hold in holds)
+        """Say whether a record that is not wanted must stay, since its owner can't be translated now.
 
-    def _winner(self, key: RecordKey, record: Record) -> ObjectKey:
+        `name` is the `name` field that the gateway has for it, or empty.
+        """
+        if (key.kind, key.id, "") in self._marks:
+            return True
+        return any((key.kind, "", name[:end]) in self._marks for end in range(1, len(name) + 1))
+
+    def _winner(self, key: RecordKey, record: Record, owner: ObjectKey) -> ObjectKey:
         rivals = (claimant.owner for claimant, other in self._candidates[key] if _overlap(record, other))
-        return next(rivals)
+        return next(rivals, owner)
 
     def _with(
         self, candidates: list[tuple[Claimant, Record]], claimant: Claimant, record: Record | None
@@ -131,13 +148,14 @@ class Desired:
         others = [item for item in candidates if item[0].owner != claimant.owner]
         return sorted([*others, (claimant, record)], key=lambda item: item[0]) if record else others
 
-    def _count_names(self, before: Mapping[RecordKey, Record], after: Mapping[RecordKey, Record]) -> None:
-        had = {(record.key.kind, record.name) for record in before.values()}
-        has = {(record.key.kind, record.name) for record in after.values()}
+    def _count_names(self, owner: ObjectKey, records: Iterable[Record]) -> None:
+        had, has = self._names.pop(owner, frozenset()), frozenset((record.key.kind, record.name) for record in records)
         for kind, name in sorted(has - had):
             self._ids.use(kind, name)
         for kind, name in sorted(had - has):
             self._ids.release(kind, name)
+        if has:
+            self._names[owner] = has
 
 
 def _overlap(one: Record, other: Record) -> bool:
@@ -151,6 +169,6 @@ def _differ(old: list[tuple[Claimant, Record]], new: list[tuple[Claimant, Record
 def _contested(
     old: list[tuple[Claimant, Record]], new: list[tuple[Claimant, Record]], owner: ObjectKey
 ) -> Iterable[ObjectKey]:
-    """Return the rivals of an owner when the order of candidates changed."""
-    before, after = [item[0].owner for item in old], [item[0].owner for item in new]
-    return () if before == after else {rival for rival in (*before, *after) if rival != owner}
+    """Return the rivals of an owner when the order of candidates, or where they are wanted, changed."""
+    before, after = ([(claimant.owner, record.clusters) for claimant, record in found] for found in (old, new))
+    return () if before == after else {rival for rival, _ in (*before, *after) if rival != owner}

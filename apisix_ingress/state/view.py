@@ -30,7 +30,7 @@ class View(Protocol):
         """Return the id of a record name."""
 
     def claims_on(self, target: ObjectKey) -> tuple[tuple[Claimant, UpstreamClaim], ...]:
-        """Return what routes claim of a Service or ApisixUpstream, the oldest claimant first."""
+        """Return each claim on a Service or ApisixUpstream once, with the oldest who makes it; the oldest first."""
 
 
 class TrackingView:
@@ -61,5 +61,5 @@ class TrackingView:
         return self._ids.id_of(kind, name)
 
     def claims_on(self, target: ObjectKey) -> tuple[tuple[Claimant, UpstreamClaim], ...]:
-        """Return the claims on a target. Not a read: whoever changes claims queues the target itself."""
-        return self._claims.of(target)
+        """Return the distinct claims on a target. Not a read: whoever changes them queues the target itself."""
+        return self._claims.distinct(target)

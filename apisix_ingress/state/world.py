@@ -35,7 +35,7 @@ class World:
     def __init__(self, resources: Iterable[Resource]) -> None:
         self._listener: Callable[[Read], None] | None = None
         self.ids = IdTable(self._notify)
-        self.dependents = Dependents()
+        self.dependents = Dependents(self.ids.forget)
         self.claims = Claims()
         self.desired = Desired(self.ids)
         self.reports: dict[ObjectKey, Report] = {}

@@ -1,0 +1,52 @@
+"""Reads of owners, and the way back."""
+
+from apisix_ingress.model.keys import IndexKey, Read
+from apisix_ingress.state.dependents import Dependents
+from tests.factories import make_key
+
+WEB, API = make_key("web"), make_key("api")
+SECRET, SLICES = make_key("cert", kind="Secret"), IndexKey("EndpointSlice", "service", "default/web")
+
+
+def test_owner_is_found_by_each_of_its_reads() -> None:
+    dependents = Dependents()
+    dependents.record(WEB, [SECRET, SLICES, SECRET])
+    assert (dependents.of(SECRET), dependents.of(SLICES)) == ((WEB,), (WEB,))
+    assert dependents.reads_of(WEB) == {SECRET, SLICES}
+
+
+def test_read_that_is_not_repeated_is_forgotten() -> None:
+    dependents = Dependents()
+    dependents.record(WEB, [SECRET, SLICES])
+    dependents.record(WEB, [SLICES])
+    assert (dependents.of(SECRET), dependents.of(SLICES)) == ((), (WEB,))
+
+
+def test_owners_of_one_read_do_not_disturb_each_other() -> None:
+    dependents = Dependents()
+    dependents.record(WEB, [SECRET])
+    dependents.record(API, [SECRET])
+    dependents.record(WEB, [])
+    assert dependents.of(SECRET) == (API,)
+    assert (dependents.reads_of(WEB), dependents.reads_of(API)) == (frozenset(), {SECRET})
+
+
+def test_nothing_is_kept_of_owners_without_reads() -> None:
+    dependents = Dependents()
+    dependents.record(WEB, [SECRET, SLICES])
+    dependents.record(WEB, [])
+    dependents.record(API, [])
+    assert dependents.of(SECRET) == ()
+    assert not dependents._reads
+    assert not dependents._owners
+
+
+def test_read_without_owners_is_told_of_once_the_last_one_is_gone() -> None:
+    unread: list[Read] = []
+    dependents = Dependents(unread.append)
+    dependents.record(WEB, [SECRET])
+    dependents.record(API, [SECRET])
+    dependents.record(WEB, [])
+    assert unread == []
+    dependents.record(API, [SLICES])
+    assert unread == [SECRET]

@@ -1,0 +1,180 @@
+"""Records by owner, conflicts and holds."""
+
+import pytest
+
+from apisix_ingress.model.keys import IndexKey, RecordKey
+from apisix_ingress.model.names import wide_id
+from apisix_ingress.state.claims import Claimant
+from apisix_ingress.state.desired import Change, Desired, Hold
+from apisix_ingress.state.ids import IdTable
+from tests.factories import COLLIDING, make_claimant, make_record
+
+OLD, NEW = make_claimant("z", created="2026-01-01T00:00:00Z"), make_claimant("a", created="2026-02-01T00:00:00Z")
+ONE, OTHER = make_record("one"), make_record("other")
+
+
+def make_desired() -> Desired:
+    return Desired(IdTable(lambda read: None))
+
+
+def test_new_records_are_dirty_and_wanted_by_every_cluster() -> None:
+    desired = make_desired()
+    assert desired.replace(OLD, [ONE, OTHER]) == Change(frozenset({ONE.key, OTHER.key}))
+    assert desired.records("any") == {ONE.key: ONE, OTHER.key: OTHER}
+    assert desired.keys() == (ONE.key, OTHER.key)
+    assert desired.of_owner(OLD.owner) == {ONE.key: ONE, OTHER.key: OTHER}
+    assert desired.owners_of(ONE.key) == (OLD.owner,)
+
+
+def test_equal_records_again_are_not_dirty() -> None:
+    desired = make_desired()
+    desired.replace(OLD, [ONE])
+    assert desired.replace(OLD, [make_record("one")]) == Change()
+
+
+def test_changed_added_and_dropped_records_are_dirty() -> None:
+    desired = make_desired()
+    kept, changed, added = make_record("kept"), make_record("one", body={"uri": "/b"}), make_record("added")
+    desired.replace(OLD, [kept, ONE, OTHER])
+    got = desired.replace(OLD, [kept, changed, added])
+    assert got.dirty == {ONE.key, OTHER.key, added.key}
+    assert desired.get(ONE.key, "c") == changed
+    assert desired.get(OTHER.key, "c") is None
+
+
+def test_last_record_of_a_key_counts() -> None:
+    desired = make_desired()
+    last = make_record("one", body={"uri": "/last"})
+    desired.replace(OLD, [ONE, last])
+    assert desired.records("c") == {ONE.key: last}
+
+
+@pytest.mark.parametrize("order", [(OLD, NEW), (NEW, OLD)])
+def test_older_owner_wins_in_any_order_of_arrival(order: tuple[Claimant, Claimant]) -> None:
+    desired = make_desired()
+    for claimant in order:
+        desired.replace(claimant, [make_record("one", body={"by": claimant.owner.name})])
+    assert desired.records("c") == {ONE.key: make_record("one", body={"by": "z"})}
+    assert desired.owners_of(ONE.key) == (OLD.owner, NEW.owner)
+    assert desired.lost(NEW.owner) == {ONE.key: OLD.owner}
+    assert desired.lost(OLD.owner) == {}
+
+
+def test_owners_of_one_age_are_ordered_by_their_keys() -> None:
+    desired = make_desired()
+    for name in ("b", "a"):
+        desired.replace(make_claimant(name), [ONE])
+    assert [owner.name for owner in desired.owners_of(ONE.key)] == ["a", "b"]
+
+
+def test_rivals_are_contested_when_one_comes_and_when_it_goes() -> None:
+    desired = make_desired()
+    desired.replace(NEW, [make_record("one", body={"by": "new"})])
+    assert desired.replace(OLD, [ONE]) == Change(frozenset({ONE.key}), frozenset({NEW.owner}))
+    assert desired.replace(OLD, []) == Change(frozenset({ONE.key}), frozenset({NEW.owner}))
+    assert desired.records("c") == {ONE.key: make_record("one", body={"by": "new"})}
+
+
+def test_owner_that_publishes_the_same_again_contests_nobody() -> None:
+    desired = make_desired()
+    desired.replace(NEW, [ONE])
+    desired.replace(OLD, [ONE])
+    assert desired.replace(NEW, [ONE]) == Change()
+
+
+def test_records_of_other_clusters_do_not_conflict() -> None:
+    desired = make_desired()
+    east, west = (make_record("one", clusters=frozenset({name}), body={"at": name}) for name in ("east", "west"))
+    desired.replace(OLD, [east])
+    desired.replace(NEW, [west])
+    assert (desired.get(ONE.key, "east"), desired.get(ONE.key, "west")) == (east, west)
+    assert desired.records("north") == {}
+    assert (desired.lost(NEW.owner), desired.lost(OLD.owner)) == ({}, {})
+
+
+def test_rival_is_contested_when_the_winner_moves_to_its_cluster() -> None:
+    desired = make_desired()
+    desired.replace(OLD, [make_record("one", clusters=frozenset({"east"}))])
+    desired.replace(NEW, [make_record("one", clusters=frozenset({"west"}))])
+    got = desired.replace(OLD, [make_record("one", clusters=frozenset({"west"}))])
+    assert got.contested == {NEW.owner}
+    assert desired.lost(NEW.owner) == {ONE.key: OLD.owner}
+
+
+def test_record_for_no_cluster_is_wanted_nowhere_and_lost_to_nobody() -> None:
+    desired = make_desired()
+    desired.replace(OLD, [make_record("one", clusters=frozenset())])
+    assert (desired.records("c"), desired.lost(OLD.owner)) == ({}, {})
+
+
+def test_names_of_one_owner_with_one_crc_are_both_published_in_the_end() -> None:
+    heard: list[IndexKey] = []
+    ids = IdTable(heard.append)
+    desired = Desired(ids)
+
+    def publish() -> None:
+        names = COLLIDING[:2]
+        desired.replace(OLD, [make_record(name, id=ids.id_of("routes", name)) for name in names])
+
+    publish()
+    assert len(heard) == 1
+    publish()
+    assert len(heard) == 1
+    assert {record.name: record.key.id for record in desired.records("c").values()} == {
+        COLLIDING[0]: "849e9177",
+        COLLIDING[1]: wide_id(COLLIDING[1]),
+    }
+
+
+def test_name_of_a_withdrawn_record_gives_up_its_short_id() -> None:
+    ids = IdTable(lambda read: None)
+    desired = Desired(ids)
+    desired.replace(OLD, [make_record(COLLIDING[0])])
+    assert ids.id_of("routes", COLLIDING[1]) == wide_id(COLLIDING[1])
+    desired.replace(OLD, [])
+    assert ids.id_of("routes", COLLIDING[1]) == "849e9177"
+
+
+def test_nothing_is_kept_of_owners_without_records_and_holds() -> None:
+    desired = make_desired()
+    desired.replace(OLD, [ONE, OTHER])
+    desired.replace(NEW, [ONE])
+    desired.hold(OLD.owner, [Hold("routes", "default_web_", frozenset({"1"}))])
+    for claimant in (OLD, NEW):
+        desired.replace(claimant, [])
+        desired.hold(claimant.owner, [])
+    assert all(not kept for name, kept in vars(desired).items() if name != "_ids")
+
+
+def test_hold_covers_ids_and_names_of_its_kind() -> None:
+    desired = make_desired()
+    desired.hold(OLD.owner, [Hold("routes", "default_web_"), Hold("ssls", ids=frozenset({"1", "2"}))])
+    held = {
+        ("routes", "9", "default_web_rule"): True,
+        ("routes", "9", "default_web_"): True,
+        ("routes", "9", "default_website_rule"): False,
+        ("routes", "9", ""): False,
+        ("routes", "1", ""): False,
+        ("stream_routes", "9", "default_web_rule"): False,
+        ("ssls", "2", ""): True,
+        ("ssls", "3", "default_web_rule"): False,
+    }
+    got = {key: desired.is_held(RecordKey(key[0], key[1]), key[2]) for key in held}  # type: ignore[arg-type]
+    assert got == held
+
+
+def test_hold_of_nothing_covers_nothing() -> None:
+    desired = make_desired()
+    desired.hold(OLD.owner, [Hold("routes")])
+    assert not desired.is_held(RecordKey("routes", "1"), "default_web_rule")
+
+
+def test_hold_lasts_until_its_last_owner_lifts_it() -> None:
+    desired, key = make_desired(), RecordKey("routes", "1")
+    for claimant in (OLD, NEW):
+        desired.hold(claimant.owner, [Hold("routes", "default_", frozenset({"1"}))])
+    desired.hold(OLD.owner, [])
+    assert desired.is_held(key, "") is desired.is_held(RecordKey("routes", "2"), "default_web") is True
+    desired.hold(NEW.owner, [Hold("routes", "other_")])
+    assert desired.is_held(key, "") is desired.is_held(RecordKey("routes", "2"), "default_web") is False
+    assert desired.is_held(key, "other_web")

@@ -1,0 +1,117 @@
+"""Stores: what they hold and what they say."""
+
+from apisix_ingress.model.keys import IndexKey, Read
+from apisix_ingress.model.kube import EndpointSlice, KubeObject, Pod
+from apisix_ingress.model.resources import RESOURCES, SLICES_BY_SERVICE
+from apisix_ingress.state.store import Store
+from tests.factories import make_custom, make_endpoint, make_key, make_pod, make_slice
+
+POD = make_key("a", kind="Pod")
+WEB = IndexKey("EndpointSlice", SLICES_BY_SERVICE, "default/web")
+API = IndexKey("EndpointSlice", SLICES_BY_SERVICE, "default/api")
+
+
+def make_store() -> tuple[Store[Pod], list[Read]]:
+    heard: list[Read] = []
+    return Store("Pod", heard.append), heard
+
+
+def make_slices() -> tuple[Store[EndpointSlice], list[Read]]:
+    heard: list[Read] = []
+    return Store("EndpointSlice", heard.append, RESOURCES["EndpointSlice"].indexes), heard
+
+
+def test_new_object_is_kept_and_told_of() -> None:
+    store, heard = make_store()
+    assert store.set(make_pod("a"))
+    assert (store.get(POD), store.keys(), store.values(), len(store)) == (make_pod("a"), (POD,), (make_pod("a"),), 1)
+    assert heard == [POD]
+
+
+def test_equal_object_is_silent_yet_refreshes_what_is_never_compared() -> None:
+    heard: list[Read] = []
+    store: Store[KubeObject] = Store("ApisixRoute", heard.append)
+    store.set(make_custom(resource_version="1"))
+    heard.clear()
+    newer = make_custom(resource_version="2", status={"conditions": []})
+    assert not store.set(newer)
+    assert heard == []
+    assert store.get(newer.meta.key) is newer
+
+
+def test_changed_object_is_told_of() -> None:
+    store, heard = make_store()
+    store.set(make_pod("a"))
+    assert store.set(make_pod("a", labels={"version": "v2"}))
+    assert heard == [POD, POD]
+
+
+def test_deleted_object_is_gone_and_told_of_once() -> None:
+    store, heard = make_store()
+    store.set(make_pod("a"))
+    heard.clear()
+    assert (store.delete(POD), store.delete(POD)) == (True, False)
+    assert (store.get(POD), len(store), heard) == (None, 0, [POD])
+
+
+def test_list_tells_of_the_difference_only() -> None:
+    store, heard = make_store()
+    for name in ("a", "b", "c"):
+        store.set(make_pod(name))
+    heard.clear()
+    got = store.replace([make_pod("a"), make_pod("b", labels={"version": "v2"}), make_pod("d")])
+    assert got == (make_key("c", kind="Pod"),)
+    assert sorted(heard) == [make_key(name, kind="Pod") for name in ("b", "c", "d")]
+    assert sorted(store.keys()) == [make_key(name, kind="Pod") for name in ("a", "b", "d")]
+
+
+def test_store_is_synced_by_a_complete_list_even_an_empty_one() -> None:
+    store, _ = make_store()
+    store.set(make_pod("a"))
+    assert not store.synced
+    store.replace([])
+    assert store.synced
+    assert len(store) == 0
+
+
+def test_index_lists_objects_by_value_sorted_by_key() -> None:
+    store, heard = make_slices()
+    for name in ("web-2", "web-1"):
+        store.set(make_slice(name))
+    assert store.by_index(SLICES_BY_SERVICE, "default/web") == (make_slice("web-1"), make_slice("web-2"))
+    assert store.by_index(SLICES_BY_SERVICE, "default/api") == ()
+    assert heard.count(WEB) == 2
+
+
+def test_object_without_an_index_value_is_in_no_index() -> None:
+    store, heard = make_slices()
+    store.set(make_slice(service=""))
+    assert heard == [make_slice().meta.key]
+
+
+def test_changed_object_is_told_of_under_its_index_value() -> None:
+    store, heard = make_slices()
+    store.set(make_slice())
+    heard.clear()
+    store.set(make_slice(endpoints=[make_endpoint("10.0.0.2")]))
+    assert heard == [make_slice().meta.key, WEB]
+
+
+def test_object_that_moves_is_told_of_under_both_index_values() -> None:
+    store, heard = make_slices()
+    store.set(make_slice())
+    heard.clear()
+    store.set(make_slice(service="api"))
+    assert heard == [make_slice().meta.key, WEB, API]
+    assert store.by_index(SLICES_BY_SERVICE, "default/web") == ()
+    assert store.by_index(SLICES_BY_SERVICE, "default/api") == (make_slice(service="api"),)
+
+
+def test_index_keeps_nothing_of_deleted_objects() -> None:
+    store, _ = make_slices()
+    for name in ("web-1", "web-2"):
+        store.set(make_slice(name))
+    store.delete(make_slice("web-1").meta.key)
+    assert store.by_index(SLICES_BY_SERVICE, "default/web") == (make_slice("web-2"),)
+    store.delete(make_slice("web-2").meta.key)
+    assert not store._indexed
