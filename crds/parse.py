@@ -65,7 +65,7 @@ def parse_spec(kind: str, spec: Mapping[str, Any] | None) -> Spec:
         spec: `object["spec"]`; not changed.
 
     Raises:
-        SpecError: with every mistake.
+        SpecError: with every mistake in a field; rules over several fields are looked at once their fields are right.
     """
     model = KINDS[kind].spec
     spec = {} if spec is None else spec

@@ -213,7 +213,7 @@ class Plugin(SpecPart):
     )
     secret_ref: str = Field(
         default="",
-        description="Secret here whose keys are merged over config; a dot in a key names a nested field.",
+        description="Secret (same namespace) merged over config; a dot in a key names a nested field.",
     )
 
 
