@@ -36,12 +36,15 @@ class _StrictLoader(yaml.SafeLoader):
     """A safe loader that refuses a key given twice, of which YAML would silently keep the last."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, object]:
-        seen: set[object] = set()
+        seen: set[str] = set()
         for key_node, _ in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                continue
             if key_node.value in seen:
-                raise yaml.MarkedYAMLError(None, None, f"key {key_node.value!r} is given twice", key_node.start_mark)
-            if isinstance(key_node, yaml.ScalarNode):
-                seen.add(key_node.value)
+                raise yaml.MarkedYAMLError(
+                    problem=f"key {key_node.value!r} is given twice", problem_mark=key_node.start_mark
+                )
+            seen.add(key_node.value)
         return super().construct_mapping(node, deep)
 
 

@@ -1,0 +1,378 @@
+"""The configuration: defaults, layers, and one clear line for everything that can be wrong with it."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from apisix_ingress.errors import ConfigError
+from apisix_ingress.settings import Settings, load_settings, split_address
+
+# The configuration file as the documentation shows it, every default written out.
+DOCUMENTED = """
+log: {level: info, format: auto}
+http: {listen: "0.0.0.0:8080"}
+webhook: {enabled: false, listen: "0.0.0.0:8443", cert_file: "", key_file: ""}
+kubernetes:
+  kubeconfig: ""
+  namespace_selector: ""
+  ingress_class: apisix-and-all
+  ingress_class_controller: apisix.apache.org/apisix-ingress-controller
+  controller_name: apisix-ingress
+  endpoint_source: endpointslices
+  cross_namespace: allow
+  election: {enabled: true, name: apisix-ingress-leader, namespace: "", lease_duration: 15s, renew_deadline: 10s,
+    retry_period: 2s}
+  status: {enabled: true, publish_service: "", addresses: []}
+clusters:
+  - name: default
+    admin_url: http://127.0.0.1:9180/apisix/admin
+    admin_key: ""
+    admin_key_file: ""
+    tls: {ca_file: "", cert_file: "", key_file: "", verify: true}
+    sync: {concurrency: 16, timeout: 5s, audit_interval: 60s}
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    return tmp_path / "config.yaml"
+
+
+def load(path: Path, text: str, environ: Mapping[str, str] | None = None, **overrides: object) -> Settings:
+    path.write_text(text, encoding="utf-8")
+    return load_settings(path, overrides, environ)
+
+
+def complaint(path: Path, text: str, environ: Mapping[str, str] | None = None, **overrides: object) -> str:
+    """Return what is said about `text`, the name of the file cut out."""
+    with pytest.raises(ConfigError) as caught:
+        load(path, text, environ, **overrides)
+    return str(caught.value).replace(str(path), "FILE")
+
+
+def keys_of(value: Any) -> Any:
+    """Return the shape of `value`: keys only."""
+    if isinstance(value, dict):
+        return {key: keys_of(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [keys_of(item) for item in value]
+    return None
+
+
+# Defaults and layers.
+
+
+def test_documented_file_holds_exactly_the_defaults(config: Path) -> None:
+    assert load(config, DOCUMENTED) == load_settings()
+    assert keys_of(load_settings().model_dump()) == keys_of(yaml.safe_load(DOCUMENTED))
+
+
+def test_empty_file_is_all_defaults(config: Path) -> None:
+    assert load(config, "# nothing yet\n") == load_settings()
+
+
+def test_process_environment_is_not_read_behind_the_callers_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("APISIX_INGRESS_LOG__LEVEL", "debug")
+    monkeypatch.setenv("LOG", '{"level": "debug"}')
+    assert load_settings().log.level == "info"
+
+
+def test_flag_goes_over_environment_over_file_over_default(config: Path) -> None:
+    text = "log: {level: debug, format: json}\nhttp: {listen: ':1'}\nclusters: [{admin_url: 'http://file'}]"
+    environ = {"APISIX_INGRESS_LOG__FORMAT": "console", "APISIX_INGRESS_HTTP__LISTEN": ":2"}
+    got = load(config, text, environ, http={"listen": ":3"}, log={"level": None})
+    assert (got.log.level, got.log.format, got.http.listen) == ("debug", "console", ":3")
+    assert got.clusters[0].admin_url == "http://file"
+
+
+def test_environment_reaches_one_field_of_one_cluster(config: Path) -> None:
+    text = "clusters:\n- {name: a, admin_url: 'http://a'}\n- {name: b, admin_url: 'http://b'}"
+    environ = {
+        "APISIX_INGRESS_CLUSTERS__1__ADMIN_KEY": "canary",
+        "APISIX_INGRESS_CLUSTERS__1__TLS__VERIFY": "false",
+        "APISIX_INGRESS_CLUSTERS__2__NAME": "c",
+    }
+    got = load(config, text, environ).clusters
+    assert [(c.name, c.admin_url, c.admin_key.get_secret_value(), c.tls.verify) for c in got] == [
+        ("a", "http://a", "", True),
+        ("b", "http://b", "canary", False),
+        ("c", "http://127.0.0.1:9180/apisix/admin", "", True),
+    ]
+
+
+def test_environment_alone_configures_the_default_cluster() -> None:
+    got = load_settings(environ={"APISIX_INGRESS_CLUSTERS__0__ADMIN_URL": "http://gw:9180/apisix/admin"})
+    assert [(c.name, c.admin_url) for c in got.clusters] == [("default", "http://gw:9180/apisix/admin")]
+
+
+def test_flags_reach_a_cluster_by_index_and_a_list_replaces_all(config: Path) -> None:
+    text = "clusters: [{name: a}, {name: b}]"
+    got = load(config, text, clusters={0: {"admin_url": "http://flag", "admin_key": None}})
+    assert [(c.name, c.admin_url == "http://flag") for c in got.clusters] == [("a", True), ("b", False)]
+    got = load(config, text, clusters=[{"name": "only"}])
+    assert [c.name for c in got.clusters] == ["only"]
+
+
+def test_flags_that_were_not_given_change_nothing(config: Path) -> None:
+    got = load(config, DOCUMENTED, clusters={0: {"admin_url": None, "admin_key": None}})
+    assert got == load_settings()
+
+
+def test_environment_takes_json_and_comma_separated_lists() -> None:
+    environ = {
+        "APISIX_INGRESS_CLUSTERS": json.dumps([{"name": "a"}, {"name": "b"}]),
+        "APISIX_INGRESS_KUBERNETES__STATUS__ADDRESSES": "192.0.2.1, gw.example.com,",
+    }
+    got = load_settings(environ=environ)
+    assert [c.name for c in got.clusters] == ["a", "b"]
+    assert got.kubernetes.status.addresses == ("192.0.2.1", "gw.example.com")
+
+
+def test_variables_that_kubernetes_sets_for_a_service_of_our_name_are_ignored() -> None:
+    environ = {
+        "APISIX_INGRESS_SERVICE_HOST": "10.0.0.1",
+        "APISIX_INGRESS_PORT": "tcp://10.0.0.1:80",
+        "APISIX_INGRESS_HTTP_PORT_80_TCP": "tcp://10.0.0.1:80",
+        "PATH": "/bin",
+    }
+    assert load_settings(environ=environ) == load_settings()
+
+
+# Values.
+
+
+def test_durations_and_numbers_of_seconds_are_seconds(config: Path) -> None:
+    text = (
+        "kubernetes: {election: {lease_duration: 1m30s, renew_deadline: 60, retry_period: 500ms}}\n"
+        "clusters: [{sync: {audit_interval: 1h}}]"
+    )
+    got = load(config, text)
+    election = got.kubernetes.election
+    assert (election.lease_duration, election.renew_deadline, election.retry_period) == (90, 60, 0.5)
+    assert got.clusters[0].sync.audit_interval == 3600
+
+
+@pytest.mark.parametrize(
+    ("url", "want"),
+    [
+        ("http://GW:9180/apisix/admin/", "http://gw:9180/apisix/admin"),
+        ("HTTPS://gw", "https://gw"),
+        ("http://[::1]:9180/apisix/admin//", "http://[::1]:9180/apisix/admin"),
+        ("http://gw/Path", "http://gw/Path"),
+    ],
+)
+def test_admin_url_is_normalised_and_nothing_is_appended(url: str, want: str, config: Path) -> None:
+    assert load(config, f"clusters: [{{admin_url: '{url}'}}]").clusters[0].admin_url == want
+
+
+def test_selector_of_namespaces_is_parsed(config: Path) -> None:
+    got = load(config, "kubernetes: {namespace_selector: 'team in (a,b),!frozen'}").kubernetes.selector
+    assert got.matches({"team": "a"})
+    assert not got.matches({"team": "a", "frozen": ""})
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [("0.0.0.0:8080", ("0.0.0.0", 8080)), ("[::1]:80", ("::1", 80)), (":80", ("", 80)), ("gw:0", ("gw", 0))],
+)
+def test_address_splits_into_host_and_port(text: str, want: tuple[str, int]) -> None:
+    assert split_address(text) == want
+
+
+@pytest.mark.parametrize("text", ["8080", "gw", "gw:", "gw:x", "gw:65536", "::1:80", "gw:²"])
+def test_what_is_no_address_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="no address"):
+        split_address(text)
+
+
+def test_settings_can_not_be_changed() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        load_settings().log.level = "debug"  # type: ignore[misc]  # the point of the test
+
+
+# The admin key.
+
+
+def test_admin_key_is_not_shown() -> None:
+    got = load_settings(environ={"APISIX_INGRESS_CLUSTERS__0__ADMIN_KEY": "canary"})
+    assert got.clusters[0].read_admin_key().get_secret_value() == "canary"
+    assert "canary" not in repr(got) + str(got) + got.model_dump_json()
+
+
+def test_admin_key_file_is_read_anew_each_time(tmp_path: Path) -> None:
+    file = tmp_path / "key"
+    cluster = load_settings(overrides={"clusters": [{"admin_key_file": str(file)}]}).clusters[0]
+    for want in ("first", "second"):
+        file.write_text(f"{want}\n")
+        assert cluster.read_admin_key().get_secret_value() == want
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "can't be read: No such file or directory"),
+        (b"\xff\xfe", "can't be read: not UTF-8"),
+        (b" \n", "must hold the admin key alone"),
+        (b"canary\ncanary", "must hold the admin key alone"),
+    ],
+)
+def test_unusable_admin_key_file_is_one_line_without_its_content(
+    content: bytes | None, words: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "key"
+    if content is not None:
+        file.write_bytes(content)
+    cluster = load_settings(overrides={"clusters": [{"admin_key_file": str(file)}]}).clusters[0]
+    with pytest.raises(ConfigError) as caught:
+        cluster.read_admin_key()
+    assert str(caught.value).startswith(f"cluster default: admin_key_file {file}: {words}")
+    assert "canary" not in str(caught.value)
+
+
+# Mistakes.
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        ("lgo: {}", "lgo: unknown key, did you mean log? (from FILE)"),
+        ("clusters: [{}, {name: b, admin_urll: x}]", "clusters[1].admin_urll: unknown key, did you mean admin_url?"),
+        ("kubernetes: {election: {nmae: x}}", "kubernetes.election.nmae: unknown key, did you mean name?"),
+        (
+            "kubernetes: {audit_interval: 5s}",
+            "kubernetes.audit_interval: unknown key, did you mean clusters.sync.audit",
+        ),
+        ("http: {colour: red}", "http.colour: unknown key, known here: listen (from FILE)"),
+        ("1: {}", "1: unknown key, known here: log, http, webhook, kubernetes, clusters (from FILE)"),
+        ("log: {level: loud}", "log.level: Input should be 'debug', 'info', 'warning' or 'error' (from FILE)"),
+        ("log:", "log: must be a mapping of keys to values (from FILE)"),
+        ("http: {listen: '8080'}", "http.listen: '8080' is no address; write host:port"),
+        ("webhook: {enabled: true}", "webhook: the webhook needs both cert_file and key_file (from FILE)"),
+        (
+            "kubernetes: {namespace_selector: 'a=b=c'}",
+            "kubernetes.namespace_selector: 'a=b=c': 'a=b=c' is no label key",
+        ),
+        ("kubernetes: {controller_name: A_b}", "kubernetes.controller_name: 'A_b' is no name"),
+        ("kubernetes: {ingress_class: ''}", "kubernetes.ingress_class: '' is no object name"),
+        ("kubernetes: {cross_namespace: deny}", "kubernetes.cross_namespace: Input should be 'allow' or 'grant'"),
+        ("kubernetes: {status: {publish_service: gw}}", "kubernetes.status.publish_service: 'gw' names no Service"),
+        (
+            "kubernetes: {election: {lease_duration: 10s}}",
+            "kubernetes.election: lease_duration (10s) must be longer than",
+        ),
+        (
+            "kubernetes: {election: {retry_period: 9s}}",
+            "kubernetes.election: renew_deadline (10s) must be longer than 1.2",
+        ),
+        (
+            "kubernetes: {election: {retry_period: 0s}}",
+            "kubernetes.election.retry_period: Input should be greater than 0",
+        ),
+        ("clusters: []", "clusters: name at least one gateway cluster"),
+        ("clusters: [{name: 'A b'}]", "clusters[0].name: 'A b' is no name"),
+        ("clusters: [{}, {}]", "clusters[1].name: 'default' is the name of clusters[0] already"),
+        ("clusters: [{sync: {timeout: soon}}]", "clusters[0].sync.timeout: 'soon' is no duration; write for instance"),
+        ("clusters: [{sync: {timeout: 6s}}]", "clusters[0].sync.timeout: 6s is longer than kubernetes.election's"),
+        ("clusters: [{sync: {concurrency: 0}}]", "clusters[0].sync.concurrency: Input should be greater than 0"),
+        ("clusters: [{tls: {cert_file: a}}]", "clusters[0].tls: cert_file and key_file belong together"),
+        ("clusters: [{admin_key: a, admin_key_file: b}]", "clusters[0]: admin_key and admin_key_file exclude"),
+        ("clusters: [{admin_url: gw}]", "clusters[0].admin_url: must be an http or https URL; write it like"),
+        ("clusters: [{admin_url: 'http://gw:0'}]", "clusters[0].admin_url: must be an http or https URL"),
+        ("clusters: [{admin_url: 'http://gw:x'}]", "clusters[0].admin_url: is no URL"),
+        ("clusters: [{admin_url: 'http://gw/?a=b'}]", "clusters[0].admin_url: must be plain, without query"),
+        ("clusters: [{admin_url: 'http://gw/a b'}]", "clusters[0].admin_url: must be plain, without query"),
+    ],
+)
+def test_mistake_is_one_line_with_path_remedy_and_source(text: str, want: str, config: Path) -> None:
+    got = complaint(config, text)
+    assert got.startswith(want)
+    assert "\n" not in got
+
+
+def test_all_mistakes_are_told_at_once(config: Path) -> None:
+    got = complaint(config, "log: {level: loud}\nclusters: [{nmae: a}, {sync: {timeout: x}}]").splitlines()
+    assert [line.split(":")[0] for line in got] == ["log.level", "clusters[0].nmae", "clusters[1].sync.timeout"]
+
+
+def test_slow_writes_are_fine_without_election(config: Path) -> None:
+    text = "kubernetes: {election: {enabled: false}}\nclusters: [{sync: {timeout: 60s}}]"
+    assert load(config, text).clusters[0].sync.timeout == 60
+
+
+@pytest.mark.parametrize(
+    ("text", "environ"),
+    [
+        ("clusters: [{admin_key: [canary]}]", {}),
+        ("clusters: [{admin_key: 'canary canary'}]", {}),
+        ("clusters: [{admin_url: 'http://admin:canary@gw'}]", {}),
+        ("clusters: [{admin_key: {canary: canary}}]", {}),
+        ("clusters: [{admin_key: 'canary]", {}),
+        ("clusters: [{admin_keyy: canary}]", {}),
+        ("", {"APISIX_INGRESS_CLUSTERS": '[{"admin_key": "canary"'}),
+        ("", {"APISIX_INGRESS_CLUSTERS__0__ADMIN_KEY": "canary\n"}),
+    ],
+)
+def test_no_complaint_repeats_a_secret(text: str, environ: dict[str, str], config: Path) -> None:
+    got = complaint(config, text, environ)
+    assert "canary" not in got
+    assert got
+
+
+def test_complaint_names_the_variable_or_the_command_line(config: Path) -> None:
+    environ = {"APISIX_INGRESS_CLUSTERS__0__SYNC__TIMEOUT": "soon"}
+    got = complaint(config, "clusters: [{}]", environ, http={"listen": "x"}).splitlines()
+    assert got[0].endswith("(from command line)")
+    assert got[1].endswith("(from environment, APISIX_INGRESS_CLUSTERS__0__SYNC__TIMEOUT)")
+
+
+@pytest.mark.parametrize(
+    ("environ", "want"),
+    [
+        ({"APISIX_INGRESS_CLUSTER__0__NAME": "a"}, "cluster: unknown key, did you mean clusters?"),
+        ({"APISIX_INGRESS_CLUSTERS__2__NAME": "a"}, "clusters[2]: the next free index is 0"),
+        ({"APISIX_INGRESS_LOG": "{]"}, "environment variable APISIX_INGRESS_LOG: starts like JSON but is none"),
+        (
+            {"APISIX_INGRESS_CLUSTERS": "[]", "APISIX_INGRESS_CLUSTERS__0__NAME": "a"},
+            "environment variable APISIX_INGRESS_CLUSTERS__0__NAME: a shorter one sets clusters as a whole",
+        ),
+    ],
+)
+def test_mistake_in_the_environment_names_what_to_change(environ: dict[str, str], want: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_settings(environ=environ)
+    assert str(caught.value).startswith(want)
+
+
+# Files.
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        ("log: {level: info\nhttp: {}", "FILE, line 2, column 5: "),
+        ("log:\n\tlevel: info", "FILE, line 2, column 1: found character '\\t' that cannot start any token"),
+        ("log: {}\nhttp: {}\nlog: {}", "FILE, line 3, column 1: key 'log' is given twice"),
+        ("? [a]\n: b", "FILE, line 1, column 3: found unhashable key"),
+        ("- log", "FILE: the top level must be a mapping"),
+        ("just text", "FILE: the top level must be a mapping"),
+        ("log: \x07", "FILE: not YAML: unacceptable character #x0007"),
+        ("!!python/object/apply:os.getcwd []", "FILE, line 1, column 1: could not determine a constructor"),
+    ],
+)
+def test_file_that_is_no_configuration_is_refused_with_its_position(text: str, want: str, config: Path) -> None:
+    got = complaint(config, text)
+    assert got.startswith(want)
+    assert "\n" not in got
+
+
+def test_file_that_can_not_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"none\.yaml: can't be read: No such file or directory"):
+        load_settings(tmp_path / "none.yaml")
+    latin = tmp_path / "latin.yaml"
+    latin.write_bytes(b"log: \xe9")
+    with pytest.raises(ConfigError, match=r"latin\.yaml: can't be read: not UTF-8"):
+        load_settings(latin)
