@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from apisix_ingress.model.selector import Selector, parse_selector
-
 from apisix_ingress.model.names import DEFAULT_CONTROLLER
+from apisix_ingress.model.selector import Selector, parse_selector
 
 ANY_CLASS = "apisix-and-all"
 """The configured class that means: Ingress of class `apisix`, custom resources of every class."""

@@ -1,0 +1,135 @@
+"""Backends: from the reference of a route to a claim on an upstream and the id of that upstream.
+
+A route reads the Service, for its port, and the settings that its upstream depends on; never endpoints. So a change
+of endpoints translates no route again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from apisix_ingress.model import names
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.kube import Service
+from apisix_ingress.model.names import Granularity
+from apisix_ingress.state.claims import UpstreamClaim, UpstreamOverrides
+from crds import SpecError, parse_spec
+from crds.v2.route import UpstreamReference
+from crds.v2.upstream import ApisixUpstreamSpec
+from translation.draft import Draft
+from translation.external import external_body, is_external
+from translation.ownership import class_is_ours
+from translation.scope import Scope
+from translation.upstream_settings import decorator, for_port, settings_body
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """A reference to a port of a Service.
+
+    Attributes:
+        namespace: Namespace of the Service.
+        service: Name of the Service.
+        port: Number or name of its port.
+        path: Field that names the Service.
+        port_path: Field that names the port.
+        granularity: Whether its endpoints or its cluster address are the nodes.
+        subset: Name of the pod subset, or empty.
+        overrides: What the Ingress that refers to it sets on the upstream.
+    """
+
+    namespace: str
+    service: str
+    port: int | str
+    path: str
+    port_path: str
+    granularity: Granularity = "endpoint"
+    subset: str = ""
+    overrides: UpstreamOverrides | None = None
+
+
+def claim_service(draft: Draft, backend: Backend) -> str:
+    """Claim the upstream of a backend and return its id; empty when it can't be told."""
+    key = ObjectKey("Service", backend.namespace, backend.service)
+    refused = draft.refuses(key)
+    service = None if refused else draft.view.get(Service, key)
+    if service is None:
+        draft.missing("ServiceNotFound", backend.path, key)
+        port = backend.port if isinstance(backend.port, int) and not refused else 0
+    else:
+        port = _port_number(draft, service, backend)
+        _check_granularity(draft, service, backend)
+    if not port:
+        return ""
+    _check_settings(draft, backend, port)
+    granularity, subset = backend.granularity, backend.subset
+    draft.claim(UpstreamClaim(key, port, subset, granularity, backend.overrides))
+    name = names.service_upstream_name(*key[1:], port, subset=subset, granularity=granularity)
+    return draft.view.record_id("upstreams", name)
+
+
+def _port_number(draft: Draft, service: Service, backend: Backend) -> int:
+    """Return the number of the Service port, or 0 where only a name is known that the Service lacks."""
+    wanted = backend.port
+    for port in service.ports:
+        if wanted in (port.port, port.name):
+            return port.port
+    if service.type == "ExternalName" and not service.ports and isinstance(wanted, int):
+        return wanted
+    known = ", ".join(f"{port.port} ({port.name})" if port.name else str(port.port) for port in service.ports) or "none"
+    hint = "; a number must not be in quotes" if isinstance(wanted, str) and wanted.isdigit() else ""
+    draft.error("PortNotFound", backend.port_path, f"{service.meta.key} has no port {wanted}; it has {known}{hint}")
+    return wanted if isinstance(wanted, int) else 0
+
+
+def _check_granularity(draft: Draft, service: Service, backend: Backend) -> None:
+    if backend.granularity == "service" and service.headless and service.type != "ExternalName":
+        message = f"{service.meta.key} has no cluster address; leave resolveGranularity out to use its endpoints"
+        draft.error("NoClusterAddress", backend.path, message)
+
+
+def _check_settings(draft: Draft, backend: Backend, port: int) -> None:
+    """Note what is wrong with the settings of the upstream: without them it would not come into being."""
+    scope = Scope(backend.namespace, draft.view, draft.options)
+    spec = decorator(scope, backend.namespace, backend.service)
+    if spec is not None:
+        settings_body(scope, for_port(spec, port))
+    key = ObjectKey("ApisixUpstream", backend.namespace, backend.service)
+    draft.adopt(scope.problems, backend.path, key)
+    if backend.subset and not scope.problems:
+        _check_subset(draft, backend, spec, port)
+
+
+def _check_subset(draft: Draft, backend: Backend, spec: ApisixUpstreamSpec | None, port: int) -> None:
+    known = [subset.name for subset in for_port(spec, port).subsets] if spec else []
+    if backend.subset not in known:
+        where = f"ApisixUpstream {backend.namespace}/{backend.service}"
+        message = f"{where} has no subset {backend.subset}, so no pod gets requests; define it in spec.subsets"
+        draft.degrade("SubsetNotFound", backend.path, message)
+
+
+def claim_external(draft: Draft, reference: UpstreamReference, path: str) -> str:
+    """Claim the upstream of an ApisixUpstream with external nodes and return its id."""
+    key = ObjectKey("ApisixUpstream", draft.namespace, reference.name)
+    draft.claim(UpstreamClaim(key))
+    obj = draft.custom(key)
+    if obj is None or not class_is_ours(obj, draft.view, draft.options):
+        draft.missing("UpstreamNotFound", path, key)
+    else:
+        scope = Scope(draft.namespace, draft.view, draft.options)
+        try:
+            spec = parse_spec("ApisixUpstream", obj.spec)
+        except SpecError as error:
+            scope.misfit(error)
+        else:
+            _check_external(scope, spec)
+        draft.adopt(scope.problems, path, key)
+    return draft.view.record_id("upstreams", names.object_name(draft.namespace, reference.name))
+
+
+def _check_external(scope: Scope, spec: ApisixUpstreamSpec) -> None:
+    if is_external(spec):
+        external_body(scope, spec)
+    else:
+        message = "has neither externalNodes nor discovery; name its Service in backends instead"
+        scope.error("NotExternal", "spec.externalNodes", message)

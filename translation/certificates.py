@@ -1,0 +1,75 @@
+"""Certificates: the pair of certificate and private key in a Secret, checked before it is sent.
+
+A gateway takes a pair that does not match and fails at the handshake (contract: Admin API fact 16). An expired
+certificate is sent: the client is who judges it. No message here holds a byte of a Secret.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
+
+from apisix_ingress.model.kube import Secret
+from translation.scope import Scope
+
+_FORMATS = (("cert", "key"), ("tls.crt", "tls.key"))
+"""Keys of a Secret: those of APISIX go before those of Kubernetes (v1-behaviour.md §2.9)."""
+
+_CHECKS_KEPT = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPair:
+    """A certificate chain and its private key as PEM text; the key never appears in a repr."""
+
+    certificate: str
+    key: str = field(repr=False)
+
+
+def key_pair(scope: Scope, secret: Secret, path: str) -> KeyPair | None:
+    """Return the pair in a Secret, or note what is wrong with it."""
+    names = next((names for names in _FORMATS if names[0] in secret.data), None)
+    if names is None:
+        wrong = "has no certificate: put it under tls.crt, with its key under tls.key"
+    elif names[1] not in secret.data:
+        wrong = f"has no private key: put it under {names[1]}"
+    else:
+        certificate, key = (secret.data[name] for name in names)
+        wrong = check_pair(certificate, key)
+        if not wrong:
+            return KeyPair(certificate.decode(), key.decode())
+    scope.error("InvalidCertificate", path, f"{secret.meta.key} {wrong}")
+    return None
+
+
+@lru_cache(maxsize=_CHECKS_KEPT)
+def check_pair(certificate: bytes, key: bytes) -> str:
+    """Return what is wrong with a pair, as the end of a sentence that begins with the Secret; empty if nothing is."""
+    try:
+        leaf = x509.load_pem_x509_certificates(certificate)[0]
+        certificate.decode()
+        wanted = leaf.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    except (ValueError, UnsupportedAlgorithm):
+        return "has a certificate that can't be read: it must be PEM text, the server's own certificate first"
+    try:
+        # The check of an RSA key takes up to 90 ms, which would block every other object; a wrong one does not pair.
+        private = load_pem_private_key(key, None, unsafe_skip_rsa_key_validation=True)
+        key.decode()
+        got = private.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        return "has a private key that can't be read: it must be PEM text without a password"
+    return "" if got == wanted else "has a private key that belongs to another certificate: replace one of them"
+
+
+def names_of(certificate: str) -> list[str]:
+    """Return the host names that a certificate is for, sorted; it was parsed before."""
+    leaf = x509.load_pem_x509_certificates(certificate.encode())[0]
+    try:
+        names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return []
+    return sorted(names.get_values_for_type(x509.DNSName))

@@ -1,0 +1,31 @@
+"""Durations as a gateway takes them: numbers of seconds, whole where they can be."""
+
+from __future__ import annotations
+
+from apisix_ingress.model.json import JsonObject
+from crds.v2.common import Timeout
+
+DEFAULT_TIMEOUT = 60
+"""Seconds; what a part of a timeout is when it is absent (v1-behaviour.md §1.1.1)."""
+
+DEFAULT_TIMEOUTS: tuple[float, float, float] = (DEFAULT_TIMEOUT, DEFAULT_TIMEOUT, DEFAULT_TIMEOUT)
+"""Connect, send, read."""
+
+
+def seconds(value: float) -> int | float:
+    """Return a number of seconds as it is sent: 5 rather than 5.0, and 0.5."""
+    return int(value) if value == int(value) else value
+
+
+def timeout_parts(timeout: Timeout) -> tuple[float, float, float]:
+    """Return connect, send and read; a part that is absent or not positive is the default."""
+    connect, send, read = (
+        part if part and part > 0 else DEFAULT_TIMEOUT for part in (timeout.connect, timeout.send, timeout.read)
+    )
+    return connect, send, read
+
+
+def timeout_body(parts: tuple[float, float, float]) -> JsonObject:
+    """Return the `timeout` of a route or an upstream."""
+    connect, send, read = parts
+    return {"connect": seconds(connect), "send": seconds(send), "read": seconds(read)}

@@ -1,0 +1,91 @@
+"""Matching: from conditions on a request to the fields of a route that select it.
+
+Sources of the rules: v1-behaviour.md §2.4; the `vars` of the APISIX route schema (lua-resty-expr).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Sequence
+from functools import lru_cache
+
+from crds.v2.route import Expression, Subject
+from translation.scope import Scope
+
+Operand = str | list[str]
+Var = list[Operand]
+"""One condition: variable, an optional `!`, operator, operand."""
+
+_OPERATORS: dict[str, tuple[str, ...]] = {
+    "Equal": ("==",),
+    "NotEqual": ("~=",),
+    "GreaterThan": (">",),
+    "GreaterThanEqual": (">=",),
+    "LessThan": ("<",),
+    "LessThanEqual": ("<=",),
+    "In": ("in",),
+    "NotIn": ("!", "in"),
+    "RegexMatch": ("~~",),
+    "RegexNotMatch": ("!", "~~"),
+    "RegexMatchCaseInsensitive": ("~*",),
+    "RegexNotMatchCaseInsensitive": ("!", "~*"),
+}
+
+
+def expressions(exprs: Sequence[Expression]) -> list[Var]:
+    """Return the `vars` for the conditions of a rule, in their order; all of them must hold."""
+    return [[_variable(expr.subject), *_OPERATORS[expr.op], _operand(expr)] for expr in exprs]
+
+
+def _variable(subject: Subject) -> str:
+    match subject.scope:
+        case "Query":
+            return f"arg_{subject.name}"
+        case "Header":
+            return f"http_{subject.name.lower().replace('-', '_')}"
+        case "Cookie":
+            return f"cookie_{subject.name}"
+        case "Body":
+            return f"post_arg.{subject.name}"
+        case "Path":
+            return "uri"
+        case "Variable":
+            return subject.name
+
+
+def _operand(expr: Expression) -> Operand:
+    # The model lets through exactly one of the two, the one that fits the operator.
+    return expr.value if expr.value is not None else list(expr.values or ())
+
+
+def check_addresses(scope: Scope, addresses: Sequence[str], path: str) -> None:
+    """Note each text that is neither an IP address nor a CIDR range."""
+    for index, address in enumerate(addresses):
+        if not is_network(address):
+            message = f"{address!r} is neither an IP address nor a CIDR range such as 10.0.0.0/8"
+            scope.error("InvalidAddress", f"{path}[{index}]", message)
+
+
+@lru_cache(maxsize=4096)
+def is_network(text: str) -> bool:
+    """Say whether a text is an IP address or a CIDR range, host bits allowed."""
+    try:
+        ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        return False
+    return "/" not in text or text.rpartition("/")[2].isdigit()
+
+
+def check_paths(scope: Scope, paths: Sequence[str], path: str) -> None:
+    """Note each request path that no request can have."""
+    for index, text in enumerate(paths):
+        check_text(scope, text, f"{path}[{index}]")
+        if not text.startswith("/"):
+            message = f"{text!r} never matches: begin it with /"
+            scope.warn("PathNeverMatches", f"{path}[{index}]", message)
+
+
+def check_text(scope: Scope, text: str, path: str) -> None:
+    """Note a text with control characters: a gateway or a log may take them for something else."""
+    if not text.isprintable() and any(ord(char) < 0x20 or ord(char) == 0x7F for char in text):
+        scope.error("ControlCharacter", path, "has a control character; remove it")

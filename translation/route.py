@@ -1,0 +1,178 @@
+"""ApisixRoute → routes and stream routes, with claims on their upstreams.
+
+All or nothing: one mistake keeps the whole object from being published, since the other rules alone could open a path
+that the broken one guards. Source of the mapping: v1-behaviour.md §2.2, §2.3, §2.6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from apisix_ingress.model import names
+from apisix_ingress.model.json import FrozenJson, JsonObject
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.kube import CustomObject
+from apisix_ingress.state.claims import UpstreamClaim
+from apisix_ingress.state.view import View
+from crds import SpecError, parse_spec
+from crds.v2.route import HttpMatch, HttpRule, StreamBackend, StreamRule
+from translation.backends import Backend, claim_external, claim_service
+from translation.context import Options
+from translation.draft import Draft
+from translation.durations import timeout_body, timeout_parts
+from translation.matching import check_addresses, check_paths, expressions
+from translation.ownership import is_ours
+from translation.plugins import Plugins, authenticate, present, refuse_code, translate_plugins
+from translation.result import Translation
+
+TRAFFIC_SPLIT = "traffic-split"
+
+
+def translate_route(obj: CustomObject, view: View, options: Options) -> Translation:
+    """Return the routes, stream routes and claims of an ApisixRoute."""
+    draft = Draft(obj.meta, view, options)
+    _hold(draft, obj.spec)
+    try:
+        spec = parse_spec("ApisixRoute", obj.spec)
+    except SpecError as error:
+        draft.misfit(error)
+        _claim_roughly(draft, obj.spec)
+        return draft.finish()
+    for index, rule in enumerate(spec.http):
+        _http(draft, rule, f"spec.http[{index}]")
+    for index, stream in enumerate(spec.stream):
+        _stream(draft, stream, f"spec.stream[{index}]")
+    return draft.finish()
+
+
+def find_plugin_config(draft: Draft, namespace: str, name: str, path: str) -> str:
+    """Return the id of a plugin config, or note that there is none of ours by that name."""
+    key = ObjectKey("ApisixPluginConfig", namespace, name)
+    found = draft.custom(key)
+    if found is None or not is_ours(found, draft.view, draft.options):
+        draft.missing("PluginConfigNotFound", path, key)
+    return draft.view.record_id("plugin_configs", names.object_name(namespace, name))
+
+
+def _http(draft: Draft, rule: HttpRule, path: str) -> None:
+    name = names.route_name(draft.namespace, draft.meta.name, rule.name)
+    body = draft.stamp("routes", name, labelled=True)
+    body |= _matching(draft, rule.match, f"{path}.match")
+    body |= present({"priority": rule.priority, "enable_websocket": rule.websocket})
+    if rule.timeout is not None:
+        body["timeout"] = timeout_body(timeout_parts(rule.timeout))
+    plugins = translate_plugins(draft, rule.plugins, f"{path}.plugins")
+    authenticate(plugins, rule.authentication)
+    upstream_id = _upstreams(draft, rule, plugins, path)
+    if upstream_id:
+        body["upstream_id"] = upstream_id
+    if plugins or not upstream_id:
+        # The gateway wants one of both, and takes an empty mapping.
+        body["plugins"] = plugins
+    if rule.plugin_config_name:
+        namespace = rule.plugin_config_namespace or draft.namespace
+        path = f"{path}.plugin_config_name"
+        body["plugin_config_id"] = find_plugin_config(draft, namespace, rule.plugin_config_name, path)
+    draft.record("routes", name, body)
+
+
+def _matching(draft: Draft, match: HttpMatch, path: str) -> JsonObject:
+    check_paths(draft, match.paths, f"{path}.paths")
+    check_addresses(draft, match.remote_addrs, f"{path}.remoteAddrs")
+    if match.filter_func:
+        refuse_code(draft, "filter_func", f"{path}.filter_func")
+    fields: dict[str, Any] = {
+        "uris": list(match.paths),
+        "hosts": list(match.hosts),
+        "methods": list(match.methods),
+        "remote_addrs": list(match.remote_addrs),
+        "vars": expressions(match.exprs),
+        "filter_func": match.filter_func,
+    }
+    return present(fields)
+
+
+def _upstreams(draft: Draft, rule: HttpRule, plugins: Plugins, path: str) -> str:
+    """Claim the upstreams of a rule, add how requests are split between them, return the id of the first one."""
+    backends = [
+        (claim_service(draft, _backend(draft, item, f"{path}.backends[{index}]")), item.weight)
+        for index, item in enumerate(rule.backends)
+    ]
+    external = [
+        (claim_external(draft, item, f"{path}.upstreams[{index}].name"), item.weight)
+        for index, item in enumerate(rule.upstreams)
+    ]
+    if not (targets := [*backends, *external]):
+        return ""
+    (first, first_weight), *others = targets
+    if others:
+        if TRAFFIC_SPLIT in plugins:
+            message = "traffic-split is replaced by the one for several backends; use one backend or drop the plugin"
+            draft.warn("PluginReplaced", f"{path}.plugins", message)
+        # The order of the 1.8 line: the other backends, the first one, which is the route's own, then upstreams.
+        split: list[JsonObject] = [{"upstream_id": id_, "weight": weight} for id_, weight in others]
+        split.insert(max(len(backends) - 1, 0), {"weight": first_weight})
+        plugins[TRAFFIC_SPLIT] = {"rules": [{"weighted_upstreams": split}]}
+    return first
+
+
+def _backend(draft: Draft, backend: StreamBackend, path: str) -> Backend:
+    return Backend(
+        draft.namespace,
+        backend.service_name,
+        backend.service_port,
+        path=f"{path}.serviceName",
+        port_path=f"{path}.servicePort",
+        granularity="service" if backend.by_service else "endpoint",
+        subset=backend.subset,
+    )
+
+
+def _stream(draft: Draft, rule: StreamRule, path: str) -> None:
+    name = names.stream_route_name(draft.namespace, draft.meta.name, rule.name)
+    body = draft.stamp("stream_routes", name)
+    del body["name"]  # the 1.8 line sends none
+    body |= {"server_port": rule.match.ingress_port, **present({"sni": rule.match.host})}
+    body["upstream_id"] = claim_service(draft, _backend(draft, rule.backend, f"{path}.backend"))
+    body |= present({"plugins": translate_plugins(draft, rule.plugins, f"{path}.plugins")})
+    draft.record("stream_routes", name, body)
+
+
+def _hold(draft: Draft, spec: FrozenJson) -> None:
+    """Tell which records are the object's, from what can be read of its spec. Stream routes carry no name."""
+    draft.hold("routes", prefix=names.route_prefix(draft.namespace, draft.meta.name))
+    rules = (rule.get("name") for rule in _mappings(spec.get("stream")))
+    streams = [
+        names.stream_route_name(draft.namespace, draft.meta.name, rule) for rule in rules if isinstance(rule, str)
+    ]
+    draft.hold("stream_routes", ids=frozenset(draft.view.record_id("stream_routes", name) for name in streams))
+
+
+def _claim_roughly(draft: Draft, spec: FrozenJson) -> None:
+    """Claim what can be read of a spec that is wrong: its routes may be in a gateway from when it was right."""
+    rules = [*_mappings(spec.get("http")), *_mappings(spec.get("stream"))]
+    for rule in rules:
+        for backend in _mappings([*_list(rule.get("backends")), rule.get("backend")]):
+            service, port = backend.get("serviceName"), backend.get("servicePort")
+            if isinstance(service, str) and isinstance(port, int):
+                subset = backend.get("subset")
+                draft.claim(
+                    UpstreamClaim(
+                        ObjectKey("Service", draft.namespace, service),
+                        port,
+                        subset if isinstance(subset, str) else "",
+                        "service" if backend.get("resolveGranularity") == "service" else "endpoint",
+                    )
+                )
+        for reference in _mappings(rule.get("upstreams")):
+            if isinstance(name := reference.get("name"), str):
+                draft.claim(UpstreamClaim(ObjectKey("ApisixUpstream", draft.namespace, name)))
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _mappings(value: object) -> Iterator[JsonObject]:
+    return (item for item in _list(value) if isinstance(item, dict))

@@ -1,0 +1,120 @@
+"""Service → every upstream record made of it, one for each distinct upstream that routes claim.
+
+The Service is the owner, not the routes: a change of endpoints costs one translation and one write. Its claims are
+what it is translated for; a Service that is gone keeps its upstreams without nodes, so that its routes answer 503.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from apisix_ingress.model import names
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.keys import ObjectKey, RecordKey
+from apisix_ingress.model.kube import Meta, Service, ServicePort
+from apisix_ingress.model.names import Granularity
+from apisix_ingress.state.claims import UpstreamClaim, UpstreamOverrides
+from apisix_ingress.state.view import View
+from crds.v2.upstream import ApisixUpstreamSpec, UpstreamSettings
+from translation.context import Options
+from translation.draft import Draft
+from translation.durations import DEFAULT_TIMEOUTS, timeout_body
+from translation.nodes import Node, node, service_nodes
+from translation.result import Translation
+from translation.upstream_settings import decorator, discovery_body, for_port, settings_body
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class _Wanted:
+    """What the name of an upstream is made from."""
+
+    port: int
+    subset: str
+    granularity: Granularity
+
+
+def translate_service(key: ObjectKey, service: Service | None, view: View, options: Options) -> Translation:
+    """Return the upstreams that routes claim of a Service, whether or not it exists."""
+    draft = Draft(service.meta if service else Meta(*key), view, options)
+    claimed: dict[_Wanted, list[UpstreamClaim]] = {}
+    for _, claim in view.claims_on(key):
+        claimed.setdefault(_Wanted(claim.port, claim.subset, claim.granularity), []).append(claim)
+    spec = decorator(draft, key.namespace, key.name)
+    for wanted in sorted(claimed):
+        _upstream(draft, service, spec, wanted, claimed[wanted])
+    return draft.finish()
+
+
+def _upstream(
+    draft: Draft,
+    service: Service | None,
+    spec: ApisixUpstreamSpec | None,
+    wanted: _Wanted,
+    claims: Sequence[UpstreamClaim],
+) -> None:
+    meta = draft.meta
+    name = names.service_upstream_name(
+        meta.namespace, meta.name, wanted.port, subset=wanted.subset, granularity=wanted.granularity
+    )
+    body = draft.stamp("upstreams", name)
+    draft.hold("upstreams", ids=frozenset({body["id"]}))
+    port = _port(service, wanted.port) if service else None
+    if service and not port:
+        # Its routes can't be translated either: what a gateway has of them stays, and so does this.
+        draft.keep(RecordKey("upstreams", body["id"]))
+        return
+    settings = for_port(spec, wanted.port) if spec else None
+    body |= settings_body(draft, settings)
+    _override(body, claims, decorated=spec is not None)
+    nodes = _nodes(draft, service, port, wanted, settings) if service and port else []
+    body |= discovery_body(settings) or {"nodes": nodes}
+    draft.record("upstreams", name, body, existing_only=all(claim.weak for claim in claims))
+
+
+def _port(service: Service, number: int) -> ServicePort | None:
+    if service.type == "ExternalName" and not service.ports:
+        return ServicePort(number)
+    return next((port for port in service.ports if port.port == number), None)
+
+
+def _nodes(
+    draft: Draft, service: Service, port: ServicePort, wanted: _Wanted, settings: UpstreamSettings | None
+) -> list[Node]:
+    if service.type == "ExternalName":
+        return [node(service.external_name, port.port)] if service.external_name else []
+    if wanted.granularity == "service":
+        return [] if service.headless else [node(service.cluster_ip, port.port)]
+    if not wanted.subset:
+        return service_nodes(draft.view, draft.options, service, port, None)
+    subsets = settings.subsets if settings else ()
+    labels = next((subset.labels for subset in subsets if subset.name == wanted.subset), None)
+    return [] if labels is None else service_nodes(draft.view, draft.options, service, port, labels)
+
+
+def _override(body: JsonObject, claims: Iterable[UpstreamClaim], *, decorated: bool) -> None:
+    """Apply what Ingresses set, field by field, the oldest one first; then what an Ingress sets of itself.
+
+    The 1.8 line gives the upstream of an Ingress timeouts of 60 s unless it is decorated, and existing gateways are
+    to be adopted without a write.
+    """
+    overrides = [claim.overrides for claim in claims if claim.overrides]
+    if not overrides:
+        return
+    for name in ("scheme", "retries"):
+        given = [value for item in overrides if (value := getattr(item, name)) is not None]
+        if given:
+            body[name] = given[0]
+    timeouts = _timeouts(overrides)
+    if timeouts is not None or not decorated:
+        base = body.get("timeout") or timeout_body(DEFAULT_TIMEOUTS)
+        body["timeout"] = base | {name: value for name, value in (timeouts or {}).items() if value}
+
+
+def _timeouts(overrides: Iterable[UpstreamOverrides]) -> JsonObject | None:
+    """Return the first given value of each part of the timeouts; a part that is 0 is not given."""
+    given = [item.timeout for item in overrides if item.timeout is not None]
+    if not given:
+        return None
+    connect, send, read = (next((part for part in parts if part > 0), 0) for parts in zip(*given, strict=True))
+    return timeout_body((connect, send, read))

@@ -1,0 +1,57 @@
+"""ApisixUpstream → the upstream record of one with external nodes or discovery.
+
+As settings of a Service it has no record of its own: it is checked here, so that its own condition tells a mistake,
+and used by `service`.
+"""
+
+from __future__ import annotations
+
+from apisix_ingress.model import names
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.kube import CustomObject, Service
+from apisix_ingress.state.view import View
+from crds import SpecError, parse_spec
+from crds.v2.upstream import ApisixUpstreamSpec
+from translation.context import Options
+from translation.draft import Draft
+from translation.external import external_body, is_external
+from translation.result import NOTHING, Translation
+from translation.upstream_settings import for_port, settings_body
+
+
+def translate_upstream(obj: CustomObject | None, view: View, options: Options) -> Translation:
+    """Return the upstream of an ApisixUpstream if a route claims it, and the mistakes in it anyway."""
+    if obj is None:
+        return NOTHING
+    draft = Draft(obj.meta, view, options)
+    name = names.object_name(obj.meta.namespace, obj.meta.name)
+    draft.hold("upstreams", ids=frozenset({view.record_id("upstreams", name)}))
+    try:
+        spec = parse_spec("ApisixUpstream", obj.spec)
+    except SpecError as error:
+        draft.misfit(error)
+        return draft.finish()
+    if is_external(spec):
+        _external(draft, spec, name)
+    else:
+        _decorator(draft, spec)
+    for level in spec.port_level_settings:
+        settings_body(draft, for_port(spec, level.port))
+    return draft.finish()
+
+
+def _decorator(draft: Draft, spec: ApisixUpstreamSpec) -> None:
+    """Check the settings of a Service. Its absence does no harm, but the settings do nothing."""
+    settings_body(draft, spec)
+    key = ObjectKey("Service", draft.namespace, draft.meta.name)
+    if draft.view.get(Service, key) is None:
+        message = f"{key} does not exist, so the settings are for nothing; create it or correct the name of this object"
+        draft.degrade("ServiceNotFound", "metadata.name", message)
+
+
+def _external(draft: Draft, spec: ApisixUpstreamSpec, name: str) -> None:
+    body = external_body(draft, spec)
+    claims = draft.view.claims_on(draft.meta.key)
+    if claims:
+        weak = all(claim.weak for _, claim in claims)
+        draft.record("upstreams", name, draft.stamp("upstreams", name, labelled=True) | body, existing_only=weak)
