@@ -52,7 +52,7 @@ def cluster_api(api: KubeClient) -> KubeClient:
 
 
 @pytest.fixture(scope="session")
-def gateway(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+def gateway(request: pytest.FixtureRequest) -> Iterator[DevGateway | RemoteGateway]:
     """The gateway of the shared controller."""
     options = request.config
     if options.getoption("--admin-url"):
@@ -60,10 +60,10 @@ def gateway(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
             admin_url=options.getoption("--admin-url"),
             admin_key=options.getoption("--admin-key"),
             proxy_url=options.getoption("--proxy-url"),
-            tls=options.getoption("--tls-address"),
+            tls_address=options.getoption("--tls-address"),
         )
         return
-    with DevGateway(tmp_path_factory.mktemp("gateway")) as started:
+    with DevGateway() as started:
         yield started
 
 

@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         shutil.copytree(EXAMPLES, manifests)
         stack.enter_context(_backends(manifests))
         say("starting a gateway with its etcd ...")
-        gateway = stack.enter_context(DevGateway(folder / "gateway"))
+        gateway = stack.enter_context(DevGateway())
         say("starting the controller on a copy of examples/quickstart ...")
         controller = Controller(folder, gateways={"default": gateway}, manifests=manifests)
         stack.enter_context(controller)

@@ -9,18 +9,12 @@ import httpx
 
 @dataclass(frozen=True, slots=True)
 class RemoteGateway:
-    """A gateway by its URLs. `tls` is host:port, or empty."""
+    """A gateway by its URLs. `tls_address` is host:port, or empty."""
 
     admin_url: str
     admin_key: str
     proxy_url: str
-    tls: str = ""
-
-    @property
-    def tls_address(self) -> tuple[str, int] | None:
-        """Where it takes TLS."""
-        host, _, port = self.tls.rpartition(":")
-        return (host, int(port)) if host else None
+    tls_address: str = ""
 
     def records(self, kind: str) -> dict[str, Mapping[str, Any]]:
         """Return the records of a kind by id, as the Admin API lists them."""

@@ -44,10 +44,10 @@ class Traffic:
 
     Args:
         proxy_url: Where it takes HTTP.
-        tls_address: (host, port) where it takes TLS, or None.
+        tls_address: host:port where it takes TLS, or empty.
     """
 
-    def __init__(self, proxy_url: str, tls_address: tuple[str, int] | None = None) -> None:
+    def __init__(self, proxy_url: str, tls_address: str = "") -> None:
         parts = urlsplit(proxy_url)
         self.address = (parts.hostname or "", parts.port or 80)
         self._tls_address = tls_address
@@ -67,11 +67,12 @@ class Traffic:
 
     def send_tls(self, sni: str, path: str = "/", *, context: ssl.SSLContext | None = None) -> tuple[Answer, str]:
         """Send one request over TLS; return the answer and the certificate (DER, hex) that was shown."""
-        assert self._tls_address is not None, "this gateway has no TLS listener"
+        assert self._tls_address, "this gateway has no TLS listener"
+        tls_host, _, tls_port = self._tls_address.rpartition(":")
         trust = context or _trusting()
         try:
             with (
-                socket.create_connection(self._tls_address, timeout=REQUEST_TIMEOUT) as raw,
+                socket.create_connection((tls_host, int(tls_port)), timeout=REQUEST_TIMEOUT) as raw,
                 trust.wrap_socket(raw, server_hostname=sni) as secured,
             ):
                 connection = http.client.HTTPConnection(sni, timeout=REQUEST_TIMEOUT)

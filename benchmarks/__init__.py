@@ -1,0 +1,1 @@
+"""Figures of this machine, side by side in one run. Nothing here is a test: no figure is asserted."""

@@ -1,0 +1,3 @@
+module countinggateway
+
+go 1.24

@@ -1,0 +1,45 @@
+"""What the Admin API client reaches on its own: the ceiling of every other figure."""
+
+import asyncio
+import time
+
+from apisix_ingress.gateway.admin import AdminBackend
+from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.model.names import owner_labels, short_id
+from apisix_ingress.model.records import Record
+
+
+def upstream(number: int) -> Record:
+    """Return an upstream like those of the cold sync."""
+    name = f"raw_{number}_80"
+    body = {
+        "id": short_id(name),
+        "name": name,
+        "type": "roundrobin",
+        "labels": owner_labels("apisix-ingress"),
+        "nodes": [{"host": f"10.0.{number // 250}.{number % 250}", "port": 8080, "weight": 100}],
+    }
+    return Record(RecordKey("upstreams", short_id(name)), name, body)
+
+
+async def write_rate(backend: AdminBackend, *, concurrency: int, writes: int) -> float:
+    """Return writes a second with so many in flight."""
+    records = iter([upstream(number) for number in range(writes)])
+
+    async def write() -> None:
+        for record in records:
+            await backend.put(record)
+
+    await write_some(backend, concurrency)
+    began = time.perf_counter()
+    async with asyncio.TaskGroup() as group:
+        for _ in range(concurrency):
+            group.create_task(write())
+    return writes / (time.perf_counter() - began)
+
+
+async def write_some(backend: AdminBackend, connections: int) -> None:
+    """Open the connections, so that the measurement begins with warm ones."""
+    async with asyncio.TaskGroup() as group:
+        for number in range(connections):
+            group.create_task(backend.put(upstream(number)))
