@@ -23,6 +23,7 @@ _SECRET_ENDINGS = (
     *("admin_key", "api_key", "client_key", "private_key", "secret_key", "access_key", "encryption_key"),
     *("_token", "_password", "_secret", "_cookie"),
 )
+_CAMEL_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 # A secret shorter than this is not masked by value: it would blot out half of every line and is guessed
 # anyway.
 _SHORTEST_SECRET = 4
@@ -124,7 +125,7 @@ def sanitize_mapping(values: Mapping[Any, object], depth: int = 0) -> dict[str, 
 
 def is_secret_name(name: str) -> bool:
     """Say whether a value under this key is a secret, by the key alone."""
-    plain = name.lower().replace("-", "_").replace(".", "_")
+    plain = _CAMEL_HUMP.sub("_", name).lower().replace("-", "_").replace(".", "_")
     return plain in _SECRET_NAMES or plain.endswith(_SECRET_ENDINGS)
 
 

@@ -25,10 +25,10 @@ from pydantic import (
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from apisix_ingress.errors import ConfigError
-from apisix_ingress.layers import merge, read_environment, read_file, read_overrides
 from apisix_ingress.model.duration import parse_duration
 from apisix_ingress.model.selector import Selector, parse_selector
 from apisix_ingress.settings_errors import explain
+from apisix_ingress.settings_layers import merge, read_environment, read_file, read_overrides
 
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")

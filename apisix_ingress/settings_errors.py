@@ -10,7 +10,7 @@ from typing import get_args
 
 from pydantic import BaseModel, ValidationError
 
-from apisix_ingress.layers import Layer, Location, origin
+from apisix_ingress.settings_layers import Layer, Location, origin
 
 
 def explain(error: ValidationError, model: type[BaseModel], layers: Sequence[Layer]) -> list[str]:

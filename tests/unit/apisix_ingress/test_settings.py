@@ -10,6 +10,7 @@ import yaml
 
 from apisix_ingress.errors import ConfigError
 from apisix_ingress.settings import Settings, load_settings, split_address
+from apisix_ingress.settings_layers import Layer, origin
 
 # The configuration file as the documentation shows it, every default written out.
 DOCUMENTED = """
@@ -376,3 +377,18 @@ def test_file_that_can_not_be_read_is_named(tmp_path: Path) -> None:
     latin.write_bytes(b"log: \xe9")
     with pytest.raises(ConfigError, match=r"latin\.yaml: can't be read: not UTF-8"):
         load_settings(latin)
+
+
+# Where a value comes from.
+
+
+def test_default_has_no_source_and_the_last_layer_wins() -> None:
+    layers = [
+        Layer("file", {"clusters": [{"name": "a"}], "log": "oops"}),
+        Layer("environment", {"clusters": {"0": {"name": "b"}}}),
+    ]
+    assert origin(layers, ("http", "listen")) == ""
+    assert origin(layers, ("log", "level")) == ""
+    assert origin(layers, ("clusters", 1)) == ""
+    assert origin(layers, ("clusters", 0, "name")) == "environment, APISIX_INGRESS_CLUSTERS__0__NAME"
+    assert origin(layers[:1], ("clusters", 0, "name")) == "file"
