@@ -1,0 +1,59 @@
+"""Reading annotations: texts, flags, lists and numbers, and how a bad one is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from translation.scope import Scope
+
+PREFIX = "k8s.apisix.apache.org/"
+
+
+class Annotations:
+    """The annotations of one Ingress; nothing is kept from one Ingress to the next.
+
+    Args:
+        scope: Where problems are noted.
+        values: All annotations of the object.
+    """
+
+    def __init__(self, scope: Scope, values: Mapping[str, str]) -> None:
+        self.scope = scope
+        self._values = values
+
+    def text(self, name: str) -> str:
+        """Return the value without white space around it; empty if absent."""
+        return self._values.get(PREFIX + name, "").strip()
+
+    def flag(self, name: str) -> bool:
+        """Say whether the value is `true`, the only spelling of yes."""
+        text = self.text(name)
+        if text not in ("", "true", "false"):
+            self.warn(name, f"{text!r} counts as false; write true or false in lower case")
+        return text == "true"
+
+    def items(self, name: str) -> list[str]:
+        """Return the parts of a comma-separated list, without white space around them and without empty ones."""
+        return [item for part in self.text(name).split(",") if (item := part.strip())]
+
+    def number(self, name: str) -> int | None:
+        """Return a whole number that is not negative, or None; anything else is left out with a warning."""
+        text = self.text(name)
+        if text.isascii() and text.isdigit():
+            return int(text)
+        if text:
+            self.warn(name, f"{text!r} is not a whole number, so it is left out")
+        return None
+
+    def warn(self, name: str, message: str) -> None:
+        """Note a value that is left out or read in another way."""
+        self.scope.warn("InvalidAnnotation", self.field(name), message)
+
+    def error(self, name: str, message: str) -> None:
+        """Note a value without which the Ingress must not be published."""
+        self.scope.error("InvalidAnnotation", self.field(name), message)
+
+    @staticmethod
+    def field(name: str) -> str:
+        """Return the path of an annotation in the object."""
+        return f"metadata.annotations[{PREFIX}{name}]"

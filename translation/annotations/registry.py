@@ -1,0 +1,68 @@
+"""The registry of annotations: every function that makes a plugin of them, and what else they say about routes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.state.claims import UpstreamOverrides
+from translation.annotations import access, rewriting
+from translation.annotations.reader import Annotations
+from translation.annotations.upstream import overrides
+from translation.plugins import Plugins
+from translation.scope import Scope
+
+PLUGINS: tuple[Callable[[Annotations], Plugins], ...] = (
+    access.cors,
+    access.address_lists,
+    rewriting.proxy_rewrite,
+    rewriting.redirect,
+    access.forward_auth,
+    access.authentication,
+    access.csrf,
+    rewriting.response,
+)
+"""Each makes plugins of its own, or none; a new annotation adds a function here."""
+
+
+@dataclass(frozen=True, slots=True)
+class RouteAnnotations:
+    """What the annotations of an Ingress say.
+
+    Attributes:
+        plugins: Plugins of each of its routes.
+        overrides: What they set on each of its upstreams.
+        websocket: Whether WebSocket is allowed.
+        use_regex: Whether ImplementationSpecific paths are regular expressions.
+        plugin_config: Name of an ApisixPluginConfig of its namespace, or empty.
+        service_namespace: Namespace of its Services, or empty for its own.
+    """
+
+    plugins: Mapping[str, JsonObject]
+    overrides: UpstreamOverrides
+    websocket: bool
+    use_regex: bool
+    plugin_config: str
+    service_namespace: str
+
+    @property
+    def plugin_config_field(self) -> str:
+        """The field that names the plugin config."""
+        return Annotations.field("plugin-config-name")
+
+
+def read_annotations(scope: Scope, values: Mapping[str, str]) -> RouteAnnotations:
+    """Return what annotations say; what is wrong with them is noted in `scope`."""
+    annotations = Annotations(scope, values)
+    plugins: Plugins = {}
+    for make in PLUGINS:
+        plugins |= make(annotations)
+    return RouteAnnotations(
+        plugins=plugins,
+        overrides=overrides(annotations),
+        websocket=annotations.flag("enable-websocket"),
+        use_regex=annotations.flag("use-regex"),
+        plugin_config=annotations.text("plugin-config-name"),
+        service_namespace=annotations.text("svc-namespace"),
+    )

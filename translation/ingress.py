@@ -1,0 +1,161 @@
+"""Ingress → routes, ssl records and claims on upstreams.
+
+One route for each host and path. Source of the mapping: v1-behaviour.md §2.8; beyond it, default backends and Prefix
+paths with a slash at the end work as Kubernetes says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from apisix_ingress.model import names
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.kube import CustomObject
+from apisix_ingress.state.view import View
+from crds.v2.common import HOST_PATTERN
+from translation import backends
+from translation.annotations import RouteAnnotations, read_annotations
+from translation.context import Options
+from translation.draft import Draft
+from translation.ingress_spec import Backend, IngressSpec, parse_ingress
+from translation.ingress_tls import hold_tls, translate_tls
+from translation.matching import check_text
+from translation.plugins import present
+from translation.result import Translation
+from translation.route import find_plugin_config
+
+DEFAULT_PRIORITY = -1
+"""Of the route for the default backend: of routes with one path the larger priority wins, and others have 0."""
+
+EXACT_PRIORITY = 1
+"""Of an Exact path where a Prefix path of the same rule shares its text. Elsewhere 1.8's 0 does."""
+
+REGEX_PRIORITY = 100
+"""Of a path that is a regular expression (v1-behaviour.md §2.8)."""
+
+_HOST = re.compile(HOST_PATTERN)
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """One route to be: a host, a path and where its requests go."""
+
+    host: str
+    path: str
+    type: str
+    backend: Backend
+    field: str
+
+
+def translate_ingress(obj: CustomObject, view: View, options: Options) -> Translation:
+    """Return the routes, certificates and claims of an Ingress."""
+    draft = Draft(obj.meta, view, options)
+    draft.hold("routes", prefix=names.ingress_prefix(draft.namespace, draft.meta.name))
+    spec = parse_ingress(draft, obj.spec)
+    if spec is None:
+        return draft.finish()
+    hold_tls(draft, spec.tls)
+    extras = read_annotations(draft, obj.meta.annotations)
+    entries = tuple(_entries(draft, spec))
+    prefixes = {(entry.host, _stem(entry.path)) for entry in entries if entry.type == "Prefix"}
+    seen: dict[str, _Entry] = {}
+    for entry in entries:
+        name = _name(draft, entry, seen)
+        if name:
+            _route(draft, entry, extras, name, shared=(entry.host, entry.path) in prefixes)
+    translate_tls(draft, spec)
+    return draft.finish()
+
+
+def _entries(draft: Draft, spec: IngressSpec) -> Iterator[_Entry]:
+    for index, rule in enumerate(spec.rules):
+        here = f"spec.rules[{index}]"
+        if rule.host and not _HOST.fullmatch(rule.host):
+            draft.error("InvalidHost", f"{here}.host", f"{rule.host!r} is not a host name")
+        for number, item in enumerate(rule.http.paths if rule.http else ()):
+            yield _Entry(rule.host, item.path, item.path_type, item.backend, f"{here}.http.paths[{number}]")
+    if spec.default_backend:
+        yield _Entry("", "/*", "Default", spec.default_backend, "spec.defaultBackend")
+
+
+def _name(draft: Draft, entry: _Entry, seen: dict[str, _Entry]) -> str:
+    """Return the name of the route for an entry; empty where an earlier entry has its place.
+
+    1.8's name is made of host and path alone, so an Exact and a Prefix path of one text need a second name.
+    """
+    name = names.ingress_route_name(draft.namespace, draft.meta.name, entry.host, entry.path)
+    rival = seen.setdefault(name, entry)
+    if rival is entry:
+        return name
+    if rival.type != entry.type:
+        return names.ingress_route_name(draft.namespace, draft.meta.name, entry.host, f"{entry.path}#{entry.type}")
+    draft.warn("PathTwice", entry.field, f"{rival.field} has this host and path already and gets its requests")
+    return ""
+
+
+def _route(draft: Draft, entry: _Entry, extras: RouteAnnotations, name: str, *, shared: bool) -> None:
+    check_text(draft, entry.path, f"{entry.field}.path")
+    body = draft.stamp("routes", name) | present({"host": entry.host, "priority": _priority(entry, extras, shared)})
+    body |= _path(entry, extras)
+    body["upstream_id"] = _upstream(draft, entry, extras)
+    draft.record("routes", name, body | _extras(draft, extras))
+
+
+def _priority(entry: _Entry, extras: RouteAnnotations, shared: bool) -> int:
+    match entry.type:
+        case "Default":
+            return DEFAULT_PRIORITY
+        case "Exact" if shared:
+            return EXACT_PRIORITY
+        case "ImplementationSpecific" if extras.use_regex:
+            return REGEX_PRIORITY
+        case _:
+            return 0
+
+
+def _path(entry: _Entry, extras: RouteAnnotations) -> JsonObject:
+    match entry.type:
+        case "Prefix":
+            # `/foo/` stands for `/foo` and everything below it, as Kubernetes has it (quirk 32).
+            stem = _stem(entry.path)
+            return {"uris": [stem, f"{stem.rstrip('/')}/*"]}
+        case "ImplementationSpecific" if extras.use_regex:
+            return {"uris": ["/*"], "vars": [["uri", "~~", entry.path]]}
+        case _:
+            return {"uris": [entry.path or "/*"]}
+
+
+def _stem(path: str) -> str:
+    return path.rstrip("/") or "/"
+
+
+def _upstream(draft: Draft, entry: _Entry, extras: RouteAnnotations) -> str:
+    field = f"{entry.field}.backend" if entry.type != "Default" else entry.field
+    service = entry.backend.service
+    if service is None:
+        message = "names no Service, which is all that requests can be sent to; use service"
+        draft.error("BackendUnsupported", field, message)
+        return ""
+    port = service.port.number or service.port.name
+    if not port:
+        draft.error("InvalidSpec", f"{field}.service.port", "is missing: give the number or the name of the port")
+        return ""
+    backend = backends.Backend(
+        extras.service_namespace or draft.namespace,
+        service.name,
+        port,
+        path=f"{field}.service.name",
+        port_path=f"{field}.service.port",
+        overrides=extras.overrides,
+    )
+    return backends.claim_service(draft, backend)
+
+
+def _extras(draft: Draft, extras: RouteAnnotations) -> JsonObject:
+    body = present({"enable_websocket": extras.websocket, "plugins": dict(extras.plugins)})
+    if extras.plugin_config:
+        path = extras.plugin_config_field
+        body["plugin_config_id"] = find_plugin_config(draft, draft.namespace, extras.plugin_config, path)
+    return body

@@ -1,0 +1,92 @@
+"""The shape of an Ingress of `networking.k8s.io/v1`, as far as it is translated.
+
+The API server has checked an Ingress already; one from a file has nobody but these models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+
+from crds.parse import path_text
+from translation.scope import Scope
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore", alias_generator=to_camel, hide_input_in_errors=True)
+
+
+class Port(_Part):
+    """A port of a Service, by number or by name."""
+
+    number: int | None = Field(default=None, ge=1, le=65535)
+    name: str = ""
+
+
+class ServiceBackend(_Part):
+    """A Service in the namespace of the Ingress."""
+
+    name: str = Field(min_length=1)
+    port: Port = Port()
+
+
+class Backend(_Part):
+    """Where requests go."""
+
+    service: ServiceBackend | None = None
+    resource: dict[str, Any] | None = None
+
+
+class Path(_Part):
+    """A path and its backend."""
+
+    path: str = ""
+    path_type: Literal["Exact", "Prefix", "ImplementationSpecific"] = "ImplementationSpecific"
+    backend: Backend
+
+
+class Http(_Part):
+    """The paths of a host."""
+
+    paths: tuple[Path, ...] = ()
+
+
+class Rule(_Part):
+    """A host; empty for every host."""
+
+    host: str = ""
+    http: Http | None = None
+
+
+class Tls(_Part):
+    """A certificate and the hosts that it is for."""
+
+    hosts: tuple[str, ...] = ()
+    secret_name: str = ""
+
+
+class IngressSpec(_Part):
+    """`spec` of an Ingress. Its class is read where ownership is decided."""
+
+    default_backend: Backend | None = None
+    rules: tuple[Rule, ...] = ()
+    tls: tuple[Tls, ...] = ()
+
+
+def parse_ingress(scope: Scope, spec: Mapping[str, Any]) -> IngressSpec | None:
+    """Return the model of a spec, or note each mistake and return None. A null counts as absent."""
+    try:
+        return IngressSpec.model_validate(_without_nulls(spec))
+    except ValidationError as error:
+        for detail in error.errors(include_url=False, include_input=False):
+            scope.error("InvalidSpec", path_text(detail["loc"]), detail["msg"])
+        return None
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value

@@ -1,0 +1,83 @@
+"""`spec.tls` of an Ingress → ssl records, under the ids of the 1.8 line.
+
+There an entry is first made an ApisixTls with a name hashed from its content. The hash is cut to 6 characters and
+padded with NUL to its old length, and the padding counts for the id (v1-behaviour.md §2.9).
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+
+from apisix_ingress.model import names
+from apisix_ingress.model.json import JsonObject
+from translation.certificates import KeyPair, key_pair, names_of
+from translation.draft import Draft
+from translation.ingress_spec import IngressSpec, Tls
+
+_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+_DIGEST_LENGTH = 28
+_SUFFIX_LENGTH = 6
+
+
+def translate_tls(draft: Draft, spec: IngressSpec) -> None:
+    """Add the ssl record of each tls entry."""
+    rule_hosts = list(dict.fromkeys(rule.host for rule in spec.rules if rule.host))
+    for index, entry in enumerate(spec.tls):
+        path = f"spec.tls[{index}].secretName"
+        if entry.secret_name:
+            _ssl(draft, entry, rule_hosts, path)
+        else:
+            draft.warn("SecretNotNamed", path, "is missing: without a certificate the entry does nothing")
+
+
+def hold_tls(draft: Draft, tls: Iterable[Tls]) -> None:
+    """Tell which ssl records of a gateway are the object's."""
+    wanted = (_record_name(draft, entry) for entry in tls if entry.secret_name)
+    draft.hold("ssls", ids=frozenset(draft.view.record_id("ssls", name) for name in wanted))
+
+
+def ssl_body(draft: Draft, pair: KeyPair, snis: Sequence[str], secret: tuple[str, str]) -> JsonObject:
+    """Return an ssl record without its id; `secret` is the namespace and name that it came from."""
+    labels = names.owner_labels(
+        draft.options.controller_name, {"meta_secret_namespace": secret[0], "meta_secret_name": secret[1]}
+    )
+    return {"snis": list(snis), "cert": pair.certificate, "key": pair.key, "status": 1, "labels": labels}
+
+
+def _ssl(draft: Draft, entry: Tls, rule_hosts: Sequence[str], path: str) -> None:
+    secret = draft.secret(entry.secret_name, path)
+    pair = key_pair(draft, secret, path) if secret else None
+    if pair is None:
+        return
+    snis = list(dict.fromkeys(entry.hosts)) or rule_hosts or names_of(pair.certificate)
+    if not snis:
+        draft.error("NoHosts", path, "neither tls.hosts, nor a rule, nor the certificate names a host; add tls.hosts")
+        return
+    name = _record_name(draft, entry)
+    body = ssl_body(draft, pair, snis, (draft.namespace, entry.secret_name))
+    draft.record("ssls", name, {"id": draft.view.record_id("ssls", name), **body})
+
+
+def _record_name(draft: Draft, entry: Tls) -> str:
+    return names.object_name(draft.namespace, pseudo_name(draft.namespace, draft.meta.name, entry))
+
+
+def pseudo_name(namespace: str, ingress: str, entry: Tls) -> str:
+    """Return the name of the ApisixTls that stands for a tls entry, NUL characters included."""
+    document = {
+        "kind": "ApisixTls",
+        "apiVersion": "apisix.apache.org/v1",
+        "metadata": {"namespace": namespace, "creationTimestamp": None},
+        "spec": {
+            "hosts": list(entry.hosts) or None,
+            "secret": {"name": entry.secret_name, "namespace": namespace},
+        },
+        "status": {},
+    }
+    text = json.dumps(document, separators=(",", ":")).encode()
+    digest = base64.urlsafe_b64encode(hashlib.sha1(text, usedforsecurity=False).digest())
+    suffix = "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest[:_SUFFIX_LENGTH])
+    return f"{ingress}-tls-{suffix.ljust(_DIGEST_LENGTH, chr(0))}"
