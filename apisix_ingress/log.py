@@ -56,16 +56,7 @@ def setup_logging(
     """
     stream = sys.stderr if stream is None else stream
     console = format == "console" or (format == "auto" and stream.isatty())
-    shared: list[Processor] = [
-        structlog.contextvars.merge_contextvars,
-        structlog.processors.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-        structlog.processors.StackInfoRenderer(),
-        structlog.processors.format_exc_info,
-        redact,
-    ]
-    if console:
-        shared.append(_indent_tracebacks)
+    shared = _shared_processors(console)
     render = _console_renderer(stream) if console else _render_json
     structlog.configure(
         processors=[*shared, render, _encode],
@@ -74,6 +65,20 @@ def setup_logging(
         cache_logger_on_first_use=True,
     )
     _route_libraries(stream, shared, render)
+
+
+def _shared_processors(console: bool) -> list[Processor]:
+    """Return what every line goes through before it is rendered."""
+    processors: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.StackInfoRenderer(),
+        structlog.processors.format_exc_info,
+        redact,
+        # After the redaction: no value that was passed in can stand for one of these.
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    return [*processors, _indent_tracebacks] if console else processors
 
 
 def redact(_logger: object, _method: str, event: EventDict) -> EventDict:

@@ -8,6 +8,7 @@ import base64
 import json
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
 
@@ -44,6 +45,8 @@ _PATTERNS = (
     ),
     (re.compile(r"://[^/\s@]+@"), f"://{REDACTED}@"),
 )
+# None of the patterns matches in such a text.
+_PLAIN = re.compile(r"[\w./-]*")
 # Control characters, line separators, directional overrides (they reorder what a reader sees) and lone
 # surrogates (they can't be encoded).
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -70,10 +73,12 @@ def register_secret(value: str) -> None:
 
 def redact_text(text: str) -> str:
     """Mask registered secrets, private keys, credentials in headers, URLs and ``password=…`` in `text`."""
-    if _registered_pattern is not None:
+    # Most of what is logged is a short name: these checks take a tenth of the time that the patterns do.
+    if _registered_pattern is not None and any(secret in text for secret in _registered):
         text = _registered_pattern.sub(REDACTED, text)
-    for pattern, replacement in _PATTERNS:
-        text = pattern.sub(replacement, text)
+    if not _PLAIN.fullmatch(text):
+        for pattern, replacement in _PATTERNS:
+            text = pattern.sub(replacement, text)
     return text
 
 
@@ -84,6 +89,8 @@ def escape(text: str, keep: str = "") -> str:
         text: the text.
         keep: characters to leave as they are.
     """
+    if text.isprintable():
+        return text
     return _UNPRINTABLE.sub(lambda m: m[0] if m[0] in keep else _escaped(m[0]), text)
 
 
@@ -123,6 +130,7 @@ def sanitize_mapping(values: Mapping[Any, object], depth: int = 0) -> dict[str, 
     return sanitized
 
 
+@lru_cache(maxsize=1024)
 def is_secret_name(name: str) -> bool:
     """Say whether a value under this key is a secret, by the key alone."""
     plain = _CAMEL_HUMP.sub("_", name).lower().replace("-", "_").replace(".", "_")

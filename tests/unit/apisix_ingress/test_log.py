@@ -181,3 +181,10 @@ def test_set_up_gives_no_warning() -> None:
         except ValueError:
             log.exception("sync.failed")
     assert "sync.failed" in output.lines()[0]
+
+
+def test_level_and_time_of_a_line_can_not_be_passed_in() -> None:
+    output, log = start()
+    log.info("record.put", timestamp="2020-01-01T00:00:00Z")
+    (got,) = output.events()
+    assert not got["timestamp"].startswith("2020")
