@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import ObjectKey
@@ -177,18 +177,57 @@ class IngressClass:
 
 def decode_meta(raw: JsonObject, kind: str, *, labels: bool = False, annotations: bool = False) -> Meta:
     """Return the trimmed metadata; labels and annotations only for kinds whose translations read them."""
-    meta = raw["metadata"]
+    meta = _mapping(raw, "metadata")
+    if not (name := _text(meta, "name", "metadata.")):
+        raise ValueError("metadata.name is missing")
+    generation = meta.get("generation") or 0
+    if not isinstance(generation, int):
+        raise TypeError("metadata.generation must be a number")
     return Meta(
         kind=kind,
-        namespace=meta.get("namespace") or "",
-        name=meta["name"],
-        uid=meta.get("uid") or "",
-        generation=meta.get("generation") or 0,
-        created=meta.get("creationTimestamp") or "",
-        labels=(meta.get("labels") or _EMPTY) if labels else _EMPTY,
-        annotations=(meta.get("annotations") or _EMPTY) if annotations else _EMPTY,
-        resource_version=meta.get("resourceVersion") or "",
+        namespace=_text(meta, "namespace", "metadata."),
+        name=name,
+        uid=_text(meta, "uid", "metadata."),
+        generation=generation,
+        created=_text(meta, "creationTimestamp", "metadata."),
+        labels=_strings(meta, "labels") if labels else _EMPTY,
+        annotations=_strings(meta, "annotations") if annotations else _EMPTY,
+        resource_version=_text(meta, "resourceVersion", "metadata."),
     )
+
+
+def _mapping(parent: JsonObject, name: str) -> JsonObject:
+    value = parent.get(name)
+    if value is None:
+        return {}
+    if isinstance(value, dict):
+        return value
+    raise TypeError(f"{name} must be a mapping")
+
+
+def _strings(parent: JsonObject, name: str) -> Mapping[str, str]:
+    values = _mapping(parent, name)
+    if all(isinstance(value, str) for value in values.values()):
+        return values
+    raise TypeError(f"{name} must map to strings")
+
+
+def _list(parent: JsonObject, name: str, item: type = dict) -> Sequence[Any]:
+    value = parent.get(name)
+    if value is None:
+        return ()
+    if isinstance(value, list) and all(isinstance(each, item) for each in value):
+        return value
+    raise TypeError(f"{name} must be a list of {'mappings' if item is dict else 'strings'}")
+
+
+def _text(parent: JsonObject, name: str, where: str = "") -> str:
+    value = parent.get(name)
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    raise TypeError(f"{where}{name} must be a string")
 
 
 def decode_custom(raw: JsonObject, kind: str) -> CustomObject:
@@ -203,26 +242,26 @@ def decode_custom(raw: JsonObject, kind: str) -> CustomObject:
 
 def decode_service(raw: JsonObject) -> Service:
     """Decode a Service."""
-    spec = raw.get("spec") or {}
-    balancer = ((raw.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
+    spec = _mapping(raw, "spec")
+    balancer = _list(_mapping(_mapping(raw, "status"), "loadBalancer"), "ingress")
     return Service(
         meta=decode_meta(raw, "Service"),
-        type=spec.get("type") or "ClusterIP",
-        cluster_ip=spec.get("clusterIP") or "",
-        external_name=spec.get("externalName") or "",
-        external_ips=tuple(spec.get("externalIPs") or ()),
-        ip_families=tuple(spec.get("ipFamilies") or ()),
+        type=_text(spec, "type") or "ClusterIP",
+        cluster_ip=_text(spec, "clusterIP"),
+        external_name=_text(spec, "externalName"),
+        external_ips=tuple(_list(spec, "externalIPs", str)),
+        ip_families=tuple(_list(spec, "ipFamilies", str)),
         publish_not_ready=bool(spec.get("publishNotReadyAddresses")),
         ports=tuple(
             ServicePort(
                 port=int(port["port"]),
-                name=port.get("name") or "",
-                protocol=port.get("protocol") or "TCP",
-                app_protocol=port.get("appProtocol") or "",
+                name=_text(port, "name"),
+                protocol=_text(port, "protocol") or "TCP",
+                app_protocol=_text(port, "appProtocol"),
             )
-            for port in spec.get("ports") or ()
+            for port in _list(spec, "ports")
         ),
-        load_balancer=tuple((item.get("ip") or "", item.get("hostname") or "") for item in balancer),
+        load_balancer=tuple((_text(item, "ip"), _text(item, "hostname")) for item in balancer),
     )
 
 
@@ -233,12 +272,12 @@ def decode_endpoints(raw: JsonObject) -> Endpoints:
         subsets=tuple(
             EndpointSubset(
                 endpoints=(
-                    *_addresses(subset.get("addresses") or (), ready=True),
-                    *_addresses(subset.get("notReadyAddresses") or (), ready=False),
+                    *_addresses(_list(subset, "addresses"), ready=True),
+                    *_addresses(_list(subset, "notReadyAddresses"), ready=False),
                 ),
-                ports=_endpoint_ports(subset.get("ports") or ()),
+                ports=_endpoint_ports(_list(subset, "ports")),
             )
-            for subset in raw.get("subsets") or ()
+            for subset in _list(raw, "subsets")
         ),
     )
 
@@ -249,13 +288,13 @@ def _addresses(addresses: Iterable[JsonObject], *, ready: bool) -> Iterable[Endp
 
 
 def _pod_name(address: JsonObject) -> str:
-    target = address.get("targetRef") or {}
-    return target.get("name") or "" if target.get("kind") == "Pod" else ""
+    target = _mapping(address, "targetRef")
+    return _text(target, "name") if target.get("kind") == "Pod" else ""
 
 
 def _endpoint_ports(ports: Iterable[JsonObject]) -> tuple[EndpointPort, ...]:
     return tuple(
-        EndpointPort(int(port["port"]), name=port.get("name") or "", protocol=port.get("protocol") or "TCP")
+        EndpointPort(int(port["port"]), name=_text(port, "name"), protocol=_text(port, "protocol") or "TCP")
         for port in ports
         if port.get("port") is not None
     )
@@ -263,22 +302,21 @@ def _endpoint_ports(ports: Iterable[JsonObject]) -> tuple[EndpointPort, ...]:
 
 def decode_endpoint_slice(raw: JsonObject) -> EndpointSlice:
     """Decode an EndpointSlice. A missing `ready` means ready, a missing `serving` means as ready (API reference)."""
-    meta = raw["metadata"]
     return EndpointSlice(
         meta=decode_meta(raw, "EndpointSlice"),
-        service=(meta.get("labels") or {}).get("kubernetes.io/service-name") or "",
-        address_type=raw.get("addressType") or "",
-        endpoints=tuple(_slice_endpoint(endpoint) for endpoint in raw.get("endpoints") or ()),
-        ports=_endpoint_ports(raw.get("ports") or ()),
+        service=_strings(_mapping(raw, "metadata"), "labels").get("kubernetes.io/service-name", ""),
+        address_type=_text(raw, "addressType"),
+        endpoints=tuple(_slice_endpoint(endpoint) for endpoint in _list(raw, "endpoints")),
+        ports=_endpoint_ports(_list(raw, "ports")),
     )
 
 
 def _slice_endpoint(endpoint: JsonObject) -> Endpoint:
-    conditions = endpoint.get("conditions") or {}
+    conditions = _mapping(endpoint, "conditions")
     ready = conditions.get("ready") is not False
     serving = conditions.get("serving")
     return Endpoint(
-        tuple(endpoint.get("addresses") or ()),
+        tuple(_list(endpoint, "addresses", str)),
         pod=_pod_name(endpoint),
         ready=ready,
         serving=ready if serving is None else bool(serving),
@@ -295,16 +333,16 @@ def decode_secret(raw: JsonObject) -> Secret:
     """Decode a Secret; `stringData` counts in files as it would once applied."""
     meta = decode_meta(raw, "Secret")
     try:
-        data = {key: base64.b64decode(value or "", validate=True) for key, value in (raw.get("data") or {}).items()}
+        data = {key: base64.b64decode(value or "", validate=True) for key, value in _mapping(raw, "data").items()}
     except binascii.Error as error:
         raise ValueError("data holds a value that is not base64") from error
-    data.update({key: str(value).encode() for key, value in (raw.get("stringData") or {}).items()})
-    return Secret(meta, type=raw.get("type") or "Opaque", data=data)
+    data.update({key: str(value).encode() for key, value in _mapping(raw, "stringData").items()})
+    return Secret(meta, type=_text(raw, "type") or "Opaque", data=data)
 
 
 def decode_config_map(raw: JsonObject) -> ConfigMap:
     """Decode a ConfigMap; binary data is not read."""
-    return ConfigMap(decode_meta(raw, "ConfigMap"), data=raw.get("data") or {})
+    return ConfigMap(decode_meta(raw, "ConfigMap"), data=_strings(raw, "data"))
 
 
 def decode_namespace(raw: JsonObject) -> Namespace:
@@ -314,9 +352,9 @@ def decode_namespace(raw: JsonObject) -> Namespace:
 
 def decode_ingress_class(raw: JsonObject) -> IngressClass:
     """Decode an IngressClass."""
-    annotations = raw["metadata"].get("annotations") or {}
+    annotations = _strings(_mapping(raw, "metadata"), "annotations")
     return IngressClass(
         decode_meta(raw, "IngressClass"),
-        controller=(raw.get("spec") or {}).get("controller") or "",
+        controller=_text(_mapping(raw, "spec"), "controller"),
         is_default=annotations.get("ingressclass.kubernetes.io/is-default-class") == "true",
     )

@@ -35,6 +35,9 @@ WRITE_ONLY: dict[RecordKind, tuple[tuple[str, ...], ...]] = {
 }
 """Paths that a gateway never returns in clear text, so that they can't be compared (contract: fact 15)."""
 
+_EXACT = 2**53
+"""Up to here a float holds every integer; a larger one stays a float, since JSON integers end at 64 bits."""
+
 
 @dataclass(frozen=True, eq=False)
 class Record:
@@ -133,6 +136,6 @@ def _normal(value: Any) -> Any:
         return {name: _normal(item) for name, item in value.items()} or []
     if isinstance(value, list):
         return [_normal(item) for item in value]
-    if isinstance(value, float) and value.is_integer():
+    if isinstance(value, float) and value.is_integer() and abs(value) <= _EXACT:
         return int(value)
     return value

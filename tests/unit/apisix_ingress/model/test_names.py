@@ -1,0 +1,99 @@
+"""Names, ids and ownership marks; the vectors are those of the 1.8 line."""
+
+import pytest
+
+from apisix_ingress.model import names
+
+
+@pytest.mark.parametrize(
+    ("name", "want"),
+    [
+        ("", ""),
+        ("default", "e35e00df"),
+        ("default_httpbin-route_rule1", "46eb0e41"),
+        ("default_httpbin_80", "5ce57b8e"),
+        ("default_httpbin_80_service", "8661c06d"),
+        ("default_httpbin_v1_80", "1983d99"),
+        ("default_httpbin-upstream", "f69035a2"),
+        ("default_tcp-route_rule1_tcp", "64ae650b"),
+        ("httpbin.org/ip", "b94764dd"),
+        ("ing_default_ing1_b94764dd", "e2115deb"),
+    ],
+)
+def test_short_id_is_that_of_the_1_8_line(name: str, want: str) -> None:
+    assert names.short_id(name) == want
+
+
+def test_wide_id_has_sixteen_hex_digits_and_differs_by_name() -> None:
+    got = {names.wide_id(name) for name in ("a", "b")}
+    assert all(len(id_) == 16 and int(id_, 16) >= 0 for id_ in got)
+    assert len(got) == 2
+
+
+def test_names_are_made_of_their_parts() -> None:
+    got = [
+        names.route_name("default", "httpbin-route", "rule1"),
+        names.stream_route_name("default", "tcp-route", "rule1"),
+        names.ingress_route_name("default", "ing1", "httpbin.org", "/ip"),
+        names.service_upstream_name("default", "httpbin", 80),
+        names.service_upstream_name("default", "httpbin", 80, granularity="service"),
+        names.service_upstream_name("default", "httpbin", 80, subset="v1"),
+        names.object_name("default", "httpbin-upstream"),
+        names.consumer_name("my-team", "jack-b"),
+    ]
+    assert got == [
+        "default_httpbin-route_rule1",
+        "default_tcp-route_rule1_tcp",
+        "ing_default_ing1_b94764dd",
+        "default_httpbin_80",
+        "default_httpbin_80_service",
+        "default_httpbin_v1_80",
+        "default_httpbin-upstream",
+        "my_team_jack_b",
+    ]
+
+
+def test_names_of_an_object_begin_with_its_prefix() -> None:
+    assert names.route_name("default", "web", "r").startswith(names.route_prefix("default", "web"))
+    assert names.ingress_route_name("default", "web", "h", "/").startswith(names.ingress_prefix("default", "web"))
+    assert not names.route_name("default", "website", "r").startswith(names.route_prefix("default", "web"))
+
+
+def test_stamp_wins_over_a_label_of_the_object() -> None:
+    got = names.owner_labels("apisix-ingress", {"managed-by": "me", "apisix-ingress/controller": "x", "app": "web"})
+    assert got == {"managed-by": "apisix-ingress-controller", "app": "web"}
+
+
+def test_controller_of_another_name_adds_it() -> None:
+    want = {"managed-by": "apisix-ingress-controller", "apisix-ingress/controller": "blue"}
+    assert names.owner_labels("blue") == want
+
+
+@pytest.mark.parametrize("value", ["", "a b", "a\tb", "x" * 257])
+def test_label_that_the_admin_api_refuses_is_left_out(value: str) -> None:
+    assert names.owner_labels("apisix-ingress", {"a": value, "b": "x" * 256}) == {
+        "managed-by": "apisix-ingress-controller",
+        "b": "x" * 256,
+    }
+
+
+@pytest.mark.parametrize(
+    ("labels", "controller", "want"),
+    [
+        ({"managed-by": "apisix-ingress-controller"}, "apisix-ingress", True),
+        ({"managed-by": "apisix-ingress-controller"}, "blue", False),
+        ({"managed-by": "apisix-ingress-controller", "apisix-ingress/controller": "blue"}, "blue", True),
+        ({"managed-by": "apisix-ingress-controller", "apisix-ingress/controller": "blue"}, "apisix-ingress", False),
+        ({"managed-by": "someone"}, "apisix-ingress", False),
+        ({}, "apisix-ingress", False),
+        (None, "apisix-ingress", False),
+        ([], "apisix-ingress", False),
+    ],
+)
+def test_record_is_ours_by_its_labels_only(labels: object, controller: str, want: bool) -> None:
+    assert names.is_owned(labels, controller) is want
+
+
+def test_what_a_controller_stamps_is_its_own() -> None:
+    for controller in ("apisix-ingress", "blue"):
+        assert names.is_owned(names.owner_labels(controller, {"app": "web"}), controller)

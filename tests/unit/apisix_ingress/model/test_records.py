@@ -1,0 +1,114 @@
+"""Records: equality, references and the comparable form."""
+
+from typing import Any
+
+import pytest
+
+from apisix_ingress.model.keys import RECORD_KINDS, RecordKey, RecordKind
+from apisix_ingress.model.records import UPSERT_RANK, Record, comparable, references
+from tests.factories import make_record
+
+SPLIT = {
+    "traffic-split": {"rules": [{"weighted_upstreams": [{"upstream_id": "a"}, {"weight": 1}, {"upstream_id": 7}]}]}
+}
+
+
+def test_every_kind_has_a_rank() -> None:
+    assert set(UPSERT_RANK) == set(RECORD_KINDS)
+
+
+def test_record_is_equal_by_what_is_sent_and_where() -> None:
+    one = make_record(body={"uri": "/a", "methods": ["GET"]})
+    assert one == make_record(body={"methods": ["GET"], "uri": "/a"})
+    assert hash(one) == hash(make_record(body={"uri": "/b"}))
+    others: list[object] = [
+        make_record(body={"uri": "/b", "methods": ["GET"]}),
+        make_record("another", body={"uri": "/a", "methods": ["GET"]}),
+        make_record(body={"uri": "/a", "methods": ["GET"]}, clusters=frozenset({"east"})),
+        make_record(body={"uri": "/a", "methods": ["GET"]}, existing_only=True),
+        "default_web_rule",
+    ]
+    assert [other for other in others if one == other] == []
+
+
+def test_payload_is_canonical_json() -> None:
+    record = Record(RecordKey("routes", "1"), "one", {"b": 1, "a": {"d": [], "c": None}})
+    assert record.payload == b'{"a":{"c":null,"d":[]},"b":1}'
+
+
+def test_repr_shows_no_body() -> None:
+    assert "hunter2" not in repr(make_record(body={"key": "hunter2"}))
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "want"),
+    [
+        ("routes", {"upstream_id": "1", "plugin_config_id": "2"}, {"upstreams/1", "plugin_configs/2"}),
+        ("stream_routes", {"upstream_id": 1}, {"upstreams/1"}),
+        ("routes", {"plugins": SPLIT}, {"upstreams/a", "upstreams/7"}),
+        ("plugin_configs", {"plugins": SPLIT}, {"upstreams/a", "upstreams/7"}),
+        ("global_rules", {"plugins": SPLIT}, {"upstreams/a", "upstreams/7"}),
+        ("consumers", {"plugins": SPLIT}, {"upstreams/a", "upstreams/7"}),
+        ("ssls", {"plugins": SPLIT}, set()),
+        ("upstreams", {"nodes": []}, set()),
+    ],
+)
+def test_references_are_the_records_that_a_body_names(kind: RecordKind, body: dict[str, Any], want: set[str]) -> None:
+    assert {str(key) for key in references(kind, body)} == want
+    assert {str(key) for key in make_record(kind=kind, body=body).refs} == want
+
+
+@pytest.mark.parametrize(
+    "plugins",
+    [
+        None,
+        [],
+        {},
+        {"traffic-split": None},
+        {"traffic-split": []},
+        {"traffic-split": {"rules": {}}},
+        {"traffic-split": {"rules": [1, {"weighted_upstreams": "x"}, {"weighted_upstreams": [None]}]}},
+    ],
+)
+def test_malformed_traffic_split_names_nothing(plugins: object) -> None:
+    assert list(references("routes", {"plugins": plugins})) == []
+
+
+def test_what_the_server_adds_is_not_compared() -> None:
+    record = make_record(body={"uri": "/"})
+    assert comparable("routes", {**record.body, "create_time": 1, "update_time": 2}) == record.digest
+
+
+@pytest.mark.parametrize(
+    ("kind", "sent", "returned"),
+    [
+        ("ssls", {"cert": "c", "key": "k", "keys": ["k"]}, {"cert": "c"}),
+        ("upstreams", {"tls": {"client_cert": "c", "client_key": "k"}}, {"tls": {"client_cert": "c"}}),
+        ("routes", {"plugins": {}}, {"plugins": []}),
+        ("routes", {"plugins": {"a": {"b": {}}}}, {"plugins": {"a": {"b": []}}}),
+        ("routes", {"timeout": {"connect": 60.0}}, {"timeout": {"connect": 60}}),
+        ("routes", {"vars": [["a", ">", 1e20]]}, {"vars": [["a", ">", 1e20]]}),
+        ("routes", {"priority": -1.5}, {"priority": -1.5}),
+        ("upstreams", {"tls": "odd"}, {"tls": "odd"}),
+        ("routes", {"enabled": True, "ok": None}, {"ok": None, "enabled": True}),
+    ],
+)
+def test_equal_records_have_one_comparable_form(
+    kind: RecordKind, sent: dict[str, Any], returned: dict[str, Any]
+) -> None:
+    assert comparable(kind, sent) == comparable(kind, returned)
+
+
+@pytest.mark.parametrize(
+    ("kind", "sent", "returned"),
+    [
+        ("routes", {"key": "a"}, {"key": "b"}),
+        ("ssls", {"cert": "a"}, {"cert": "b"}),
+        ("upstreams", {"tls": {"client_cert": "a"}}, {"tls": {"client_cert": "b"}}),
+        ("routes", {"uris": ["/a", "/b"]}, {"uris": ["/b", "/a"]}),
+        ("routes", {"retries": 0}, {"retries": False}),
+        ("routes", {"priority": 1}, {"priority": "1"}),
+    ],
+)
+def test_different_records_have_two(kind: RecordKind, sent: dict[str, Any], returned: dict[str, Any]) -> None:
+    assert comparable(kind, sent) != comparable(kind, returned)

@@ -1,0 +1,53 @@
+"""The table of kinds."""
+
+from typing import Any
+
+import pytest
+
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.resources import DEFAULT_CLASS, RESOURCES, SLICES_BY_SERVICE
+from tests.factories import make_ingress_class, make_slice
+
+
+@pytest.mark.parametrize(
+    ("kind", "api_version", "collection"),
+    [
+        ("Service", "v1", "/api/v1/namespaces/ns/services"),
+        ("Namespace", "v1", "/api/v1/namespaces"),
+        ("Ingress", "networking.k8s.io/v1", "/apis/networking.k8s.io/v1/namespaces/ns/ingresses"),
+        ("IngressClass", "networking.k8s.io/v1", "/apis/networking.k8s.io/v1/ingressclasses"),
+        ("EndpointSlice", "discovery.k8s.io/v1", "/apis/discovery.k8s.io/v1/namespaces/ns/endpointslices"),
+        ("ApisixRoute", "apisix.apache.org/v2", "/apis/apisix.apache.org/v2/namespaces/ns/apisixroutes"),
+    ],
+)
+def test_paths_are_those_of_the_api_server(kind: str, api_version: str, collection: str) -> None:
+    resource = RESOURCES[kind]
+    assert (resource.api_version, resource.path("ns")) == (api_version, collection)
+    assert resource.path("ns", "web", "status") == f"{collection}/web/status"
+
+
+def test_collection_over_all_namespaces_has_no_scope() -> None:
+    assert RESOURCES["ApisixRoute"].path() == "/apis/apisix.apache.org/v2/apisixroutes"
+
+
+@pytest.mark.parametrize("kind", sorted(RESOURCES))
+def test_every_kind_decodes_its_own_objects(kind: str) -> None:
+    resource = RESOURCES[kind]
+    namespace = "default" if resource.namespaced else ""
+    raw: dict[str, Any] = {"metadata": {"name": "web", **({"namespace": namespace} if namespace else {})}}
+    assert (resource.kind, resource.decode(raw).meta.key) == (kind, ObjectKey(kind, namespace, "web"))
+
+
+def test_only_custom_resources_may_be_missing() -> None:
+    got = {kind for kind, resource in RESOURCES.items() if resource.optional}
+    assert got == {kind for kind in RESOURCES if kind.startswith("Apisix")}
+
+
+def test_slices_are_found_by_their_service() -> None:
+    index = RESOURCES["EndpointSlice"].indexes[SLICES_BY_SERVICE]
+    assert (index(make_slice()), index(make_slice(service=""))) == (("default/web",), ())
+
+
+def test_default_classes_are_found() -> None:
+    index = RESOURCES["IngressClass"].indexes[DEFAULT_CLASS]
+    assert (index(make_ingress_class(is_default=True)), index(make_ingress_class())) == (("true",), ())
