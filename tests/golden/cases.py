@@ -1,0 +1,115 @@
+"""Golden cases: a folder each, with objects and what they are to become.
+
+`in.yaml` has the objects, `state-N.yaml` all of them after a change, `want.yaml` and `want-N.yaml` the records and the
+problems of every object that was translated, `options.yaml` settings that differ from the defaults, `NOTE` why the
+case is as it is where that is not plain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import orjson
+import yaml
+
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.selector import parse_selector
+from tests.golden.driver import Outcome
+from translation.context import Options
+
+ROOT = Path(__file__).parent
+UNORDERED_ROUTE_LISTS = ("uris", "hosts", "methods", "remote_addrs", "vars")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One folder."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        return str(self.path.relative_to(ROOT))
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """The suffix of each state: empty for the first one, then `-1`, `-2` …"""
+        later = sorted(self.path.glob("state-*.yaml"), key=lambda path: int(path.stem.removeprefix("state-")))
+        return ("", *(path.stem.removeprefix("state") for path in later))
+
+    def objects(self, state: str) -> tuple[JsonObject, ...]:
+        return load(self.path / (f"state{state}.yaml" if state else "in.yaml"))
+
+    def options(self, **changes: Any) -> Options:
+        path = self.path / "options.yaml"
+        settings: dict[str, Any] = load(path)[0] if path.exists() else {}
+        if "namespace_selector" in settings:
+            settings = settings | {"namespace_selector": parse_selector(settings["namespace_selector"])}
+        return Options(**(settings | changes))
+
+    def want_path(self, state: str) -> Path:
+        return self.path / f"want{state}.yaml"
+
+    def want(self, state: str) -> JsonObject:
+        return normal(load(self.want_path(state))[0])
+
+
+def all_cases() -> tuple[Case, ...]:
+    return tuple(Case(path.parent) for path in sorted(ROOT.glob("*/*/in.yaml")))
+
+
+@cache
+def load(path: Path) -> tuple[JsonObject, ...]:
+    with path.open(encoding="utf-8") as file:
+        return tuple(document for document in yaml.load_all(file, Loader=yaml.CSafeLoader) if document)
+
+
+def document(outcome: Outcome) -> JsonObject:
+    """Return an outcome as a golden file has it."""
+    records: dict[str, list[JsonObject]] = {}
+    for key in sorted(outcome.records):
+        records.setdefault(key.kind, []).append(orjson.loads(outcome.records[key].payload))
+    problems = {
+        str(key): [f"{item.severity} {item.code} {item.path}".rstrip() for item in found]
+        for key, found in sorted(outcome.problems.items())
+    }
+    return {"problems": problems, "records": records}
+
+
+def write(path: Path, wanted: JsonObject) -> None:
+    text = yaml.dump(wanted, Dumper=yaml.CSafeDumper, sort_keys=True, width=120, allow_unicode=True)
+    path.write_text(text, encoding="utf-8")
+    load.cache_clear()
+
+
+def normal(wanted: JsonObject) -> JsonObject:
+    """Return a document in which lists whose order has no meaning are sorted."""
+    records = {
+        kind: sorted((_normal(kind, record) for record in found), key=lambda record: str(record.get("id")))
+        for kind, found in wanted["records"].items()
+    }
+    return {"problems": wanted["problems"], "records": records}
+
+
+def _normal(kind: str, record: JsonObject) -> JsonObject:
+    result: JsonObject = orjson.loads(orjson.dumps(record))
+    for holder, name in _unordered(kind, result):
+        holder[name] = sorted(holder[name], key=lambda item: orjson.dumps(item, option=orjson.OPT_SORT_KEYS))
+    return result
+
+
+def _unordered(kind: str, record: JsonObject) -> Iterator[tuple[JsonObject, str]]:
+    if kind == "upstreams" and "nodes" in record:
+        yield record, "nodes"
+    if kind == "ssls":
+        yield record, "snis"
+    if kind == "routes":
+        for name in UNORDERED_ROUTE_LISTS:
+            if name in record:
+                yield record, name
+        for rule in record.get("plugins", {}).get("traffic-split", {}).get("rules", ()):
+            yield rule, "weighted_upstreams"

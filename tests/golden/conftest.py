@@ -1,0 +1,12 @@
+"""`--update-golden`: write what the translators say now into the golden files; the diff is read by eye."""
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", default=False, help="rewrite want*.yaml of every case")
+
+
+@pytest.fixture
+def update_golden(request: pytest.FixtureRequest) -> bool:
+    return bool(request.config.getoption("--update-golden", default=False))
