@@ -116,7 +116,7 @@ def test_dependents_are_the_inverse_of_the_last_reads(steps: list[tuple[ObjectKe
         dependents.record(owner, reads)
         model[owner] = reads
         after = {read for found in model.values() for read in found}
-        assert sorted(unread) == sorted(before - after)  # type: ignore[type-var]
+        assert sorted(unread) == sorted(before - after)
     for name in "abcd":
         read = make_key(name, kind="Secret")
         assert set(dependents.of(read)) == {owner for owner, found in model.items() if read in found}
