@@ -98,6 +98,8 @@ class Extras:
 
     async def _error(self, kind: str, conf: dict[str, Any], seen: set[str]) -> str | None:
         identity = str(conf.get("username" if kind == "consumers" else "id", ""))
+        known = identity in seen
+        seen.add(identity)
         try:
             if kind == "secrets":
                 check_secret(identity.split("/")[0], conf)
@@ -107,7 +109,4 @@ class Extras:
                 await check_record(RESOURCES[kind], conf, None)
         except Refused as error:
             return str(error)
-        if identity and identity in seen:
-            return f"found duplicate id {identity} in {kind}"
-        seen.add(identity)
-        return None
+        return f"found duplicate id {identity} in {kind}" if identity and known else None

@@ -43,7 +43,7 @@ class Reader:
         return f"{PREFIX}{kind}/", call.name
 
     async def _list(self, call: Call, prefix: str) -> Body:
-        records = await self._store.list(prefix)
+        records = await self._store.below(prefix)
         if call.resource.name == "consumers":
             records = [record for record in records if "/" not in record.name]
         records = [record for record in records if matches(call, record)]

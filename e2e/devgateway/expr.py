@@ -23,7 +23,7 @@ class BadExpression(ValueError):
 def to_number(value: object) -> float | None:
     """Turn a value into a number as Lua's tonumber does, or None."""
     if is_number(value):
-        return float(value)  # type: ignore[arg-type]  # a number, see above
+        return float(value)
     if not isinstance(value, str):
         return None
     try:
@@ -34,7 +34,7 @@ def to_number(value: object) -> float | None:
 
 def _equal(left: object, right: object) -> bool:
     if is_number(right):
-        return to_number(left) == float(right)  # type: ignore[arg-type]
+        return to_number(left) == float(right)
     return left == right
 
 

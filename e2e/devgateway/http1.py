@@ -150,12 +150,15 @@ class Connection:
         await self.writer.drain()
 
     async def stream(self, status: int, headers: Headers, body: AsyncIterator[bytes]) -> None:
-        """Send an answer of unknown length in chunks."""
-        self.writer.write(self._head(status, [*headers, ("Transfer-Encoding", "chunked")]))
+        """Send an answer piece by piece: in chunks, unless its headers say how long it is."""
+        chunked = all(name.lower() != "content-length" for name, _ in headers)
+        coding = [("Transfer-Encoding", "chunked")] if chunked else []
+        self.writer.write(self._head(status, headers + coding))
         async for piece in body:
-            self.writer.write(b"%x\r\n%s\r\n" % (len(piece), piece))
+            self.writer.write(b"%x\r\n%s\r\n" % (len(piece), piece) if chunked else piece)
             await self.writer.drain()
-        self.writer.write(b"0\r\n\r\n")
+        if chunked:
+            self.writer.write(b"0\r\n\r\n")
         await self.writer.drain()
 
     def _head(self, status: int, headers: Headers) -> bytes:

@@ -23,6 +23,8 @@ TITLES = {
     504: "504 Gateway Time-out",
 }
 HTML: Headers = [("Content-Type", "text/html; charset=utf-8"), SERVER]
+REDIRECT: Headers = [("Content-Type", "text/html"), SERVER]
+"""nginx writes its own pages of 301 and 302, the gateway those of the other codes."""
 TEXT: Headers = [("Content-Type", "text/plain; charset=utf-8"), SERVER]
 JSON: Headers = [("Content-Type", "application/json"), SERVER]
 

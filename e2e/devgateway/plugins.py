@@ -18,7 +18,7 @@ import orjson
 from e2e.devgateway.balancer import Balancer, Node
 from e2e.devgateway.context import Context, Outgoing
 from e2e.devgateway.expr import compile_rules
-from e2e.devgateway.pages import HTML, TEXT, error_page
+from e2e.devgateway.pages import HTML, REDIRECT, TEXT, error_page
 from e2e.devgateway.references import References
 from e2e.devgateway.store import Store
 
@@ -31,7 +31,8 @@ def json_reply(status: int, body: object, *headers: tuple[str, str]) -> Outgoing
 
 
 def page_reply(status: int, *headers: tuple[str, str]) -> Outgoing:
-    return Outgoing(status, [*HTML, *headers], error_page(status))
+    kind = REDIRECT if status in (301, 302) else HTML
+    return Outgoing(status, [*kind, *headers], error_page(status))
 
 
 @dataclass(slots=True)
@@ -211,7 +212,7 @@ async def redirect(conf: Body, context: Context, runtime: Runtime) -> Outgoing |
         status = 301 if context.request.method in ("GET", "HEAD") else 308
         return page_reply(status, ("Location", f"https://{context.host}{port}{context.request.target}"))
     if "regex_uri" in conf:
-        location = _regex_target(*conf["regex_uri"], context.uri)
+        location = _regex_target(conf["regex_uri"][0], conf["regex_uri"][1], context.uri)
     else:
         location = context.expand(conf["uri"]) if "uri" in conf else None
     if location is None:

@@ -121,7 +121,7 @@ class Store:
         _, pairs = await self._range(key)
         return read_record(pairs[0]) if pairs else None
 
-    async def list(self, prefix: str) -> list[Record]:
+    async def below(self, prefix: str) -> list[Record]:
         """Read every record below `prefix` from etcd itself, by key; raises EtcdDown."""
         _, pairs = await self._range(prefix, end=prefix_end(prefix))
         return [record for pair in pairs if (record := read_record(pair)) is not None]

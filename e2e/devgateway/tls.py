@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import ssl
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+from e2e.devgateway.clienthello import Incomplete, NotTls, server_name
 from e2e.devgateway.resources import plain_key
 from e2e.devgateway.store import Record, Store
 
@@ -16,6 +19,68 @@ PROTOCOLS = {
 }
 
 
+class Alerting(ssl.SSLObject):
+    """Gets the alert of a failed handshake onto the wire.
+
+    asyncio drops the connection at the first error, with the alert still in its buffer. Asking for more input instead
+    makes it send what is there; the error follows with the client's next move.
+    """
+
+    _failure: ssl.SSLError | None = None
+
+    def do_handshake(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+        try:
+            super().do_handshake()
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            raise
+        except ssl.SSLError as error:
+            self._failure = error
+            raise ssl.SSLWantReadError(ssl.SSL_ERROR_WANT_READ, "the alert is to be sent") from error
+
+
+class Chosen:
+    """Stands for the SSLObject until the client has said which name it wants.
+
+    Changing the context inside OpenSSL's callback would change the certificate but not the demand for a client
+    certificate, so the object is made only when the name is known.
+    """
+
+    def __init__(
+        self, choose: Callable[[str | None], ssl.SSLContext], incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO
+    ):
+        self._choose = choose
+        self._incoming = incoming
+        self._outgoing = outgoing
+        self._chosen: ssl.SSLObject | None = None
+
+    def do_handshake(self) -> None:
+        if self._chosen is None:
+            data = self._incoming.read()
+            self._incoming.write(data)
+            try:
+                name = server_name(data)
+            except Incomplete as error:
+                raise ssl.SSLWantReadError(ssl.SSL_ERROR_WANT_READ, "the hello is incomplete") from error
+            except NotTls:
+                name = None
+            self._chosen = self._choose(name).wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self._chosen.do_handshake()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._chosen, name)
+
+
+class ByName(ssl.SSLContext):
+    """The listener's context: hands every connection on to the context of the name it asks for."""
+
+    choose: Callable[[str | None], ssl.SSLContext]
+
+    def wrap_bio(self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, *_: Any, **__: Any) -> Any:
+        return Chosen(self.choose, incoming, outgoing)
+
+
 class Certificates:
     """Follows the ssl records; the first record made for a name wins it."""
 
@@ -23,37 +88,35 @@ class Certificates:
         self._records: dict[str, Record] = {}
         self._names: dict[str, dict[str, None]] = {}
         self._contexts: dict[str, ssl.SSLContext] = {}
+        self._refusing = _server_context()
+        self._refusing.sni_callback = lambda *_: ssl.ALERT_DESCRIPTION_INTERNAL_ERROR
         store.subscribe(self._changed)
 
     def context(self) -> ssl.SSLContext:
         """Return the listener's context; every handshake picks its certificate by name."""
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.sni_callback = self._choose
+        context = ByName(ssl.PROTOCOL_TLS_SERVER)
+        context.choose = self._choose
         return context
 
-    def find(self, server_name: str) -> Record | None:
-        """Return the record for a name: exact, then wildcard of one label, then `*`."""
-        name = server_name.lower().rstrip(".")
+    def find(self, wanted: str) -> Record | None:
+        """Return the record for a name: exact, then the wildcard; a star is one label, also when it stands alone."""
+        name = wanted.lower().rstrip(".")
         _, dot, parent = name.partition(".")
-        for candidate in (name, f"*.{parent}" if dot else "*", "*"):
+        for candidate in (name, f"*.{parent}" if dot else "*"):
             for record in self._names.get(candidate, ()):
                 return self._records[record]
         return None
 
-    def _choose(self, sslobj: ssl.SSLObject, server_name: str | None, _: ssl.SSLContext) -> int | None:
-        record = self.find(server_name) if server_name else None
+    def _choose(self, wanted: str | None) -> ssl.SSLContext:
+        record = self.find(wanted) if wanted else None
         if record is None:
-            return ssl.ALERT_DESCRIPTION_INTERNAL_ERROR
-        try:
-            sslobj.context = self._context(record)
-        except (ssl.SSLError, OSError, ValueError):
-            return ssl.ALERT_DESCRIPTION_INTERNAL_ERROR
-        return None
-
-    def _context(self, record: Record) -> ssl.SSLContext:
+            return self._refusing
         context = self._contexts.get(record.name)
         if context is None:
-            context = self._contexts[record.name] = build_context(record)
+            try:
+                context = self._contexts[record.name] = build_context(record)
+            except (ssl.SSLError, OSError, ValueError):
+                return self._refusing
         return context
 
     def _changed(self, kind: str, name: str, record: Record | None) -> None:
@@ -66,8 +129,14 @@ class Certificates:
             self._names[gone].pop(name, None)
         if record is not None:
             self._records[name] = record
-            for server_name in new_names:
-                self._names.setdefault(server_name, {})[name] = None
+            for wanted in new_names:
+                self._names.setdefault(wanted, {})[name] = None
+
+
+def _server_context() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.sslobject_class = Alerting
+    return context
 
 
 def _names(record: Record | None) -> set[str]:
@@ -80,7 +149,7 @@ def _names(record: Record | None) -> set[str]:
 def build_context(record: Record) -> ssl.SSLContext:
     """Build the context of one record; raises SSLError if certificate and key do not belong together."""
     value = record.value
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context = _server_context()
     for cert, key in zip(
         [value["cert"], *value.get("certs", [])], [value["key"], *value.get("keys", [])], strict=False
     ):

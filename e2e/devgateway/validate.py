@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeGuard
 
 Schema = Mapping[str, Any]
 Error = str | None
@@ -49,7 +49,7 @@ def has_type(expected: str, value: object) -> bool:
     return type_name(value) == expected
 
 
-def is_number(value: object) -> bool:
+def is_number(value: object) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -72,12 +72,12 @@ def _object(schema: Schema, value: object) -> Error:
     if not isinstance(value, dict):
         return None
     properties = schema.get("properties", {})
-    for name, item in value.items():
-        if name in properties and (error := _property(schema, name, value, item)) is not None:
-            return error
     for name in schema.get("required", ()):
         if name not in value:
             return f"property {quoted(name)} is required"
+    for name, item in value.items():
+        if name in properties and (error := _property(schema, name, value, item)) is not None:
+            return error
     return _other_properties(schema, value) or _count_properties(schema, value)
 
 
@@ -159,11 +159,11 @@ def _number(schema: Schema, value: object) -> Error:
     if not is_number(value):
         return None
     got = number(value)
-    if value < schema.get("minimum", value):  # type: ignore[operator]  # a number, see above
+    if value < schema.get("minimum", value):
         return f"expected {got} to be at least {number(schema['minimum'])}"
     if "exclusiveMinimum" in schema and value <= schema["exclusiveMinimum"]:
         return f"expected {got} to be greater than {number(schema['exclusiveMinimum'])}"
-    if value > schema.get("maximum", value):  # type: ignore[operator]
+    if value > schema.get("maximum", value):
         return f"expected {got} to be at most {number(schema['maximum'])}"
     return None
 

@@ -1,0 +1,1 @@
+"""Tests of the development gateway against the recorded answers of a real one."""
