@@ -1,0 +1,291 @@
+"""The API server as the rest of `kube` sees it: raw JSON in and out, every failure a member of the error tree.
+
+One method a verb, each with a bound in seconds. Nothing here retries, apart from one more try with re-read
+credentials after a 401: who retries is said by the class of the error.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import aiohttp
+import orjson
+
+from apisix_ingress.errors import (
+    KubeConflict,
+    KubeError,
+    KubeForbidden,
+    KubeGone,
+    KubeNotFound,
+    KubeUnavailable,
+)
+from apisix_ingress.kube.credentials import Credentials, find_credentials
+from apisix_ingress.kube.lines import LineSplitter
+from apisix_ingress.kube.transport import Transport
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.resources import Resource
+from apisix_ingress.runtime.clock import Clock, MonotonicClock
+
+REQUEST_SECONDS = 10.0
+LIST_SECONDS = 60.0
+CONNECT_SECONDS = 10.0
+_LONGEST_REASON = 500
+
+PatchType = Literal["merge", "json"]
+_PATCH_TYPES: Mapping[PatchType, str] = {
+    "merge": "application/merge-patch+json",
+    "json": "application/json-patch+json",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page of a list.
+
+    Attributes:
+        version: resourceVersion of the list, opaque.
+        more: Token of the next page, empty on the last one.
+    """
+
+    items: Sequence[JsonObject]
+    version: str
+    more: str
+
+
+class KubeApi:
+    """A connection to one API server."""
+
+    def __init__(self, transport: Transport, *, host: str, namespace: str) -> None:
+        self._transport = transport
+        self.host = host
+        """Host and port, for messages."""
+        self.namespace = namespace
+        """The namespace that this process runs in, or that its kubeconfig names."""
+
+    @classmethod
+    async def connect(
+        cls,
+        kubeconfig: str = "",
+        *,
+        clock: Clock | None = None,
+        environ: Mapping[str, str] | None = None,
+        credentials: Credentials | None = None,
+    ) -> Self:
+        """Read the credentials; sends nothing yet.
+
+        Args:
+            kubeconfig: Path; empty: the Pod's account, else $KUBECONFIG, else ~/.kube/config.
+            clock: For the age of credentials.
+            environ: The environment, by default that of the process.
+            credentials: Instead of what kubeconfig and environment say.
+
+        Raises:
+            ConfigError: there are none, or they are malformed.
+        """
+        clock = clock or MonotonicClock()
+        environ = os.environ if environ is None else environ
+        transport = Transport(credentials or find_credentials(kubeconfig, clock=clock, environ=environ), clock=clock)
+        access = await transport.open()
+        return cls(transport, host=access.host, namespace=access.namespace)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._transport.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def get(self, path: str, *, timeout: float = REQUEST_SECONDS) -> JsonObject:
+        """Return an object, or whatever else is at a path."""
+        return await self._request("GET", path, timeout=timeout)
+
+    async def create(self, path: str, body: JsonObject, *, timeout: float = REQUEST_SECONDS) -> JsonObject:
+        """Create an object in a collection; KubeConflict if it exists."""
+        return await self._request("POST", path, body=body, timeout=timeout)
+
+    async def update(self, path: str, body: JsonObject, *, timeout: float = REQUEST_SECONDS) -> JsonObject:
+        """Replace an object; KubeConflict unless `metadata.resourceVersion` in it is the current one."""
+        return await self._request("PUT", path, body=body, timeout=timeout)
+
+    async def patch(
+        self, path: str, body: object, *, kind: PatchType = "merge", timeout: float = REQUEST_SECONDS
+    ) -> JsonObject:
+        """Patch an object; KubeConflict if the patch holds a resourceVersion that is not the current one."""
+        headers = {"Content-Type": _PATCH_TYPES[kind]}
+        return await self._request("PATCH", path, body=body, headers=headers, timeout=timeout)
+
+    async def delete(self, path: str, *, timeout: float = REQUEST_SECONDS) -> JsonObject:
+        """Delete an object."""
+        return await self._request("DELETE", path, timeout=timeout)
+
+    async def page(self, path: str, *, limit: int, more: str = "", timeout: float = LIST_SECONDS) -> Page:
+        """Return a page of a list.
+
+        No resourceVersion is asked for: the first page is as new as etcd is, and the others belong to it.
+
+        Raises:
+            KubeGone: the token is too old; the list has to begin anew.
+            KubeUnavailable: among others, when the answer is no list with a resourceVersion.
+        """
+        query = [("limit", str(limit)), *([("continue", more)] if more else ())]
+        answer = await self._request("GET", path, query=query, timeout=timeout)
+        meta, items = answer.get("metadata"), answer.get("items", ())
+        version = meta.get("resourceVersion") if isinstance(meta, dict) else None
+        if not isinstance(version, str) or not version or "items" not in answer:
+            raise KubeUnavailable(f"{self._at('GET', path)}: the answer is no list")
+        if not isinstance(items, list | None):
+            raise KubeUnavailable(f"{self._at('GET', path)}: the items of the answer are no list")
+        return Page(items or (), version, str(meta.get("continue") or "") if meta else "")
+
+    async def serves(self, resource: Resource) -> bool:
+        """Say whether the API server knows a kind in its version, by the resource list of the API group."""
+        try:
+            answer = await self.get(resource.base_path)
+        except KubeNotFound:
+            return False
+        known = answer.get("resources")
+        return isinstance(known, list) and any(item.get("name") == resource.plural for item in known)
+
+    def watch(
+        self, path: str, *, version: str, seconds: int, margin: float
+    ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        """Watch a collection from a resourceVersion on; hands out the lines of the answer as they come.
+
+        Args:
+            path: Of the collection.
+            version: Where to begin.
+            seconds: After which the API server ends the watch.
+            margin: Seconds on top after which we do: no silence lasts longer than both together.
+        """
+        return self._watch(path, version, seconds, margin)
+
+    @asynccontextmanager
+    async def _watch(self, path: str, version: str, seconds: int, margin: float) -> AsyncIterator[AsyncIterator[bytes]]:
+        query = [
+            ("watch", "true"),
+            ("allowWatchBookmarks", "true"),
+            ("resourceVersion", version),
+            ("timeoutSeconds", str(seconds)),
+        ]
+        timeout = aiohttp.ClientTimeout(total=seconds + margin, sock_connect=CONNECT_SECONDS)
+        where = self._at("WATCH", path)
+        exchange = self._transport.exchange("GET", path, query=query, timeout=timeout, watch=True)
+        with self._mapped(where):
+            response = await exchange.__aenter__()
+        try:
+            with self._mapped(where):
+                await self._raise_for(response, where)
+            async with aclosing(self._lines(response, where)) as lines:
+                yield lines
+        finally:
+            await exchange.__aexit__(None, None, None)
+
+    async def _lines(self, response: aiohttp.ClientResponse, where: str) -> AsyncGenerator[bytes, None]:
+        splitter = LineSplitter()
+        with self._mapped(where):
+            async for chunk in response.content.iter_any():
+                for line in splitter.feed(chunk):
+                    yield line
+        if splitter.pending:
+            raise KubeUnavailable(f"{where}: the stream ended in the middle of an event")
+
+    async def _request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Sequence[tuple[str, str]] = (),
+        headers: Mapping[str, str] | None = None,
+        body: object = None,
+        timeout: float,
+    ) -> JsonObject:
+        where = self._at(method, path)
+        bound = aiohttp.ClientTimeout(total=timeout, sock_connect=min(timeout, CONNECT_SECONDS))
+        with self._mapped(where):
+            async with self._transport.exchange(
+                method, path, query=query, headers=headers, body=body, timeout=bound
+            ) as response:
+                await self._raise_for(response, where)
+                content = await response.read()
+        return self._parse(content, where)
+
+    def _parse(self, content: bytes, where: str) -> JsonObject:
+        try:
+            answer = orjson.loads(content)
+        except orjson.JSONDecodeError:
+            raise KubeUnavailable(f"{where}: the answer is no JSON") from None
+        if not isinstance(answer, dict):
+            raise KubeUnavailable(f"{where}: the answer is no JSON object")
+        return answer
+
+    async def _raise_for(self, response: aiohttp.ClientResponse, where: str) -> None:
+        if response.status >= 300:
+            raise error_of(response.status, await response.read(), where, response.headers.get("Retry-After"))
+
+    @contextmanager
+    def _mapped(self, where: str) -> Iterator[None]:
+        """Turn the errors of the transport into KubeUnavailable; they never hold headers."""
+        try:
+            yield
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise KubeUnavailable(f"{where}: {_explain(error)}") from None
+
+    def _at(self, method: str, path: str) -> str:
+        return f"API server {self.host}: {method} {path}"
+
+
+def error_of(status: int, content: bytes, where: str, retry_after: str | None = None) -> KubeError:
+    """Return the error for an answer: its class by the status, its text in the API server's own words."""
+    details = _status_object(content)
+    message = f"{where}: {status}: {str(details.get('message') or 'no reason given')[:_LONGEST_REASON]}"
+    if status in (401, 403):
+        return KubeForbidden(message, status=status)
+    if status in (408, 429) or status >= 500:
+        return KubeUnavailable(message, status=status, retry_after=_retry_after(details, retry_after))
+    classes: dict[int, type[KubeError]] = {404: KubeNotFound, 409: KubeConflict, 410: KubeGone}
+    return classes.get(status, KubeError)(message, status=status)
+
+
+def _status_object(content: bytes) -> JsonObject:
+    try:
+        found = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _retry_after(status: Mapping[str, Any], header: str | None) -> float | None:
+    details = status.get("details")
+    asked = header or (details.get("retryAfterSeconds") if isinstance(details, dict) else None)
+    try:
+        return max(0.0, float(asked)) if asked is not None else None
+    except ValueError:
+        return None
+
+
+def _explain(error: Exception) -> str:
+    match error:
+        case aiohttp.ClientConnectorCertificateError() | ssl.SSLCertVerificationError():
+            return "its certificate is not trusted: check the certificate authority of the credentials"
+        case aiohttp.ClientConnectorDNSError():
+            return "the host name can't be resolved"
+        case aiohttp.ClientConnectorSSLError() | ssl.SSLError():
+            return "TLS failed: check the URL's scheme and the client certificate"
+        case aiohttp.ClientConnectorError():
+            return f"can't connect: {error.os_error.strerror or 'refused'}"
+        case TimeoutError():
+            return "no answer in time"
+        case aiohttp.ClientPayloadError() | aiohttp.ServerDisconnectedError() | ConnectionResetError():
+            return "the connection was cut"
+        case aiohttp.InvalidURL():
+            return "the server's URL is not valid"
+        case _:
+            return f"the exchange failed ({type(error).__name__})"

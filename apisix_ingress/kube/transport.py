@@ -1,0 +1,259 @@
+"""One request to the API server through the `kubernetes` package's client, with credentials that stay fresh.
+
+Only here is that client touched, and only as a transport: no typed model, no retry, no watch of its own. Requests and
+watches have separate connection pools, so that neither starves the other. What an answer means is known to `api`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import structlog
+
+from apisix_ingress import __version__
+from apisix_ingress.errors import ConfigError
+from apisix_ingress.kube.credentials import Access, Credentials
+from apisix_ingress.redaction import register_secret
+from apisix_ingress.runtime.clock import Clock
+
+log = structlog.get_logger()
+
+LOOK_SECONDS = 1.0
+"""How often files are looked at for a change."""
+REREAD_SECONDS = 60.0
+"""How often they are read although they look unchanged."""
+RETRY_SECONDS = 5.0
+"""How soon a read that failed is tried again."""
+_POOL_SIZE = 100
+
+
+class _Client:
+    """Two pools that share one TLS identity; closed when the last exchange of a retired one ends."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._requests = _make_client(access, _POOL_SIZE)
+        self._watches = _make_client(access, 0)
+        self._active = 0
+        self._retired = False
+
+    def pool(self, *, watch: bool) -> Any:
+        """Return the package's client for requests or for watches."""
+        return self._watches if watch else self._requests
+
+    def is_for(self, access: Access) -> bool:
+        """Whether the same server and TLS identity are meant."""
+        return self._access.tls == access.tls and _target(self._access) == _target(access)
+
+    def enter(self) -> None:
+        """Count an exchange."""
+        self._active += 1
+
+    async def leave(self) -> None:
+        """End an exchange."""
+        self._active -= 1
+        if self._retired and not self._active:
+            await self.close()
+
+    async def retire(self) -> None:
+        """Close as soon as nobody uses it any more."""
+        self._retired = True
+        if not self._active:
+            await self.close()
+
+    async def close(self) -> None:
+        """Close both pools."""
+        await self._requests.close()
+        await self._watches.close()
+
+
+def _make_client(access: Access, pool_size: int) -> Any:
+    from kubernetes.aio.client.api_client import ApiClient
+
+    configuration = access.configuration
+    configuration.connection_pool_maxsize = pool_size
+    configuration.client_session_kwargs = {"cookie_jar": aiohttp.DummyCookieJar()}
+    client = ApiClient(configuration)
+    client.user_agent = f"apisix-ingress/{__version__}"
+    return client
+
+
+def _target(access: Access) -> tuple[object, ...]:
+    configuration = access.configuration
+    return (configuration.host, configuration.verify_ssl, configuration.tls_server_name, configuration.proxy)
+
+
+class Transport:
+    """Sends requests with the credentials of the moment.
+
+    Args:
+        credentials: Where they come from; read by `open`.
+        clock: Tells when to look at files again.
+    """
+
+    def __init__(self, credentials: Credentials, *, clock: Clock) -> None:
+        self._credentials = credentials
+        self._clock = clock
+        self._access: Access | None = None
+        self._client: _Client | None = None
+        self._stamp: tuple[object, ...] = ()
+        self._look_at = self._reread_at = 0.0
+        self._complaint = ""
+        # One read at a time: a plugin is not run once for every request that was refused.
+        self._reading = asyncio.Lock()
+
+    async def open(self) -> Access:
+        """Read the credentials for the first time.
+
+        Raises:
+            ConfigError: they are missing or malformed.
+        """
+        access = await self._credentials.load()
+        try:
+            self._client = _Client(access)
+        except OSError as error:
+            raise ConfigError(f"API server {access.host}: its TLS files can't be used: {_reason(error)}") from None
+        self._adopt(access)
+        return access
+
+    async def close(self) -> None:
+        """Close all connections."""
+        if self._client is not None:
+            client, self._client = self._client, None
+            await client.close()
+
+    @property
+    def access(self) -> Access:
+        """The credentials of the moment."""
+        if self._access is None:
+            raise RuntimeError("the transport is not open")
+        return self._access
+
+    @asynccontextmanager
+    async def exchange(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Sequence[tuple[str, str]] = (),
+        headers: Mapping[str, str] | None = None,
+        body: object = None,
+        timeout: aiohttp.ClientTimeout,
+        watch: bool = False,
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Send one request and hand out its answer, whatever the status; once more after a 401.
+
+        Raises:
+            aiohttp.ClientError, TimeoutError, OSError: there was no answer.
+        """
+        await self._refresh()
+        used = self.access
+        client = self._current()
+        client.enter()
+        try:
+            response = await self._send(client, used, method, path, query, headers, body, timeout, watch)
+            if response.status == 401 and await self._read_again(used) and self._client is client:
+                response.close()
+                response = await self._send(client, self.access, method, path, query, headers, body, timeout, watch)
+            try:
+                yield response
+            finally:
+                _finish(response)
+        finally:
+            await client.leave()
+
+    def _current(self) -> _Client:
+        if self._client is None:
+            raise RuntimeError("the transport is not open")
+        return self._client
+
+    async def _send(
+        self,
+        client: _Client,
+        access: Access,
+        method: str,
+        path: str,
+        query: Sequence[tuple[str, str]],
+        headers: Mapping[str, str] | None,
+        body: object,
+        timeout: aiohttp.ClientTimeout,
+        watch: bool,
+    ) -> aiohttp.ClientResponse:
+        pool = client.pool(watch=watch)
+        auth = {"type": "api_key", "in": "header", "key": "Authorization", "value": access.authorization}
+        request = await pool.param_serialize(
+            method,
+            path,
+            query_params=list(query),
+            # Compression costs the API server more than a local network gains.
+            header_params={"Accept": "application/json", "Accept-Encoding": "identity", **(headers or {})},
+            body=body,
+            auth_settings=["BearerToken"] if access.authorization else [],
+            _request_auth=auth,
+        )
+        response: aiohttp.ClientResponse = (await pool.call_api(*request, _request_timeout=timeout)).response
+        return response
+
+    async def _refresh(self) -> None:
+        """Read the credentials again if a file changed, the token is about to expire, or a minute has passed."""
+        now = self._clock.monotonic()
+        if now < self._look_at:
+            return
+        self._look_at = now + LOOK_SECONDS
+        access = self.access
+        expired = access.expires_at is not None and now >= access.expires_at
+        aged = now >= self._reread_at and not access.costly
+        if expired or aged or access.stamp() != self._stamp:
+            await self._read_again(access)
+
+    async def _read_again(self, used: Access) -> bool:
+        """Read the credentials unless somebody did since `used`; return whether newer ones are there now."""
+        async with self._reading:
+            if self.access is not used:
+                return True
+            try:
+                access = await self._credentials.load()
+                await self._switch(access)
+            except (ConfigError, OSError) as error:
+                self._complain(_reason(error))
+                self._look_at = self._clock.monotonic() + RETRY_SECONDS
+                return False
+            self._adopt(access)
+            return True
+
+    async def _switch(self, access: Access) -> None:
+        client = self._client
+        if client is None or client.is_for(access):
+            return
+        self._client = _Client(access)
+        log.info("credentials.replaced", server=access.host)
+        await client.retire()
+
+    def _adopt(self, access: Access) -> None:
+        self._access = access
+        self._stamp = access.stamp()
+        now = self._clock.monotonic()
+        self._look_at, self._reread_at = now + LOOK_SECONDS, now + REREAD_SECONDS
+        self._complaint = ""
+        register_secret(access.authorization.rpartition(" ")[2])
+
+    def _complain(self, reason: str) -> None:
+        if reason != self._complaint:
+            self._complaint = reason
+            log.warning("credentials.unreadable", reason=reason, remedy="those read before stay in use")
+
+
+def _finish(response: aiohttp.ClientResponse) -> None:
+    """Give the connection back if the body was read to its end, else close it."""
+    if response.content.at_eof():
+        response.release()
+    else:
+        response.close()
+
+
+def _reason(error: Exception) -> str:
+    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)

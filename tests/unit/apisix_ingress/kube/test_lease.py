@@ -1,0 +1,400 @@
+"""The elector on a virtual clock, with an API server that is slow, hangs, fails and loses replies."""
+
+import asyncio
+import contextlib
+import copy
+import random
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+from apisix_ingress.errors import KubeConflict, KubeError, KubeForbidden, KubeNotFound, KubeUnavailable, LeadershipLost
+from apisix_ingress.kube.lease import LeaderElector, LeaseOptions, NoElection
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.runtime.term import Term
+from tests.fakes.clock import FakeClock
+
+PATH = "/apis/coordination.k8s.io/v1/namespaces/ours/leases/leader"
+
+
+class LeaseServer:
+    """One Lease, with optimistic locking; `trouble` is called before each request, `lost` after each write."""
+
+    def __init__(self) -> None:
+        self.lease: JsonObject | None = None
+        self.version = 0
+        self.requests: list[str] = []
+
+    def store(self, body: JsonObject) -> JsonObject:
+        self.version += 1
+        meta = {**body["metadata"], "resourceVersion": str(self.version)}
+        self.lease = copy.deepcopy({**body, "metadata": meta})
+        return copy.deepcopy(self.lease)
+
+    @property
+    def spec(self) -> JsonObject:
+        assert self.lease is not None
+        spec: JsonObject = self.lease["spec"]
+        return spec
+
+
+class LeaseClient:
+    """One candidate's view of the server."""
+
+    def __init__(self, server: LeaseServer, clock: FakeClock) -> None:
+        self._server = server
+        self._clock = clock
+        self.error: KubeError | None = None
+        self.delay = 0.0
+        self.hangs = False
+        self.loses_replies = False
+
+    async def get(self, path: str, *, timeout: float = 1.0) -> JsonObject:
+        await self._trouble("get", timeout)
+        assert path == PATH
+        if self._server.lease is None:
+            raise KubeNotFound("no lease", status=404)
+        return copy.deepcopy(self._server.lease)
+
+    async def create(self, path: str, body: JsonObject, *, timeout: float = 1.0) -> JsonObject:
+        await self._trouble("create", timeout)
+        if self._server.lease is not None:
+            raise KubeConflict("exists", status=409)
+        return self._answer(self._server.store(body))
+
+    async def update(self, path: str, body: JsonObject, *, timeout: float = 1.0) -> JsonObject:
+        await self._trouble("update", timeout)
+        if self._server.lease is None:
+            raise KubeNotFound("no lease", status=404)
+        if body["metadata"]["resourceVersion"] != self._server.lease["metadata"]["resourceVersion"]:
+            raise KubeConflict("changed", status=409)
+        return self._answer(self._server.store(body))
+
+    def _answer(self, lease: JsonObject) -> JsonObject:
+        if self.loses_replies:
+            raise KubeUnavailable("the reply is lost")
+        return lease
+
+    async def _trouble(self, verb: str, timeout: float) -> None:
+        self._server.requests.append(verb)
+        if self.hangs or self.delay > timeout:
+            await self._clock.sleep(timeout)
+            raise KubeUnavailable("no answer in time")
+        if self.delay:
+            await self._clock.sleep(self.delay)
+        if self.error is not None:
+            raise self.error
+
+
+class Candidate:
+    """An elector, and work that notes when it runs."""
+
+    def __init__(self, server: LeaseServer, clock: FakeClock, name: str) -> None:
+        self.client = LeaseClient(server, clock)
+        self.clock = clock
+        self.terms: list[Term] = []
+        self.ended_at: list[float] = []
+        self.changes: list[bool] = []
+        self.slow_end = 0.0
+        self.failure: Exception | None = None
+        self.elector = LeaderElector(
+            self.client,
+            LeaseOptions("leader", "ours", name),
+            clock=clock,
+            rng=random.Random(7),
+            on_change=self.changes.append,
+        )
+        self.task: asyncio.Task[None] | None = None
+
+    @property
+    def working(self) -> bool:
+        return len(self.terms) > len(self.ended_at)
+
+    async def work(self, term: Term) -> None:
+        self.terms.append(term)
+        try:
+            while True:
+                await self.clock.sleep(0.5)
+                if self.failure is not None:
+                    raise self.failure
+        finally:
+            await self.clock.sleep(self.slow_end)
+            self.ended_at.append(self.clock.monotonic())
+
+    def start(self) -> None:
+        self.task = asyncio.create_task(self.elector.lead(self.work))
+
+    async def stop(self) -> None:
+        """Cancel it, with all the time that it wants."""
+        if self.task is None:
+            return
+        self.task.cancel()
+        while not self.task.done() and await self.clock.run_to_next():
+            pass
+        with contextlib.suppress(asyncio.CancelledError, RuntimeError):
+            await self.task
+
+
+Start = Callable[[str], Candidate]
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def server() -> LeaseServer:
+    return LeaseServer()
+
+
+@pytest.fixture
+async def start(server: LeaseServer, clock: FakeClock) -> AsyncIterator[Start]:
+    started: list[Candidate] = []
+
+    def start_one(name: str) -> Candidate:
+        started.append(Candidate(server, clock, name))
+        started[-1].start()
+        return started[-1]
+
+    yield start_one
+    for candidate in started:
+        await candidate.stop()
+
+
+async def run_for(clock: FakeClock, seconds: float, check: Callable[[], None] = lambda: None) -> None:
+    for _ in range(round(seconds / 0.1)):
+        await clock.advance(0.1)
+        check()
+
+
+async def test_the_first_candidate_creates_the_lease(server: LeaseServer, clock: FakeClock, start: Start) -> None:
+    one = start("one")
+    await clock.advance(0)
+    assert one.working
+    assert one.elector.leading
+    assert server.spec == {
+        "holderIdentity": "one",
+        "leaseDurationSeconds": 15,
+        "acquireTime": "2026-01-01T00:00:00.000000Z",
+        "renewTime": "2026-01-01T00:00:00.000000Z",
+        "leaseTransitions": 0,
+    }
+
+
+async def test_renewals_keep_the_term_and_the_time_of_acquisition(
+    server: LeaseServer, clock: FakeClock, start: Start
+) -> None:
+    one, two = start("one"), start("two")
+    await run_for(clock, 120)
+    assert (len(one.terms), one.working, two.terms) == (1, True, [])
+    assert server.spec["acquireTime"] == "2026-01-01T00:00:00.000000Z"
+    assert server.spec["renewTime"] > "2026-01-01T00:01:50"
+    assert 12 < one.terms[0].remaining() <= 15
+    assert two.elector.holder == "one"
+
+
+async def test_a_slow_api_server_does_not_end_a_term(clock: FakeClock, start: Start) -> None:
+    one = start("one")
+    one.client.delay = 4.5
+    await run_for(clock, 300)
+    assert (len(one.terms), one.working) == (1, True)
+
+
+@pytest.mark.parametrize("trouble", ["hangs", "unavailable", "forbidden"])
+async def test_without_renewals_the_work_has_ended_before_another_leads(
+    clock: FakeClock, start: Start, trouble: str
+) -> None:
+    one = start("one")
+    await run_for(clock, 5)
+    two = start("two")
+    await run_for(clock, 1)
+    one.slow_end = 4.0
+    cut_at = clock.monotonic()
+    one.client.hangs = trouble == "hangs"
+    one.client.error = KubeForbidden("no", status=403) if trouble == "forbidden" else KubeUnavailable("down")
+
+    def never_both() -> None:
+        assert not (one.working and two.working)
+        assert not (one.elector.leading and two.elector.leading)
+
+    await run_for(clock, 40, never_both)
+    assert (one.working, two.working) == (False, True)
+    assert one.ended_at[0] - cut_at <= 15
+    assert one.changes == [True, False]
+    assert one.elector.problem != ""
+
+
+async def test_a_short_outage_does_not_end_a_term(clock: FakeClock, start: Start) -> None:
+    one = start("one")
+    await run_for(clock, 5)
+    one.client.error = KubeUnavailable("down")
+    await run_for(clock, 6)
+    assert one.elector.problem == "down"
+    one.client.error = None
+    await run_for(clock, 20)
+    assert (len(one.terms), one.working, one.elector.problem) == (1, True, "")
+
+
+async def test_wall_clocks_decide_nothing(clock: FakeClock, start: Start) -> None:
+    one, two = start("one"), start("two")
+    for jump in (3600, -7200, 86400):
+        clock.jump_wall(jump)
+        await run_for(clock, 20)
+    assert (len(one.terms), one.working, two.terms) == (1, True, [])
+    one.client.error = KubeUnavailable("down")
+    clock.jump_wall(-86400)
+    await run_for(clock, 40)
+    assert (one.working, two.working) == (False, True)
+
+
+async def test_a_lease_that_nobody_renews_is_taken_after_we_watched_it_that_long(
+    server: LeaseServer, clock: FakeClock, start: Start
+) -> None:
+    long_ago = {"holderIdentity": "dead", "leaseDurationSeconds": 20, "leaseTransitions": 4, "renewTime": "2020"}
+    server.store({"metadata": {"name": "leader"}, "spec": long_ago})
+    two = start("two")
+    await run_for(clock, 19)
+    assert two.terms == []
+    await run_for(clock, 5)
+    assert two.working
+    assert server.spec["leaseTransitions"] == 5
+
+
+async def test_a_deleted_lease_ends_the_term_and_has_to_run_out_for_others(
+    server: LeaseServer, clock: FakeClock, start: Start
+) -> None:
+    one, two = start("one"), start("two")
+    await run_for(clock, 6)
+    server.lease = None
+
+    def never_both() -> None:
+        assert not (one.working and two.working)
+
+    await run_for(clock, 30, never_both)
+    assert one.changes[:2] == [True, False]
+    assert one.working or two.working
+
+
+async def test_a_stolen_lease_ends_the_term_at_the_next_renewal(
+    server: LeaseServer, clock: FakeClock, start: Start
+) -> None:
+    one = start("one")
+    await run_for(clock, 5)
+    server.spec.update(holderIdentity="thief")
+    server.store(server.lease or {})
+    await run_for(clock, 3)
+    assert (one.working, one.changes) == (False, [True, False])
+
+
+async def test_a_lost_reply_to_a_renewal_is_no_lost_lease(clock: FakeClock, start: Start) -> None:
+    one = start("one")
+    await run_for(clock, 5)
+    one.client.loses_replies = True
+    await run_for(clock, 3)
+    one.client.loses_replies = False
+    await run_for(clock, 30)
+    assert (len(one.terms), one.working) == (1, True)
+
+
+async def test_a_lost_reply_to_the_acquisition_is_found_out(clock: FakeClock, start: Start) -> None:
+    one = start("one")
+    one.client.loses_replies = True
+    await run_for(clock, 1)
+    assert not one.working
+    one.client.loses_replies = False
+    await run_for(clock, 5)
+    assert one.working
+
+
+async def test_shutdown_ends_the_work_then_releases_the_lease(
+    server: LeaseServer, clock: FakeClock, start: Start
+) -> None:
+    one, two = start("one"), start("two")
+    await run_for(clock, 5)
+    one.slow_end = 2.0
+    ended = len(server.requests)
+    await one.stop()
+    assert server.requests[ended:].count("update") == 1
+    assert server.spec["holderIdentity"] == ""
+    assert server.spec["leaseDurationSeconds"] == 1
+    assert one.terms[0].remaining() < 0
+    await run_for(clock, 2.5)
+    assert two.working
+    assert server.spec["leaseTransitions"] == 1
+
+
+async def test_a_lease_is_not_released_while_work_under_it_may_go_on(
+    server: LeaseServer, clock: FakeClock, start: Start
+) -> None:
+    one = start("one")
+    await run_for(clock, 5)
+    one.slow_end = 60.0
+    await one.stop()
+    assert server.spec["holderIdentity"] == "one"
+
+
+async def test_shutdown_while_the_api_server_is_down_ends_the_work(clock: FakeClock, start: Start) -> None:
+    one = start("one")
+    await run_for(clock, 5)
+    one.client.error = KubeUnavailable("down")
+    await one.stop()
+    assert (one.working, one.elector.leading) == (False, False)
+
+
+async def test_what_the_work_raises_reaches_the_caller_with_the_lease_released(
+    server: LeaseServer, clock: FakeClock, start: Start
+) -> None:
+    one = start("one")
+    one.failure = RuntimeError("broken")
+    await run_for(clock, 1)
+    assert one.task is not None
+    with pytest.raises(RuntimeError, match="broken"):
+        await one.task
+    assert server.spec["holderIdentity"] == ""
+
+
+@pytest.mark.parametrize("error", [LeadershipLost("late"), ExceptionGroup("group", [LeadershipLost("late")])])
+async def test_work_that_notices_the_loss_itself_campaigns_again(
+    clock: FakeClock, start: Start, error: Exception
+) -> None:
+    one = start("one")
+    one.failure = error
+    await run_for(clock, 1)
+    one.failure = None
+    await run_for(clock, 20)
+    assert (len(one.terms), one.working) == (2, True)
+
+
+async def test_a_pause_of_the_process_ends_the_term_before_any_write(clock: FakeClock, start: Start) -> None:
+    one = start("one")
+    await run_for(clock, 5)
+    clock.shift(60)  # SIGSTOP, SIGCONT: time has passed, nothing has run
+    assert not one.elector.leading
+    with pytest.raises(LeadershipLost):
+        one.terms[0].check()
+    await run_for(clock, 1)
+    assert one.ended_at != []
+
+
+async def test_no_election_leads_at_once_until_cancelled() -> None:
+    clock = FakeClock()
+    election = NoElection(clock=clock, identity="alone")
+    seen: list[Any] = []
+
+    async def work(term: Term) -> None:
+        seen.append((term.holder, election.leading, term.remaining()))
+
+    await election.lead(work)
+    assert seen == [("alone", True, float("inf"))]
+    assert not election.leading
+
+
+async def test_a_missing_permission_is_named(clock: FakeClock, start: Start) -> None:
+    one = start("one")
+    one.client.error = KubeForbidden("no", status=403)
+    await run_for(clock, 5)
+    want = "electing a leader is forbidden: grant get, create, update on leases in namespace ours"
+    assert one.elector.problem.startswith(want)
+    assert not one.working
