@@ -1,0 +1,131 @@
+"""Conditions: what the status of an object says, from reports and from what clusters say of records."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from apisix_ingress.model.condition import Condition, aborted, synced
+from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.model.problem import Problem
+from apisix_ingress.model.records import Record
+from apisix_ingress.state.world import Report, World
+from providers.conditions import Conditions, StateKind
+from tests.factories import make_claim, make_claimant, make_key, make_record
+
+OWNER = make_key()
+WEB = make_key("web", kind="Service")
+UPSTREAM = make_record("default_web_80", kind="upstreams")
+ROUTE = make_record("one", body={"upstream_id": UPSTREAM.key.id})
+
+
+@dataclass(frozen=True)
+class FakeState:
+    kind: StateKind
+    message: str = ""
+
+
+@dataclass
+class FakeCluster:
+    """A cluster where a record is applied unless told otherwise; keeps what it was asked for."""
+
+    name: str = "default"
+    states: dict[RecordKey, FakeState] = field(default_factory=dict)
+    asked: list[RecordKey] = field(default_factory=list)
+
+    def record_state(self, key: RecordKey) -> FakeState:
+        self.asked.append(key)
+        return self.states.get(key, FakeState("applied"))
+
+
+def make_world(*records: Record, problems: Sequence[Problem] = (), generation: int = 3) -> World:
+    """Return a world in which `OWNER` wants records and was reported on."""
+    world = World([])
+    world.desired.replace(make_claimant("web"), records)
+    world.reports[OWNER] = Report(generation, tuple(problems))
+    return world
+
+
+def condition_of(world: World, *clusters: FakeCluster) -> Condition | None:
+    return Conditions(world, clusters).of(OWNER)
+
+
+def test_object_without_a_report_has_nothing_to_say() -> None:
+    assert condition_of(World([]), FakeCluster()) is None
+
+
+def test_object_is_synced_once_every_cluster_has_every_record() -> None:
+    assert condition_of(make_world(ROUTE), FakeCluster("east"), FakeCluster("west")) == synced(3)
+
+
+def test_object_without_records_is_synced() -> None:
+    assert condition_of(make_world(), FakeCluster()) == synced(3)
+
+
+def test_errors_and_degradations_are_told_whatever_the_clusters_say() -> None:
+    cluster = FakeCluster(states={ROUTE.key: FakeState("rejected", "no")})
+    problems = [
+        Problem("A", "a is missing", "spec.a"),
+        Problem("B", "lost", severity="degraded"),
+        Problem("C", "odd", severity="warning"),
+    ]
+    got = condition_of(make_world(ROUTE, problems=problems), cluster)
+    assert got == aborted(3, "spec.a: a is missing; lost")
+
+
+def test_warning_does_not_hinder_success() -> None:
+    warning = Problem("C", "odd", severity="warning")
+    assert condition_of(make_world(ROUTE, problems=[warning]), FakeCluster()) == synced(3)
+
+
+def test_nothing_is_said_while_a_record_is_under_way() -> None:
+    cluster = FakeCluster(states={ROUTE.key: FakeState("pending")})
+    assert condition_of(make_world(ROUTE), FakeCluster("east"), cluster) is None
+
+
+def test_failure_names_the_cluster_the_record_and_the_gateways_words() -> None:
+    bad = FakeCluster("west", {ROUTE.key: FakeState("rejected", "uri: wrong type")})
+    got = condition_of(make_world(ROUTE), FakeCluster("east"), bad)
+    assert got == aborted(3, f"cluster west: {ROUTE.key}: uri: wrong type")
+
+
+def test_every_failure_is_told_even_while_others_are_under_way() -> None:
+    other = make_record("two")
+    states = {
+        ROUTE.key: FakeState("waiting", "its upstream was rejected"),
+        UPSTREAM.key: FakeState("unreachable", "connection refused"),
+        other.key: FakeState("pending"),
+    }
+    got = condition_of(make_world(ROUTE, other), FakeCluster(states=states))
+    want = (
+        f"cluster default: {ROUTE.key}: its upstream was rejected; cluster default: {UPSTREAM.key}: connection refused"
+    )
+    assert got == aborted(3, want)
+
+
+def test_condition_waits_for_the_records_that_the_owners_records_name() -> None:
+    cluster = FakeCluster(states={UPSTREAM.key: FakeState("pending")})
+    assert condition_of(make_world(ROUTE), cluster) is None
+
+
+def test_each_record_is_asked_for_once() -> None:
+    cluster = FakeCluster()
+    second = make_record("two", body={"upstream_id": UPSTREAM.key.id})
+    condition_of(make_world(ROUTE, second), cluster)
+    assert cluster.asked == [ROUTE.key, second.key, UPSTREAM.key]
+
+
+def test_cluster_is_asked_for_its_own_records_only() -> None:
+    east, west = FakeCluster("east"), FakeCluster("west")
+    local = make_record("local", clusters=frozenset({"east"}))
+    assert condition_of(make_world(local), east, west) == synced(3)
+    assert (east.asked, west.asked) == ([local.key], [])
+
+
+def test_owners_and_claimants_are_interested_in_a_record() -> None:
+    world = make_world(ROUTE)
+    world.desired.replace(make_claimant("web", kind="Service"), [UPSTREAM])
+    world.claims.replace(make_claimant("web"), [make_claim()])
+    world.claims.replace(make_claimant("other"), [make_claim()])
+    conditions = Conditions(world, [])
+    assert conditions.interested(UPSTREAM.key) == (WEB, make_key("other"), OWNER)
+    assert conditions.interested(ROUTE.key) == (OWNER,)
+    assert conditions.interested(make_record("gone").key) == ()
