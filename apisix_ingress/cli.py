@@ -116,9 +116,11 @@ def crds() -> None:
 
     Example: apisix-ingress crds | kubectl apply --server-side -f -
     """
-    from crds import yaml_text
+    import yaml
 
-    sys.stdout.write(yaml_text())
+    import crds as definitions
+
+    yaml.safe_dump_all(definitions.manifests(), sys.stdout, sort_keys=False, explicit_start=True, width=1000)
 
 
 @app.command("check-config")

@@ -107,9 +107,20 @@ class Metrics:
         self._desired = self._make(Gauge, "records_desired", "Records that should exist.", per_kind)
         self._applied = self._make(Gauge, "records_applied", "Records known to exist as they should.", per_kind)
         self._quarantined = self._make(Gauge, "records_quarantined", "Records the gateway rejected.", per_kind)
-        self._drift = self._make(Counter, "drift_repaired", "Records that an audit put right.", per_kind)
+        self._drift = self._make(Counter, "drift_repaired", "Records that an audit put right.", ["cluster"])
         self._held = self._make(Gauge, "mass_delete_held", "1 while a suspicious sweep is held back.", ["cluster"])
         self._breaker = self._make(Gauge, "breaker_open", "1 while a cluster is paused and probed.", ["cluster"])
+        self._writes = self._make(
+            Counter,
+            "record_writes",
+            "Writes of records by how they ended.",
+            ["cluster", "kind", "operation", "outcome"],
+        )
+        self._watch_failures = self._make(
+            Counter, "watch_failures", "Lists and watches that ended badly.", ["kind", "reason"]
+        )
+        self._deletes_held = self._make(Gauge, "deletes_held", "Deletes that a relist implies, held back.", ["kind"])
+        self._lists = self._seconds("list_seconds", "Seconds a complete list took.", "kind")
         self._watch_age = self._make(
             Gauge, "watch_age_seconds", "Seconds since the API server last said anything about a kind.", ["kind"]
         )
@@ -148,9 +159,9 @@ class Metrics:
         self._at(self._applied, cluster, kind).set(applied)
         self._at(self._quarantined, cluster, kind).set(quarantined)
 
-    def record_drift(self, cluster: str, kind: str, records: int = 1) -> None:
-        """Count records of `kind` that an audit found changed or missing and put right."""
-        self._at(self._drift, cluster, kind).inc(records)
+    def record_drift(self, cluster: str, records: int) -> None:
+        """Count records that an audit found changed, missing or added, and put right."""
+        self._at(self._drift, cluster).inc(records)
 
     def set_mass_delete_held(self, cluster: str, held: bool) -> None:
         """Say whether a sweep of `cluster` is held back."""
@@ -160,7 +171,23 @@ class Metrics:
         """Say whether `cluster` is paused and probed."""
         self._at(self._breaker, cluster).set(is_open)
 
+    def record_write(self, cluster: str, kind: str, operation: str, outcome: str) -> None:
+        """Count a write of a record of `kind`: `put` or `delete`, `ok` or the name of the error."""
+        self._at(self._writes, cluster, kind, operation, outcome).inc()
+
     # The API server and the loop.
+
+    def record_list(self, kind: str, seconds: float) -> None:
+        """Note how long a complete list of `kind` took."""
+        self._at(self._lists, kind).observe(seconds)
+
+    def record_watch_failure(self, kind: str, reason: str) -> None:
+        """Count a list or watch of `kind` that ended badly; the reason is one of a few constant words."""
+        self._at(self._watch_failures, kind, reason).inc()
+
+    def set_deletes_held(self, kind: str, objects: int) -> None:
+        """Set how many deletes of `kind` are held back until a second list confirms them."""
+        self._at(self._deletes_held, kind).set(objects)
 
     def set_leader(self, leads: bool) -> None:
         """Say whether this process leads."""

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Generic, Protocol, TypeVar
 
 import structlog
-from translation.ownership import is_ours
 
 from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.model.kube import KubeObject
@@ -24,6 +23,7 @@ from apisix_ingress.state.desired import Change
 from apisix_ingress.state.view import View
 from apisix_ingress.state.world import Report, World
 from translation.context import Options
+from translation.ownership import is_ours
 from translation.result import NOTHING, Translation
 
 log = structlog.get_logger()
@@ -96,7 +96,7 @@ class Provider(ABC, Generic[T]):
 
     def evaluate(self, key: ObjectKey, item: T | None, view: View) -> Translation | None:
         """Return the translation for a key, or None when the object is gone or not ours: it is withdrawn."""
-        if item is None or not is_ours(item.meta, view, self._options):
+        if item is None or not is_ours(item, view, self._options):
             return None
         return self.translate(item, view)
 

@@ -65,9 +65,13 @@ class Conditions:
             return aborted(report.generation, "; ".join(failures))
         return None if pending else synced(report.generation)
 
+    def owners(self, key: RecordKey) -> tuple[ObjectKey, ...]:
+        """Return the objects that want a record."""
+        return self._world.desired.owners_of(key)
+
     def interested(self, key: RecordKey) -> tuple[ObjectKey, ...]:
         """Return the objects whose condition may change with the state of a record: its owners and claimants."""
-        owners = self._world.desired.owners_of(key)
+        owners = self.owners(key)
         claimants = (claimant.owner for owner in owners for claimant, _ in self._world.claims.of(owner))
         return tuple(dict.fromkeys((*owners, *claimants)))
 

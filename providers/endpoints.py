@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from translation.service import translate_service
-
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kube import Service
 from apisix_ingress.state.view import View
 from providers.base import Provider
 from translation.result import Translation
+from translation.service import translate_service
 
 
 class EndpointsProvider(Provider[Service]):

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from translation.ingress import translate_ingress
-
 from apisix_ingress.model.kube import CustomObject
 from apisix_ingress.state.view import View
 from providers.base import Provider
+from translation.ingress import translate_ingress
 from translation.result import Translation
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from translation.plugin_config import translate_plugin_config
-
 from apisix_ingress.model.kube import CustomObject
 from apisix_ingress.state.view import View
 from providers.base import Provider
+from translation.plugin_config import translate_plugin_config
 from translation.result import Translation
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from translation.route import translate_route
-
 from apisix_ingress.model.kube import CustomObject
 from apisix_ingress.state.view import View
 from providers.base import Provider
 from translation.result import Translation
+from translation.route import translate_route
 
 
 class RouteProvider(Provider[CustomObject]):

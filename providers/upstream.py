@@ -5,12 +5,11 @@ As settings of a Service it is read by that Service's provider.
 
 from __future__ import annotations
 
-from translation.upstream import translate_upstream
-
 from apisix_ingress.model.kube import CustomObject
 from apisix_ingress.state.view import View
 from providers.base import Provider
 from translation.result import Translation
+from translation.upstream import translate_upstream
 
 
 class UpstreamProvider(Provider[CustomObject]):

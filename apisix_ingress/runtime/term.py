@@ -25,7 +25,7 @@ class Term:
         return self.deadline - self._clock.monotonic()
 
     def check(self, seconds: float = 0.0) -> None:
-        """Raise LeadershipLost unless the term lasts longer than the given seconds (the bound of the write to start)."""
+        """Raise LeadershipLost unless the term lasts longer than the given seconds: the bound of the write to start."""
         if self.remaining() <= seconds:
             raise LeadershipLost(f"the lease of {self.holder} may have run out")
 

@@ -24,7 +24,7 @@ def touch_all(metrics: Metrics) -> None:
     metrics.record_cluster_healthy("default")
     metrics.set_sync_lag("default", 1.5)
     metrics.set_records("default", "routes", desired=3, applied=2, quarantined=1)
-    metrics.record_drift("default", "routes", 2)
+    metrics.record_drift("default", 2)
     metrics.set_mass_delete_held("default", True)
     metrics.set_breaker_open("default", False)
     metrics.set_leader(True)
@@ -55,7 +55,7 @@ def test_each_method_sets_its_series() -> None:
         ("records_desired", per_kind, 3),
         ("records_applied", per_kind, 2),
         ("records_quarantined", per_kind, 1),
-        ("drift_repaired_total", per_kind, 2),
+        ("drift_repaired_total", {"cluster": "default"}, 2),
         ("mass_delete_held", {"cluster": "default"}, 1),
         ("breaker_open", {"cluster": "default"}, 0),
         ("is_leader", {}, 1),

@@ -1,0 +1,175 @@
+"""Where objects come from and where their status goes: an API server, or files. Both fill the same stores."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import secrets
+import socket
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from apisix_ingress.kube.api import KubeApi
+from apisix_ingress.kube.events import EventRecorder
+from apisix_ingress.kube.lease import Election, LeaderElector, LeaseOptions, NoElection
+from apisix_ingress.kube.manifests import ManifestSource
+from apisix_ingress.kube.reflector import Reflector
+from apisix_ingress.kube.status import StatusWriter
+from apisix_ingress.metrics import Metrics
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.resources import Resource
+from apisix_ingress.observers import ReflectorMetrics
+from apisix_ingress.runtime.clock import Clock
+from apisix_ingress.runtime.term import Term
+from apisix_ingress.settings import ElectionSettings, KubernetesSettings
+from apisix_ingress.state.world import World
+from providers.conditions import Conditions
+
+
+class Status(Protocol):
+    """Whoever writes what objects' statuses say."""
+
+    def enqueue(self, key: ObjectKey) -> None:
+        """Look at an object's status soon."""
+
+    async def run(self, term: Term) -> None:
+        """Write until cancelled."""
+
+    async def flush(self, seconds: float) -> None:
+        """Wait until what is queued is written, for some seconds at most."""
+
+
+class Source(Protocol):
+    """Where objects come from, who leads there, and where their status goes."""
+
+    election: Election
+    status: Status
+
+    async def run(self) -> None:
+        """Keep the stores up to date until cancelled."""
+
+    async def synced(self) -> None:
+        """Return once every store has been complete."""
+
+    def problems(self) -> dict[str, str]:
+        """Return what keeps stores from being complete or up to date: kind → reason."""
+
+
+class NoStatus:
+    """For objects that have nowhere to write their status to."""
+
+    def enqueue(self, key: ObjectKey) -> None:
+        """Forget it."""
+
+    async def run(self, term: Term) -> None:
+        """Do nothing until cancelled."""
+        await asyncio.Event().wait()
+
+    async def flush(self, seconds: float) -> None:
+        """Nothing is queued."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a source is built from."""
+
+    resources: tuple[Resource, ...]
+    world: World
+    conditions: Conditions
+    metrics: Metrics
+    clock: Clock
+    rng: random.Random
+
+
+class ApiSource:
+    """Objects of an API server."""
+
+    def __init__(self, api: KubeApi, settings: KubernetesSettings, parts: Parts) -> None:
+        clock, rng, stores = parts.clock, parts.rng, parts.world.stores
+        observer = ReflectorMetrics(parts.metrics)
+        self._metrics = parts.metrics
+        self._reflectors = [
+            Reflector(resource, stores[resource.kind], api, clock=clock, rng=rng, observer=observer)
+            for resource in parts.resources
+        ]
+        self.election: Election = _election(api, settings.election, clock, rng)
+        self.status: Status = NoStatus()
+        if settings.status.enabled:
+            events = EventRecorder(api, clock=clock, rng=rng)
+            self.status = StatusWriter(parts.conditions.of, stores, api, clock=clock, rng=rng, events=events)
+
+    async def run(self) -> None:
+        """List and watch every kind until cancelled."""
+        self._metrics.on_scrape(self._scrape)
+        async with asyncio.TaskGroup() as group:
+            for reflector in self._reflectors:
+                group.create_task(reflector.run(), name=f"reflector-{reflector.resource.kind}")
+
+    async def synced(self) -> None:
+        """Return once every kind was listed."""
+        for reflector in self._reflectors:
+            await reflector.synced.wait()
+
+    def problems(self) -> dict[str, str]:
+        """Return what the API server refuses, and what was not listed yet."""
+        found = {reflector.resource.plural: reflector.problem for reflector in self._reflectors if reflector.problem}
+        waiting = {item.resource.plural: "not listed yet" for item in self._reflectors if not item.synced.is_set()}
+        leases = {"leases": self.election.problem} if self.election.problem else {}
+        return {**waiting, **found, **leases}
+
+    def _scrape(self) -> None:
+        for reflector in self._reflectors:
+            self._metrics.set_watch_age(reflector.resource.kind, reflector.age())
+
+
+class FileSource:
+    """Objects of manifests in a folder, followed live. There is one process, and no status."""
+
+    def __init__(self, folder: Path, parts: Parts) -> None:
+        self._files = ManifestSource(folder, parts.world.stores, clock=parts.clock)
+        self.election: Election = NoElection(clock=parts.clock, identity="files")
+        self.status: Status = NoStatus()
+
+    async def run(self) -> None:
+        """Follow the files until cancelled."""
+        await self._files.run()
+
+    async def synced(self) -> None:
+        """Return once the folder was read."""
+        await self._files.synced.wait()
+
+    def problems(self) -> dict[str, str]:
+        """Return what is wrong with the files."""
+        return {} if self._files.synced.is_set() else {"manifests": "not read yet"}
+
+
+async def open_source(
+    settings: KubernetesSettings, manifests: Path | None, parts: Parts, held: AsyncExitStack
+) -> Source:
+    """Return the source that the settings ask for; what has to be closed is closed by `held`.
+
+    Raises:
+        ConfigError: There are no usable credentials for the API server, or the folder can't be read.
+    """
+    if manifests is not None:
+        return FileSource(manifests, parts)
+    api = await held.enter_async_context(await KubeApi.connect(settings.kubeconfig, clock=parts.clock))
+    return ApiSource(api, settings, parts)
+
+
+def _election(api: KubeApi, settings: ElectionSettings, clock: Clock, rng: random.Random) -> Election:
+    identity = f"{os.environ.get('POD_NAME') or socket.gethostname()}_{secrets.token_hex(4)}"
+    if not settings.enabled:
+        return NoElection(clock=clock, identity=identity)
+    options = LeaseOptions(
+        name=settings.name,
+        namespace=settings.namespace or os.environ.get("POD_NAMESPACE") or api.namespace,
+        identity=identity,
+        lease_duration=settings.lease_duration,
+        renew_deadline=settings.renew_deadline,
+        retry_period=settings.retry_period,
+    )
+    return LeaderElector(api, options, clock=clock, rng=rng)
