@@ -2,12 +2,15 @@
 
 import random
 from collections.abc import Iterable, Sequence
+from typing import Any
 
-from hypothesis import given
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
 from apisix_ingress.model.keys import IndexKey, ObjectKey, Read, RecordKey
-from apisix_ingress.model.kube import EndpointSlice
+from apisix_ingress.model.kube import CustomObject, EndpointSlice
 from apisix_ingress.model.names import short_id
 from apisix_ingress.model.records import Record
 from apisix_ingress.model.resources import RESOURCES, SLICES_BY_SERVICE
@@ -17,6 +20,7 @@ from apisix_ingress.state.desired import Desired, Hold
 from apisix_ingress.state.ids import IdTable, id_read
 from apisix_ingress.state.store import Store
 from tests.factories import COLLIDING, make_claim, make_endpoint, make_key, make_record, make_slice
+from tests.unit.providers.loop import Loop, make_route
 
 NAMES = (*COLLIDING, "lone")
 OWNERS = tuple(make_key(name) for name in "abc")
@@ -294,3 +298,42 @@ def test_claims_are_listed_in_one_order_whatever_the_order_of_arrival(arrivals: 
         claims.replace(claimant, [make_claim(port=81), make_claim(port=80)])
     got = [(claimant.owner.name, claim.port) for claimant, claim in claims.of(make_key("web", kind="Service"))]
     assert got == [("a", 80), ("a", 81), ("b", 80), ("b", 81), ("c", 80), ("c", 81)]
+
+
+ROUTES = tuple(
+    make_route(f"r{number}", created=str(number % 3), records=dict.fromkeys(names, f"/{number}"), claims=["web"])
+    for number, names in enumerate(
+        (COLLIDING[:2], COLLIDING[1:3], COLLIDING[2:], ("lone",), ("lone", COLLIDING[0])),
+    )
+)
+
+
+def _outcome(loop: Loop) -> tuple[dict[str, Any], dict[ObjectKey, list[str]]]:
+    reports = {owner: [str(problem) for problem in report.problems] for owner, report in loop.world.reports.items()}
+    return {str(key): record.body for key, record in loop.world.desired.records("any").items()}, reports
+
+
+@settings(max_examples=50)
+@given(st.permutations(ROUTES), st.lists(st.booleans(), min_size=len(ROUTES), max_size=len(ROUTES)))
+def test_any_order_of_events_ends_in_the_same_records_and_nothing_leaks(
+    routes: list[CustomObject], pauses: list[bool]
+) -> None:
+    """Routes share records and CRCs; one of them is deleted and comes back."""
+    with pytest.MonkeyPatch.context() as monkeypatch, capture_logs():
+        straight, loop = Loop(monkeypatch), Loop(monkeypatch)
+        straight.settle(*ROUTES)
+        for route, pause in zip(routes, pauses, strict=True):
+            loop.put(route)
+            if pause:
+                loop.registry.settle()
+        loop.delete(routes[0])
+        loop.settle()
+        loop.settle(routes[0])
+        assert _outcome(loop) == _outcome(straight)
+        for route in routes:
+            loop.delete(route)
+        loop.settle()
+    world = loop.world
+    assert _outcome(loop) == ({}, {})
+    kept = {**vars(world.claims), **vars(world.dependents), **vars(world.ids), **vars(world.desired)}
+    assert [name for name, value in kept.items() if isinstance(value, dict) and value] == []
