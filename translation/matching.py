@@ -49,7 +49,7 @@ def _variable(subject: Subject) -> str:
             return f"post_arg.{subject.name}"
         case "Path":
             return "uri"
-        case "Variable":
+        case _:  # Variable
             return subject.name
 
 
@@ -83,6 +83,13 @@ def check_paths(scope: Scope, paths: Sequence[str], path: str) -> None:
         if not text.startswith("/"):
             message = f"{text!r} never matches: begin it with /"
             scope.warn("PathNeverMatches", f"{path}[{index}]", message)
+
+
+def check_hosts(scope: Scope, hosts: Sequence[str], path: str) -> None:
+    """Note each host with a port: the gateway takes it and never finds it (contract: Admin API fact 18)."""
+    for index, host in enumerate(hosts):
+        if ":" in host and not host.startswith("["):
+            scope.warn("HostNeverMatches", f"{path}[{index}]", f"{host!r} never matches: leave the port out")
 
 
 def check_text(scope: Scope, text: str, path: str) -> None:

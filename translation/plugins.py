@@ -101,7 +101,7 @@ def authenticate(plugins: Plugins, authentication: Authentication | None) -> Non
             plugins["wolf-rbac"] = {}
         case "hmacAuth":
             plugins["hmac-auth"] = {}
-        case "basicAuth" | "":
+        case _:  # basicAuth, or nothing
             plugins["basic-auth"] = {}
 
 

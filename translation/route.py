@@ -21,7 +21,7 @@ from translation.backends import Backend, claim_external, claim_service
 from translation.context import Options
 from translation.draft import Draft
 from translation.durations import timeout_body, timeout_parts
-from translation.matching import check_addresses, check_paths, expressions
+from translation.matching import check_addresses, check_hosts, check_paths, expressions
 from translation.ownership import is_ours
 from translation.plugins import Plugins, authenticate, present, refuse_code, translate_plugins
 from translation.result import Translation
@@ -79,6 +79,7 @@ def _http(draft: Draft, rule: HttpRule, path: str) -> None:
 
 def _matching(draft: Draft, match: HttpMatch, path: str) -> JsonObject:
     check_paths(draft, match.paths, f"{path}.paths")
+    check_hosts(draft, match.hosts, f"{path}.hosts")
     check_addresses(draft, match.remote_addrs, f"{path}.remoteAddrs")
     if match.filter_func:
         refuse_code(draft, "filter_func", f"{path}.filter_func")
@@ -110,6 +111,9 @@ def _upstreams(draft: Draft, rule: HttpRule, plugins: Plugins, path: str) -> str
         if TRAFFIC_SPLIT in plugins:
             message = "traffic-split is replaced by the one for several backends; use one backend or drop the plugin"
             draft.warn("PluginReplaced", f"{path}.plugins", message)
+        if not any(weight for _, weight in targets):
+            message = "have weight 0 throughout, which the gateway takes for equal weights; give one of them a weight"
+            draft.warn("WeightsZero", f"{path}.backends", message)
         # The order of the 1.8 line: the other backends, the first one, which is the route's own, then upstreams.
         split: list[JsonObject] = [{"upstream_id": id_, "weight": weight} for id_, weight in others]
         split.insert(max(len(backends) - 1, 0), {"weight": first_weight})

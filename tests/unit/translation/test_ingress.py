@@ -1,0 +1,191 @@
+"""Ingress: paths, default backend, certificates."""
+
+from typing import Any
+
+import pytest
+
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.state.claims import UpstreamClaim, UpstreamOverrides
+from tests.unit.translation.objects import (
+    OPTIONS,
+    bodies,
+    get,
+    ingress,
+    ingress_rule,
+    make,
+    pem,
+    secret,
+    service,
+    told,
+    world,
+)
+from translation.context import Options
+from translation.ingress import translate_ingress
+from translation.ingress_spec import Tls
+from translation.ingress_tls import pseudo_name
+from translation.result import Translation
+
+ANNOTATION = "k8s.apisix.apache.org/"
+
+
+def translate(raw: JsonObject, *objects: JsonObject, options: Options = OPTIONS) -> Translation:
+    found = world(raw, *objects)
+    return translate_ingress(get(found, "Ingress", "ing"), found.view(), options)
+
+
+def routes(*rules: JsonObject, **fields: Any) -> list[JsonObject]:
+    got = translate(ingress(*rules, **fields), service())
+    assert not got.failed, got.problems
+    return [{key: value for key, value in body.items() if key != "upstream_id"} for body in bodies(got)]
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "want"),
+    [
+        ("/", "Prefix", ["/", "/*"]),
+        ("/a", "Prefix", ["/a", "/a/*"]),
+        ("/a/", "Prefix", ["/a", "/a/*"]),
+        ("/a/", "Exact", ["/a/"]),
+        ("/a/*", "ImplementationSpecific", ["/a/*"]),
+        ("", "ImplementationSpecific", ["/*"]),
+    ],
+)
+def test_path_becomes_uris(path: str, kind: str, want: list[str]) -> None:
+    assert routes(ingress_rule(path, kind)) == [{"host": "a.example.com", "uris": want}]
+
+
+def test_regular_expression_is_matched_as_a_variable() -> None:
+    annotations = {f"{ANNOTATION}use-regex": "true"}
+    rules = (ingress_rule("/a.*b", "ImplementationSpecific"), ingress_rule("/c", "Prefix"))
+    assert routes(*rules, annotations=annotations) == [
+        {"host": "a.example.com", "priority": 100, "uris": ["/*"], "vars": [["uri", "~~", "/a.*b"]]},
+        {"host": "a.example.com", "uris": ["/c", "/c/*"]},
+    ]
+
+
+@pytest.mark.parametrize("kinds", [("Exact", "Prefix"), ("Prefix", "Exact")])
+def test_exact_path_wins_over_a_prefix_of_the_same_text(kinds: tuple[str, str]) -> None:
+    got = translate(ingress(*(ingress_rule("/a", kind) for kind in kinds)), service())
+    priorities = {tuple(record.body["uris"]): record.body.get("priority", 0) for record in got.records}
+    assert priorities == {("/a",): 1, ("/a", "/a/*"): 0}
+    assert len({record.key for record in got.records}) == 2
+
+
+def test_second_path_of_one_host_text_and_type_is_told() -> None:
+    got = translate(ingress(ingress_rule("/a"), ingress_rule("/a")), service())
+    assert told(got) == ["warning PathTwice spec.rules[1].http.paths[0]"]
+    assert len(got.records) == 1
+
+
+def test_default_backend_takes_what_no_rule_matches() -> None:
+    backend = {"service": {"name": "web", "port": {"number": 80}}}
+    assert routes(ingress_rule("/a"), defaultBackend=backend) == [
+        {"host": "a.example.com", "uris": ["/a", "/a/*"]},
+        {"priority": -1, "uris": ["/*"]},
+    ]
+
+
+def test_default_backend_alone_is_enough_and_its_mistakes_name_it() -> None:
+    got = translate(ingress(defaultBackend={"service": {"name": "nope", "port": {"number": 80}}}))
+    assert told(got) == ["error ServiceNotFound spec.defaultBackend.service.name"]
+
+
+def test_port_is_needed() -> None:
+    got = translate(ingress(defaultBackend={"service": {"name": "web"}}), service())
+    assert told(got) == ["error InvalidSpec spec.defaultBackend.service.port"]
+
+
+def test_claims_carry_what_annotations_set() -> None:
+    annotations = {f"{ANNOTATION}upstream-retries": "0"}
+    got = translate(
+        ingress(ingress_rule(port="http"), annotations=annotations), service(ports=[{"name": "http", "port": 80}])
+    )
+    target = ObjectKey("Service", "default", "web")
+    assert got.claims == (UpstreamClaim(target, 80, overrides=UpstreamOverrides(retries=0)),)
+
+
+def test_services_of_another_namespace_may_be_named_unless_a_grant_is_needed() -> None:
+    raw = ingress(ingress_rule(), annotations={f"{ANNOTATION}svc-namespace": "b"})
+    target = ObjectKey("Service", "b", "web")
+    got = translate(raw, service(namespace="b"))
+    assert got.claims == (UpstreamClaim(target, 80, overrides=UpstreamOverrides()),)
+    refused = translate(raw, service(namespace="b"), options=Options(cross_namespace="grant"))
+    assert told(refused) == ["error ServiceNotFound spec.rules[0].http.paths[0].backend.service.name"]
+    assert refused.claims == ()
+
+
+def test_spec_that_does_not_fit_is_told_with_its_path() -> None:
+    got = translate(ingress({"http": {"paths": [{"path": "/", "pathType": "Regex", "backend": {}}]}}))
+    assert told(got) == ["error InvalidSpec spec.rules[0].http.paths[0].pathType"]
+    (hold,) = got.holds
+    assert hold.prefix == "ing_default_ing_"
+
+
+def test_null_counts_as_absent() -> None:
+    got = translate(ingress({"host": None, "http": None}, tls=None, defaultBackend=None))
+    assert (got.records, got.problems) == ((), ())
+
+
+def test_host_and_path_that_can_not_be_are_refused() -> None:
+    got = translate(ingress(ingress_rule("/a\x00", host="a b")), service())
+    assert told(got) == [
+        "error InvalidHost spec.rules[0].host",
+        "error ControlCharacter spec.rules[0].http.paths[0].path",
+    ]
+
+
+def test_plugin_config_is_found_in_the_namespace_of_the_ingress() -> None:
+    raw = ingress(ingress_rule(), annotations={f"{ANNOTATION}plugin-config-name": "pc"})
+    got = translate(raw, service(), make("ApisixPluginConfig", "pc", spec={"plugins": []}))
+    (body,) = bodies(got)
+    assert body["plugin_config_id"]
+
+
+def test_name_of_the_tls_entry_is_the_one_of_the_1_8_line() -> None:
+    got = pseudo_name("default", "ing1", Tls(hosts=("httpbin.org",), secretName="sec1"))
+    assert got == "ing1-tls-rh5b4l" + 22 * "\0"
+
+
+def tls_secret(serial: int = 1, names: tuple[str, ...] = ("a.example.com",)) -> JsonObject:
+    pair = pem(serial, names=names)
+    return secret("cert", tls__crt=pair.certificate, tls__key=pair.key)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "rules", "want"),
+    [
+        (["b.example.com", "b.example.com"], [ingress_rule()], ["b.example.com"]),
+        ([], [ingress_rule(), ingress_rule("/b"), ingress_rule(host="")], ["a.example.com"]),
+        ([], [], ["san.example.com"]),
+    ],
+)
+def test_hosts_of_a_certificate(hosts: list[str], rules: list[JsonObject], want: list[str]) -> None:
+    raw = ingress(*rules, tls=[{"hosts": hosts, "secretName": "cert"}])
+    got = translate(raw, service(), tls_secret(5, ("san.example.com",)))
+    (ssl,) = [record for record in got.records if record.key.kind == "ssls"]
+    assert ssl.body["snis"] == want
+    assert ssl.body["labels"] == {
+        "managed-by": "apisix-ingress-controller",
+        "meta_secret_name": "cert",
+        "meta_secret_namespace": "default",
+    }
+    assert got.holds[1].ids == {ssl.key.id}
+
+
+def test_certificate_for_no_host_at_all_is_refused() -> None:
+    got = translate(ingress(tls=[{"secretName": "cert"}]), tls_secret(6, ()))
+    assert told(got) == ["error NoHosts spec.tls[0].secretName"]
+
+
+def test_entry_without_a_secret_does_nothing_and_says_so() -> None:
+    got = translate(ingress(ingress_rule(), tls=[{"hosts": ["a.example.com"]}]), service())
+    assert told(got) == ["warning SecretNotNamed spec.tls[0].secretName"]
+    assert len(got.records) == 1
+
+
+def test_bad_certificate_fails_the_whole_ingress() -> None:
+    bad = secret("cert", tls__crt=pem(1).certificate, tls__key=pem(2).key)
+    got = translate(ingress(ingress_rule(), tls=[{"secretName": "cert"}]), service(), bad)
+    assert told(got) == ["error InvalidCertificate spec.tls[0].secretName"]
+    assert got.records == ()

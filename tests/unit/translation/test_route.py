@@ -1,0 +1,229 @@
+"""ApisixRoute: what the golden cases leave open."""
+
+from typing import Any
+
+import pytest
+
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.state.claims import UpstreamClaim
+from apisix_ingress.state.desired import Hold
+from tests.unit.translation.objects import (
+    OPTIONS,
+    bodies,
+    get,
+    make,
+    pem,
+    route,
+    rule,
+    secret,
+    service,
+    slice_of,
+    told,
+    upstream,
+    world,
+)
+from translation.context import Options
+from translation.result import Translation
+from translation.route import translate_route
+
+WEB = ObjectKey("Service", "default", "web")
+
+
+def translate(raw: JsonObject, *objects: JsonObject, options: Options = OPTIONS) -> Translation:
+    found = world(raw, *objects)
+    return translate_route(get(found, "ApisixRoute", "route"), found.view(), options)
+
+
+def test_route_reads_no_endpoints() -> None:
+    found = world(route(rule()), service(), slice_of(["10.1.0.1"]))
+    view = found.view()
+    translate_route(get(found, "ApisixRoute", "route"), view, OPTIONS)
+    assert {read.kind for read in view.reads} == {"Service", "ApisixUpstream", "routes", "upstreams"}
+
+
+def test_every_mistake_is_told_and_nothing_is_published() -> None:
+    got = translate(
+        route(
+            rule("a", backends=[{"serviceName": "x", "servicePort": 80}, {"serviceName": "web", "servicePort": 81}]),
+            rule("b", plugins=[{"name": "p", "secretRef": "nope"}], plugin_config_name="nope"),
+        ),
+        service(),
+    )
+    assert told(got) == [
+        "error ServiceNotFound spec.http[0].backends[0].serviceName",
+        "error PortNotFound spec.http[0].backends[1].servicePort",
+        "error SecretNotFound spec.http[1].plugins[0].secretRef",
+        "error PluginConfigNotFound spec.http[1].plugin_config_name",
+    ]
+    assert got.records == ()
+
+
+def test_failed_route_claims_weakly_what_its_earlier_records_may_need() -> None:
+    other = ObjectKey("Service", "default", "x")
+    backends = [{"serviceName": "x", "servicePort": 80}, {"serviceName": "x", "servicePort": "http"}]
+    got = translate(route(rule(backends=backends)), service())
+    assert got.claims == (UpstreamClaim(other, 80, weak=True),)
+
+
+def test_holds_tell_the_routes_and_stream_routes_of_an_object() -> None:
+    stream = {"name": "s", "protocol": "TCP", "match": {"ingressPort": 9100}, "backend": {"serviceName": "web"}}
+    got = translate(route(rule(), stream=[stream, {"name": 7}, "junk"]))
+    (routes, streams) = got.holds
+    assert routes == Hold("routes", "default_route_")
+    assert streams.kind == "stream_routes"
+    assert len(streams.ids) == 1
+
+
+def test_spec_that_does_not_fit_still_claims_what_can_be_read() -> None:
+    http = [
+        {
+            "backends": [
+                {"serviceName": "web", "servicePort": 80, "subset": "s", "resolveGranularity": "service"},
+                {"serviceName": "web", "servicePort": "http"},
+                {"serviceName": 5, "servicePort": 80},
+            ],
+            "upstreams": [{"name": "ext"}, {"name": 5}, None],
+        },
+        "junk",
+    ]
+    stream = [{"backend": {"serviceName": "tcp", "servicePort": 9000, "subset": 1}}]
+    got = translate(make("ApisixRoute", "route", spec={"http": http, "stream": stream}))
+    assert got.failed
+    assert got.claims == (
+        UpstreamClaim(WEB, 80, "s", "service", weak=True),
+        UpstreamClaim(ObjectKey("ApisixUpstream", "default", "ext"), weak=True),
+        UpstreamClaim(ObjectKey("Service", "default", "tcp"), 9000, weak=True),
+    )
+
+
+@pytest.mark.parametrize(
+    ("port", "hint"),
+    [
+        ("80", "it has 80 (http); a number must not be in quotes"),
+        ("https", "it has 80 (http)"),
+        (81, "it has 80 (http)"),
+    ],
+)
+def test_missing_port_names_the_ports_there_are(port: Any, hint: str) -> None:
+    backends = [{"serviceName": "web", "servicePort": port}]
+    got = translate(route(rule(backends=backends)), service(ports=[{"name": "http", "port": 80}]))
+    assert [problem.message for problem in got.problems] == [f"Service default/web has no port {port}; {hint}"]
+
+
+def test_service_without_ports_says_so() -> None:
+    got = translate(route(rule()), service(ports=[]))
+    assert [problem.message for problem in got.problems] == ["Service default/web has no port 80; it has none"]
+
+
+def test_external_name_needs_no_ports() -> None:
+    got = translate(route(rule()), service(ports=[], type="ExternalName", externalName="a.example.com"))
+    assert got.claims == (UpstreamClaim(WEB, 80),)
+    assert told(got) == []
+
+
+def test_bad_settings_of_an_upstream_fail_the_route_with_their_own_path() -> None:
+    got = translate(route(rule()), service(), upstream(retries=-1))
+    assert told(got) == ["error InvalidSpec spec.http[0].backends[0].serviceName"]
+    assert got.problems[0].message.startswith("ApisixUpstream default/web: spec.retries: ")
+
+
+def test_settings_that_need_a_missing_secret_fail_the_route_and_wait_for_it() -> None:
+    found = world(route(rule()), service(), upstream(tlsSecret={"name": "cli", "namespace": "b"}))
+    view = found.view()
+    got = translate_route(get(found, "ApisixRoute", "route"), view, OPTIONS)
+    assert told(got) == ["error SecretNotFound spec.http[0].backends[0].serviceName"]
+    assert ObjectKey("Secret", "b", "cli") in view.reads
+
+
+def test_rule_answered_by_plugins_needs_no_upstream() -> None:
+    plugin = {"name": "redirect", "config": {"uri": "/b"}}
+    got = translate(route(rule(backends=[], plugins=[plugin])))
+    assert bodies(got) == [{"uris": ["/*"], "plugins": {"redirect": {"uri": "/b"}}}]
+
+
+def test_rule_answered_by_a_plugin_config_has_empty_plugins() -> None:
+    config = make("ApisixPluginConfig", "pc", spec={"plugins": []})
+    got = translate(route(rule(backends=[], plugin_config_name="pc")), config)
+    (body,) = bodies(got)
+    assert body["plugins"] == {}
+    assert "upstream_id" not in body
+
+
+def test_plugin_config_of_a_foreign_class_is_not_found() -> None:
+    config = make("ApisixPluginConfig", "pc", spec={"plugins": [], "ingressClassName": "other"})
+    got = translate(route(rule(plugin_config_name="pc")), service(), config, options=Options(ingress_class="apisix"))
+    assert told(got) == ["error PluginConfigNotFound spec.http[0].plugin_config_name"]
+
+
+def test_reference_over_namespaces_is_told_alike_whether_absent_or_refused() -> None:
+    config = make("ApisixPluginConfig", "pc", namespace="b", spec={"plugins": []})
+    raw = route(rule(plugin_config_name="pc", plugin_config_namespace="b"))
+    options = Options(cross_namespace="grant")
+    absent, refused = (translate(raw, service(), *objects, options=options) for objects in ((), (config,)))
+    assert absent.problems == refused.problems
+    assert told(absent) == ["error PluginConfigNotFound spec.http[0].plugin_config_name"]
+    assert told(translate(raw, service(), config)) == []
+
+
+def test_filter_function_is_code() -> None:
+    raw = route(rule(match={"filter_func": "function(vars) return true end"}))
+    assert told(translate(raw, service())) == []
+    got = translate(raw, service(), options=Options(code_plugins="refuse"))
+    assert told(got) == ["error CodeRefused spec.http[0].match.filter_func"]
+
+
+def test_weights_of_zero_throughout_are_told() -> None:
+    backends = [{"serviceName": "web", "servicePort": 80, "weight": 0} for _ in range(2)]
+    got = translate(route(rule(backends=backends)), service())
+    assert told(got) == ["warning WeightsZero spec.http[0].backends"]
+    assert len(got.records) == 1
+
+
+def test_external_upstream_of_a_foreign_class_is_not_found() -> None:
+    nodes = [{"name": "a.example.com", "type": "Domain"}]
+    raw = route(rule(backends=[], upstreams=[{"name": "ext"}]))
+    ext = upstream("ext", externalNodes=nodes, ingressClassName="other")
+    got = translate(raw, ext, options=Options(ingress_class="apisix"))
+    assert told(got) == ["error UpstreamNotFound spec.http[0].upstreams[0].name"]
+
+
+def test_external_upstream_that_can_not_be_made_fails_the_route() -> None:
+    raw = route(rule(backends=[], upstreams=[{"name": "ext"}]))
+    ext = upstream("ext", externalNodes=[{"name": "Not A Host", "type": "Domain"}], retries=1)
+    assert told(translate(raw, ext)) == ["error InvalidNode spec.http[0].upstreams[0].name"]
+
+
+def test_stream_route_has_plugins_and_the_name_of_the_server() -> None:
+    stream = {
+        "name": "s",
+        "protocol": "UDP",
+        "match": {"ingressPort": 9200, "host": "a.example.com"},
+        "backend": {"serviceName": "web", "servicePort": 80},
+        "plugins": [{"name": "mqtt-proxy", "config": {"x": 1}}],
+    }
+    got = translate(route(stream=[stream]), service())
+    (record,) = got.records
+    assert record.name == "default_route_s_tcp"
+    assert "name" not in record.body
+    (body,) = bodies(got)
+    assert body == {
+        "server_port": 9200,
+        "sni": "a.example.com",
+        "upstream_id": body["upstream_id"],
+        "plugins": {"mqtt-proxy": {"x": 1}},
+    }
+
+
+def test_pair_of_a_client_certificate_that_does_not_match_fails_the_route() -> None:
+    objects = (
+        service(),
+        upstream(tlsSecret={"name": "secret", "namespace": "default"}),
+        secret(tls__crt=pem(1).certificate, tls__key=pem(2).key),
+    )
+    assert told(translate(route(rule()), *objects)) == ["error InvalidCertificate spec.http[0].backends[0].serviceName"]
+
+
+def test_empty_object_is_nothing() -> None:
+    got = translate(route())
+    assert (got.records, got.claims, got.problems) == ((), (), ())

@@ -1,0 +1,248 @@
+"""The upstreams of a Service: nodes, settings and what Ingresses set."""
+
+import random
+
+import pytest
+
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.keys import ObjectKey, RecordKey
+from apisix_ingress.model.kube import Service
+from apisix_ingress.state.claims import UpstreamClaim, UpstreamOverrides
+from apisix_ingress.state.world import World
+from tests.unit.translation.objects import OPTIONS, bodies, claim, make, service, slice_of, told, upstream, world
+from translation.context import Options
+from translation.result import Translation
+from translation.service import translate_service
+
+WEB = ObjectKey("Service", "default", "web")
+PORT_80 = UpstreamClaim(WEB, 80)
+
+
+def translate(found: World, options: Options = OPTIONS) -> Translation:
+    view = found.view()
+    return translate_service(WEB, view.get(Service, WEB), view, options)
+
+
+def nodes(*objects: JsonObject, wanted: UpstreamClaim = PORT_80, options: Options = OPTIONS) -> list[str]:
+    found = world(*objects)
+    claim(found, "route", wanted)
+    (body,) = bodies(translate(found, options))
+    return [f"{node['host']}:{node['port']}" for node in body["nodes"]]
+
+
+def endpoint(address: str, **conditions: bool) -> JsonObject:
+    return {"addresses": [address], "conditions": conditions}
+
+
+READY = endpoint("10.1.0.1", ready=True)
+NOT_READY = endpoint("10.1.0.2", ready=False)
+LEAVING = endpoint("10.1.0.3", ready=False, serving=True, terminating=True)
+GONE = endpoint("10.1.0.4", ready=False, serving=False, terminating=True)
+
+
+def test_only_ready_endpoints_get_requests() -> None:
+    assert nodes(service(), slice_of([LEAVING, NOT_READY, READY, GONE])) == ["10.1.0.1:8080"]
+
+
+def test_serving_endpoints_on_their_way_out_are_used_when_nothing_is_ready() -> None:
+    assert nodes(service(), slice_of([LEAVING, NOT_READY, GONE])) == ["10.1.0.3:8080"]
+
+
+def test_ready_endpoint_that_terminates_is_on_its_way_out() -> None:
+    leaving = endpoint("10.1.0.9", ready=True, terminating=True)
+    assert nodes(service(), slice_of([leaving, READY])) == ["10.1.0.1:8080"]
+    assert nodes(service(), slice_of([leaving, NOT_READY])) == ["10.1.0.9:8080"]
+
+
+def test_service_that_publishes_not_ready_addresses_has_them_all() -> None:
+    got = nodes(service(publishNotReadyAddresses=True), slice_of([READY, NOT_READY]))
+    assert got == ["10.1.0.1:8080", "10.1.0.2:8080"]
+
+
+def test_nodes_do_not_depend_on_the_order_of_endpoints() -> None:
+    addresses = [f"10.1.0.{number}" for number in range(9)]
+    shuffled = random.Random(1).sample(addresses, len(addresses))
+    want = nodes(service(), slice_of(addresses[:5], name="a"), slice_of(addresses[5:], name="b"))
+    assert nodes(service(), slice_of(shuffled[4:], name="b"), slice_of(shuffled[:4], name="a")) == want
+
+
+def test_address_in_two_slices_is_one_node() -> None:
+    assert nodes(service(), slice_of(["10.1.0.1"], name="a"), slice_of(["10.1.0.1"], name="b")) == ["10.1.0.1:8080"]
+
+
+def test_port_of_the_endpoint_is_the_one_of_the_same_name() -> None:
+    ports = [{"name": "http", "port": 80}, {"name": "admin", "port": 81}]
+    found = (
+        service(ports=ports),
+        slice_of(["10.1.0.1"], name="a", port=8080, port_name="http"),
+        slice_of(["10.1.0.1"], name="b", port=9090, port_name="admin"),
+    )
+    assert nodes(*found, wanted=UpstreamClaim(WEB, 81)) == ["10.1.0.1:9090"]
+
+
+FOUR = slice_of(["10.1.0.1"], name="four")
+SIX = slice_of(["fd00::1"], name="six", addressType="IPv6")
+
+
+@pytest.mark.parametrize(
+    ("spec", "want"),
+    [
+        ({"ipFamilies": ["IPv6", "IPv4"]}, ["[fd00::1]:8080"]),
+        ({"ipFamilies": ["IPv4", "IPv6"]}, ["10.1.0.1:8080"]),
+        ({"clusterIP": "fd00::2"}, ["[fd00::1]:8080"]),
+        ({"clusterIP": "10.0.0.1"}, ["10.1.0.1:8080"]),
+        ({"clusterIP": "None"}, ["10.1.0.1:8080"]),
+    ],
+)
+def test_nodes_are_of_one_family_the_first_of_the_service(spec: JsonObject, want: list[str]) -> None:
+    assert nodes(service(**spec), FOUR, SIX) == want
+
+
+def test_headless_service_with_one_family_has_that_one() -> None:
+    assert nodes(service(clusterIP="None"), SIX) == ["[fd00::1]:8080"]
+
+
+def test_host_names_of_a_slice_are_nodes_of_any_family() -> None:
+    fqdn = slice_of(["a.example.com"], addressType="FQDN")
+    assert nodes(service(), fqdn) == ["a.example.com:8080"]
+    assert nodes(service(clusterIP="None"), fqdn) == ["a.example.com:8080"]
+
+
+def test_endpoints_object_is_the_other_source() -> None:
+    subsets = [
+        {
+            "addresses": [{"ip": "10.1.0.1"}, {"ip": "fd00::1"}],
+            "notReadyAddresses": [{"ip": "10.1.0.2"}],
+            "ports": [{"port": 8080}],
+        }
+    ]
+    options = Options(endpoint_source="endpoints")
+    assert nodes(service(), make("Endpoints", "web", subsets=subsets), options=options) == ["10.1.0.1:8080"]
+    assert nodes(service(), options=options) == []
+
+
+SUBSET = upstream(subsets=[{"name": "s", "labels": {"v": "1"}}])
+
+
+def test_subset_chooses_pods_by_the_label_that_the_endpoint_names() -> None:
+    found = (
+        service(),
+        SUBSET,
+        slice_of(
+            [
+                {"addresses": ["10.1.0.1"], "targetRef": {"kind": "Pod", "name": "p1"}},
+                {"addresses": ["10.1.0.2"], "targetRef": {"kind": "Pod", "name": "p2"}},
+                {"addresses": ["10.1.0.3"], "targetRef": {"kind": "Pod", "name": "nope"}},
+                "10.1.0.4",
+            ]
+        ),
+        make("Pod", "p1", labels={"v": "1", "x": "y"}),
+        make("Pod", "p2", labels={"v": "2"}),
+    )
+    assert nodes(*found, wanted=UpstreamClaim(WEB, 80, "s")) == ["10.1.0.1:8080"]
+
+
+@pytest.mark.parametrize("objects", [(), (SUBSET,)])
+def test_subset_that_is_unknown_reaches_no_pod(objects: tuple[JsonObject, ...]) -> None:
+    assert nodes(service(), slice_of([READY]), *objects, wanted=UpstreamClaim(WEB, 80, "x")) == []
+
+
+@pytest.mark.parametrize(
+    ("spec", "want"),
+    [
+        ({"clusterIP": "10.0.0.1"}, ["10.0.0.1:80"]),
+        ({"clusterIP": "fd00::1"}, ["[fd00::1]:80"]),
+        ({"clusterIP": "None"}, []),
+        ({"type": "ExternalName", "externalName": "a.example.com", "clusterIP": ""}, ["a.example.com:80"]),
+        ({"type": "ExternalName", "clusterIP": ""}, []),
+    ],
+)
+def test_service_granularity_has_the_cluster_address(spec: JsonObject, want: list[str]) -> None:
+    assert nodes(service(**spec), FOUR, wanted=UpstreamClaim(WEB, 80, granularity="service")) == want
+
+
+def test_external_name_without_ports_takes_the_port_of_the_claim() -> None:
+    assert nodes(service(ports=[], type="ExternalName", externalName="a.example.com")) == ["a.example.com:80"]
+
+
+def test_one_record_for_each_distinct_upstream() -> None:
+    found = world(service(), slice_of([READY]))
+    claim(found, "a", PORT_80, UpstreamClaim(WEB, 80, granularity="service"))
+    claim(found, "b", PORT_80)
+    assert [record.name for record in translate(found).records] == ["default_web_80", "default_web_80_service"]
+
+
+def test_missing_service_keeps_its_upstreams_without_nodes() -> None:
+    found = world(upstream(retries=2))
+    claim(found, "a", PORT_80)
+    got = translate(found)
+    assert bodies(got) == [{"type": "roundrobin", "scheme": "http", "retries": 2, "nodes": []}]
+    assert [record.existing_only for record in got.records] == [False]
+
+
+def test_upstream_that_is_only_claimed_weakly_is_not_created() -> None:
+    found = world()
+    claim(found, "a", UpstreamClaim(WEB, 80, weak=True))
+    assert [record.existing_only for record in translate(found).records] == [True]
+    claim(found, "b", PORT_80)
+    assert [record.existing_only for record in translate(found).records] == [False]
+
+
+def test_upstream_of_a_port_that_is_gone_stays_as_it_was_and_others_go_on() -> None:
+    found = world(service(ports=[{"port": 9000}]), slice_of([READY]))
+    claim(found, "a", PORT_80, UpstreamClaim(WEB, 9000))
+    got = translate(found)
+    assert [record.name for record in got.records] == ["default_web_9000"]
+    (kept,) = got.kept
+    assert kept == RecordKey("upstreams", found.view().record_id("upstreams", "default_web_80"))
+
+
+def test_bad_settings_fail_all_upstreams_of_the_service() -> None:
+    found = world(service(), upstream(retries=-1))
+    claim(found, "a", PORT_80)
+    got = translate(found)
+    assert told(got) == ["error InvalidSpec spec.retries"]
+    assert got.records == ()
+    (hold,) = got.holds
+    assert hold.ids == {found.view().record_id("upstreams", "default_web_80")}
+
+
+def test_discovery_of_a_port_stands_in_place_of_its_nodes() -> None:
+    levels = [{"port": 80, "discovery": {"serviceName": "svc", "type": "dns"}}]
+    found = world(service(), slice_of([READY]), upstream(portLevelSettings=levels))
+    claim(found, "a", PORT_80)
+    (body,) = bodies(translate(found))
+    assert "nodes" not in body
+    assert body["service_name"] == "svc"
+
+
+def body_with(*overrides: UpstreamOverrides, decorator: JsonObject | None = None) -> JsonObject:
+    """Return the upstream when Ingresses, the first the oldest, claim it with these overrides."""
+    found = world(service(), *([decorator] if decorator else []))
+    for number, item in reversed(list(enumerate(overrides))):
+        claim(found, f"ing-{number}", UpstreamClaim(WEB, 80, overrides=item), created=f"2026-01-0{number + 1}")
+    claim(found, "a-route", PORT_80, created="2025-01-01")
+    (body,) = bodies(translate(found))
+    return body
+
+
+def test_overrides_are_merged_field_by_field_the_oldest_first() -> None:
+    got = body_with(
+        UpstreamOverrides(scheme="https", timeout=(0, 0, 5)),
+        UpstreamOverrides(scheme="grpc", retries=0, timeout=(2, 0, 7)),
+    )
+    assert (got["scheme"], got["retries"]) == ("https", 0)
+    assert got["timeout"] == {"connect": 2, "send": 60, "read": 5}
+
+
+def test_ingress_sets_timeouts_of_its_own_unless_decorated() -> None:
+    assert body_with(UpstreamOverrides())["timeout"] == {"connect": 60, "send": 60, "read": 60}
+    assert "timeout" not in body_with(UpstreamOverrides(), decorator=upstream(retries=1))
+    assert "timeout" not in body_with()
+
+
+def test_overrides_go_over_the_decorator_part_by_part() -> None:
+    decorator = upstream(timeout={"connect": "5s", "send": "5s", "read": "5s"}, scheme="grpc", retries=3)
+    got = body_with(UpstreamOverrides(timeout=(0, 0, 9.5)), decorator=decorator)
+    assert (got["scheme"], got["retries"]) == ("grpc", 3)
+    assert got["timeout"] == {"connect": 5, "send": 5, "read": 9.5}

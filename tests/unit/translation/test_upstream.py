@@ -1,0 +1,118 @@
+"""ApisixUpstream: settings, external nodes, discovery."""
+
+import pytest
+
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.state.claims import UpstreamClaim
+from tests.unit.translation.objects import OPTIONS, bodies, claim, get, pem, secret, service, told, upstream, world
+from translation.context import Options
+from translation.result import NOTHING, Translation
+from translation.upstream import translate_upstream
+
+KEY = ObjectKey("ApisixUpstream", "default", "web")
+DOMAIN = {"name": "a.example.com", "type": "Domain"}
+EXTERNAL: JsonObject = {"externalNodes": [DOMAIN]}
+
+
+def translate(raw: JsonObject, *objects: JsonObject, claimed: bool = True, weak: bool = False) -> Translation:
+    found = world(raw, *objects)
+    if claimed:
+        claim(found, "route", UpstreamClaim(KEY, weak=weak))
+    return translate_upstream(get(found, "ApisixUpstream", "web"), found.view(), OPTIONS)
+
+
+def test_upstream_that_nobody_claims_has_no_record() -> None:
+    got = translate(upstream(**EXTERNAL), claimed=False)
+    assert (got.records, got.problems) == ((), ())
+    (hold,) = got.holds
+    assert hold.kind == "upstreams"
+
+
+def test_upstream_that_is_claimed_weakly_is_only_updated() -> None:
+    (record,) = translate(upstream(**EXTERNAL), weak=True).records
+    assert record.existing_only
+
+
+def test_deleted_upstream_is_nothing() -> None:
+    assert translate_upstream(None, world().view(), OPTIONS) is NOTHING
+
+
+def test_discovery_stands_in_place_of_nodes() -> None:
+    discovery = {"serviceName": "svc", "type": "dns"}
+    (body,) = bodies(translate(upstream(discovery=discovery, scheme="grpc")))
+    assert body == {"type": "roundrobin", "scheme": "grpc", "service_name": "svc", "discovery_type": "dns"}
+    args = {"namespace_id": "n"}
+    (body,) = bodies(translate(upstream(discovery={**discovery, "args": args})))
+    assert body["discovery_args"] == args
+
+
+@pytest.mark.parametrize(
+    ("node", "want"),
+    [
+        ({**DOMAIN, "weight": 0}, {"host": "a.example.com", "port": 80, "weight": 0}),
+        ({**DOMAIN, "port": 8443}, {"host": "a.example.com", "port": 8443, "weight": 100}),
+        ({"name": "fd00::1", "type": "Domain"}, {"host": "[fd00::1]", "port": 80, "weight": 100}),
+        ({"name": "ext", "type": "Service"}, {"host": "b.example.com", "port": 80, "weight": 100}),
+    ],
+)
+def test_external_node(node: JsonObject, want: JsonObject) -> None:
+    got = translate(upstream(externalNodes=[node]), service("ext", type="ExternalName", externalName="b.example.com"))
+    assert [body["nodes"] for body in bodies(got)] == [[want]]
+
+
+@pytest.mark.parametrize(
+    ("node", "want"),
+    [
+        ({"name": "ext", "type": "Service"}, "error NotExternalName spec.externalNodes[0].name"),
+        ({"name": "nope", "type": "Service"}, "error ServiceNotFound spec.externalNodes[0].name"),
+        ({"name": "A_b", "type": "Domain"}, "error InvalidNode spec.externalNodes[0].name"),
+    ],
+)
+def test_bad_external_node_is_told(node: JsonObject, want: str) -> None:
+    got = translate(upstream(externalNodes=[node]), service("ext"))
+    assert told(got) == [want]
+    assert got.records == ()
+
+
+def test_settings_of_every_port_are_checked() -> None:
+    check = {"active": {"healthy": {"interval": "500ms"}}}
+    got = translate(upstream(portLevelSettings=[{"port": 80, "healthCheck": check}]), service())
+    assert told(got) == ["error InvalidSpec spec.healthCheck.active.healthy.interval"]
+
+
+def test_spec_that_does_not_fit_is_told() -> None:
+    assert told(translate(upstream(retries="x"))) == ["error InvalidSpec spec.retries"]
+
+
+def test_rewritten_host_must_be_there_for_every_port() -> None:
+    levels = [{"port": 80, "passHost": "rewrite"}, {"port": 81, "upstreamHost": "a.example.com"}]
+    got = translate(upstream(portLevelSettings=levels), service())
+    assert told(got) == ["error InvalidSpec spec.upstreamHost"]
+
+
+def test_client_certificate_is_sent_and_the_key_is_in_no_repr() -> None:
+    one = pem(1)
+    raw = upstream(**EXTERNAL, tlsSecret={"name": "secret", "namespace": "default"})
+    got = translate(raw, secret(tls__crt=one.certificate, tls__key=one.key))
+    assert [body["tls"] for body in bodies(got)] == [{"client_cert": one.certificate, "client_key": one.key}]
+    assert one.key not in repr(got)
+
+
+def test_secret_of_another_namespace_needs_a_grant_where_the_settings_say_so() -> None:
+    one = pem(1)
+    raw = upstream(**EXTERNAL, tlsSecret={"name": "secret", "namespace": "b"})
+    found = world(raw, secret(namespace="b", tls__crt=one.certificate, tls__key=one.key))
+    options = Options(cross_namespace="grant")
+    got = translate_upstream(get(found, "ApisixUpstream", "web"), found.view(), options)
+    assert [str(problem) for problem in got.problems] == [
+        "spec.tlsSecret: Secret b/secret does not exist or may not be referred to from namespace default; "
+        "create it or correct the name"
+    ]
+
+
+def test_time_of_a_probe_keeps_its_fraction_and_the_interval_is_whole() -> None:
+    check = {"active": {"timeout": "500ms", "healthy": {"interval": "1500ms"}}}
+    (body,) = bodies(translate(upstream(**EXTERNAL, healthCheck=check)))
+    assert body["checks"]["active"]["timeout"] == 0.5
+    assert body["checks"]["active"]["healthy"] == {"interval": 1}
