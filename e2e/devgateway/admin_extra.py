@@ -40,8 +40,9 @@ class Extras:
             plugin = HTTP_PLUGINS.get(path[1])
             if plugin is None:
                 return _answer(404, {"error_msg": NOT_FOUND})
-            consumer = query.get("schema_type") == "consumer" and plugin.consumer is not None
-            return _answer(200, plugin.consumer if consumer else plugin.schema)
+            if query.get("schema_type") == "consumer" and plugin.consumer is not None:
+                return _answer(200, {**plugin.consumer, "encrypt_fields": plugin.consumer_secret})
+            return _answer(200, plugin.schema)
         name = path[0] if path else ""
         if name not in schemas.MAIN:
             return _answer(400, {"error_msg": f"not found schema: {name}"})

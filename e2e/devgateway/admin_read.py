@@ -6,7 +6,7 @@ import re
 from typing import Any
 from urllib.parse import parse_qs
 
-from e2e.devgateway.admin_write import Call
+from e2e.devgateway.admin_write import Call, InternalError
 from e2e.devgateway.expr import to_number
 from e2e.devgateway.resources import NotFound, hide
 from e2e.devgateway.store import PREFIX, Record, Store
@@ -70,7 +70,9 @@ def _page(query: dict[str, str]) -> tuple[int, int] | None:
     number, size = to_number(query["page"]), to_number(query["page_size"])
     if number is None:
         return None
-    if size is None or not 10 <= size <= 500:
+    if size is None:
+        raise InternalError
+    if not 10 <= size <= 500:
         raise PlainRefused("page_size must be between 10 and 500")
     return max(1, int(number)), int(size)
 

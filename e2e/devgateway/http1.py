@@ -144,8 +144,9 @@ class Connection:
         self.open = True
 
     async def respond(self, status: int, headers: Headers, body: bytes = b"", *, head_only: bool = False) -> None:
-        """Send a whole answer with its length."""
-        length = [] if status in (204, 304) else [("Content-Length", str(len(body)))]
+        """Send a whole answer with its length; one without a body may name the length it would have."""
+        named = any(name.lower() == "content-length" for name, _ in headers)
+        length = [] if named or status in (204, 304) else [("Content-Length", str(len(body)))]
         self.writer.write(self._head(status, headers + length) + (b"" if head_only else body))
         await self.writer.drain()
 
@@ -231,7 +232,8 @@ class Server:
 
     async def _read(self, connection: Connection) -> Request | None:
         try:
-            head = await asyncio.wait_for(read_head(connection.reader), IDLE_TIMEOUT)
+            async with asyncio.timeout(IDLE_TIMEOUT):
+                head = await read_head(connection.reader)
         except TimeoutError:
             return None
         if head is None:

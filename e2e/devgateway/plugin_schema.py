@@ -91,7 +91,19 @@ def _required(properties: Schema) -> Schema:
 _ADDRESSES = array({"anyOf": IP_OR_RANGE}, 1)
 _COUNT: Schema = {"oneOf": [{"type": "integer", "exclusiveMinimum": 0}, STRING]}
 _REJECT: Schema = {"rejected_code": whole(200, 599), "rejected_msg": text(1), "allow_degradation": BOOLEAN}
-_POLICY = one_of("local", "redis", "redis-cluster", "redis-sentinel")
+_POLICY = one_of("local", "redis", "redis-cluster")
+_POLICIES = one_of("local", "redis", "redis-cluster", "redis-sentinel")
+
+
+def _policy(name: str) -> Schema:
+    return {"properties": {"policy": one_of(name)}, "required": ["policy"]}
+
+
+_REDIS: Schema = {
+    "if": _policy("redis"),
+    "then": {"properties": {"redis_host": text(2)}, "required": ["redis_host"]},
+    "else": {"if": _policy("redis-cluster"), "then": {"required": ["redis_cluster_nodes", "redis_cluster_name"]}},
+}
 _KEY_TYPE = one_of("var", "var_combination")
 _JWT_ALGORITHMS = one_of(*(kind + size for kind in ("HS", "RS", "ES", "PS") for size in ("256", "384", "512")), "EdDSA")
 
@@ -237,11 +249,12 @@ RUN: tuple[Plugin, ...] = (
                 "group": STRING,
                 "key": STRING,
                 "key_type": one_of("var", "var_combination", "constant"),
-                "policy": _POLICY,
+                "policy": _POLICIES,
                 "show_limit_quota_header": BOOLEAN,
                 **_REJECT,
             },
             oneOf=any_required(["count", "time_window"], ["rules"]),
+            **_REDIS,
         ),
         secret=("redis_password", "sentinel_password"),
     ),
@@ -259,6 +272,7 @@ RUN: tuple[Plugin, ...] = (
                 **_REJECT,
             },
             required=["rate", "burst", "key"],
+            **_REDIS,
         ),
         secret=("redis_password",),
     ),
@@ -538,6 +552,8 @@ _KNOWN: tuple[Plugin, ...] = (
     _known("serverless-post-function", -2000, required=["functions"]),
 )
 
-PLUGINS: dict[str, Plugin] = {plugin.name: plugin for plugin in (*RUN, *_KNOWN)}
+PLUGINS: dict[str, Plugin] = {
+    plugin.name: plugin for plugin in sorted((*RUN, *_KNOWN), key=lambda plugin: -plugin.priority)
+}
 HTTP_PLUGINS = {name: plugin for name, plugin in PLUGINS.items() if name != "mqtt-proxy"}
 STREAM_PLUGINS = {name: plugin for name, plugin in PLUGINS.items() if plugin.stream}

@@ -304,8 +304,9 @@ def _headers_for(context: Context, host: str) -> Headers:
 async def _send(outgoing: Outgoing, request: Request, connection: Connection) -> None:
     head_only = request.method == "HEAD"
     if isinstance(outgoing.body, bytes):
-        headers = [pair for pair in outgoing.headers if pair[0].lower() != "content-length"]
-        await connection.respond(outgoing.status, headers, outgoing.body, head_only=head_only)
+        if outgoing.body:
+            outgoing.remove("content-length")
+        await connection.respond(outgoing.status, outgoing.headers, outgoing.body, head_only=head_only)
         return
     try:
         await connection.stream(outgoing.status, outgoing.headers, outgoing.body)

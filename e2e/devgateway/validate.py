@@ -117,6 +117,8 @@ def _other_properties(schema: Schema, value: dict[str, Any]) -> Error:
 def _count_properties(schema: Schema, value: dict[str, Any]) -> Error:
     if len(value) < schema.get("minProperties", 0):
         return f"expect object to have at least {schema['minProperties']} properties"
+    if len(value) > schema.get("maxProperties", len(value)):
+        return f"expect object to have at most {schema['maxProperties']} properties"
     return None
 
 
@@ -224,7 +226,9 @@ def _format(schema: Schema, value: object) -> Error:
 
 _STEPS: tuple[tuple[frozenset[str], Callable[[Schema, object], Error]], ...] = (
     (
-        frozenset(("properties", "required", "additionalProperties", "patternProperties", "minProperties")),
+        frozenset(
+            ("properties", "required", "additionalProperties", "patternProperties", "minProperties", "maxProperties")
+        ),
         _object,
     ),
     (frozenset(("items", "minItems", "maxItems", "uniqueItems")), _array),
