@@ -1,0 +1,177 @@
+"""Comparing a cluster with what is wanted: at the start of a term, and from time to time while it lasts.
+
+One list a kind is read; what differs is queued, what is equal is taken as applied without a write. Records that were
+written while the list was read are left out: the list may be older or newer than they are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable
+from itertools import islice
+
+import structlog
+
+from apisix_ingress.errors import GatewayError, GatewayUnauthorized
+from apisix_ingress.gateway.backend import Backend, Listing
+from apisix_ingress.gateway.dispatch import Dispatch
+from apisix_ingress.gateway.holdings import Holdings
+from apisix_ingress.gateway.plan import Plan, Wanted, plan, unusual
+from apisix_ingress.gateway.states import SyncObserver
+from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.runtime.clock import Clock
+
+log = structlog.get_logger()
+
+CHUNK = 50
+"""So many records are compared before other tasks get their turn: about 2 ms."""
+
+REMEDY = (
+    "if their objects are gone on purpose, delete these records through the Admin API; if not, see why the API server"
+    " does not show the objects (namespace selector, class, permissions, a restored backup)"
+)
+
+
+class Audit:
+    """The comparison of one cluster."""
+
+    def __init__(
+        self, dispatch: Dispatch, backend: Backend, wanted: Wanted, *, clock: Clock, observer: SyncObserver
+    ) -> None:
+        self._dispatch = dispatch
+        self._backend = backend
+        self._wanted = wanted
+        self._clock = clock
+        self._observer = observer
+        self._log = log.bind(cluster=dispatch.cluster)
+
+    async def take_over(
+        self, ready: asyncio.Event, inherited: Holdings, *, stale_after: float, live: Callable[[], None]
+    ) -> None:
+        """Read the cluster at the start of a term and queue what differs.
+
+        Args:
+            ready: Set once what is wanted is complete; nothing is compared before.
+            inherited: What this process last knew of the cluster: it tells ours where labels can't.
+            stale_after: Seconds after which a list is read anew, if it took that long until ready.
+            live: Called before the comparison: from then on changes have to be queued.
+        """
+        ledger = self._ledger(inherited)
+        listing, listed_at = await self._list_surely(ledger), self._clock.monotonic()
+        await ready.wait()
+        if self._clock.monotonic() - listed_at > stale_after:
+            listing = await self._list_surely(ledger)
+        live()
+        await self._compare(listing)
+        found = await self._queue_difference()
+        self._log.info(
+            "cluster.takeover",
+            owned=len(listing.owned),
+            upserts=len(found.upserts),
+            deletes=len(found.deletes),
+            held=len(found.held),
+            version=listing.version,
+        )
+        async for chunk in _chunks(self._wanted.keys()):
+            for key in chunk:
+                self._dispatch.tell(key)
+
+    async def run_once(self) -> bool:
+        """Compare, and repair what drifted; say whether the cluster could be read."""
+        dispatch = self._dispatch
+        dispatch.touched = set(dispatch.holdings.flying)
+        try:
+            listing = await self._backend.list_managed(self._ledger(dispatch.holdings))
+            drift = await self._compare(listing)
+            found = await self._queue_difference()
+        except GatewayError as error:
+            self._log.warning("audit.failed", error=str(error))
+            if isinstance(error, GatewayUnauthorized):
+                dispatch.gate.shut(error)
+            return False
+        finally:
+            dispatch.touched = None
+        self._observer.drift(dispatch.cluster, drift)
+        if drift:
+            self._log.warning("audit.drift", drift=drift, upserts=len(found.upserts), deletes=len(found.deletes))
+        return True
+
+    async def _list_surely(self, ledger: frozenset[RecordKey]) -> Listing:
+        """Read the cluster, however long it takes until it answers."""
+        gate = self._dispatch.gate
+        while True:
+            await gate.passable()
+            try:
+                listing = await self._backend.list_managed(ledger)
+            except GatewayError as error:
+                gate.shut(error)
+            else:
+                gate.succeeded()
+                return listing
+
+    def _ledger(self, holdings: Holdings) -> frozenset[RecordKey]:
+        """Return the records that are ours whatever their labels say: wanted, and written or adopted by us before."""
+        cluster = self._dispatch.cluster
+        return frozenset(key for key in holdings.records() if self._wanted.get(key, cluster) is not None)
+
+    async def _compare(self, listing: Listing) -> int:
+        """Make the holdings follow the list; return how many records it shows otherwise than expected."""
+        dispatch, news = self._dispatch, 0
+        async for chunk in _chunks(list(listing.owned)):
+            for key in chunk:
+                if not self._is_touched(key) and dispatch.holdings.observe(key, listing.owned[key]):
+                    news += 1
+                    dispatch.wake(key)
+        async for chunk in _chunks(dispatch.holdings.records().difference(listing.owned)):
+            for key in chunk:
+                if not self._is_touched(key):
+                    dispatch.holdings.vanished(key)
+                    news += 1
+                    dispatch.wake(key)
+        strangers = {key for key in listing.foreign if not self._is_touched(key)}
+        appeared = strangers - dispatch.holdings.foreign
+        dispatch.holdings.foreign = strangers
+        for key in appeared:
+            dispatch.wake(key)
+        return news
+
+    def _is_touched(self, key: RecordKey) -> bool:
+        touched = self._dispatch.touched
+        return touched is not None and key in touched
+
+    async def _queue_difference(self) -> Plan:
+        """Queue whatever differs from what is wanted; hold back an unusual number of deletes."""
+        dispatch = self._dispatch
+        keys = dispatch.holdings.records().union(self._wanted.keys())
+        found = Plan.of(
+            [
+                plan(chunk, self._wanted, dispatch.cluster, dispatch.holdings, dispatch.is_held)
+                async for chunk in _chunks(keys)
+            ]
+        )
+        dispatch.known &= keys
+        self._hold_back(found)
+        dispatch.mark([*found.upserts, *(key for key in found.deletes if key not in dispatch.withheld)])
+        dispatch.held.update(found.held)
+        for key in found.refused:
+            dispatch.tell(key)
+        return found
+
+    def _hold_back(self, found: Plan) -> None:
+        dispatch = self._dispatch
+        owned = dispatch.holdings.records()
+        dispatch.withheld &= owned
+        fresh = unusual({*found.deletes, *dispatch.withheld}, dispatch.known, len(owned)) - dispatch.withheld
+        dispatch.withheld |= fresh
+        self._observer.held(dispatch.cluster, len(dispatch.withheld))
+        if fresh:
+            shown = [str(key) for key in islice(sorted(fresh), 5)]
+            self._log.error("sweep.held", deletes=len(fresh), owned=len(owned), first=shown, remedy=REMEDY)
+
+
+async def _chunks(keys: Iterable[RecordKey]) -> AsyncIterator[list[RecordKey]]:
+    """Yield the keys piece by piece, with other tasks running in between."""
+    iterator = iter(keys)
+    while chunk := list(islice(iterator, CHUNK)):
+        yield chunk
+        await asyncio.sleep(0)

@@ -1,0 +1,312 @@
+"""One record at a time: from a dirty key to a write and to what its outcome means for the record and for others.
+
+Workers call `Dispatch.handle` for different keys at once; a change of state never spans an await but the write itself,
+which is noted before (`take_off`) and after it (`landed`, `refused`, `lost`). Lists are compared elsewhere.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+
+import structlog
+
+from apisix_ingress.errors import GatewayError, GatewayRejected, GatewayUnauthorized, GatewayUnavailable
+from apisix_ingress.gateway.agenda import Agenda
+from apisix_ingress.gateway.backend import Backend, DependencyPending
+from apisix_ingress.gateway.gate import Gate
+from apisix_ingress.gateway.holdings import Holdings
+from apisix_ingress.gateway.pace import Pace
+from apisix_ingress.gateway.plan import Step, Wanted, decide
+from apisix_ingress.gateway.quarantine import Quarantine
+from apisix_ingress.gateway.states import APPLIED, PENDING, Operation, RecordState, SyncObserver
+from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.model.records import Record
+from apisix_ingress.runtime.clock import Clock
+from apisix_ingress.runtime.ratelimit import ExponentialBackoff
+from apisix_ingress.runtime.term import Term
+from apisix_ingress.runtime.workqueue import WorkQueue
+
+log = structlog.get_logger()
+
+RETRY_BASE, RETRY_CAP, RETRY_JITTER = 0.2, 5.0, 0.5
+"""Seconds a record waits after a failure that may pass: first, at most, and the share that is drawn at random."""
+
+PATIENCE = 3
+"""After so many failures in a row of one record its state says so, and deletes stop waiting for it."""
+
+BULK = 32
+"""With so many records dirty a line in the log for each would cost as much as its write: they go to debug."""
+
+
+class Dispatch:
+    """State and rules of writing to one cluster, for one term.
+
+    Attributes:
+        holdings: What the cluster is known or believed to hold.
+        known: Records that were wanted at some time in this process' life and are still there or wanted.
+        withheld: Records whose deletion a sweep held back.
+        held: Records that are not wanted and were found to be held; to be looked at again.
+        touched: Records that were written since it was set; None while nobody asks.
+    """
+
+    def __init__(
+        self,
+        cluster: str,
+        backend: Backend,
+        wanted: Wanted,
+        *,
+        clock: Clock,
+        rng: random.Random,
+        observer: SyncObserver,
+    ) -> None:
+        self.cluster = cluster
+        self.holdings = Holdings()
+        self.known: set[RecordKey] = set()
+        self.withheld: set[RecordKey] = set()
+        self.held: set[RecordKey] = set()
+        self.touched: set[RecordKey] | None = None
+        self.quarantine = Quarantine(clock=clock, rng=rng)
+        self.gate = Gate(cluster, clock=clock, rng=rng, listener=self._gate_changed)
+        self.agenda = Agenda()
+        self.pace = Pace()
+        self._log = log.bind(cluster=cluster)
+        self._backend = backend
+        self._wanted = wanted
+        self._clock = clock
+        self._observer = observer
+        self._limiter: ExponentialBackoff[RecordKey] = ExponentialBackoff(RETRY_BASE, RETRY_CAP, RETRY_JITTER, rng=rng)
+        self.queue: WorkQueue[RecordKey] = WorkQueue(clock=clock, limiter=self._limiter, name=f"sync-{cluster}")
+        self._urgent: set[RecordKey] = set()
+        # Writes that failed and are to be tried again, with the last error.
+        self._failing: dict[RecordKey, GatewayError] = {}
+
+    def is_held(self, key: RecordKey, name: str) -> bool:
+        """Say whether a record that is not wanted must stay."""
+        return key in self.withheld or self._wanted.is_held(key, name)
+
+    def remember(self, keys: Iterable[RecordKey]) -> None:
+        """Note which of the records are wanted: their deletion later on is no surprise."""
+        for key in keys:
+            if self._wanted.get(key, self.cluster) is not None:
+                self.known.add(key)
+
+    def mark(self, keys: Iterable[RecordKey], *, urgent: bool = False) -> None:
+        """Queue records that may differ from what is wanted; those of one call belong together."""
+        self.agenda.turn()
+        for key in keys:
+            flying = key in self.holdings.flying
+            if self._wanted.get(key, self.cluster) is None:
+                self.agenda.mark_delete(key, flying=flying)
+            else:
+                self.known.add(key)
+                self.withheld.discard(key)
+                self.agenda.mark_write(key, flying=flying)
+            if urgent:
+                self._urgent.add(key)
+            self.queue.add(key, urgent=urgent)
+            if not self.gate.is_open:
+                self.tell(key)
+
+    def wake(self, key: RecordKey) -> None:
+        """Queue the records that waited for this one, and the deletes that waited for its write."""
+        for waiter in self.agenda.woken(key):
+            self._enqueue(waiter)
+        for delete in self.agenda.due():
+            self._enqueue(delete)
+
+    def state(self, key: RecordKey) -> RecordState:
+        """Return how far a record is."""
+        record = self._wanted.get(key, self.cluster)
+        applied = self.holdings.applied.get(key)
+        if record is None:
+            return APPLIED if self.holdings.get(key) is None else PENDING
+        if applied is not None and applied.matches(record):
+            return APPLIED
+        if key in self.holdings.foreign:
+            return RecordState("rejected", f"the gateway has another record {key}, which is not ours: remove it there")
+        if (words := self.quarantine.words(key, record)) is not None:
+            return RecordState("rejected", words)
+        if not self.gate.is_open:
+            return RecordState("unreachable", self.gate.reason)
+        return self._outstanding(key, record)
+
+    def tell(self, key: RecordKey) -> None:
+        """Tell the observer the state of a record."""
+        self._observer.outcome(self.cluster, key, self.state(key))
+
+    async def handle(self, key: RecordKey, term: Term) -> bool:
+        """Do what is to be done about a dirty record now; say whether that was a write.
+
+        Raises:
+            LeadershipLost: The write was not started.
+        """
+        self.agenda.begin(key)
+        record = self._wanted.get(key, self.cluster)
+        step = decide(key, record, self.holdings, self.is_held)
+        if step.act in ("put", "delete"):
+            if self._is_due(key, step.record):
+                await self._write(key, step.record, term)
+                return True
+        elif step.act == "wait":
+            self._park(key, step)
+        else:
+            if step.act == "hold":
+                self.held.add(key)
+            elif step.act == "nothing":
+                self.quarantine.lift(key)
+            self._settle(key)
+        return False
+
+    def _is_due(self, key: RecordKey, record: Record | None) -> bool:
+        """Say whether a write may start now; if not, the key comes back by itself when it may."""
+        if record is None and not self.agenda.may_delete(key):
+            return False
+        if self.quarantine.blocks(key, record):
+            self._settle(key)
+            return False
+        if delay := self.pace.delay(key, self._clock.monotonic()):
+            self.queue.add_after(key, delay, urgent=key in self._urgent)
+            return False
+        return True
+
+    async def _write(self, key: RecordKey, record: Record | None, term: Term) -> None:
+        term.check(self._backend.timeout)
+        self.holdings.take_off(key, record)
+        if self.touched is not None:
+            self.touched.add(key)
+        started = self._clock.monotonic()
+        try:
+            if record is not None:
+                await self._backend.put(record)
+            else:
+                await self._backend.delete(key)
+        except GatewayError as error:
+            self._observe(key, record, started, type(error).__name__)
+            self._fail(key, record, error)
+        except BaseException:
+            # Cancelled at the end of the term, or a bug: it may have been carried out.
+            self.holdings.lost(key)
+            raise
+        else:
+            self._land(key, record, started)
+
+    def _land(self, key: RecordKey, record: Record | None, started: float) -> None:
+        self.holdings.landed(key)
+        self.quarantine.lift(key)
+        self.gate.succeeded()
+        if record is None:
+            self.known.discard(key)
+        event, name = ("record.put", record.name) if record is not None else ("record.delete", "")
+        line = self._log.debug if self.queue.depth > BULK else self._log.info
+        line(event, record=str(key), name=name, duration_s=round(self._clock.monotonic() - started, 4))
+        self._observe(key, record, started, "ok")
+        self._settle(key)
+
+    def _fail(self, key: RecordKey, record: Record | None, error: GatewayError) -> None:
+        if isinstance(error, GatewayRejected):
+            self._reject(key, record, error)
+        elif isinstance(error, GatewayUnauthorized):
+            self.holdings.refused(key)
+            self.queue.add(key, urgent=key in self._urgent)
+            self.gate.shut(error)
+        else:
+            if error.sent:
+                self.holdings.lost(key)
+            else:
+                self.holdings.refused(key)
+            self._retry(key, error)
+
+    def _reject(self, key: RecordKey, record: Record | None, error: GatewayRejected) -> None:
+        self.holdings.refused(key)
+        self.gate.succeeded()
+        self.quarantine.add(key, record, error.message)
+        name = record.name if record is not None else ""
+        self._log.warning("record.rejected", record=str(key), name=name, status=error.status, error=error.message)
+        self._settle(key)
+
+    def _retry(self, key: RecordKey, error: GatewayError) -> None:
+        """Try the record again after its own backoff; if the cluster fails others as well, not before it is back."""
+        self._failing[key] = error
+        delay = max(self._limiter.when(key), getattr(error, "retry_after", None) or 0.0)
+        self.queue.add_after(key, delay, urgent=key in self._urgent)
+        if self._limiter.failures(key) == PATIENCE:
+            self._log.warning("record.failing", record=str(key), error=str(error))
+            self.agenda.give_up(key)
+            self.wake(key)
+            self.tell(key)
+        if isinstance(error, DependencyPending):
+            self.gate.succeeded()
+            if error.missing is not None:
+                self.holdings.doubt(error.missing)
+                self.mark([error.missing])
+        elif isinstance(error, GatewayUnavailable):
+            self.gate.failed(key, error)
+
+    def _settle(self, key: RecordKey) -> None:
+        """Note that nothing is outstanding for a record, and let those that waited for it go on."""
+        self.agenda.settle(key)
+        self._urgent.discard(key)
+        if self._failing.pop(key, None) is not None:
+            self._limiter.forget(key)
+        self.wake(key)
+        self.tell(key)
+
+    def crashed(self, key: RecordKey) -> None:
+        """Note that handling a record failed for no reason that a gateway gave: a bug, in the log."""
+        self._failing[key] = GatewayError("internal error: see the log of the controller")
+        self.queue.add_after(key, self._limiter.when(key))
+
+    def tick(self, now: float) -> None:
+        """Queue what time alone makes due: rejected records to try again, and records that are held no longer."""
+        self.pace.prune(now)
+        freed = [key for key in self.held if not self._stays(key)]
+        self.held.difference_update(freed)
+        if due := [*freed, *self.quarantine.due()]:
+            self.mark(due)
+
+    def _stays(self, key: RecordKey) -> bool:
+        known = self.holdings.get(key)
+        return known is not None and self.is_held(key, known.name)
+
+    def _park(self, key: RecordKey, step: Step) -> None:
+        assert step.on is not None
+        self.agenda.park(key, step.on, delete=step.record is None)
+        for delete in self.agenda.due():
+            self._enqueue(delete)
+        self.tell(key)
+
+    def _enqueue(self, key: RecordKey) -> None:
+        self.queue.add(key, urgent=key in self._urgent)
+
+    def _observe(self, key: RecordKey, record: Record | None, started: float, status: str) -> None:
+        op: Operation = "put" if record is not None else "delete"
+        self._observer.written(self.cluster, key.kind, op, self._clock.monotonic() - started, status)
+
+    def _outstanding(self, key: RecordKey, record: Record) -> RecordState:
+        """Return the state of a record that is wanted, not applied and not rejected."""
+        parked = self.agenda.parked(key)
+        if parked is not None:
+            return RecordState("waiting", self._reason(parked.on))
+        error = self._failing.get(key)
+        if error is not None and self._limiter.failures(key) >= PATIENCE:
+            return RecordState("waiting" if isinstance(error, DependencyPending) else "unreachable", str(error))
+        if record.existing_only and self.holdings.get(key) is None:
+            return APPLIED  # not there, and not to be created: nothing is outstanding
+        return PENDING
+
+    def _reason(self, on: RecordKey) -> str:
+        """Say why a record that another one waits for is not there."""
+        record = self._wanted.get(on, self.cluster)
+        if record is None:
+            return f"waits for {on}, which does not exist"
+        words = self.quarantine.words(on, record)
+        return f"waits for {on}" + (f", which the gateway rejected: {words}" if words else ", which is not applied yet")
+
+    def _gate_changed(self, is_open: bool) -> None:
+        self._observer.breaker(self.cluster, not is_open)
+        if is_open:
+            for key in self._failing:
+                self._enqueue(key)
+        for key in self.agenda.outstanding():
+            self.tell(key)

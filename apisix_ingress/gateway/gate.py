@@ -1,0 +1,115 @@
+"""Whether a cluster is written to at all: a breaker for one that does not answer, a pause for one that refuses the key.
+
+While the gate is shut a probe looks from time to time whether it can be opened; nobody else sends anything. Which
+records wait for it is not known here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+
+import structlog
+
+from apisix_ingress.errors import GatewayError, GatewayUnauthorized
+from apisix_ingress.gateway.backend import Backend
+from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.runtime.clock import Clock
+from apisix_ingress.runtime.ratelimit import ExponentialBackoff
+
+log = structlog.get_logger()
+
+FAILING_RECORDS = 3
+"""So many different records in a row must fail before the cluster is taken to be down: one alone may be at fault."""
+
+KEY_PROBE_INTERVAL = 30.0
+"""Seconds between two probes with a refused key: some set-ups lock a client out that tries too often."""
+
+KEY_CHECK_INTERVAL = 5.0
+"""Seconds between two looks whether another key is at hand."""
+
+PROBE_BASE, PROBE_CAP, PROBE_JITTER = 0.5, 5.0, 0.5
+"""Seconds between probes of a cluster that does not answer, and the share of them that is drawn at random."""
+
+
+class Gate:
+    """Open at first. `listener` hears of every change, with whether the gate is open now."""
+
+    def __init__(self, cluster: str, *, clock: Clock, rng: random.Random, listener: Callable[[bool], None]) -> None:
+        self._log = log.bind(cluster=cluster)
+        self._clock = clock
+        self._listener = listener
+        self._backoff: ExponentialBackoff[str] = ExponentialBackoff(PROBE_BASE, PROBE_CAP, PROBE_JITTER, rng=rng)
+        self._failing: set[RecordKey] = set()
+        self._error: GatewayError | None = None
+        self._opened = asyncio.Event()
+        self._opened.set()
+        self._shut = asyncio.Event()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the cluster may be written to."""
+        return self._error is None
+
+    @property
+    def reason(self) -> str:
+        """Why it is shut; empty while it is open."""
+        return str(self._error) if self._error is not None else ""
+
+    def succeeded(self) -> None:
+        """Note a success of any call."""
+        if self._failing:
+            self._failing.clear()
+        if self._backoff.failures(""):
+            self._backoff.forget("")
+
+    def failed(self, key: RecordKey, error: GatewayError) -> None:
+        """Note that the cluster did not answer the write of a record; shut the gate if others fared like it."""
+        self._failing.add(key)
+        if len(self._failing) >= FAILING_RECORDS:
+            self.shut(error)
+
+    def shut(self, error: GatewayError) -> None:
+        """Shut the gate; while it is shut already, only the reason changes."""
+        was_open, self._error = self.is_open, error
+        if was_open:
+            self._opened.clear()
+            self._shut.set()
+            event = "cluster.unauthorized" if isinstance(error, GatewayUnauthorized) else "cluster.unreachable"
+            self._log.error(event, error=str(error))
+            self._listener(False)
+
+    async def passable(self) -> None:
+        """Return once the gate is open."""
+        if not self._opened.is_set():
+            await self._opened.wait()
+
+    async def attend(self, backend: Backend) -> None:
+        """Probe the cluster while the gate is shut, and open it when a probe succeeds. Never returns."""
+        while True:
+            await self._shut.wait()
+            await self._pause(backend)
+            try:
+                await backend.probe()
+            except GatewayError as error:
+                self.shut(error)
+            else:
+                self._open()
+
+    async def _pause(self, backend: Backend) -> None:
+        """Wait until the next probe is due."""
+        if not isinstance(self._error, GatewayUnauthorized):
+            await self._clock.sleep(self._backoff.when(""))
+            return
+        until = self._clock.monotonic() + KEY_PROBE_INTERVAL
+        while (left := until - self._clock.monotonic()) > 0 and not backend.credentials_changed():
+            await self._clock.sleep(min(left, KEY_CHECK_INTERVAL))
+
+    def _open(self) -> None:
+        self._error = None
+        self._failing.clear()
+        self._shut.clear()
+        self._opened.set()
+        self._log.info("cluster.recovered")
+        self._listener(True)

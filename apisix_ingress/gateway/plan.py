@@ -1,0 +1,152 @@
+"""What to write to a gateway cluster: the difference between what is wanted and what is there. Pure arithmetic.
+
+Make before break: a record is written once everything that it names is there, and deleted once nothing names it any
+more. `decide` says so for one record at the moment it could be written; `plan` for many, in the order to write them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from apisix_ingress.gateway.holdings import Holdings
+from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.model.records import UPSERT_RANK, Record
+
+UNUSUAL_SHARE = 0.3
+UNUSUAL_COUNT = 20
+"""A sweep that would delete more than both, of records that this process never knew to be wanted, is held back."""
+
+Act = Literal["nothing", "put", "delete", "wait", "hold", "refuse"]
+IsHeld = Callable[[RecordKey, str], bool]
+
+
+class Wanted(Protocol):
+    """The desired records, as far as a plan asks for them."""
+
+    def get(self, key: RecordKey, cluster: str) -> Record | None:
+        """Return the record that a cluster should have under a key, or None."""
+
+    def is_held(self, key: RecordKey, name: str) -> bool:
+        """Say whether a record that is not wanted must stay."""
+
+    def keys(self) -> Iterable[RecordKey]:
+        """Return the keys of all wanted records, of any cluster."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What to do about one record.
+
+    Attributes:
+        act: nothing; put; delete; wait for another record; hold: it stays although not wanted; refuse: it is wanted,
+            and must not be written.
+        record: What is wanted; None: it should be gone.
+        on: The record to wait for.
+    """
+
+    act: Act
+    record: Record | None = None
+    on: RecordKey | None = None
+
+
+NOTHING = Step("nothing")
+HOLD = Step("hold")
+DELETE = Step("delete")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a cluster lacks and has too much, each in the order in which it is to be written."""
+
+    upserts: tuple[RecordKey, ...] = ()
+    deletes: tuple[RecordKey, ...] = ()
+    held: tuple[RecordKey, ...] = ()
+    refused: tuple[RecordKey, ...] = ()
+
+    @classmethod
+    def of(cls, parts: Sequence[Plan]) -> Plan:
+        """Return the plan for the keys of all parts."""
+        return cls(
+            tuple(sorted((key for part in parts for key in part.upserts), key=_rank)),
+            tuple(sorted((key for part in parts for key in part.deletes), key=_reverse_rank)),
+            tuple(key for part in parts for key in part.held),
+            tuple(key for part in parts for key in part.refused),
+        )
+
+
+def decide(key: RecordKey, record: Record | None, holdings: Holdings, is_held: IsHeld) -> Step:
+    """Return what to do about one record now.
+
+    Args:
+        key: The record.
+        record: What is wanted under the key; None: nothing.
+        holdings: What the cluster holds.
+        is_held: Whether a record that is not wanted must stay; asked with its key and name.
+    """
+    return _upsert(key, record, holdings) if record is not None else _removal(key, holdings, is_held)
+
+
+def plan(keys: Iterable[RecordKey], wanted: Wanted, cluster: str, holdings: Holdings, is_held: IsHeld) -> Plan:
+    """Return what is to be written to a cluster of the given records.
+
+    A record that has to wait for another one has its place in the order as well.
+    """
+    sorted_in: dict[str, list[RecordKey]] = {"put": [], "delete": [], "hold": [], "refuse": [], "nothing": []}
+    for key in keys:
+        step = decide(key, wanted.get(key, cluster), holdings, is_held)
+        act = step.act if step.act != "wait" else "put" if step.record is not None else "delete"
+        sorted_in[act].append(key)
+    return Plan(
+        tuple(sorted(sorted_in["put"], key=_rank)),
+        tuple(sorted(sorted_in["delete"], key=_reverse_rank)),
+        tuple(sorted_in["hold"]),
+        tuple(sorted_in["refuse"]),
+    )
+
+
+def unusual(deletes: Iterable[RecordKey], known: Collection[RecordKey], owned: int) -> frozenset[RecordKey]:
+    """Return the deletes to hold back: none, or all those of records that this process never knew to be wanted.
+
+    So many at once are more often a half-read API server or a wrong setting than the wish of somebody.
+
+    Args:
+        deletes: What a sweep would delete.
+        known: Records that were wanted at some time in this process' life: their objects' deletion was seen.
+        owned: How many records of ours the cluster has.
+    """
+    orphans = frozenset(key for key in deletes if key not in known)
+    return orphans if len(orphans) > max(UNUSUAL_COUNT, UNUSUAL_SHARE * owned) else frozenset()
+
+
+def _upsert(key: RecordKey, record: Record, holdings: Holdings) -> Step:
+    applied = holdings.applied.get(key)
+    if applied is not None and applied.matches(record):
+        return NOTHING
+    if key in holdings.foreign:
+        return Step("refuse", record)
+    if record.existing_only and applied is None and not holdings.exists(key):
+        return NOTHING
+    for ref in record.refs:
+        if not holdings.exists(ref):
+            return Step("wait", record, ref)
+    return Step("put", record)
+
+
+def _removal(key: RecordKey, holdings: Holdings, is_held: IsHeld) -> Step:
+    known = holdings.get(key)
+    if known is None:
+        return NOTHING
+    if is_held(key, known.name):
+        return HOLD
+    referrer = holdings.referrer(key)
+    return DELETE if referrer is None else Step("wait", None, referrer)
+
+
+def _rank(key: RecordKey) -> tuple[int, RecordKey]:
+    return (UPSERT_RANK[key.kind], key)
+
+
+def _reverse_rank(key: RecordKey) -> tuple[int, RecordKey]:
+    return (-UPSERT_RANK[key.kind], key)

@@ -1,0 +1,65 @@
+"""What is told about a record and a cluster, to conditions and to metrics. Nothing here decides or writes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from apisix_ingress.model.keys import RecordKey, RecordKind
+
+StateKind = Literal["applied", "pending", "waiting", "rejected", "unreachable"]
+Operation = Literal["put", "delete"]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordState:
+    """How far a record is in one cluster.
+
+    Attributes:
+        kind: applied: the cluster has it as wanted; pending: on its way; waiting: for another record; rejected: the
+            gateway will not take it; unreachable: the cluster does not answer.
+        message: Why it is not applied, in the gateway's words where it spoke; no secrets.
+    """
+
+    kind: StateKind
+    message: str = ""
+
+
+APPLIED = RecordState("applied")
+PENDING = RecordState("pending")
+
+
+class SyncObserver(Protocol):
+    """Who watches a cluster. Called synchronously: it must be quick and must not raise."""
+
+    def outcome(self, cluster: str, key: RecordKey, state: RecordState) -> None:
+        """Note the state of a record after something happened to it; it may be the same as before."""
+
+    def written(self, cluster: str, kind: RecordKind, op: Operation, seconds: float, status: str) -> None:
+        """Note a write and how it ended: `ok`, or the name of the error."""
+
+    def drift(self, cluster: str, records: int) -> None:
+        """Note that an audit found so many records changed, missing or added behind our back."""
+
+    def held(self, cluster: str, records: int) -> None:
+        """Note that the deletion of so many records is held back now, since it would be unusual."""
+
+    def breaker(self, cluster: str, is_open: bool) -> None:
+        """Note that writing to the cluster stopped (the breaker is open) or goes on."""
+
+
+class _Silent:
+    """The observer of a cluster nobody watches."""
+
+    def outcome(self, cluster: str, key: RecordKey, state: RecordState) -> None: ...
+
+    def written(self, cluster: str, kind: RecordKind, op: Operation, seconds: float, status: str) -> None: ...
+
+    def drift(self, cluster: str, records: int) -> None: ...
+
+    def held(self, cluster: str, records: int) -> None: ...
+
+    def breaker(self, cluster: str, is_open: bool) -> None: ...
+
+
+SILENT: SyncObserver = _Silent()

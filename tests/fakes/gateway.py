@@ -1,0 +1,248 @@
+"""A gateway cluster in memory, with faults from a seed, and a loop on which time only passes when nobody has work.
+
+The fake keeps the Admin API's rules on references and notes every breach of the order in which records must be written.
+"""
+
+import asyncio
+import random
+import selectors
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from apisix_ingress.errors import GatewayRejected, GatewayUnauthorized, GatewayUnavailable
+from apisix_ingress.gateway.backend import DependencyPending, Found, Listing
+from apisix_ingress.model.json import FrozenJson
+from apisix_ingress.model.keys import RECORD_KINDS, RecordKey
+from apisix_ingress.model.names import is_owned, owner_labels
+from apisix_ingress.model.records import Record, comparable, references
+
+OURS = owner_labels("apisix-ingress")
+
+
+class _JumpingSelector(selectors.SelectSelector):
+    """Lets the loop's time jump to its next timer, since nothing comes from outside."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.time = 0.0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if timeout is None:
+            raise RuntimeError("everybody waits and no timer is set")
+        self.time += max(0.0, timeout)
+        return []
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """An event loop whose clock stands still while anything can run. No sockets, no threads."""
+
+    def __init__(self) -> None:
+        self._jumping = _JumpingSelector()
+        super().__init__(self._jumping)
+
+    def time(self) -> float:
+        return self._jumping.time
+
+
+class LoopClock:
+    """The clock of the running loop, virtual or not."""
+
+    def monotonic(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(max(0.0, seconds))
+
+    def now(self) -> datetime:
+        return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=self.monotonic())
+
+
+@dataclass
+class Faults:
+    """Shares of calls (0 to 1) that fail, and how."""
+
+    lost_request: float = 0.0
+    lost_reply: float = 0.0
+    server_error: float = 0.0
+    stale_guard: float = 0.0
+    slow: float = 0.0
+    down: bool = False
+    unauthorized: bool = False
+
+
+@dataclass
+class FakeGateway:
+    """What one cluster has stored; outlives the controllers that write to it.
+
+    A body with a true `bad` is rejected. `excused` are records that were removed behind the controller's back:
+    it can't know yet that others dangle.
+    """
+
+    rng: random.Random = field(default_factory=lambda: random.Random(0))
+    faults: Faults = field(default_factory=Faults)
+    stored: dict[RecordKey, FrozenJson] = field(default_factory=dict)
+    excused: set[RecordKey] = field(default_factory=set)
+    violations: list[str] = field(default_factory=list)
+    log: list[tuple[str, RecordKey]] = field(default_factory=list)
+    lists: int = 0
+    probes: int = 0
+
+    def put(self, key: RecordKey, body: FrozenJson) -> None:
+        """Carry out a write, or refuse it as the Admin API does."""
+        if body.get("bad"):
+            raise GatewayRejected(400, f"{key} is bad")
+        for ref in references(key.kind, body):
+            if ref in self.stored:
+                continue
+            if ref not in self.excused:
+                self.violations.append(f"{key} written without {ref}")
+            raise DependencyPending(f"failed to fetch {ref}", missing=ref)
+        self.log.append(("put", key))
+        self.stored[key] = dict(body)
+        self.excused.discard(key)
+
+    def delete(self, key: RecordKey) -> None:
+        """Carry out a delete, or refuse it as the Admin API does."""
+        users = [other for other in self.stored if key in self.refs_of(other)]
+        if users and key in self.stored:
+            if all(is_owned(self.stored[other].get("labels"), "apisix-ingress") for other in users):
+                self.violations.append(f"{key} deleted while {users} use it")
+            raise DependencyPending(f"can not delete {key}, it is still using it now")
+        self.log.append(("delete", key))
+        self.stored.pop(key, None)
+
+    def refs_of(self, key: RecordKey) -> set[RecordKey]:
+        return set(references(key.kind, self.stored[key]))
+
+    def meddle(self, key: RecordKey, body: FrozenJson | None) -> None:
+        """Change a record behind the controller's back; None removes it."""
+        if body is None:
+            self.stored.pop(key, None)
+            self.excused.add(key)
+        else:
+            self.stored[key] = body
+
+    def wipe(self) -> None:
+        """Lose everything, as after a restart on an empty etcd."""
+        for key in list(self.stored):
+            self.meddle(key, None)
+
+
+class FakeBackend:
+    """A controller's way to a `FakeGateway`; takes virtual time, and fails as the gateway's faults say."""
+
+    def __init__(self, gateway: FakeGateway, *, timeout: float = 5.0) -> None:
+        self._gateway = gateway
+        self._timeout = timeout
+        self._flying: set[RecordKey] = set()
+        self.changed_credentials = False
+        self.peak = 0
+
+    @property
+    def timeout(self) -> float:
+        return self._timeout
+
+    async def list_managed(self, ledger: Collection[RecordKey]) -> Listing:
+        owned: dict[RecordKey, Found] = {}
+        foreign: set[RecordKey] = set()
+        for kind in RECORD_KINDS:
+            await asyncio.sleep(self._gateway.rng.random() * 0.05)
+            self._check()
+            for key, body in self._gateway.stored.items():
+                if key.kind != kind:
+                    continue
+                if key in ledger or is_owned(body.get("labels"), "apisix-ingress"):
+                    refs = frozenset(references(kind, body))
+                    owned[key] = Found(comparable(kind, body), refs, str(body.get("name", "")))
+                else:
+                    foreign.add(key)
+        self._gateway.lists += 1
+        return Listing(owned, frozenset(foreign))
+
+    async def put(self, record: Record) -> None:
+        await self._write(record.key, record.body)
+
+    async def delete(self, key: RecordKey) -> None:
+        await self._write(key, None)
+
+    async def probe(self) -> None:
+        self._gateway.probes += 1
+        await asyncio.sleep(0.005)
+        self._check()
+
+    def credentials_changed(self) -> bool:
+        return self.changed_credentials
+
+    async def _write(self, key: RecordKey, body: FrozenJson | None) -> None:
+        if key in self._flying:
+            self._gateway.violations.append(f"two writes of {key} at once")
+        self._flying.add(key)
+        self.peak = max(self.peak, len(self._flying))
+        try:
+            await self._exchange(key, body)
+        finally:
+            self._flying.discard(key)
+
+    async def _exchange(self, key: RecordKey, body: FrozenJson | None) -> None:
+        rng, faults = self._gateway.rng, self._gateway.faults
+        share = self._timeout / 2 if rng.random() < faults.slow else 0.01
+        await asyncio.sleep(rng.random() * share)
+        self._check()
+        if rng.random() < faults.lost_request:
+            raise GatewayUnavailable("no answer", sent=True)
+        if rng.random() < faults.server_error:
+            if rng.random() < 0.5:
+                self._carry_out(key, body)
+            raise GatewayUnavailable("HTTP 503", status=503, sent=True)
+        if body is None and rng.random() < faults.stale_guard:
+            raise DependencyPending(f"can not delete {key}, something is still using it now")
+        self._carry_out(key, body)
+        await asyncio.sleep(rng.random() * share)
+        if rng.random() < faults.lost_reply:
+            raise GatewayUnavailable("disconnected", sent=True)
+
+    def _check(self) -> None:
+        if self._gateway.faults.down:
+            raise GatewayUnavailable("connection refused", sent=False)
+        if self._gateway.faults.unauthorized:
+            raise GatewayUnauthorized("wrong admin key", status=401)
+
+    def _carry_out(self, key: RecordKey, body: FrozenJson | None) -> None:
+        if body is None:
+            self._gateway.delete(key)
+        else:
+            self._gateway.put(key, body)
+
+
+class FakeWanted:
+    """Desired records as a plain dict."""
+
+    def __init__(self, records: Iterable[Record] = ()) -> None:
+        self.records = {record.key: record for record in records}
+        self.held: set[RecordKey] = set()
+
+    def get(self, key: RecordKey, cluster: str) -> Record | None:
+        return self.records.get(key)
+
+    def is_held(self, key: RecordKey, name: str) -> bool:
+        return key in self.held
+
+    def keys(self) -> tuple[RecordKey, ...]:
+        return tuple(self.records)
+
+    def replace(self, records: Iterable[Record]) -> list[RecordKey]:
+        """Want these records and no others; return the keys of what changed."""
+        after = {record.key: record for record in records}
+        keys = sorted({*self.records, *after})
+        changed = [key for key in keys if self.records.get(key) != after.get(key)]
+        self.records = after
+        return changed
+
+
+def make_record(key: RecordKey, *, existing_only: bool = False, **body: Any) -> Record:
+    """Return a record of ours with a body that has an id, a name and labels."""
+    name = f"name-{key.id}"
+    whole = {"id": key.id, "name": name, "labels": OURS, **body}
+    return Record(key, name, whole, existing_only=existing_only)
