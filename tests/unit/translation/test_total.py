@@ -1,0 +1,109 @@
+"""Translations are total: whatever a spec holds, the answer is a value, and inputs are left as they were."""
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from apisix_ingress.model.json import JsonObject
+from tests.golden.driver import TRANSLATORS
+from tests.unit.translation.objects import (
+    OPTIONS,
+    get,
+    ingress,
+    ingress_rule,
+    make,
+    route,
+    rule,
+    secret,
+    service,
+    upstream,
+    world,
+)
+
+SEEDS = (
+    route(
+        rule(
+            match={
+                "hosts": ["a.example.com"],
+                "remoteAddrs": ["10.0.0.1"],
+                "exprs": [{"subject": {"scope": "Header", "name": "X"}, "op": "In", "set": ["a"]}],
+            },
+            timeout={"connect": "5s"},
+            authentication={"enable": True, "type": "keyAuth", "keyAuth": {"header": "X"}},
+            plugins=[{"name": "p", "config": {"a": {"b": 1}}, "secretRef": "secret"}],
+            upstreams=[{"name": "web", "weight": 1}],
+        ),
+        stream=[
+            {
+                "name": "s",
+                "protocol": "TCP",
+                "match": {"ingressPort": 9100},
+                "backend": {"serviceName": "web", "servicePort": 80, "subset": "s"},
+            }
+        ],
+    ),
+    upstream(
+        loadbalancer={"type": "chash", "hashOn": "header", "key": "X"},
+        timeout={"read": "5s"},
+        externalNodes=[{"name": "a.example.com", "type": "Domain"}],
+        healthCheck={
+            "active": {"timeout": 5, "healthy": {"interval": "1s"}},
+            "passive": {"unhealthy": {"timeouts": 1}},
+        },
+        portLevelSettings=[{"port": 80, "scheme": "grpc", "tlsSecret": {"name": "secret", "namespace": "default"}}],
+        subsets=[{"name": "s", "labels": {"a": "b"}}],
+    ),
+    make("ApisixPluginConfig", "pc", spec={"plugins": [{"name": "p", "secretRef": "secret"}]}),
+    ingress(
+        ingress_rule(),
+        defaultBackend={"service": {"name": "web", "port": {"number": 80}}},
+        tls=[{"hosts": ["a.example.com"], "secretName": "secret"}],
+    ),
+)
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-1, 70_000) | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    yield path
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        yield from places(item, (*path, key))
+
+
+def put(value: Any, path: tuple[Any, ...], new: Any) -> Any:
+    if not path:
+        return new
+    result = copy.copy(value)
+    result[path[0]] = put(value[path[0]], path[1:], new)
+    return result
+
+
+@st.composite
+def damaged(draw: st.DrawFn) -> JsonObject:
+    """Draw one of the seeds with a few places of its spec replaced by anything."""
+    raw = draw(st.sampled_from(SEEDS))
+    for _ in range(draw(st.integers(1, 3))):
+        spec = raw["spec"]
+        raw = {**raw, "spec": put(spec, draw(st.sampled_from(list(places(spec)))), draw(JSON))}
+    return raw
+
+
+@settings(max_examples=150, deadline=None)
+@given(damaged())
+def test_translation_of_any_spec_is_a_value(raw: JsonObject) -> None:
+    objects = [raw, service(), secret(a__b="c"), *([upstream()] if raw["kind"] != "ApisixUpstream" else [])]
+    found = world(*objects)
+    item = get(found, raw["kind"], raw["metadata"]["name"])
+    before = copy.deepcopy(dict(item.spec))
+    got = TRANSLATORS[raw["kind"]](item, found.view(), OPTIONS)
+    assert repr(item.spec) == repr(before)
+    assert not (got.failed and got.records)
+    assert all(record.payload for record in got.records)
