@@ -11,7 +11,7 @@ from e2e.devgateway.admin_write import MISSING, InternalError
 from e2e.devgateway.checks import check_metadata, check_record, check_secret
 from e2e.devgateway.http1 import Headers
 from e2e.devgateway.pages import JSON
-from e2e.devgateway.plugin_schema import HTTP_PLUGINS, STREAM_PLUGINS
+from e2e.devgateway.plugin_names import HTTP_PLUGINS, STREAM_PLUGINS
 from e2e.devgateway.references import References
 from e2e.devgateway.resources import RESOURCES, Refused
 from e2e.devgateway.validate import check

@@ -84,13 +84,7 @@ class Writer:
             raise NotFound
         conf = record.value
         unseal(call.resource, conf)
-        given: Any = {} if sub_path else call.conf
-        if sub_path:
-            set_path(conf, sub_path, call.conf)
-        else:
-            merge(conf, call.conf)
-        if "update_time" not in given:
-            conf["update_time"] = int(time.time())
+        _change(conf, sub_path, call.conf)
         _settle_id(call.resource, name, conf, needs_id=True)
         await self._check(call.resource, name, conf)
         seal(call.resource, conf)
@@ -207,6 +201,16 @@ def _forbid_times(conf: Body) -> None:
         raise Refused("the property is forbidden:  " + " ".join(found))
 
 
+def _change(conf: Body, sub_path: str, change: Any) -> None:
+    """Apply a patch in place; the time of update is now unless the patch names one."""
+    if sub_path:
+        set_path(conf, sub_path, change)
+    else:
+        merge(conf, change)
+    if sub_path or "update_time" not in change:
+        conf["update_time"] = int(time.time())
+
+
 def merge(target: Body, change: Any) -> None:
     """Merge deeply in place: null deletes, objects merge, everything else replaces."""
     for name, value in _as_table(change).items():
@@ -218,7 +222,7 @@ def merge(target: Body, change: Any) -> None:
             target[name] = value
 
 
-def set_path(conf: Body, path: str, value: Any) -> Body:
+def set_path(conf: Body, path: str, value: Any) -> None:
     """Replace what is at a sub-path; missing parents are made, null deletes."""
     *parents, last = [part for part in path.split("/") if part]
     holder: Any = conf
@@ -232,4 +236,3 @@ def set_path(conf: Body, path: str, value: Any) -> Body:
         holder.pop(last, None)
     else:
         holder[last] = value
-    return conf

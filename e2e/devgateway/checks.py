@@ -12,7 +12,8 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from e2e.devgateway import schema as schemas
 from e2e.devgateway.expr import BadExpression, compile_rules
-from e2e.devgateway.plugin_schema import HTTP_PLUGINS, STREAM_PLUGINS, Plugin
+from e2e.devgateway.plugin_names import HTTP_PLUGINS, STREAM_PLUGINS
+from e2e.devgateway.plugin_schema import Plugin
 from e2e.devgateway.references import References
 from e2e.devgateway.resources import RESOURCES, Refused, Resource, plain_key
 from e2e.devgateway.store import Store

@@ -15,6 +15,6 @@ def free_port(host: str = "127.0.0.1") -> int:
 def split_address(text: str) -> tuple[str, int]:
     """Split `host:port` or `[v6]:port`; raises ValueError."""
     host, _, port = text.rpartition(":")
-    if not host or not port.isdigit():
+    if not host or not port.isdigit() or int(port) > 65535:
         raise ValueError(f"{text!r} is not host:port")
     return host.strip("[]"), int(port)

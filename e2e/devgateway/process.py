@@ -54,16 +54,15 @@ class DevGateway:
             data_dir = Path(self._temporary.name)
         self.data_dir = data_dir
         self.log_path = data_dir / "gateway.log"
-        where = ["--etcd", etcd] if etcd else ["--data-dir", str(data_dir)]
-        flags = [] if stream else ["--no-stream"]
-        self._command = [
-            *command,
-            *(sys.executable, "-m", "e2e.devgateway", "--admin-key", admin_key, *where, *flags),
-            *("--admin", self.admin_address, "--proxy", self.proxy_address, "--tls", self.tls_address),
-            *(["--faults"] if faults else []),
-        ]
+        self._command = [*command, *self._arguments(etcd), *([] if stream else ["--no-stream"])]
+        self._command += ["--faults"] if faults else []
         self._process: subprocess.Popen[str] | None = None
         self.notice = ""
+
+    def _arguments(self, etcd: str | None) -> list[str]:
+        where = ["--etcd", etcd] if etcd else ["--data-dir", str(self.data_dir)]
+        addresses = ["--admin", self.admin_address, "--proxy", self.proxy_address, "--tls", self.tls_address]
+        return [sys.executable, "-m", "e2e.devgateway", "--admin-key", self.admin_key, *where, *addresses]
 
     # --- addresses
 

@@ -15,7 +15,7 @@ from e2e.devgateway.context import Context, Outgoing
 from e2e.devgateway.expr import compile_rules
 from e2e.devgateway.http1 import BadMessage, Connection, Headers, Request
 from e2e.devgateway.pages import SERVER
-from e2e.devgateway.plugin_schema import PLUGINS
+from e2e.devgateway.plugin_names import PLUGINS
 from e2e.devgateway.plugins import ACTS, Runtime, json_reply, page_reply
 from e2e.devgateway.plugins_auth import AUTH_ACTS
 from e2e.devgateway.plugins_out import CHANGES, PREFLIGHT

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from e2e.devgateway import schema, secretbox
-from e2e.devgateway.plugin_schema import PLUGINS
+from e2e.devgateway.plugin_names import PLUGINS
 
 Body = dict[str, Any]
 

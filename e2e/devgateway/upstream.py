@@ -97,13 +97,10 @@ class Pool:
             link = self._take(key) or await self._connect(node, timeouts, tls, server_name)
             try:
                 head = await self._converse(link, encode_head(start, headers) + body, timeouts)
-            except Unreachable:
+            except BaseException as error:
                 link.close()
-                if link.used:
+                if isinstance(error, Unreachable) and link.used:
                     continue
-                raise
-            except BaseException:
-                link.close()
                 raise
             no_body = start.startswith("HEAD ") or head.start[1] in ("204", "304", "101")
             return Answer(head, link, self, key, has_body=not no_body)
