@@ -117,7 +117,7 @@ class EtcdClient:
         return str((await self.call("/v3/lease/grant", {"TTL": seconds}))["ID"])
 
     async def watch(self, prefix: str, revision: int) -> AsyncIterator[list[dict[str, Any]]]:
-        """Yield the events of everything below `prefix` from `revision` on; ends when etcd goes away.
+        """Yield the events of everything below `prefix` from `revision` on; ends when etcd goes away or gives up.
 
         The first item has no events: the watch is established.
         """
@@ -135,7 +135,10 @@ class EtcdClient:
                 *lines, rest = (rest + chunk).split(b"\n")
                 for line in lines:
                     if line.strip():
-                        yield orjson.loads(line)["result"].get("events", [])
+                        result = orjson.loads(line).get("result", {"canceled": True})
+                        if result.get("canceled"):
+                            return
+                        yield result.get("events", [])
 
 
 class EtcdProcess:

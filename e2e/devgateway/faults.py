@@ -92,12 +92,13 @@ class Control:
             status, body = await self._own(request)
             await connection.respond(status, JSON, orjson.dumps(body))
             return
+        received = time.monotonic()
         fault = next((fault for fault in self.faults if fault.takes(request)), None)
         if fault is not None and await self._play(fault, connection):
-            self._note(request, None)
+            self._note(request, None, received)
             return
         status, headers, content = await self.answer(request)
-        self._note(request, status)
+        self._note(request, status, received)
         if fault is not None and fault.action == "drop_reply":
             connection.abort()
             return
@@ -118,12 +119,14 @@ class Control:
             return False
         return True
 
-    def _note(self, request: Request, status: int | None) -> None:
+    def _note(self, request: Request, status: int | None, received: float) -> None:
+        """Note a write when it is answered; no status means that a fault kept it from being done."""
         if not self.enabled or request.method not in WRITES or len(self.log) >= LOG_LIMIT:
             return
         self.log.append(
             {
                 "seq": len(self.log) + 1,
+                "received": received,
                 "monotonic": time.monotonic(),
                 "time": time.time(),
                 "method": request.method,

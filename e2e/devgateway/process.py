@@ -177,8 +177,10 @@ class DevGateway:
     # --- what `--faults` enables
 
     def write_log(self, after: int = 0) -> list[dict[str, Any]]:
-        """Return the writes so far: seq, monotonic, time, method, path, status, user_agent, writer.
+        """Return the writes so far: seq, received, monotonic, time, method, path, status, user_agent, writer.
 
+        They stand in the order of their answers: `received` and `monotonic` are the seconds of the machine's monotonic
+        clock when the request came and when it was answered. A status of None was kept from being done by a fault.
         `after` leaves out the first so many. The log begins anew with every start.
         """
         log: list[dict[str, Any]] = self._control("GET", f"log?after={after}")

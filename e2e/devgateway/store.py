@@ -21,6 +21,8 @@ from e2e.devgateway.etcd import EtcdClient, EtcdDown, EtcdRefused, KeyValue, dec
 PREFIX = "/apisix/"
 BATCH = 100
 """Writes in one etcd transaction; etcd allows 128 operations."""
+BATCH_BYTES = 1_000_000
+"""An etcd with its defaults refuses requests above 1.5 MiB; one record may be larger than this, but goes alone."""
 CATCH_UP_TIMEOUT = 10.0
 RECONNECT_DELAY = 0.2
 
@@ -67,6 +69,10 @@ class _Write:
     key: str
     operation: Body
     done: asyncio.Future[tuple[bool, int]]
+
+    @property
+    def size(self) -> int:
+        return len(self.operation.get("request_put", {}).get("value", ""))
 
 
 @dataclass(slots=True)
@@ -201,7 +207,11 @@ class Store:
 
     def _take_batch(self) -> list[_Write]:
         batch: dict[str, _Write] = {}
+        size = 0
         while self._queue and len(batch) < BATCH and self._queue[0].key not in batch:
+            size += self._queue[0].size
+            if batch and size > BATCH_BYTES:
+                break
             write = self._queue.popleft()
             batch[write.key] = write
         return list(batch.values())
@@ -209,7 +219,7 @@ class Store:
     async def _write_batch(self, batch: list[_Write]) -> None:
         try:
             _, revision, responses = await self._client.transaction([write.operation for write in batch])
-        except (EtcdDown, EtcdRefused) as error:
+        except Exception as error:  # whatever it is, the writers must hear of it
             for write in batch:
                 if not write.done.done():
                     write.done.set_exception(EtcdDown(str(error)))

@@ -85,6 +85,41 @@ def raw_upstream(answer: bytes, *, echo: bool = False) -> Iterator[int]:
 UPGRADE = b"GET /ws HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
 
 
+def test_references_left_dangling_by_force_fail_alone(gateway: DevGateway, ports: dict[str, int]) -> None:
+    gateway.put("/upstreams/u", node(ports))
+    gateway.put("/services/s", {"upstream": node(ports)})
+    gateway.put("/plugin_configs/p", {"plugins": {}})
+    gateway.put("/routes/u", {"uri": "/u", "upstream_id": "u"})
+    gateway.put("/routes/s", {"uri": "/s", "service_id": "s"})
+    gateway.put("/routes/p", {"uri": "/p", "plugin_config_id": "p", "upstream": node(ports)})
+    gateway.put("/routes/fine", {"uri": "/fine", "upstream": node(ports)})
+    paths = ("/u", "/s", "/p", "/fine")
+    assert [get(gateway, path)[0] for path in paths] == [200] * 4
+    for record in ("/upstreams/u", "/services/s", "/plugin_configs/p"):
+        assert gateway.call("DELETE", record)[0] == 400
+        assert gateway.call("DELETE", f"{record}?force=true")[0] == 200
+    assert [get(gateway, path)[0] for path in paths] == [502, 404, 503, 200]
+
+
+def test_slow_node_is_answered_for_with_504(gateway: DevGateway) -> None:
+    listener = socket.create_server(("127.0.0.1", 0))  # accepts and never answers
+    with listener:
+        timeout = {"connect": 1, "send": 1, "read": 0.05}
+        upstream = {"nodes": {f"127.0.0.1:{listener.getsockname()[1]}": 1}, "timeout": timeout}
+        gateway.put("/routes/a", {"uri": "/a", "upstream": upstream})
+        status, headers, _ = get(gateway, "/a")
+    assert (status, headers["X-APISIX-Upstream-Status"]) == (504, "504")
+
+
+def test_route_timeout_comes_before_that_of_the_upstream(gateway: DevGateway) -> None:
+    listener = socket.create_server(("127.0.0.1", 0))
+    with listener:
+        upstream = {"nodes": {f"127.0.0.1:{listener.getsockname()[1]}": 1}}
+        quick = {"connect": 1, "send": 1, "read": 0.05}
+        gateway.put("/routes/a", {"uri": "/a", "timeout": quick, "upstream": upstream})
+        assert get(gateway, "/a")[0] == 504
+
+
 def test_websocket_passes_bytes_both_ways(gateway: DevGateway) -> None:
     switch = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
     host, _, port = gateway.proxy_address.partition(":")

@@ -88,6 +88,15 @@ def test_concurrent_puts_are_all_served(gateway: DevGateway, ports: dict[str, in
     assert {get(gateway, f"/{number}")[0] for number in range(200)} == {200}
 
 
+def test_concurrent_large_records_are_all_written(gateway: DevGateway) -> None:
+    def write(number: int) -> int:
+        labels = {f"k{index}": "x" * 200 for index in range(4000)}
+        return gateway.call("PUT", f"/upstreams/{number}", {"nodes": {}, "labels": labels})[0]
+
+    with ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(write, range(12))) == {201}
+
+
 def test_times_given_inside_the_upstream_are_refused(gateway: DevGateway, ports: dict[str, int]) -> None:
     body = {"uri": "/a", "create_time": 1, "upstream": {**node(ports), "update_time": 1}}
     want = {"error_msg": "the property is forbidden:  create_time upstream.update_time"}
@@ -156,4 +165,4 @@ def test_write_log_tells_who_wrote_what_in_order(gateway: DevGateway) -> None:
     want = [(1, "PUT", "/apisix/admin/upstreams/a", 201), (2, "DELETE", "/apisix/admin/upstreams/a", 200)]
     assert [(line["seq"], line["method"], line["path"], line["status"]) for line in log] == want
     assert gateway.write_log(after=1) == log[1:]
-    assert log[0]["monotonic"] < log[1]["monotonic"]
+    assert log[0]["received"] < log[0]["monotonic"] < log[1]["received"] < log[1]["monotonic"]
