@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from apisix_ingress.model import names
-from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import RecordKey, RecordKind
 from apisix_ingress.model.kube import Meta
 from apisix_ingress.model.records import Record
@@ -26,7 +26,7 @@ class Draft(Scope):
         self._records: list[Record] = []
         self._claims: dict[UpstreamClaim, None] = {}
         self._holds: list[Hold] = []
-        self._kept: set[RecordKey] = set()
+        self._kept: dict[RecordKey, FrozenJson] = {}
 
     def stamp(self, kind: RecordKind, name: str, *, labelled: bool = False) -> JsonObject:
         """Return the beginning of a body: id, name, desc and labels; with the object's own labels if wanted."""
@@ -51,9 +51,9 @@ class Draft(Scope):
         if prefix or ids:
             self._holds.append(Hold(kind, prefix, ids))
 
-    def keep(self, key: RecordKey) -> None:
-        """Let a record stay as it was published last."""
-        self._kept.add(key)
+    def keep(self, key: RecordKey, **fields: object) -> None:
+        """Let a record stay as it was published last, but for these fields."""
+        self._kept[key] = fields
 
     def finish(self) -> Translation:
         """Return the translation: everything, or after an error what protects the records of before."""
@@ -61,4 +61,4 @@ class Draft(Scope):
         whole = Translation((), tuple(self._claims), problems, tuple(self._holds))
         if whole.failed:
             return replace(whole, claims=tuple(replace(claim, weak=True) for claim in self._claims))
-        return replace(whole, records=tuple(self._records), kept=frozenset(self._kept))
+        return replace(whole, records=tuple(self._records), kept=self._kept)

@@ -6,7 +6,6 @@ A reference that can't be followed is noted as a problem here, so that each one 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kube import CustomObject, Secret
@@ -45,7 +44,8 @@ class Scope:
 
     def adopt(self, problems: Iterable[Problem], path: str, source: ObjectKey) -> None:
         """Take over the problems of an object that this one depends on, told at `path`."""
-        self.problems += [replace(problem, path=path, message=f"{source}: {problem}") for problem in problems]
+        for problem in problems:
+            self._note(problem.code, path, f"{source}: {problem}", problem.severity)
 
     def misfit(self, error: SpecError) -> None:
         """Note each mistake of a spec that does not fit its kind."""

@@ -16,12 +16,13 @@ from apisix_ingress.model.kube import Meta, Service, ServicePort
 from apisix_ingress.model.names import Granularity
 from apisix_ingress.state.claims import UpstreamClaim, UpstreamOverrides
 from apisix_ingress.state.view import View
-from crds.v2.upstream import ApisixUpstreamSpec, UpstreamSettings
+from crds.v2.upstream import UpstreamSettings
 from translation.context import Options
 from translation.draft import Draft
 from translation.durations import DEFAULT_TIMEOUTS, timeout_body
 from translation.nodes import Node, node, service_nodes
 from translation.result import Translation
+from translation.scope import Scope
 from translation.upstream_settings import decorator, discovery_body, for_port, settings_body
 
 
@@ -40,35 +41,56 @@ def translate_service(key: ObjectKey, service: Service | None, view: View, optio
     claimed: dict[_Wanted, list[UpstreamClaim]] = {}
     for _, claim in view.claims_on(key):
         claimed.setdefault(_Wanted(claim.port, claim.subset, claim.granularity), []).append(claim)
-    spec = decorator(draft, key.namespace, key.name)
+    settings = _Settings(key, view, options)
     for wanted in sorted(claimed):
-        _upstream(draft, service, spec, wanted, claimed[wanted])
+        _upstream(draft, service, settings, wanted, claimed[wanted])
     return draft.finish()
 
 
+class _Settings:
+    """The ApisixUpstream of a Service. What is wrong with it is told by itself and by the routes, not here."""
+
+    def __init__(self, service: ObjectKey, view: View, options: Options) -> None:
+        self._context = (service.namespace, view, options)
+        scope = Scope(*self._context)
+        self.spec = decorator(scope, service.namespace, service.name)
+        self._broken = bool(scope.problems)
+
+    def of_port(self, port: int) -> UpstreamSettings | None:
+        """Return the settings for a port, or None without any."""
+        return for_port(self.spec, port) if self.spec else None
+
+    def body(self, port: int) -> JsonObject | None:
+        """Return the fields that the settings give for a port, or None when they can't be made."""
+        scope = Scope(*self._context)
+        body = settings_body(scope, self.of_port(port))
+        return None if self._broken or scope.problems else body
+
+
 def _upstream(
-    draft: Draft,
-    service: Service | None,
-    spec: ApisixUpstreamSpec | None,
-    wanted: _Wanted,
-    claims: Sequence[UpstreamClaim],
+    draft: Draft, service: Service | None, settings: _Settings, wanted: _Wanted, claims: Sequence[UpstreamClaim]
 ) -> None:
     meta = draft.meta
     name = names.service_upstream_name(
         meta.namespace, meta.name, wanted.port, subset=wanted.subset, granularity=wanted.granularity
     )
     body = draft.stamp("upstreams", name)
-    draft.hold("upstreams", ids=frozenset({body["id"]}))
+    key = RecordKey("upstreams", body["id"])
+    draft.hold("upstreams", ids=frozenset({key.id}))
     port = _port(service, wanted.port) if service else None
     if service and not port:
         # Its routes can't be translated either: what a gateway has of them stays, and so does this.
-        draft.keep(RecordKey("upstreams", body["id"]))
+        draft.keep(key)
         return
-    settings = for_port(spec, wanted.port) if spec else None
-    body |= settings_body(draft, settings)
-    _override(body, claims, decorated=spec is not None)
     nodes = _nodes(draft, service, port, wanted, settings) if service and port else []
-    body |= discovery_body(settings) or {"nodes": nodes}
+    fields = settings.body(wanted.port)
+    if fields is None:
+        # The routes stay as they were, too. A pod that is gone must leave all the same.
+        draft.keep(key, **({} if nodes is None else {"nodes": nodes}))
+        return
+    body |= fields
+    _override(body, claims, decorated=settings.spec is not None)
+    body |= discovery_body(settings.of_port(wanted.port)) or {"nodes": nodes or []}
     draft.record("upstreams", name, body, existing_only=all(claim.weak for claim in claims))
 
 
@@ -79,17 +101,18 @@ def _port(service: Service, number: int) -> ServicePort | None:
 
 
 def _nodes(
-    draft: Draft, service: Service, port: ServicePort, wanted: _Wanted, settings: UpstreamSettings | None
-) -> list[Node]:
+    draft: Draft, service: Service, port: ServicePort, wanted: _Wanted, settings: _Settings
+) -> list[Node] | None:
+    """Return the nodes of an upstream; None for a subset that is not known."""
     if service.type == "ExternalName":
         return [node(service.external_name, port.port)] if service.external_name else []
     if wanted.granularity == "service":
         return [] if service.headless else [node(service.cluster_ip, port.port)]
     if not wanted.subset:
         return service_nodes(draft.view, draft.options, service, port, None)
-    subsets = settings.subsets if settings else ()
-    labels = next((subset.labels for subset in subsets if subset.name == wanted.subset), None)
-    return [] if labels is None else service_nodes(draft.view, draft.options, service, port, labels)
+    found = settings.of_port(wanted.port)
+    labels = next((item.labels for item in found.subsets if item.name == wanted.subset), None) if found else None
+    return None if labels is None else service_nodes(draft.view, draft.options, service, port, labels)
 
 
 def _override(body: JsonObject, claims: Iterable[UpstreamClaim], *, decorated: bool) -> None:

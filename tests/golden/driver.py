@@ -113,9 +113,7 @@ class Driver:
             claims = tuple(replace(claim, weak=True) for claim in claims)
         else:
             world.desired.hold(owner, ())
-            before = world.desired.of_owner(owner)
-            kept = [before[key] for key in translation.kept if key in before]
-            world.desired.replace(claimant, (*translation.records, *kept))
+            world.desired.replace(claimant, translation.published(world.desired.of_owner(owner)))
         self._queue.update(dict.fromkeys(world.claims.replace(claimant, claims)))
 
     def _sync(self) -> None:

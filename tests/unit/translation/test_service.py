@@ -7,9 +7,10 @@ import pytest
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.model.kube import Service
+from apisix_ingress.model.resources import RESOURCES
 from apisix_ingress.state.claims import UpstreamClaim, UpstreamOverrides
 from apisix_ingress.state.world import World
-from tests.unit.translation.objects import OPTIONS, bodies, claim, make, service, slice_of, told, upstream, world
+from tests.unit.translation.objects import OPTIONS, bodies, claim, make, service, slice_of, upstream, world
 from translation.context import Options
 from translation.result import Translation
 from translation.service import translate_service
@@ -193,18 +194,57 @@ def test_upstream_of_a_port_that_is_gone_stays_as_it_was_and_others_go_on() -> N
     claim(found, "a", PORT_80, UpstreamClaim(WEB, 9000))
     got = translate(found)
     assert [record.name for record in got.records] == ["default_web_9000"]
-    (kept,) = got.kept
-    assert kept == RecordKey("upstreams", found.view().record_id("upstreams", "default_web_80"))
+    assert got.kept == {web_80(found): {}}
 
 
-def test_bad_settings_fail_all_upstreams_of_the_service() -> None:
-    found = world(service(), upstream(retries=-1))
+def web_80(found: World) -> RecordKey:
+    return RecordKey("upstreams", found.view().record_id("upstreams", "default_web_80"))
+
+
+def test_bad_settings_keep_the_record_of_before_but_for_its_nodes() -> None:
+    found = world(service(), slice_of([READY]), upstream(retries=3))
     claim(found, "a", PORT_80)
+    before = {record.key: record for record in translate(found).records}
+    for raw in (upstream(retries=-1), slice_of(["10.1.0.7"])):
+        found.stores[raw["kind"]].set(RESOURCES[raw["kind"]].decode(raw))
     got = translate(found)
-    assert told(got) == ["error InvalidSpec spec.retries"]
-    assert got.records == ()
-    (hold,) = got.holds
-    assert hold.ids == {found.view().record_id("upstreams", "default_web_80")}
+    assert (got.records, got.problems) == ((), ())
+    (record,) = got.published(before)
+    want = dict(before[record.key].body) | {"nodes": [{"host": "10.1.0.7", "port": 8080, "weight": 100}]}
+    assert record.body == want
+    assert got.published({}) == ()
+
+
+def test_bad_settings_leave_nodes_alone_where_the_subset_is_not_known() -> None:
+    found = world(service(), slice_of([READY]), upstream(retries=-1))
+    claim(found, "a", UpstreamClaim(WEB, 80, "s"))
+    assert list(translate(found).kept.values()) == [{}]
+
+
+def test_bad_settings_of_one_port_do_not_touch_another() -> None:
+    levels = [{"port": 80, "tlsSecret": {"name": "nope", "namespace": "default"}}]
+    found = world(
+        service(ports=[{"name": "a", "port": 80}, {"name": "b", "port": 81}]), upstream(portLevelSettings=levels)
+    )
+    claim(found, "a", PORT_80, UpstreamClaim(WEB, 81))
+    got = translate(found)
+    assert [record.name for record in got.records] == ["default_web_81"]
+    assert got.kept == {web_80(found): {"nodes": []}}
+
+
+def test_kept_record_only_changes_in_fields_that_it_had() -> None:
+    found = world(service(), upstream(discovery={"serviceName": "svc", "type": "dns"}))
+    claim(found, "a", PORT_80)
+    before = {record.key: record for record in translate(found).records}
+    got = Translation(kept={web_80(found): {"nodes": []}})
+    assert got.published(before) == tuple(before.values())
+
+
+def test_holds_name_every_upstream_that_is_claimed() -> None:
+    found = world()
+    claim(found, "a", PORT_80)
+    (hold,) = translate(found).holds
+    assert hold.ids == {web_80(found).id}
 
 
 def test_discovery_of_a_port_stands_in_place_of_its_nodes() -> None:
