@@ -62,7 +62,6 @@ RESOURCES: dict[str, Resource] = {
         _resource("secrets", "secret", {"type": "object"}, "POST"),
     )
 }
-SCHEMA_NAMES = {resource.name: name for resource in RESOURCES.values() for name in [resource.label.replace(" ", "_")]}
 
 
 # --- secrets at rest

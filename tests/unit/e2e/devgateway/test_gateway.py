@@ -6,6 +6,8 @@ import http.client
 import json
 import threading
 import time
+import urllib.error
+import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -150,6 +152,33 @@ def test_hanging_request_is_never_answered(gateway: DevGateway) -> None:
 def test_delayed_request_is_done(gateway: DevGateway) -> None:
     gateway.add_fault("delay", delay="20ms", times=1)
     assert gateway.call("PUT", "/upstreams/a", {"nodes": {}})[0] == 201
+
+
+def test_cleared_faults_play_no_more(gateway: DevGateway) -> None:
+    gateway.add_fault("status", method="PUT")
+    gateway.clear_faults()
+    assert gateway.call("PUT", "/upstreams/a", {"nodes": {}})[0] == 201
+
+
+def test_paused_gateway_answers_when_it_is_resumed(gateway: DevGateway) -> None:
+    gateway.pause()
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            answer = pool.submit(gateway.call, "PUT", "/upstreams/a", {"nodes": {}})
+            with pytest.raises(TimeoutError):
+                answer.result(0.2)
+            gateway.resume()
+            assert answer.result(10)[0] == 201
+    finally:
+        gateway.resume()
+
+
+def test_urls_are_those_the_listeners_answer_on(gateway: DevGateway) -> None:
+    for url, want in ((f"{gateway.admin_url}/routes", 401), (gateway.proxy_url, 404)):
+        with pytest.raises(urllib.error.HTTPError) as caught:
+            urllib.request.urlopen(url, timeout=10)
+        with caught.value as refused:
+            assert refused.status == want
 
 
 def test_bad_fault_is_refused(gateway: DevGateway) -> None:
