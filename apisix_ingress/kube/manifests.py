@@ -1,0 +1,333 @@
+"""The file source: the same objects and stores as the reflectors', filled from YAML and JSON files.
+
+`load` reads once, for the command line; `ManifestSource` follows the files while they change. A file that breaks keeps
+the last good version of its objects; one that is removed removes them. The files of strangers are parsed in `yamlfile`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, cast
+
+import structlog
+
+from apisix_ingress.errors import ConfigError
+from apisix_ingress.kube.yamlfile import Document, DocumentError, read_documents
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.kube import CustomObject, KubeObject
+from apisix_ingress.model.resources import RESOURCES, Resource
+from apisix_ingress.runtime.clock import Clock
+from apisix_ingress.state.store import Store
+
+log = structlog.get_logger()
+
+STDIN = "-"
+POLL_SECONDS = 0.25
+SUFFIXES = frozenset({".yaml", ".yml", ".json"})
+_DECODE_ERRORS = (ValueError, TypeError, KeyError, AttributeError, IndexError)
+_YIELD_EVERY = 50
+
+Signature = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestError:
+    """What is wrong with a file or one of its documents."""
+
+    file: str
+    message: str
+
+    def __str__(self) -> str:
+        """Render as `file: message`."""
+        return f"{self.file}: {self.message}"
+
+
+@dataclass(slots=True)
+class _File:
+    """What one file holds."""
+
+    name: str
+    objects: dict[ObjectKey, KubeObject] = field(default_factory=dict)
+    errors: list[ManifestError] = field(default_factory=list)
+    ignored: Counter[str] = field(default_factory=Counter)
+    readable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class LoadResult:
+    """Objects of files, and what was wrong with these.
+
+    Attributes:
+        objects: In the order of files and documents; no two with one key.
+        ignored: Kinds that are not read → how many objects of them there were.
+    """
+
+    objects: tuple[KubeObject, ...]
+    errors: tuple[ManifestError, ...]
+    ignored: Mapping[str, int]
+
+    def by_kind(self) -> dict[str, list[KubeObject]]:
+        """Return the objects by kind."""
+        found: dict[str, list[KubeObject]] = {}
+        for item in self.objects:
+            found.setdefault(item.meta.kind, []).append(item)
+        return found
+
+    def problems(self) -> list[JsonObject]:
+        """Return the errors as the command line shows problems."""
+        return [
+            {"code": "ManifestInvalid", "path": error.file, "message": error.message, "severity": "error"}
+            for error in self.errors
+        ]
+
+
+def load(paths: Iterable[str | Path], resources: Mapping[str, Resource] = RESOURCES) -> LoadResult:
+    """Read files, folders (with all below them) and standard input (`-`) once."""
+    files: list[_File] = []
+    for path in map(str, paths):
+        if path == STDIN:
+            files.append(_parse("standard input", sys.stdin.buffer.read(), resources))
+            continue
+        try:
+            found = find_files(Path(path))
+        except OSError as error:
+            files.append(_unreadable(path, f"can't be read: {error.strerror}"))
+            continue
+        files.extend(_read(file, resources) for file in found)
+    return _merge(files)
+
+
+def find_files(path: Path) -> tuple[Path, ...]:
+    """Return a file itself, or the manifests below a folder, sorted; hidden files and folders are left out.
+
+    Raises:
+        OSError: there is nothing at the path, or it can't be listed.
+    """
+    if not path.is_dir():
+        path.stat()
+        return (path,)
+    os.listdir(path)  # os.walk would pass over a folder that can't be listed
+    found: list[Path] = []
+    for folder, folders, names in os.walk(path):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        files = (Path(folder, name) for name in names if not name.startswith("."))
+        found.extend(file for file in files if file.suffix.lower() in SUFFIXES)
+    return tuple(sorted(found))
+
+
+def _read(path: Path, resources: Mapping[str, Resource]) -> _File:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        return _unreadable(str(path), f"can't be read: {error.strerror}")
+    return _parse(str(path), content, resources)
+
+
+def _unreadable(name: str, message: str) -> _File:
+    return _File(name, errors=[ManifestError(name, message)], readable=False)
+
+
+def _parse(name: str, content: bytes, resources: Mapping[str, Resource]) -> _File:
+    try:
+        documents = read_documents(content)
+    except DocumentError as error:
+        return _unreadable(name, str(error))
+    file = _File(name)
+    for document in documents:
+        try:
+            _take(file, document, resources)
+        except DocumentError as error:
+            file.errors.append(ManifestError(name, f"{document.where}: {error}"))
+    return file
+
+
+def _take(file: _File, document: Document, resources: Mapping[str, Resource]) -> None:
+    """Decode one document into a file's objects."""
+    body = document.body
+    kind, version = body.get("kind"), body.get("apiVersion")
+    if not isinstance(kind, str) or not kind:
+        raise DocumentError("no kind")
+    resource = resources.get(kind)
+    if resource is None or version != resource.api_version:
+        file.ignored[f"{version}/{kind}"] += 1
+        return
+    item = _decode(resource, _completed(resource, body))
+    if item.meta.key in file.objects:
+        raise DocumentError(f"{item.meta.key} stands in this file twice: only the first one counts")
+    file.objects[item.meta.key] = item
+
+
+def _completed(resource: Resource, body: JsonObject) -> JsonObject:
+    """Return a document with what the API server would add."""
+    meta = body.get("metadata")
+    name = meta.get("name") if isinstance(meta, dict) else None
+    if not isinstance(meta, dict) or not isinstance(name, str) or not name:
+        raise DocumentError(f"{resource.kind} without metadata.name (a text)")
+    namespace = (meta.get("namespace") or "default") if resource.namespaced else ""
+    if not isinstance(namespace, str):
+        raise DocumentError(f"{resource.kind} {name}: metadata.namespace must be a text")
+    return {**body, "metadata": {**meta, "namespace": namespace, "generation": meta.get("generation") or 1}}
+
+
+def _decode(resource: Resource, body: JsonObject) -> KubeObject:
+    try:
+        return resource.decode(body)
+    except _DECODE_ERRORS as error:
+        # The text of some errors quotes the value; of a Secret only our own words are shown.
+        hidden = resource.kind == "Secret" and type(error) is not ValueError
+        reason = type(error).__name__ if hidden else f"{type(error).__name__}: {str(error)[:200]}"
+        raise DocumentError(f"{resource.kind} {body['metadata']['name']} can't be read ({reason})") from None
+
+
+def _merge(files: Sequence[_File]) -> LoadResult:
+    """Put the files together; of two objects with one key the one in the first file counts."""
+    holders: dict[ObjectKey, str] = {}
+    objects: list[KubeObject] = []
+    errors: list[ManifestError] = []
+    ignored: Counter[str] = Counter()
+    for file in files:
+        errors.extend(file.errors)
+        ignored.update(file.ignored)
+        for key, item in file.objects.items():
+            if (holder := holders.setdefault(key, file.name)) != file.name:
+                errors.append(ManifestError(file.name, f"{key} is in {holder} already: that one counts"))
+            else:
+                objects.append(item)
+    return LoadResult(tuple(objects), tuple(errors), dict(ignored))
+
+
+class ManifestSource:
+    """Keeps stores equal to files that change.
+
+    Args:
+        paths: Files and folders.
+        stores: By kind; a kind without a store is not read. Nobody else writes them.
+        clock: Paces the looks.
+        resources: Kind → resource.
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[str | Path],
+        stores: Mapping[str, Store[Any]],
+        *,
+        clock: Clock,
+        resources: Mapping[str, Resource] = RESOURCES,
+    ) -> None:
+        self.synced = asyncio.Event()
+        """Set once every file could be read."""
+        self.problem = ""
+        """What is wrong with the files right now, for people; empty: nothing."""
+        self._paths = tuple(map(Path, paths))
+        self._stores = stores
+        self._clock = clock
+        self._resources = {kind: resource for kind, resource in resources.items() if kind in stores}
+        self._files: dict[Path, _File] = {}
+        self._read_as: dict[Path, Signature] = {}
+        self._looked: dict[Path, Signature] = {}
+        self._published = False
+
+    async def run(self) -> None:
+        """Follow the files until cancelled.
+
+        Raises:
+            ConfigError: at the start, if there is nothing at one of the paths.
+        """
+        for path in self._paths:
+            if not path.exists():
+                raise ConfigError(f"--manifests {path}: no such file or folder")
+        self._looked = self._signatures() or {}
+        while True:
+            await self._look()
+            await self._clock.sleep(POLL_SECONDS)
+
+    async def _look(self) -> None:
+        """Read what changed and has stayed as it is since the last look: nobody is writing it just now."""
+        now, before = self._signatures(), self._looked
+        if now is None:
+            self._published = False
+            return
+        self._looked = now
+        quiet = (path for path in sorted(now) if before.get(path) == now[path])
+        changed = [path for path in quiet if self._read_as.get(path) != now[path]]
+        removed = [path for path in self._files if path not in now and path not in before]
+        if not changed and not removed and self._published:
+            return
+        # Parsing may take long: it is done elsewhere, the result is taken over here.
+        read = await asyncio.to_thread(lambda: [_read(path, self._resources) for path in changed])
+        for path, file in zip(changed, read, strict=True):
+            self._adopt(path, file, now[path])
+        for path in removed:
+            del self._files[path]
+            self._read_as.pop(path, None)
+        await self._publish()
+        self._published = True
+
+    def _signatures(self) -> dict[Path, Signature] | None:
+        """Return what changes when a file does; None while one of the paths can't be looked at at all."""
+        try:
+            files = [file for path in self._paths for file in find_files(path)]
+        except OSError as error:
+            self._tell(f"{error.filename}: can't be read: {error.strerror}; its objects stay as they are")
+            return None
+        found: dict[Path, Signature] = {}
+        for file in files:
+            try:
+                stat = file.stat()
+            except OSError:
+                continue
+            found[file] = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+        return found
+
+    def _adopt(self, path: Path, file: _File, signature: Signature) -> None:
+        """Take a file over; while something is wrong with it, nothing that was good in it is removed."""
+        self._read_as[path] = signature
+        known = self._files.get(path)
+        if file.errors and known is not None:
+            file.objects = {**known.objects, **file.objects}
+            file.readable = file.readable or known.readable
+        self._files[path] = file
+
+    async def _publish(self) -> None:
+        result = _merge([self._files[path] for path in sorted(self._files)])
+        for number, item in enumerate(result.objects, 1):
+            self._set(item)
+            if number % _YIELD_EVERY == 0:
+                await asyncio.sleep(0)
+        there = {item.meta.key for item in result.objects}
+        for store in self._stores.values():
+            for key in [item.meta.key for item in store.values() if item.meta.key not in there]:
+                store.delete(key)
+        for kind, count in sorted(result.ignored.items()):
+            log.info("manifest.ignored", kind=kind, objects=count)
+        self._tell("; ".join(map(str, result.errors)))
+        log.info("manifests.read", files=len(self._files), objects=len(result.objects))
+        if all(file.readable for file in self._files.values()):
+            for store in self._stores.values():
+                store.synced = True
+            self.synced.set()
+
+    def _set(self, item: KubeObject) -> None:
+        store = self._stores[item.meta.kind]
+        store.set(_with_generation(item, store.get(item.meta.key)))
+
+    def _tell(self, problem: str) -> None:
+        if problem and problem != self.problem:
+            log.error("manifest.broken", problem=problem)
+        self.problem = problem
+
+
+def _with_generation(item: KubeObject, before: Any) -> KubeObject:
+    """Return an object with the generation that the API server would have given it: one more for each new spec."""
+    if not isinstance(item, CustomObject) or not isinstance(before, CustomObject):
+        return item
+    known = before.meta.generation
+    generation = known if item.spec == before.spec else known + 1
+    return cast("KubeObject", replace(item, meta=replace(item.meta, generation=max(item.meta.generation, generation))))

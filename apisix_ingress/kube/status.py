@@ -1,0 +1,336 @@
+"""Writes conditions, and the addresses of Ingresses, to the status of objects. What they say is decided elsewhere.
+
+Level-triggered: a key is woken, the wanted condition is asked for, and only a difference from what the API server has
+is written. Conditions of other writers and other fields of the status are kept: lists can only be patched as a whole,
+so every patch carries the resourceVersion that it was made from.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import structlog
+
+from apisix_ingress.errors import (
+    KubeConflict,
+    KubeError,
+    KubeForbidden,
+    KubeNotFound,
+    KubeUnavailable,
+    LeadershipLost,
+)
+from apisix_ingress.kube.events import EventRecorder
+from apisix_ingress.kube.texts import bounded_message, timestamp
+from apisix_ingress.model.condition import SYNCED, Condition
+from apisix_ingress.model.json import FrozenJson, JsonObject
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.kube import Meta
+from apisix_ingress.model.resources import CUSTOM_GROUP, RESOURCES, Resource
+from apisix_ingress.runtime.clock import Clock
+from apisix_ingress.runtime.ratelimit import ExponentialBackoff
+from apisix_ingress.runtime.tasks import bounded, run_workers
+from apisix_ingress.runtime.term import Term
+from apisix_ingress.runtime.workqueue import QueueObserver, WorkQueue
+from apisix_ingress.state.store import Store
+
+log = structlog.get_logger()
+
+Wanted = Callable[[ObjectKey], Condition | None]
+Addresses = Callable[[ObjectKey], Sequence[JsonObject] | None]
+
+SYNCED_EVENT = "ApisixIngress synced successfully"
+FAILED_EVENT = "ApisixIngress synced failed, with error: "
+
+_WRITE_SECONDS = 5.0
+_SLOW_SECONDS = 60.0
+_REWORD_SECONDS = 5.0
+"""A condition of which only the words differ is not written more often than this."""
+_WORKERS = 4
+
+
+class StatusApi(Protocol):
+    """What the writer needs of the API server; `api.KubeApi` has it."""
+
+    async def get(self, path: str, *, timeout: float = ...) -> JsonObject:
+        """Return an object."""
+
+    async def patch(self, path: str, body: object, *, timeout: float = ...) -> JsonObject:
+        """Merge-patch an object."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """What the API server has of an object: newer than the store, where our own write is not back yet.
+
+    `seen` is the version that the store had when this was learnt; once the store moves on, it knows better.
+    """
+
+    seen: str
+    version: str
+    status: FrozenJson
+
+
+class StatusWriter:
+    """Keeps the status of objects as wanted.
+
+    Args:
+        api: The API server.
+        stores: By kind; their objects carry the status and version that the API server had.
+        wanted: The condition that an object should have; None: leave it alone.
+        clock: For retries, and the time of transitions.
+        rng: For jitter.
+        recorder: Gets an Event for each changed condition.
+        addresses: `status.loadBalancer.ingress` that an Ingress should have; None: leave it alone.
+        resources: Kind → resource.
+        observer: Of the queue.
+    """
+
+    def __init__(
+        self,
+        api: StatusApi,
+        stores: Mapping[str, Store[Any]],
+        wanted: Wanted,
+        *,
+        clock: Clock,
+        rng: random.Random,
+        recorder: EventRecorder | None = None,
+        addresses: Addresses | None = None,
+        resources: Mapping[str, Resource] = RESOURCES,
+        observer: QueueObserver | None = None,
+    ) -> None:
+        self._api = api
+        self._stores = stores
+        self._wanted = wanted
+        self._clock = clock
+        self._began = timestamp(clock.now())
+        self._rng = rng
+        self._recorder = recorder
+        self._addresses = addresses
+        self._resources = resources
+        limiter: ExponentialBackoff[ObjectKey] = ExponentialBackoff(0.1, 60.0, 0.5, rng=rng)
+        self.queue: WorkQueue[ObjectKey] = WorkQueue(clock=clock, limiter=limiter, name="status", observer=observer)
+        self._held: dict[ObjectKey, _Held] = {}
+        self._outdated: set[ObjectKey] = set()
+        self._written_at: dict[ObjectKey, float] = {}
+        self._announced: dict[ObjectKey, tuple[str, str]] = {}
+        self._without_status: set[str] = set()
+        self._complaints: set[str] = set()
+
+    def wake(self, key: ObjectKey) -> None:
+        """Have the status of an object looked at; cheap, and also for objects that have none."""
+        self.queue.add(key)
+
+    async def run(self, term: Term) -> None:
+        """Write until cancelled. Keys that were woken between terms are looked at first.
+
+        Raises:
+            ExceptionGroup: of LeadershipLost, the term is over.
+        """
+
+        async def handle(key: ObjectKey) -> None:
+            try:
+                await self._reconcile(term, key)
+            except (KubeUnavailable, KubeConflict, KubeNotFound):
+                raise
+            except KubeError as error:
+                # Forbidden, or not to the API server's taste: it takes a person, so slow tries will do.
+                self._complain(key, error)
+                self.queue.add_after(key, _SLOW_SECONDS * (1 + self._rng.random()))
+
+        await run_workers(self.queue, handle, workers=_WORKERS, name="status", on_error=self._on_error)
+
+    async def flush(self, seconds: float) -> bool:
+        """Wait until nothing is left to write, so many seconds at most; return whether that came about.
+
+        `run` has to be running. Writes that wait for their retry are not waited for.
+        """
+        try:
+            await bounded(self.queue.idle(), seconds, clock=self._clock)
+        except TimeoutError:
+            return False
+        return True
+
+    # One object.
+
+    async def _reconcile(self, term: Term, key: ObjectKey) -> None:
+        store = self._stores.get(key.kind)
+        item = store.get(key) if store is not None else None
+        if item is None:
+            self._forget(key)
+            return
+        condition = self._wanted(key)
+        if condition is None:
+            return
+        resource = self._resources[key.kind]
+        if resource.group != CUSTOM_GROUP:
+            # The status of built-in kinds has no such conditions: an Event has to do.
+            self._announce_once(item.meta, condition)
+        if key.kind in self._without_status:
+            return
+        term.check(_WRITE_SECONDS)
+        held = await self._latest(resource, item)
+        change = self._change(key, resource, condition, held)
+        if change is not None:
+            await self._write(term, resource, item, held, change, condition)
+
+    async def _latest(self, resource: Resource, item: Any) -> _Held:
+        """Return what the API server has: as the store says, unless we know better."""
+        key, version = item.meta.key, item.meta.resource_version
+        if key in self._outdated:
+            raw = await self._api.get(resource.path(key.namespace, key.name), timeout=_WRITE_SECONDS)
+            self._outdated.discard(key)
+            self._learn(key, version, raw)
+        held = self._held.get(key)
+        if held is not None and held.seen == version:
+            return held
+        self._held.pop(key, None)
+        return _Held(version, version, getattr(item, "status", {}))
+
+    def _learn(self, key: ObjectKey, seen: str, raw: JsonObject) -> None:
+        meta, status = raw.get("metadata") or {}, raw.get("status")
+        self._held[key] = _Held(
+            seen, str(meta.get("resourceVersion") or ""), status if isinstance(status, dict) else {}
+        )
+
+    def _change(self, key: ObjectKey, resource: Resource, condition: Condition, held: _Held) -> JsonObject | None:
+        """Return what has to be patched in the status, None if nothing has."""
+        if resource.group == CUSTOM_GROUP:
+            conditions = self._merged(key, condition, held.status.get("conditions"))
+            return None if conditions is None else {"conditions": conditions}
+        addresses = self._addresses(key) if self._addresses and key.kind == "Ingress" else None
+        if addresses is None:
+            return None
+        current = (held.status.get("loadBalancer") or {}).get("ingress") or []
+        return None if list(addresses) == current else {"loadBalancer": {"ingress": list(addresses)}}
+
+    def _merged(self, key: ObjectKey, condition: Condition, stored: object) -> list[JsonObject] | None:
+        """Return the whole list of conditions with ours in its place, None if it is there already."""
+        known = [each for each in stored if isinstance(each, dict)] if isinstance(stored, list) else []
+        ours = next((each for each in known if each.get("type") == condition.type), None)
+        wanted: JsonObject = {
+            "type": condition.type,
+            "status": condition.status,
+            "reason": condition.reason,
+            "message": bounded_message(condition.message),
+            "observedGeneration": condition.generation,
+        }
+        if ours is not None:
+            differing = {name for name, value in wanted.items() if ours.get(name) != value}
+            if not differing or _is_newer(ours, condition) or self._is_too_soon(key, differing):
+                return None
+        kept = ours is not None and ours.get("status") == condition.status and ours.get("lastTransitionTime")
+        wanted["lastTransitionTime"] = kept or timestamp(self._clock.now())
+        return [wanted if each is ours else each for each in known] if ours is not None else [*known, wanted]
+
+    def _is_too_soon(self, key: ObjectKey, differing: set[str]) -> bool:
+        """Whether only the words differ and they were written a moment ago; if so, look again later."""
+        if differing != {"message"}:
+            return False
+        left = self._written_at.get(key, -_REWORD_SECONDS) + _REWORD_SECONDS - self._clock.monotonic()
+        if left > 0:
+            self.queue.add_after(key, left)
+        return left > 0
+
+    async def _write(
+        self, term: Term, resource: Resource, item: Any, held: _Held, change: JsonObject, condition: Condition
+    ) -> None:
+        key = item.meta.key
+        path = resource.path(key.namespace, key.name, "status")
+        body = {"metadata": {"resourceVersion": held.version}, "status": change}
+        term.check(_WRITE_SECONDS)
+        try:
+            answer = await self._api.patch(path, body, timeout=_WRITE_SECONDS)
+        except KubeConflict:
+            self._outdated.add(key)
+            raise
+        except KubeUnavailable:
+            # It may have been written all the same.
+            self._outdated.add(key)
+            raise
+        except KubeNotFound:
+            await self._find_out(resource, key)
+            return
+        self._learn(key, item.meta.resource_version, answer)
+        self._written_at[key] = self._clock.monotonic()
+        log.info("status.written", object=str(key), status=condition.status, generation=condition.generation)
+        if "conditions" in change and not _says(held.status, condition):
+            self._announce(item.meta, condition)
+
+    async def _find_out(self, resource: Resource, key: ObjectKey) -> None:
+        """Find out what a 404 on the status means: the object is gone, or its CRD has no status subresource."""
+        try:
+            await self._api.get(resource.path(key.namespace, key.name), timeout=_WRITE_SECONDS)
+        except KubeNotFound:
+            self._forget(key)
+            return
+        self._without_status.add(resource.kind)
+        remedy = "apply the CRDs of this version (apisix-ingress crds)"
+        log.warning("status.unsupported", kind=resource.kind, reason="no status subresource", remedy=remedy)
+
+    def _announce_once(self, meta: Meta, condition: Condition) -> None:
+        """Record an Event unless it is the last one, or old news: success of an object older than this process."""
+        news = (condition.reason, condition.message)
+        before = self._announced.get(meta.key)
+        self._announced[meta.key] = news
+        old = before is None and condition.reason == SYNCED and meta.created < self._began
+        if before != news and not old:
+            self._announce(meta, condition)
+
+    def _announce(self, meta: Meta, condition: Condition) -> None:
+        """Record an Event for a changed condition (texts: v1-behaviour.md §7)."""
+        if self._recorder is not None:
+            good = condition.reason == SYNCED
+            message = SYNCED_EVENT if good else f"{FAILED_EVENT}{condition.message}"
+            self._recorder.record(meta, "Normal" if good else "Warning", condition.reason, message)
+
+    def _forget(self, key: ObjectKey) -> None:
+        self._held.pop(key, None)
+        self._written_at.pop(key, None)
+        self._announced.pop(key, None)
+        self._outdated.discard(key)
+        self.queue.forget(key)
+
+    # What goes wrong.
+
+    def _on_error(self, key: ObjectKey, error: Exception) -> None:
+        """Decide how long a failed key waits; the queue has counted the failure already."""
+        match error:
+            case LeadershipLost():
+                raise error
+            case KubeNotFound():
+                self._forget(key)
+            case KubeConflict():
+                log.debug("status.conflict", object=str(key))
+            case KubeError():
+                self._complain(key, error)
+            case _:
+                log.error("status.failed", object=str(key), exc_info=error)
+
+    def _complain(self, key: ObjectKey, error: KubeError) -> None:
+        complaint = f"{key.kind} {type(error).__name__}"
+        if complaint in self._complaints:
+            return
+        self._complaints.add(complaint)
+        name = self._resources[key.kind].plural
+        remedy = f"grant patch on {name}/status" if isinstance(error, KubeForbidden) else ""
+        log.warning("status.refused", object=str(key), problem=str(error), remedy=remedy)
+
+
+def _says(status: FrozenJson, condition: Condition) -> bool:
+    """Whether a stored status says the same already, if for another generation."""
+    words = (condition.type, condition.status, condition.reason, bounded_message(condition.message))
+    stored = status.get("conditions")
+    return isinstance(stored, list) and any(
+        tuple(each.get(name) for name in ("type", "status", "reason", "message")) == words
+        for each in stored
+        if isinstance(each, dict)
+    )
+
+
+def _is_newer(ours: JsonObject, condition: Condition) -> bool:
+    """Whether the stored condition speaks of a later generation than the wanted one."""
+    observed = ours.get("observedGeneration")
+    return isinstance(observed, int) and observed > condition.generation

@@ -1,0 +1,325 @@
+"""Status and Events against an API server over HTTP."""
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apisix_ingress.errors import LeadershipLost
+from apisix_ingress.kube.api import KubeApi
+from apisix_ingress.kube.events import EventRecorder
+from apisix_ingress.kube.reflector import Reflector
+from apisix_ingress.kube.status import StatusWriter
+from apisix_ingress.model.condition import Condition, aborted, synced
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.resources import RESOURCES
+from apisix_ingress.runtime.clock import MonotonicClock
+from apisix_ingress.runtime.term import Term
+from apisix_ingress.state.store import Store
+from tests.fakes.apiserver import FakeApiServer, Fault, Kind, Manifest
+
+WAIT_SECONDS = 15.0
+WEB = ObjectKey("ApisixRoute", "default", "web")
+SHOP = ObjectKey("Ingress", "default", "shop")
+
+
+class Bench:
+    """Reflectors, the writer and the recorder of two kinds at work."""
+
+    def __init__(self, server: FakeApiServer, api: KubeApi) -> None:
+        self.server = server
+        self.wanted: dict[ObjectKey, Condition] = {}
+        self.addresses: list[dict[str, Any]] | None = None
+        self.dropped = 0
+        clock, rng = MonotonicClock(), random.Random(1)
+        self.stores: dict[str, Store[Any]] = {
+            kind: Store(kind, lambda read: None) for kind in ("ApisixRoute", "Ingress")
+        }
+        self.reflectors = [
+            Reflector(RESOURCES[kind], store, api, clock=clock, rng=rng) for kind, store in self.stores.items()
+        ]
+        self.recorder = EventRecorder(api, clock=clock, rng=rng, on_drop=self.drop)
+        self.writer = StatusWriter(
+            api,
+            self.stores,
+            self.wanted.get,
+            clock=clock,
+            rng=rng,
+            recorder=self.recorder,
+            addresses=lambda key: self.addresses,
+        )
+        self.term = Term(clock, holder="tester")
+
+    def drop(self) -> None:
+        self.dropped += 1
+
+    def want(self, key: ObjectKey, condition: Condition) -> None:
+        self.wanted[key] = condition
+        self.writer.wake(key)
+
+    def conditions(self, name: str = "web") -> list[dict[str, Any]]:
+        item = self.server.get("apisixroutes", name) or {}
+        found: list[dict[str, Any]] = (item.get("status") or {}).get("conditions", [])
+        return found
+
+    def events(self) -> list[tuple[str, str, str, int]]:
+        return [(each["type"], each["reason"], each["message"], each["count"]) for each in self.server.all("events")]
+
+    async def until(self, condition: Callable[[], bool], what: str) -> None:
+        """Wait for a condition; the bound only ends a test that would never end."""
+        try:
+            async with asyncio.timeout(WAIT_SECONDS):
+                while not condition():  # noqa: ASYNC110  # what is waited for has no event to wait on
+                    await asyncio.sleep(0.002)
+        except TimeoutError:
+            pytest.fail(f"never came: {what}; {self.server.all('apisixroutes')} {self.events()}")
+
+    async def until_said(self, status: str, generation: int) -> None:
+        def said() -> bool:
+            return any((c["status"], c.get("observedGeneration")) == (status, generation) for c in self.conditions())
+
+        await self.until(said, f"{status} for generation {generation}")
+
+    async def until_stored(self, key: ObjectKey) -> None:
+        """Wait until the store has the version of the API server."""
+
+        def stored() -> bool:
+            item, there = self.stores[key.kind].get(key), self.server.get(RESOURCES[key.kind].plural, key.name)
+            return bool(item and there and item.meta.resource_version == there["metadata"]["resourceVersion"])
+
+        await self.until(stored, f"{key} in the store")
+
+    def writes(self) -> int:
+        return self.server.count("patch", "apisixroutes") + self.server.count("patch", "ingresses")
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
+    async with FakeApiServer() as server, await KubeApi.connect(str(server.kubeconfig(tmp_path / "k"))) as api:
+        server.put(route())
+        server.put(ingress())
+        made = Bench(server, api)
+        jobs = [reflector.run() for reflector in made.reflectors]
+        tasks = [asyncio.create_task(job) for job in (*jobs, made.writer.run(made.term), made.recorder.run(made.term))]
+        try:
+            await made.until_stored(WEB)
+            await made.until_stored(SHOP)
+            yield made
+        finally:
+            for task in tasks:
+                task.cancel()
+            for task in tasks:
+                with contextlib.suppress(asyncio.CancelledError, LeadershipLost, ExceptionGroup):
+                    await task
+
+
+def route(name: str = "web", **spec: Any) -> Manifest:
+    return {
+        "kind": "ApisixRoute",
+        "apiVersion": "apisix.apache.org/v2",
+        "metadata": {"name": name},
+        "spec": spec or {"http": []},
+    }
+
+
+def ingress() -> Manifest:
+    meta = {"name": "shop", "creationTimestamp": "2020-01-01T00:00:00Z"}
+    return {"kind": "Ingress", "apiVersion": "networking.k8s.io/v1", "metadata": meta, "spec": {}}
+
+
+async def test_a_condition_is_written_once_with_its_event(bench: Bench) -> None:
+    bench.want(WEB, synced(1))
+    await bench.until_said("True", 1)
+    [got] = bench.conditions()
+    assert got.pop("lastTransitionTime") != ""
+    assert got == {
+        "type": "ResourcesAvailable",
+        "status": "True",
+        "reason": "ResourcesSynced",
+        "message": "Sync Successfully",
+        "observedGeneration": 1,
+    }
+    await bench.until(lambda: len(bench.events()) == 1, "an Event")
+    assert bench.events() == [("Normal", "ResourcesSynced", "ApisixIngress synced successfully", 1)]
+    for _ in range(3):
+        bench.writer.wake(WEB)
+        assert await bench.writer.flush(WAIT_SECONDS)
+    await bench.until_stored(WEB)
+    bench.writer.wake(WEB)
+    assert await bench.writer.flush(WAIT_SECONDS)
+    assert bench.writes() == 1
+
+
+async def test_conditions_and_fields_of_others_are_kept(bench: Bench) -> None:
+    foreign = {"type": "Checked", "status": "True", "lastTransitionTime": "2020-01-01T00:00:00Z"}
+    bench.server.put({**route(), "status": {"conditions": [foreign], "note": "theirs"}})
+    await bench.until_stored(WEB)
+    bench.want(WEB, aborted(1, "no Service"))
+    await bench.until_said("False", 1)
+    assert bench.conditions()[0] == foreign
+    assert (bench.server.get("apisixroutes", "web") or {})["status"]["note"] == "theirs"
+    await bench.until(lambda: len(bench.events()) == 1, "an Event")
+    want = ("Warning", "ResourceSyncAborted", "ApisixIngress synced failed, with error: no Service", 1)
+    assert bench.events() == [want]
+
+
+async def test_the_transition_time_changes_with_the_status_only(bench: Bench) -> None:
+    old = {
+        "type": "ResourcesAvailable",
+        "status": "True",
+        "reason": "ResourcesSynced",
+        "message": "Sync Successfully",
+        "observedGeneration": 1,
+        "lastTransitionTime": "2020-01-01T00:00:00Z",
+    }
+    bench.server.put({**route(), "status": {"conditions": [old]}})
+    await bench.until_stored(WEB)
+    bench.want(WEB, synced(2))
+    await bench.until_said("True", 2)
+    assert bench.conditions() == [{**old, "observedGeneration": 2}]
+    bench.want(WEB, aborted(2, "broken"))
+    await bench.until_said("False", 2)
+    assert bench.conditions()[0]["lastTransitionTime"] > "2025"
+    await bench.until(lambda: len(bench.events()) == 1, "an Event for the change of words only")
+
+
+async def test_a_conflict_is_settled_with_a_fresh_read(bench: Bench) -> None:
+    bench.server.bookmarks = False
+    bench.server.order("apisixroutes", "stall")
+    bench.server.put({**route(), "status": {"conditions": [{"type": "Checked", "status": "True"}]}})
+    bench.want(WEB, synced(1))
+    await bench.until_said("True", 1)
+    assert [each["type"] for each in bench.conditions()] == ["Checked", "ResourcesAvailable"]
+    bench.want(WEB, aborted(1, "no more"))
+    await bench.until_said("False", 1)
+    assert bench.server.count("patch", "apisixroutes") == 3
+
+
+async def test_a_lost_reply_does_not_lead_to_a_second_write(bench: Bench) -> None:
+    bench.server.faults.append(Fault("patch", "apisixroutes", apply=True, cut=True, times=1))
+    bench.want(WEB, synced(1))
+    await bench.until_said("True", 1)
+    await bench.until(lambda: bench.server.count("get", "apisixroutes") == 1, "a fresh read")
+    assert await bench.writer.flush(WAIT_SECONDS)
+    assert bench.writes() == 1
+
+
+async def test_an_older_generation_never_overwrites_a_newer_one(bench: Bench) -> None:
+    bench.want(WEB, synced(5))
+    await bench.until_said("True", 5)
+    bench.want(WEB, aborted(4, "late"))
+    assert await bench.writer.flush(WAIT_SECONDS)
+    assert (bench.conditions()[0]["observedGeneration"], bench.writes()) == (5, 1)
+
+
+async def test_a_long_message_is_cut_with_a_hash_of_the_whole(bench: Bench) -> None:
+    bench.want(WEB, aborted(1, "x" * 5000))
+    await bench.until_said("False", 1)
+    message = bench.conditions()[0]["message"]
+    assert len(message) == 1024
+    assert message.startswith("xxx")
+    bench.writer.wake(WEB)
+    assert await bench.writer.flush(WAIT_SECONDS)
+    assert bench.writes() == 1
+    await bench.until(lambda: len(bench.events()) == 1, "an Event")
+    assert len(bench.events()[0][2]) == 1024
+
+
+async def test_rewording_in_a_burst_is_written_at_most_once_at_a_time(bench: Bench) -> None:
+    for number in range(5):
+        bench.want(WEB, aborted(1, f"attempt {number} failed"))
+        assert await bench.writer.flush(WAIT_SECONDS)
+    assert (bench.writes(), bench.writer.queue.delayed) == (1, 1)
+
+
+async def test_an_object_that_is_gone_is_forgotten(bench: Bench) -> None:
+    bench.server.faults.append(Fault("watch", status=500))
+    bench.server.order("apisixroutes", "cut")
+    bench.server.remove("apisixroutes", "web")
+    bench.want(WEB, synced(1))
+    assert await bench.writer.flush(WAIT_SECONDS)
+    assert (bench.writes(), bench.writer.queue.delayed) == (1, 0)
+
+
+async def test_a_kind_without_status_subresource_is_tried_once(bench: Bench) -> None:
+    bench.server.install(Kind("ApisixRoute", "apisix.apache.org/v2", "apisixroutes", status=False))
+    for _ in range(3):
+        bench.want(WEB, synced(1))
+        assert await bench.writer.flush(WAIT_SECONDS)
+    assert (bench.writes(), bench.writer.queue.delayed) == (1, 0)
+
+
+@pytest.mark.parametrize("status", [403, 422])
+async def test_a_refused_write_is_tried_again_slowly(bench: Bench, status: int) -> None:
+    bench.server.faults.append(Fault("patch", "apisixroutes", status=status))
+    bench.want(WEB, synced(1))
+    assert await bench.writer.flush(WAIT_SECONDS)
+    assert (bench.writes(), bench.writer.queue.delayed) == (1, 1)
+
+
+async def test_an_unavailable_api_server_is_tried_again(bench: Bench) -> None:
+    bench.server.faults.append(Fault("patch", "apisixroutes", status=500, times=2))
+    bench.want(WEB, synced(1))
+    await bench.until_said("True", 1)
+    assert bench.writes() == 3
+
+
+async def test_nothing_is_written_after_the_term(bench: Bench) -> None:
+    bench.term.end()
+    bench.want(WEB, synced(1))
+    await bench.until(lambda: bench.writer.queue.processing == 0 and len(bench.writer.queue) > 0, "the workers' end")
+    assert bench.writes() == 0
+
+
+async def test_an_ingress_gets_addresses_and_events_but_no_condition(bench: Bench) -> None:
+    bench.addresses = [{"ip": "192.0.2.1"}]
+    bench.want(SHOP, synced(1))
+    assert await bench.writer.flush(WAIT_SECONDS)
+    got = (bench.server.get("ingresses", "shop") or {})["status"]
+    assert got == {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}
+    bench.writer.wake(SHOP)
+    assert await bench.writer.flush(WAIT_SECONDS)
+    assert (bench.writes(), len(bench.recorder)) == (1, 0)
+    bench.want(SHOP, aborted(1, "no Secret"))
+    await bench.until(lambda: len(bench.events()) == 1, "an Event")
+    assert bench.events()[0][:2] == ("Warning", "ResourceSyncAborted")
+
+
+async def test_the_same_news_again_raises_the_count(bench: Bench) -> None:
+    meta = bench.stores["ApisixRoute"].get(WEB).meta  # type: ignore[union-attr]
+    for _ in range(3):
+        bench.recorder.record(meta, "Warning", "Conflicted", "lost to default/other")
+    await bench.until(lambda: [each[3] for each in bench.events()] == [3], "a count of 3")
+    bench.recorder.record(meta, "Warning", "Conflicted", "lost to default/other")
+    await bench.until(lambda: [each[3] for each in bench.events()] == [4], "a count of 4")
+    involved = bench.server.all("events")[0]["involvedObject"]
+    assert involved == {
+        "apiVersion": "apisix.apache.org/v2",
+        "kind": "ApisixRoute",
+        "namespace": "default",
+        "name": "web",
+        "uid": meta.uid,
+    }
+
+
+async def test_an_event_that_expired_is_begun_anew(bench: Bench) -> None:
+    meta = bench.stores["ApisixRoute"].get(WEB).meta  # type: ignore[union-attr]
+    bench.recorder.record(meta, "Normal", "Seen", "hello")
+    await bench.until(lambda: len(bench.events()) == 1, "an Event")
+    bench.server.remove("events", bench.server.all("events")[0]["metadata"]["name"])
+    bench.recorder.record(meta, "Normal", "Seen", "hello")
+    await bench.until(lambda: [each[3] for each in bench.events()] == [1], "a new Event")
+
+
+async def test_too_many_events_and_forbidden_ones_are_dropped(bench: Bench) -> None:
+    meta = bench.stores["ApisixRoute"].get(WEB).meta  # type: ignore[union-attr]
+    for number in range(1003):
+        bench.recorder.record(meta, "Normal", "Seen", f"hello {number}")
+    assert (len(bench.recorder), bench.dropped) == (1000, 3)
+    bench.server.faults.append(Fault("create", "events", status=403))
+    await bench.until(lambda: bench.dropped > 5, "drops")
+    assert bench.events() == []
