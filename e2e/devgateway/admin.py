@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import parse_qsl, unquote
@@ -18,6 +19,8 @@ from e2e.devgateway.pages import HTML, JSON, TEXT, error_page
 from e2e.devgateway.references import References
 from e2e.devgateway.resources import RESOURCES, Refused
 from e2e.devgateway.store import Store
+
+log = logging.getLogger(__name__)
 
 PREFIX = "/apisix/admin"
 BODY_LIMIT = 1_572_864
@@ -92,6 +95,9 @@ class Admin:
         except EtcdDown:
             return json_answer(503, {"error_msg": "has no healthy etcd endpoint available"}, V3)
         except InternalError:
+            return page_answer(500)
+        except Exception:  # the gateway's own code fails with a page too, and serves on
+            log.exception("request %s %s failed", request.method, path)
             return page_answer(500)
 
     def _authorize(self, request: Request, query: dict[str, str]) -> None:

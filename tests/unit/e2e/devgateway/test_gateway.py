@@ -90,6 +90,12 @@ def test_concurrent_puts_are_all_served(gateway: DevGateway, ports: dict[str, in
     assert {get(gateway, f"/{number}")[0] for number in range(200)} == {200}
 
 
+def test_bad_sub_path_is_an_error_and_the_gateway_serves_on(gateway: DevGateway) -> None:
+    gateway.put("/upstreams/a", {"nodes": [{"host": "a", "port": 1, "weight": 1}]})
+    assert gateway.call("PATCH", "/upstreams/a/nodes/x/y", 1)[0] == 500
+    assert gateway.call("GET", "/upstreams/a")[0] == 200
+
+
 def test_concurrent_large_records_are_all_written(gateway: DevGateway) -> None:
     def write(number: int) -> int:
         labels = {f"k{index}": "x" * 200 for index in range(4000)}
