@@ -72,9 +72,7 @@ class Audit:
             held=len(found.held),
             version=listing.version,
         )
-        async for chunk in _chunks(self._wanted.keys()):
-            for key in chunk:
-                self._dispatch.tell(key)
+        await self._tell_all()
 
     async def run_once(self) -> bool:
         """Compare, and repair what drifted; say whether the cluster could be read."""
@@ -105,9 +103,15 @@ class Audit:
                 listing = await self._backend.list_managed(ledger)
             except GatewayError as error:
                 gate.shut(error)
+                await self._tell_all()
             else:
                 gate.succeeded()
                 return listing
+
+    async def _tell_all(self) -> None:
+        async for chunk in _chunks(self._wanted.keys()):
+            for key in chunk:
+                self._dispatch.tell(key)
 
     def _ledger(self, holdings: Holdings) -> frozenset[RecordKey]:
         """Return the records that are ours whatever their labels say: wanted, and written or adopted by us before."""

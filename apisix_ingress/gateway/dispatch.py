@@ -90,6 +90,8 @@ class Dispatch:
         for key in keys:
             if self._wanted.get(key, self.cluster) is not None:
                 self.known.add(key)
+            if not self.gate.is_open:
+                self.tell(key)
 
     def mark(self, keys: Iterable[RecordKey], *, urgent: bool = False) -> None:
         """Queue records that may differ from what is wanted; those of one call belong together."""

@@ -70,7 +70,9 @@ class ClusterSync:
         self._observer = observer or SILENT
         self._log = log.bind(cluster=name)
         self._dispatch = self._fresh()
+        # Live: changes are queued. They have to be from before the first comparison on, which takes its time.
         self._live = False
+        self._taken_over = False
         self._audit_due = 0.0
 
     def mark_dirty(self, keys: Iterable[RecordKey], *, urgent: bool = False) -> None:
@@ -91,12 +93,12 @@ class ClusterSync:
         """Say whether nothing is in flight and nothing left to do; what waits or was rejected does not count."""
         dispatch = self._dispatch
         is_quiet = dispatch.queue.is_idle and not dispatch.queue.delayed and dispatch.agenda.is_clear
-        return self._live and is_quiet
+        return self._taken_over and is_quiet
 
     @property
-    def live(self) -> bool:
-        """Whether this process leads and has taken the cluster over."""
-        return self._live
+    def taken_over(self) -> bool:
+        """Whether this process leads, and has compared the cluster with what is wanted."""
+        return self._taken_over
 
     @property
     def reachable(self) -> bool:
@@ -136,6 +138,7 @@ class ClusterSync:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._dispatch.gate.attend(self._backend), name=f"sync-{self.name}-gate")
                 await audit.take_over(ready, inherited, stale_after=self._audit_interval, live=self._go_live)
+                self._taken_over = True
                 for number in range(self._concurrency):
                     group.create_task(self._work(term), name=f"sync-{self.name}-{number}")
                 group.create_task(self._keep(audit), name=f"sync-{self.name}-keeper")
@@ -145,14 +148,14 @@ class ClusterSync:
                 raise
             raise LeadershipLost(f"cluster {self.name}: the lease may have run out: writing stopped") from None
         finally:
-            self._live = False
+            self._live = self._taken_over = False
 
     async def drain(self, seconds: float) -> bool:
         """Wait until what is queued is written, for some seconds at most; say whether it is.
 
         What waits for a retry, for another record or for an unreachable cluster is not waited for.
         """
-        if not self._live or not self.reachable:
+        if not self._taken_over or not self.reachable:
             return False
         try:
             await bounded(self._dispatch.queue.idle(), seconds, clock=self._clock)

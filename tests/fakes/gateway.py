@@ -241,7 +241,7 @@ class FakeWanted:
         return changed
 
 
-def make_record(key: RecordKey, *, existing_only: bool = False, **body: Any) -> Record:
+def make_record(key: RecordKey, /, *, existing_only: bool = False, **body: Any) -> Record:
     """Return a record of ours with a body that has an id, a name and labels."""
     name = f"name-{key.id}"
     whole = {"id": key.id, "name": name, "labels": OURS, **body}
