@@ -6,6 +6,7 @@ Sources of the rules: v1-behaviour.md §2.4; the `vars` of the APISIX route sche
 from __future__ import annotations
 
 import ipaddress
+import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -94,5 +95,5 @@ def check_hosts(scope: Scope, hosts: Sequence[str], path: str) -> None:
 
 def check_text(scope: Scope, text: str, path: str) -> None:
     """Note a text with control characters: a gateway or a log may take them for something else."""
-    if not text.isprintable() and any(ord(char) < 0x20 or ord(char) == 0x7F for char in text):
+    if not text.isprintable() and any(unicodedata.category(char) == "Cc" for char in text):
         scope.error("ControlCharacter", path, "has a control character; remove it")

@@ -21,7 +21,7 @@ from translation.backends import Backend, claim_external, claim_service
 from translation.context import Options
 from translation.draft import Draft
 from translation.durations import timeout_body, timeout_parts
-from translation.matching import check_addresses, check_hosts, check_paths, expressions
+from translation.matching import check_addresses, check_hosts, check_paths, check_text, expressions
 from translation.ownership import is_ours
 from translation.plugins import Plugins, authenticate, present, refuse_code, translate_plugins
 from translation.result import Translation
@@ -57,6 +57,7 @@ def find_plugin_config(draft: Draft, namespace: str, name: str, path: str) -> st
 
 def _http(draft: Draft, rule: HttpRule, path: str) -> None:
     name = names.route_name(draft.namespace, draft.meta.name, rule.name)
+    check_text(draft, rule.name, f"{path}.name")
     body = draft.stamp("routes", name, labelled=True)
     body |= _matching(draft, rule.match, f"{path}.match")
     body |= present({"priority": rule.priority, "enable_websocket": rule.websocket})
@@ -135,6 +136,7 @@ def _backend(draft: Draft, backend: StreamBackend, path: str) -> Backend:
 
 def _stream(draft: Draft, rule: StreamRule, path: str) -> None:
     name = names.stream_route_name(draft.namespace, draft.meta.name, rule.name)
+    check_text(draft, rule.name, f"{path}.name")
     body = draft.stamp("stream_routes", name)
     del body["name"]  # the 1.8 line sends none
     body |= {"server_port": rule.match.ingress_port, **present({"sni": rule.match.host})}

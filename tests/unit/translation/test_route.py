@@ -224,6 +224,10 @@ def test_pair_of_a_client_certificate_that_does_not_match_fails_the_route() -> N
     assert told(translate(route(rule()), *objects)) == ["error InvalidCertificate spec.http[0].backends[0].serviceName"]
 
 
+def test_name_with_a_control_character_is_refused() -> None:
+    assert told(translate(route(rule("a\nb")), service())) == ["error ControlCharacter spec.http[0].name"]
+
+
 def test_empty_object_is_nothing() -> None:
     got = translate(route())
     assert (got.records, got.claims, got.problems) == ((), (), ())
