@@ -1,0 +1,19 @@
+"""ApisixConsumer: translated when it, or a Secret with its credentials, changes."""
+
+from __future__ import annotations
+
+from apisix_ingress.model.kube import CustomObject
+from apisix_ingress.state.view import View
+from providers.base import Provider
+from translation.consumer import translate_consumer
+from translation.result import Translation
+
+
+class ConsumerProvider(Provider[CustomObject]):
+    """Owns consumers."""
+
+    kind = "ApisixConsumer"
+
+    def translate(self, item: CustomObject, view: View) -> Translation:
+        """Return the consumer of an ApisixConsumer."""
+        return translate_consumer(item, view, self._options)

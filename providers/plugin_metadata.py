@@ -1,0 +1,24 @@
+"""The ConfigMap with plugin metadata: translated when it changes, whatever the labels of its namespace."""
+
+from __future__ import annotations
+
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.kube import ConfigMap
+from apisix_ingress.state.view import View
+from providers.base import Provider
+from translation.plugin_metadata import DEFAULT_SOURCE, translate_plugin_metadata
+from translation.result import Translation
+
+
+class PluginMetadataProvider(Provider[ConfigMap]):
+    """Owns plugin metadata; every other ConfigMap is not ours."""
+
+    kind = "ConfigMap"
+
+    def evaluate(self, key: ObjectKey, item: ConfigMap | None, view: View) -> Translation | None:
+        """Return the translation of the one ConfigMap that counts."""
+        return self.translate(item, view) if item is not None and key == DEFAULT_SOURCE else None
+
+    def translate(self, item: ConfigMap, view: View) -> Translation:
+        """Return the plugin metadata of the ConfigMap."""
+        return translate_plugin_metadata(item, view, self._options)

@@ -1,0 +1,99 @@
+"""ApisixClusterConfig → global rules of one gateway cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.problem import Problem
+from apisix_ingress.state.world import World
+from tests.golden.cases import Case
+from tests.unit.translation.objects import OPTIONS, get, make
+from tests.unit.translation.settling import bodies, cases, compare, problems, settle, world
+from translation.cluster_config import translate_cluster_config
+from translation.result import NOTHING, Translation
+
+
+def config(name: str = "default", **monitoring: Any) -> JsonObject:
+    return make("ApisixClusterConfig", name, namespace="", spec={"monitoring": monitoring})
+
+
+def rule(plugin: str) -> JsonObject:
+    return make("ApisixGlobalRule", "rule", spec={"plugins": [{"name": plugin}]})
+
+
+def translate(found: World, name: str = "default", **arguments: Any) -> Translation:
+    return translate_cluster_config(get(found, "ApisixClusterConfig", name, ""), found.view(), OPTIONS, **arguments)
+
+
+@pytest.mark.parametrize("case", cases("acc-", "mut-cluster-config"), ids=lambda case: case.path.name)
+def test_recorded_cases_become_the_wanted_records(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    compare(monkeypatch, case)
+
+
+def test_the_rule_goes_to_the_cluster_of_the_name_alone() -> None:
+    got = translate(world(config("east", prometheus={"enable": True})), "east", clusters=frozenset({"east", "west"}))
+    (record,) = got.records
+    assert (record.name, record.clusters) == ("east", frozenset({"east"}))
+    assert record.body == {"id": record.key.id, "plugins": {"prometheus": {}}}
+    assert [(hold.kind, hold.ids) for hold in got.holds] == [("global_rules", frozenset({record.key.id}))]
+
+
+def test_an_object_that_is_not_named_like_a_cluster_gives_nothing() -> None:
+    assert translate(world(config("other", prometheus={"enable": True})), "other") == NOTHING
+
+
+@pytest.mark.parametrize(
+    ("monitoring", "plugins"),
+    [
+        ({"prometheus": {"enable": True, "prefer_name": True}}, {"prometheus": {"prefer_name": True}}),
+        ({"skywalking": {"enable": True}}, {"skywalking": {}}),
+        ({"skywalking": {"enable": True, "sampleRatio": 0.5}}, {"skywalking": {"sample_ratio": 0.5}}),
+        ({"prometheus": {"enable": True}, "skywalking": {"enable": False}}, {"prometheus": {}}),
+    ],
+)
+def test_what_is_on_is_a_plugin(monitoring: JsonObject, plugins: JsonObject) -> None:
+    got = translate(world(config(**monitoring)))
+    assert [record.body["plugins"] for record in got.records] == [plugins]
+
+
+def test_a_broken_spec_keeps_what_is_there() -> None:
+    got = translate(world(config(prometheus={"enable": "yes"})))
+    assert got.records == ()
+    assert len(got.holds) == 1
+    assert [(problem.code, problem.path) for problem in got.problems] == [
+        ("InvalidSpec", "spec.monitoring.prometheus.enable")
+    ]
+
+
+def test_the_address_of_the_cluster_is_told_to_have_no_effect() -> None:
+    spec = {"admin": {"baseURL": "http://apisix:9180", "adminKey": "canary"}}
+    got = translate(world(make("ApisixClusterConfig", "default", namespace="", spec=spec)))
+    assert [(problem.code, problem.severity) for problem in got.problems] == [("AdminNotApplied", "warning")]
+    assert "canary" not in repr(got)
+
+
+def test_a_plugin_of_a_global_rule_is_left_to_it() -> None:
+    on = {"enable": True}
+    got = translate(world(config(prometheus=on, skywalking=on), rule("prometheus")))
+    message = (
+        "plugin prometheus is left out, ApisixGlobalRule default/rule has it: "
+        "a gateway takes a plugin in one global rule only; remove one"
+    )
+    assert [record.body["plugins"] for record in got.records] == [{"skywalking": {}}]
+    assert got.problems == (Problem("Conflicted", message, "spec.monitoring.prometheus", "degraded"),)
+
+
+def test_without_a_plugin_left_there_is_no_rule() -> None:
+    got = translate(world(config(prometheus={"enable": True}), rule("prometheus")))
+    assert (got.records, [problem.code for problem in got.problems]) == ((), ["Conflicted"])
+
+
+def test_the_provider_leaves_objects_alone_that_no_cluster_is_named_like(monkeypatch: pytest.MonkeyPatch) -> None:
+    on = {"enable": True}
+    got = settle(monkeypatch, config(prometheus=on), config("other", prometheus=on))
+    assert problems(got) == {"ApisixClusterConfig default": []}
+    assert [body["plugins"] for body in bodies(got).values()] == [{"prometheus": {}}]
+    assert bodies(got, "west") == {}

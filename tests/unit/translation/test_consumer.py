@@ -1,0 +1,281 @@
+"""ApisixConsumer → consumers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.problem import Problem
+from tests.golden.cases import Case
+from tests.unit.translation.objects import OPTIONS, get, make
+from tests.unit.translation.settling import bodies, cases, compare, problems, settle, world
+from translation.consumer import translate_consumer
+from translation.context import Options
+from translation.result import Translation
+
+
+def consumer(name: str = "jack", *, namespace: str = "default", created: str = "", **spec: Any) -> JsonObject:
+    found = make("ApisixConsumer", name, namespace=namespace, spec=spec)
+    found["metadata"]["creationTimestamp"] = created
+    return found
+
+
+def inline(method: str, **value: Any) -> JsonObject:
+    return consumer(authParameter={method: {"value": value}})
+
+
+def from_secret(method: str) -> JsonObject:
+    return consumer(authParameter={method: {"secretRef": {"name": "cred"}}})
+
+
+def cred(data: Mapping[str, str]) -> JsonObject:
+    return make("Secret", "cred", stringData=data)
+
+
+def translate(*objects: JsonObject, name: str = "jack", options: Options = OPTIONS) -> Translation:
+    found = world(*objects)
+    return translate_consumer(get(found, "ApisixConsumer", name), found.view(), options)
+
+
+def plugins(translation: Translation) -> Any:
+    (record,) = translation.records
+    return record.body["plugins"]
+
+
+def codes(translation: Translation) -> list[tuple[str, str, str]]:
+    return [(problem.severity, problem.code, problem.path) for problem in translation.problems]
+
+
+@pytest.mark.parametrize("case", cases("ac-", "mut-consumer"), ids=lambda case: case.path.name)
+def test_recorded_cases_become_the_wanted_records(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    compare(monkeypatch, case)
+
+
+VALUES: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
+    ("keyAuth", "key-auth", {"key": "k"}, {"key": "k"}),
+    ("basicAuth", "basic-auth", {"username": "u", "password": "p"}, {"username": "u", "password": "p"}),
+    ("ldapAuth", "ldap-auth", {"user_dn": "cn=u"}, {"user_dn": "cn=u"}),
+    ("wolfRBAC", "wolf-rbac", {"server": "s", "appid": "a"}, {"server": "s", "appid": "a"}),
+    (
+        "hmacAuth",
+        "hmac-auth",
+        {"key_id": "i", "secret_key": "s", "algorithm": "hmac-sha1", "encode_uri_params": False},
+        {"key_id": "i", "secret_key": "s", "algorithm": "hmac-sha1", "encode_uri_params": False},
+    ),
+    (
+        "jwtAuth",
+        "jwt-auth",
+        {"key": "k", "secret": "s", "algorithm": "HS512", "exp": 60, "base64_secret": True},
+        {"key": "k", "secret": "s", "algorithm": "HS512", "exp": 60, "base64_secret": True},
+    ),
+]
+
+
+@pytest.mark.parametrize(("method", "plugin", "value", "want"), VALUES)
+def test_each_method_has_its_plugin(method: str, plugin: str, value: dict[str, Any], want: dict[str, Any]) -> None:
+    got = translate(inline(method, **value))
+    assert (plugins(got), got.problems) == ({plugin: want}, ())
+
+
+@pytest.mark.parametrize(("method", "plugin", "value", "want"), VALUES)
+def test_a_secret_gives_the_same_as_an_inline_value(
+    method: str, plugin: str, value: dict[str, Any], want: dict[str, Any]
+) -> None:
+    text = {key: str(item).lower() if isinstance(item, bool) else str(item) for key, item in value.items()}
+    got = translate(from_secret(method), cred(text))
+    assert (plugins(got), got.problems) == ({plugin: want}, ())
+
+
+def test_an_inline_value_goes_before_a_secret() -> None:
+    both = consumer(authParameter={"keyAuth": {"value": {"key": "k"}, "secretRef": {"name": "absent"}}})
+    got = translate(both)
+    assert (plugins(got), got.problems) == ({"key-auth": {"key": "k"}}, ())
+
+
+def test_the_first_of_several_methods_counts() -> None:
+    found = {"basicAuth": {"value": {"username": "u", "password": "p"}}, "keyAuth": {"value": {"key": "k"}}}
+    got = translate(consumer(authParameter=found))
+    assert plugins(got) == {"key-auth": {"key": "k"}}
+    assert codes(got) == [("warning", "CredentialsTwice", "spec.authParameter.basicAuth")]
+
+
+def test_credentials_go_before_a_plugin_of_the_same_name() -> None:
+    extra = [{"name": "key-auth", "config": {"key": "other"}}, {"name": "limit-count", "config": {"count": 1}}]
+    got = translate(consumer(authParameter={"keyAuth": {"value": {"key": "k"}}}, plugins=extra))
+    assert plugins(got) == {"key-auth": {"key": "k"}, "limit-count": {"count": 1}}
+    assert codes(got) == [("warning", "PluginTwice", "spec.plugins")]
+
+
+def test_plugins_alone_make_a_consumer() -> None:
+    got = translate(consumer(plugins=[{"name": "limit-count", "config": {"count": 1}}]))
+    assert (plugins(got), got.problems) == ({"limit-count": {"count": 1}}, ())
+
+
+@pytest.mark.parametrize("spec", [{}, {"authParameter": {}}])
+def test_a_consumer_that_lost_its_credentials_is_published_without_them(spec: JsonObject) -> None:
+    got = translate(consumer(**spec))
+    assert plugins(got) == {}
+    assert codes(got) == [("warning", "NoCredentials", "spec.authParameter")]
+
+
+def test_labels_and_the_name_of_the_controller_are_on_the_record() -> None:
+    found = inline("keyAuth", key="k")
+    found["metadata"]["labels"] = {"team": "blue", "managed-by": "me"}
+    (record,) = translate(found, options=Options(controller_name="other")).records
+    want = {"team": "blue", "managed-by": "apisix-ingress-controller", "apisix-ingress/controller": "other"}
+    assert record.body["labels"] == want
+    assert (str(record.key), record.name) == ("consumers/default_jack", "default_jack")
+
+
+def test_the_hold_names_the_consumer_even_if_the_spec_is_broken() -> None:
+    got = translate(consumer(authParameter={"keyAuth": {}}))
+    assert got.records == ()
+    assert [(hold.kind, hold.ids) for hold in got.holds] == [("consumers", frozenset({"default_jack"}))]
+    assert codes(got) == [("error", "InvalidSpec", "spec.authParameter.keyAuth")]
+
+
+@pytest.mark.parametrize("name", ["jack.user", "j" * 250])
+def test_a_username_that_gateways_refuse_makes_the_condition_false(name: str) -> None:
+    got = translate(consumer(name, authParameter={"keyAuth": {"value": {"key": "k"}}}), name=name)
+    assert codes(got) == [("degraded", "InvalidUsername", "metadata.name")]
+    assert [record.key.id for record in got.records] == [f"default_{name}"]
+
+
+def test_of_two_objects_with_one_username_the_older_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    auth = {"keyAuth": {"value": {"key": "first"}}}, {"keyAuth": {"value": {"key": "second"}}}
+    older = consumer("c", namespace="a-b", created="2026-01-01T00:00:00Z", authParameter=auth[0])
+    younger = consumer("b-c", namespace="a", created="2026-01-02T00:00:00Z", authParameter=auth[1])
+    got = settle(monkeypatch, younger, older)
+    assert {path: body["plugins"] for path, body in bodies(got).items()} == {
+        "consumers/a_b_c": {"key-auth": {"key": "first"}}
+    }
+    assert problems(got) == {"ApisixConsumer a/b-c": ["Conflicted"], "ApisixConsumer a-b/c": []}
+
+
+def test_a_missing_secret_keeps_the_object_from_being_published() -> None:
+    got = translate(from_secret("keyAuth"))
+    message = "Secret default/cred does not exist; create it or correct the name"
+    path = "spec.authParameter.keyAuth.secretRef.name"
+    assert (got.records, got.problems) == ((), (Problem("SecretNotFound", message, path),))
+
+
+@pytest.mark.parametrize(
+    ("method", "data", "message"),
+    [
+        ("keyAuth", {}, "no value under key; add it"),
+        ("basicAuth", {"username": "u", "password": ""}, "no value under password; add it"),
+        ("ldapAuth", {"x": "y"}, "no value under user_dn; add it"),
+        ("hmacAuth", {"key_id": "i"}, "no value under secret_key; add it"),
+        (
+            "hmacAuth",
+            {"secret_key": "s"},
+            "key_id is missing: give key_id or, as older gateways call it, access_key",
+        ),
+        (
+            "jwtAuth",
+            {"key": "k", "base64_secret": "yes"},
+            "the value of base64_secret is not true or false; replace it",
+        ),
+        (
+            "jwtAuth",
+            {"key": "k", "secret": "s", "algorithm": "RS256"},
+            "this algorithm needs public_key or private_key; only HS256, HS384 and HS512 work with secret",
+        ),
+    ],
+)
+def test_a_secret_that_lacks_something_keeps_the_object_from_being_published(
+    method: str, data: dict[str, str], message: str
+) -> None:
+    got = translate(from_secret(method), cred(data))
+    path = f"spec.authParameter.{method}.secretRef.name"
+    want = Problem("InvalidSecret", f"Secret default/cred: {message}", path)
+    assert (got.records, got.problems) == ((), (want,))
+
+
+def test_every_key_that_a_secret_lacks_is_told_at_once() -> None:
+    got = translate(from_secret("basicAuth"), cred({}))
+    assert [problem.message for problem in got.problems] == [
+        "Secret default/cred: no value under username; add it",
+        "Secret default/cred: no value under password; add it",
+    ]
+
+
+def test_a_value_that_is_not_text_keeps_the_object_from_being_published() -> None:
+    binary = make("Secret", "cred", data={"key": "/w=="})
+    got = translate(from_secret("keyAuth"), binary)
+    message = "Secret default/cred: the value of key is not UTF-8; replace it"
+    path = "spec.authParameter.keyAuth.secretRef.name"
+    assert (got.records, got.problems) == ((), (Problem("InvalidSecret", message, path),))
+
+
+def test_a_broken_secret_is_told_together_with_a_broken_plugin() -> None:
+    auth = {"keyAuth": {"secretRef": {"name": "absent"}}}
+    broken = consumer(authParameter=auth, plugins=[{"name": "echo", "secretRef": "absent"}])
+    assert codes(translate(broken)) == [
+        ("error", "SecretNotFound", "spec.authParameter.keyAuth.secretRef.name"),
+        ("error", "SecretNotFound", "spec.plugins[0].secretRef"),
+    ]
+
+
+@pytest.mark.parametrize("exp", ["0", "-5", "soon", "1" * 30])
+def test_a_wrong_exp_in_a_secret_is_told_and_the_default_counts(exp: str) -> None:
+    got = translate(from_secret("jwtAuth"), cred({"key": "k", "secret": "s", "exp": exp}))
+    message = "exp is no whole number from 1 on: the default counts; correct it"
+    assert plugins(got) == {"jwt-auth": {"key": "k", "secret": "s", "exp": 86400}}
+    path = "spec.authParameter.jwtAuth.secretRef.name"
+    assert got.problems == (Problem("InvalidNumber", message, path, "warning"),)
+
+
+def test_a_wrong_inline_number_is_told_and_the_default_counts() -> None:
+    got = translate(inline("hmacAuth", key_id="i", secret_key="s", clock_skew=-1, max_req_body=-1))
+    assert plugins(got) == {"hmac-auth": {"key_id": "i", "secret_key": "s"}}
+    assert codes(got) == [("warning", "InvalidNumber", "spec.authParameter.hmacAuth.value")] * 2
+
+
+def test_numbers_flags_and_lists_of_a_secret_are_read_with_their_white_space() -> None:
+    data = {
+        "key_id": "i",
+        "secret_key": "s\n",
+        "clock_skew": " 5\n",
+        "keep_headers": "true\n",
+        "signed_headers": "User-Agent, X-A,,\n",
+    }
+    got = translate(from_secret("hmacAuth"), cred(data))
+    want = {
+        "key_id": "i",
+        "secret_key": "s\n",
+        "clock_skew": 5,
+        "keep_headers": True,
+        "signed_headers": ["User-Agent", "X-A"],
+        "algorithm": "hmac-sha256",
+        "encode_uri_params": True,
+    }
+    assert (plugins(got), got.problems) == ({"hmac-auth": want}, ())
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ({}, "has no secret, without which current gateways refuse HS256; add it"),
+        (
+            {"algorithm": "RS256", "private_key": "p"},
+            "has no public_key, without which current gateways refuse RS256; add it",
+        ),
+    ],
+)
+def test_a_jwt_key_that_current_gateways_miss_is_told(value: dict[str, str], message: str) -> None:
+    got = translate(inline("jwtAuth", key="k", **value))
+    path = "spec.authParameter.jwtAuth.value"
+    assert got.problems == (Problem("JwtKeyMissing", message, path, "warning"),)
+    assert len(got.records) == 1
+
+
+def test_no_message_holds_a_value_of_a_secret() -> None:
+    canary = "canary-4711"
+    data = {"key": canary, "base64_secret": canary, "exp": canary, "algorithm": canary}
+    got = translate(from_secret("jwtAuth"), cred(data))
+    assert got.problems
+    assert canary not in repr(got)

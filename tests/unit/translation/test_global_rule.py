@@ -1,0 +1,127 @@
+"""ApisixGlobalRule → global rules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.keys import IndexKey
+from apisix_ingress.model.problem import Problem
+from apisix_ingress.state.world import World
+from tests.golden.cases import Case
+from tests.unit.translation.objects import OPTIONS, get, make, secret
+from tests.unit.translation.settling import bodies, cases, compare, problems, settle, world
+from translation.context import Options
+from translation.global_rule import PLUGIN_INDEX, translate_global_rule
+from translation.result import Translation
+
+
+def rule(
+    name: str = "rule", *plugins: str | JsonObject, namespace: str = "default", day: int = 1, **spec: Any
+) -> JsonObject:
+    found = [{"name": item} if isinstance(item, str) else item for item in plugins]
+    result = make("ApisixGlobalRule", name, namespace=namespace, spec={"plugins": found, **spec})
+    result["metadata"]["creationTimestamp"] = f"2026-01-{day:02}T00:00:00Z"
+    return result
+
+
+def translate(
+    found: World, name: str = "rule", *, options: Options = OPTIONS, namespace: str = "default"
+) -> Translation:
+    return translate_global_rule(get(found, "ApisixGlobalRule", name, namespace), found.view(), options)
+
+
+def plugins(translation: Translation) -> Any:
+    (record,) = translation.records
+    return record.body["plugins"]
+
+
+@pytest.mark.parametrize("case", cases("agr-", "mut-global-rule"), ids=lambda case: case.path.name)
+def test_recorded_cases_become_the_wanted_records(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    compare(monkeypatch, case)
+
+
+def test_a_record_has_nothing_but_its_id_and_plugins() -> None:
+    got = translate(world(rule("rule", {"name": "cors", "config": {"max_age": 5}})))
+    (record,) = got.records
+    assert record.body == {"id": record.key.id, "plugins": {"cors": {"max_age": 5}}}
+    assert (record.name, record.clusters, got.problems) == ("default_rule", None, ())
+
+
+def test_the_hold_names_the_rule_even_if_the_spec_is_broken() -> None:
+    whole = translate(world(rule()))
+    broken = translate(world(make("ApisixGlobalRule", "rule", spec={})))
+    (record,) = whole.records
+    assert broken.records == ()
+    assert [problem.path for problem in broken.problems] == ["spec.plugins"]
+    assert broken.holds == whole.holds
+    assert [hold.ids for hold in whole.holds] == [frozenset({record.key.id})]
+
+
+def test_a_missing_secret_keeps_the_rule_from_being_published() -> None:
+    objects = [rule("rule", {"name": "echo", "secretRef": "absent"}, "cors")]
+    got = translate(world(*objects))
+    assert (got.records, [problem.code for problem in got.problems]) == ((), ["SecretNotFound"])
+    got = translate(world(*objects, secret("absent", body="b")))
+    assert plugins(got) == {"echo": {"body": "b"}, "cors": {}}
+
+
+def test_of_two_rules_with_one_plugin_the_older_has_it() -> None:
+    found = world(rule("a", "echo", "cors", day=2), rule("b", "echo", day=1))
+    older, younger = translate(found, "b"), translate(found, "a")
+    assert (plugins(older), older.problems) == ({"echo": {}}, ())
+    message = (
+        "plugin echo is left out, ApisixGlobalRule default/b has it: "
+        "a gateway takes a plugin in one global rule only; remove one"
+    )
+    assert plugins(younger) == {"cors": {}}
+    assert younger.problems == (Problem("Conflicted", message, "spec.plugins[0]", "degraded"),)
+
+
+def test_rules_of_one_age_are_ordered_by_name() -> None:
+    found = world(rule("b", "echo"), rule("a", "echo"))
+    assert plugins(translate(found, "a")) == {"echo": {}}
+    assert plugins(translate(found, "b")) == {}
+
+
+def test_of_a_rival_in_another_namespace_only_the_namespace_is_told() -> None:
+    found = world(rule("rule", "echo", day=2), rule("hidden", "echo", namespace="other"))
+    (problem,) = translate(found).problems
+    assert "an ApisixGlobalRule in namespace other has it" in problem.message
+    assert "hidden" not in problem.message
+
+
+@pytest.mark.parametrize("rival", [{"name": "echo", "enable": False}, "cors"])
+def test_a_rule_that_does_not_enable_the_plugin_is_no_rival(rival: str | JsonObject) -> None:
+    found = world(rule("rule", "echo", day=2), rule("other", rival))
+    assert (plugins(translate(found)), translate(found).problems) == ({"echo": {}}, ())
+
+
+def test_a_rule_of_another_class_is_no_rival() -> None:
+    found = world(rule("rule", "echo", day=2), rule("other", "echo", ingressClassName="foreign"))
+    assert plugins(translate(found, options=Options(ingress_class="mine"))) == {"echo": {}}
+
+
+def test_a_plugin_that_is_there_twice_is_contested_where_the_last_one_is() -> None:
+    found = world(rule("rule", "echo", "echo", day=2), rule("other", "echo"))
+    got = [(problem.code, problem.path) for problem in translate(found).problems]
+    assert got == [("PluginTwice", "spec.plugins[1]"), ("Conflicted", "spec.plugins[1]")]
+
+
+def test_a_translation_hears_of_rivals_to_come() -> None:
+    found = world(rule("rule", "echo"))
+    view = found.view()
+    translate_global_rule(get(found, "ApisixGlobalRule", "rule"), view, OPTIONS)
+    assert IndexKey("ApisixGlobalRule", PLUGIN_INDEX, "echo") in view.reads
+
+
+def test_the_younger_rule_gets_the_plugin_when_the_older_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    both = [rule("old", "echo"), rule("young", "echo", day=2)]
+    got = settle(monkeypatch, *both)
+    assert problems(got) == {"ApisixGlobalRule default/old": [], "ApisixGlobalRule default/young": ["Conflicted"]}
+    assert sorted(len(body["plugins"]) for body in bodies(got).values()) == [0, 1]
+    got = settle(monkeypatch, both[1])
+    assert problems(got) == {"ApisixGlobalRule default/young": []}
+    assert [body["plugins"] for body in bodies(got).values()] == [{"echo": {}}]

@@ -1,0 +1,189 @@
+"""ApisixTls → ssl records."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.names import DESC
+from apisix_ingress.model.problem import Problem
+from tests.golden.cases import Case
+from tests.unit.translation.objects import OPTIONS, get, make, pem, secret
+from tests.unit.translation.settling import bodies, cases, compare, problems, settle, world
+from translation.context import Options
+from translation.result import Translation
+from translation.tls import translate_tls
+
+LOCATION = {"name": "cert", "namespace": "default"}
+CA_LOCATION = {"name": "ca", "namespace": "default"}
+
+PAIR = pem(names=("a.example.com",))
+
+EXPIRY = datetime(2020, 1, 2, tzinfo=UTC)
+"""Of every certificate that `pem` makes."""
+
+
+def apisix_tls(hosts: tuple[str, ...] = ("a.example.com",), **spec: Any) -> JsonObject:
+    return make("ApisixTls", "tls", spec={"hosts": list(hosts), "secret": LOCATION, **spec})
+
+
+def pair(name: str = "cert", *, namespace: str = "default", names: tuple[str, ...] = ("a.example.com",)) -> JsonObject:
+    found = pem(names=names)
+    return secret(name, namespace=namespace, tls__crt=found.certificate, tls__key=found.key)
+
+
+def translate(*objects: JsonObject, options: Options = OPTIONS, now: datetime | None = None) -> Translation:
+    found = world(*objects)
+    return translate_tls(get(found, "ApisixTls", "tls"), found.view(), options, now=now)
+
+
+def client(translation: Translation) -> Any:
+    (record,) = translation.records
+    return record.body["client"]
+
+
+@pytest.mark.parametrize("case", cases("at-", "mut-tls"), ids=lambda case: case.path.name)
+def test_recorded_cases_become_the_wanted_records(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    compare(monkeypatch, case)
+
+
+def test_the_record_has_the_pair_and_says_where_it_is_from() -> None:
+    got = translate(apisix_tls(), pair())
+    (record,) = got.records
+    labels = {"managed-by": "apisix-ingress-controller", "meta_secret_name": "cert", "meta_secret_namespace": "default"}
+    want = {
+        "id": record.key.id,
+        "snis": ["a.example.com"],
+        "cert": PAIR.certificate,
+        "key": PAIR.key,
+        "status": 1,
+        "labels": labels,
+    }
+    assert (record.body, record.name, got.problems) == (want, "default_tls", ())
+    assert DESC not in record.body.values()
+
+
+def test_a_host_that_is_there_twice_is_sent_once() -> None:
+    (record,) = translate(apisix_tls(("a.example.com", "a.example.com")), pair()).records
+    assert record.body["snis"] == ["a.example.com"]
+
+
+def test_the_hold_names_the_record_even_if_the_spec_is_broken() -> None:
+    whole, broken = translate(apisix_tls(), pair()), translate(apisix_tls(()), pair())
+    (record,) = whole.records
+    assert broken.holds == whole.holds
+    assert [hold.ids for hold in broken.holds] == [frozenset({record.key.id})]
+    assert [(problem.code, problem.path) for problem in broken.problems] == [("InvalidSpec", "spec.hosts")]
+
+
+def test_a_pair_that_does_not_match_is_not_published() -> None:
+    mixed = secret("cert", tls__crt=pem().certificate, tls__key=pem(2).key)
+    got = translate(apisix_tls(), mixed)
+    message = "Secret default/cert has a private key that belongs to another certificate: replace one of them"
+    assert (got.records, got.problems) == ((), (Problem("InvalidCertificate", message, "spec.secret"),))
+
+
+def test_a_secret_in_another_namespace_needs_a_grant_where_the_settings_say_so() -> None:
+    spec = apisix_tls(secret={"name": "cert", "namespace": "certs"})
+    foreign = pair(namespace="certs")
+    assert len(translate(spec, foreign).records) == 1
+    refused = translate(spec, foreign, options=Options(cross_namespace="grant"))
+    missing = translate(spec)
+    assert refused.records == ()
+    assert refused.problems == missing.problems
+    assert [problem.code for problem in refused.problems] == ["SecretNotFound"]
+
+
+@pytest.mark.parametrize("key", ["cert", "tls.crt", "ca.crt"])
+def test_a_ca_is_found_under_each_key(key: str) -> None:
+    authority = make("Secret", "ca", stringData={key: pem(3).certificate})
+    got = client(translate(apisix_tls(client={"caSecret": CA_LOCATION}), pair(), authority))
+    assert got == {"ca": pem(3).certificate}
+
+
+def test_depth_and_exempt_paths_go_with_the_ca() -> None:
+    spec = apisix_tls(client={"caSecret": CA_LOCATION, "depth": 2, "skip_mtls_uri_regex": ["/a", "/b", "/a"]})
+    got = client(translate(spec, pair(), secret("ca", ca__crt=pem().certificate)))
+    assert got == {"ca": pem().certificate, "depth": 2, "skip_mtls_uri_regex": ["/a", "/b"]}
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"other": "x"}, "Secret default/ca has no CA: put it under ca.crt"),
+        ({"ca.crt": "not PEM"}, "Secret default/ca has a CA under ca.crt that can't be read: it must be PEM text"),
+    ],
+)
+def test_a_ca_that_can_not_be_used_keeps_the_object_from_being_published(data: dict[str, str], message: str) -> None:
+    authority = make("Secret", "ca", stringData=data)
+    got = translate(apisix_tls(client={"caSecret": CA_LOCATION}), pair(), authority)
+    assert got.records == ()
+    assert got.problems == (Problem("InvalidCertificate", message, "spec.client.caSecret"),)
+
+
+def test_every_missing_secret_is_told_at_once() -> None:
+    got = translate(apisix_tls(client={"caSecret": CA_LOCATION}))
+    assert [(problem.code, problem.path) for problem in got.problems] == [
+        ("SecretNotFound", "spec.secret.name"),
+        ("SecretNotFound", "spec.client.caSecret.name"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("host", "names"),
+    [
+        ("a.example.com", ("a.example.com",)),
+        ("A.Example.com", ("a.example.COM",)),
+        ("a.example.com", ("*.example.com",)),
+        ("*.example.com", ("*.example.com",)),
+    ],
+)
+def test_a_host_that_the_certificate_names_gives_no_warning(host: str, names: tuple[str, ...]) -> None:
+    assert translate(apisix_tls((host,)), pair(names=names)).problems == ()
+
+
+@pytest.mark.parametrize(
+    ("host", "names"),
+    [
+        ("b.example.com", ("a.example.com",)),
+        ("a.b.example.com", ("*.example.com",)),
+        ("example.com", ("*.example.com",)),
+        ("*.a.example.com", ("*.example.com",)),
+        ("a.example.com", ()),
+    ],
+)
+def test_a_host_that_the_certificate_does_not_name_is_published_with_a_warning(
+    host: str, names: tuple[str, ...]
+) -> None:
+    got = translate(apisix_tls((host,)), pair(names=names))
+    message = f"{host} is not a name of the certificate in Secret default/cert: clients refuse it; add the name"
+    assert got.problems == (Problem("HostNotCovered", message, "spec.hosts[0]", "warning"),)
+    assert len(got.records) == 1
+
+
+def test_an_expired_certificate_is_published_with_a_warning() -> None:
+    got = translate(apisix_tls(), pair(), now=datetime(2020, 1, 3, tzinfo=UTC))
+    message = "the certificate in Secret default/cert expired on 2020-01-02 00:00 UTC: clients refuse it; renew it"
+    assert got.problems == (Problem("CertificateExpired", message, "spec.secret", "warning"),)
+    assert len(got.records) == 1
+
+
+def test_a_certificate_that_is_valid_still_gives_no_warning() -> None:
+    assert translate(apisix_tls(), pair(), now=EXPIRY).problems == ()
+
+
+def test_no_message_holds_a_byte_of_a_secret() -> None:
+    canary = "canary-4711"
+    objects = [secret("cert", cert=canary, key=canary), secret("ca", ca__crt=canary)]
+    got = translate(apisix_tls(client={"caSecret": CA_LOCATION}), *objects)
+    assert len(got.problems) == 2
+    assert canary not in repr(got)
+
+
+def test_the_provider_knows_what_day_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    got = settle(monkeypatch, apisix_tls(), pair())
+    assert problems(got) == {"ApisixTls default/tls": ["CertificateExpired"]}
+    assert [body["snis"] for body in bodies(got).values()] == [["a.example.com"]]

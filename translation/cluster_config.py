@@ -1,0 +1,74 @@
+"""ApisixClusterConfig → the global rule with the monitoring of one gateway cluster, the one it is named like.
+
+An ApisixGlobalRule goes to every cluster, so a plugin that one enables is left to it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.model.kube import CustomObject
+from apisix_ingress.model.records import Record
+from apisix_ingress.state.view import View
+from crds import SpecError, parse_spec
+from crds.v2.cluster_config import Monitoring
+from translation.context import Options
+from translation.draft import Draft
+from translation.global_rule import contested, plugin_owner
+from translation.plugins import Plugins
+from translation.result import NOTHING, Translation
+
+DEFAULT_CLUSTERS = frozenset({"default"})
+"""Name of the gateway cluster where the settings name none."""
+
+
+def translate_cluster_config(
+    obj: CustomObject, view: View, options: Options, *, clusters: frozenset[str] = DEFAULT_CLUSTERS
+) -> Translation:
+    """Return the global rule of an ApisixClusterConfig, if anything is on and `clusters` has one of its name."""
+    name = obj.meta.name
+    if name not in clusters:
+        return NOTHING
+    draft = Draft(obj.meta, view, options)
+    record_id = view.record_id("global_rules", name)
+    draft.hold("global_rules", ids=frozenset({record_id}))
+    try:
+        spec = parse_spec("ApisixClusterConfig", obj.spec)
+    except SpecError as error:
+        draft.misfit(error)
+        return draft.finish()
+    plugins = _uncontested(draft, _plugins(spec.monitoring)) if spec.monitoring else {}
+    if spec.admin:
+        message = "is not applied; set the address and the key of the cluster in the controller's settings"
+        draft.warn("AdminNotApplied", "spec.admin", message)
+    translation = draft.finish()
+    if not plugins:
+        return translation
+    body: JsonObject = {"id": record_id, "plugins": plugins}
+    record = Record(RecordKey("global_rules", record_id), name, body, clusters=frozenset({name}))
+    return replace(translation, records=(record,))
+
+
+def _plugins(monitoring: Monitoring) -> Plugins:
+    plugins: Plugins = {}
+    prometheus, skywalking = monitoring.prometheus, monitoring.skywalking
+    if prometheus and prometheus.enable:
+        plugins["prometheus"] = {"prefer_name": True} if prometheus.prefer_name else {}
+    if skywalking and skywalking.enable:
+        ratio = skywalking.sample_ratio
+        plugins["skywalking"] = {} if ratio is None else {"sample_ratio": ratio}
+    return plugins
+
+
+def _uncontested(draft: Draft, plugins: Plugins) -> Plugins:
+    """Return the plugins that no ApisixGlobalRule has."""
+    kept: Plugins = {}
+    for plugin, config in plugins.items():
+        owner = plugin_owner(draft.view, draft.options, plugin)
+        if owner is None:
+            kept[plugin] = config
+        else:
+            contested(draft, plugin, f"spec.monitoring.{plugin}", owner)
+    return kept

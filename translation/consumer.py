@@ -1,0 +1,245 @@
+"""ApisixConsumer → consumer: its credentials, inline or from a Secret, and its plugins.
+
+Bodies are what current gateways take; they differ from the 1.8 line in hmac-auth, whose `key_id` was `access_key`. A
+Secret is read into the model of the inline value, so that one set of rules holds for both. No message holds a value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pydantic import ValidationError
+
+from apisix_ingress.model import names
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.model.kube import CustomObject, Secret
+from apisix_ingress.model.records import Record
+from apisix_ingress.state.view import View
+from crds import SpecError, parse_spec
+from crds.v2 import consumer as crd
+from crds.v2.common import SpecPart
+from translation.context import Options
+from translation.draft import Draft
+from translation.plugins import Plugins, present, translate_plugins
+from translation.result import Translation
+
+_USERNAME = re.compile(r"[a-zA-Z0-9_-]{1,256}")
+"""What a gateway takes as a username (APISIX consumer schema)."""
+
+_LEAST = {"exp": 1, "lifetime_grace_period": 0, "clock_skew": 0, "max_req_body": 0}
+"""Numbers and their least value. 1.8 replaced a wrong one in silence, so it must not keep an object from working."""
+
+_FLAGS = frozenset({"base64_secret", "keep_headers", "encode_uri_params", "validate_request_body"})
+_LISTS = frozenset({"signed_headers"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Method:
+    """One way to authenticate.
+
+    Attributes:
+        name: Field of `authParameter`.
+        attribute: The same in the model.
+        plugin: Plugin of the gateway.
+        model: The inline value.
+        body: Value → configuration of the plugin.
+        inline: Defaults of an inline value; those of the 1.8 line, so that its records are adopted.
+        from_secret: Defaults of a Secret.
+    """
+
+    name: str
+    attribute: str
+    plugin: str
+    model: type[SpecPart]
+    body: Callable[[Any], JsonObject]
+    inline: JsonObject = field(default_factory=dict)
+    from_secret: JsonObject = field(default_factory=dict)
+
+
+def translate_consumer(obj: CustomObject, view: View, options: Options) -> Translation:
+    """Return the consumer of an ApisixConsumer; without credentials nobody comes in as it."""
+    draft = Draft(obj.meta, view, options)
+    username = names.consumer_name(draft.namespace, obj.meta.name)
+    draft.hold("consumers", ids=frozenset({username}))
+    _check_username(draft, username)
+    try:
+        spec = parse_spec("ApisixConsumer", obj.spec)
+    except SpecError as error:
+        draft.misfit(error)
+        return draft.finish()
+    body: JsonObject = {
+        "username": username,
+        "desc": names.DESC,
+        "labels": names.owner_labels(options.controller_name, obj.meta.labels),
+        "plugins": _plugins(draft, spec),
+    }
+    translation = draft.finish()
+    record = Record(RecordKey("consumers", username), username, body)
+    return translation if translation.failed else replace(translation, records=(record,))
+
+
+def _check_username(draft: Draft, username: str) -> None:
+    if not _USERNAME.fullmatch(username):
+        message = (
+            f"gateways refuse the username {username} that the name gives: it may hold letters, digits, - and _, "
+            "at most 256 of them with the namespace; choose another name"
+        )
+        draft.degrade("InvalidUsername", "metadata.name", message)
+
+
+def _plugins(draft: Draft, spec: crd.ApisixConsumerSpec) -> Plugins:
+    methods = [method for method in _METHODS if getattr(spec.auth_parameter, method.attribute, None)]
+    credentials = _credentials(draft, spec.auth_parameter, methods[0]) if methods else None
+    for method in methods[1:]:
+        message = f"does not count, {methods[0].name} goes before it; remove one of them"
+        draft.warn("CredentialsTwice", f"spec.authParameter.{method.name}", message)
+    plugins = translate_plugins(draft, spec.plugins, "spec.plugins")
+    if methods and methods[0].plugin in plugins:
+        message = f"plugin {methods[0].plugin} does not count, spec.authParameter goes before it; remove one of them"
+        draft.warn("PluginTwice", "spec.plugins", message)
+    if not methods and not plugins:
+        draft.warn("NoCredentials", "spec.authParameter", "is missing, so nobody can come in as this consumer; add it")
+    return plugins | {methods[0].plugin: credentials} if credentials is not None else plugins
+
+
+def _credentials(draft: Draft, parameter: Any, method: _Method) -> JsonObject | None:
+    """Return the configuration of the plugin, or None after an error. An inline value goes before a Secret."""
+    source: crd.Credential = getattr(parameter, method.attribute)
+    here = f"spec.authParameter.{method.name}"
+    inline = getattr(source, "value", None)
+    if inline is not None:
+        path, value, defaults = f"{here}.value", inline, method.inline
+    else:
+        path, defaults = f"{here}.secretRef.name", method.from_secret
+        secret = draft.secret(source.secret_name, path)
+        value = _read(draft, method.model, secret, path) if secret else None
+    if value is None:
+        return None
+    if isinstance(value, crd.JwtAuthValue):
+        _check_jwt(draft, value, path)
+    return defaults | _with_right_numbers(draft, method.body(value), path)
+
+
+def _read(draft: Draft, model: type[SpecPart], secret: Secret, path: str) -> SpecPart | None:
+    """Return the values of a Secret as the model of an inline value, or None after an error."""
+    values: JsonObject = {}
+    for name, info in model.model_fields.items():
+        key = info.alias or name
+        if key in secret.data:
+            try:
+                values[key] = _typed(key, secret.data[key].decode())
+            except UnicodeDecodeError:
+                draft.error("InvalidSecret", path, f"{secret.meta.key}: the value of {key} is not UTF-8; replace it")
+                return None
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        for detail in error.errors(include_url=False, include_input=False):
+            draft.error("InvalidSecret", path, f"{secret.meta.key}: {_complaint(detail)}")
+        return None
+
+
+def _typed(key: str, text: str) -> Any:
+    """Return the value of a key in the type of its field. A number that is none is one that is out of range."""
+    if key in _FLAGS:
+        return {"true": True, "false": False}.get(text.strip(), text)
+    if key in _LISTS:
+        return [item.strip() for item in text.split(",") if item.strip()]
+    if key in _LEAST:
+        return int(text) if re.fullmatch(r"\s*\d{1,18}\s*", text) else _LEAST[key] - 1
+    return text
+
+
+def _complaint(detail: Mapping[str, Any]) -> str:
+    match detail["type"]:
+        case "rule":
+            return str(detail["ctx"]["text"])
+        case "bool_type":
+            return f"the value of {detail['loc'][0]} is not true or false; replace it"
+        case _:
+            return f"no value under {detail['loc'][0]}; add it"
+
+
+def _check_jwt(draft: Draft, value: crd.JwtAuthValue, path: str) -> None:
+    """Tell what current gateways refuse; older ones made up a secret."""
+    shared = value.algorithm in crd.SHARED_KEY_ALGORITHMS
+    needed = "secret" if shared else "public_key"
+    if not getattr(value, needed):
+        algorithm = value.algorithm or "HS256"
+        draft.warn("JwtKeyMissing", path, f"has no {needed}, without which current gateways refuse {algorithm}; add it")
+
+
+def _with_right_numbers(draft: Draft, body: JsonObject, path: str) -> JsonObject:
+    """Return a configuration without the numbers that a gateway refuses, each of them noted."""
+    wrong = [key for key, least in _LEAST.items() if body.get(key, least) < least]
+    for key in wrong:
+        message = f"{key} is no whole number from {_LEAST[key]} on: the default counts; correct it"
+        draft.warn("InvalidNumber", path, message)
+    return {key: value for key, value in body.items() if key not in wrong}
+
+
+def _key_auth(value: crd.KeyAuthValue) -> JsonObject:
+    return {"key": value.key}
+
+
+def _basic_auth(value: crd.BasicAuthValue) -> JsonObject:
+    return {"username": value.username, "password": value.password}
+
+
+def _jwt_auth(value: crd.JwtAuthValue) -> JsonObject:
+    body: JsonObject = {"key": value.key} | _present_fields(
+        value, "secret", "public_key", "private_key", "algorithm", "base64_secret", "lifetime_grace_period"
+    )
+    return body if value.exp is None else body | {"exp": value.exp}
+
+
+def _wolf_rbac(value: crd.WolfRbacValue) -> JsonObject:
+    return _present_fields(value, "server", "appid", "header_prefix")
+
+
+def _hmac_auth(value: crd.HmacAuthValue) -> JsonObject:
+    body = {"key_id": value.key_id or value.access_key, "secret_key": value.secret_key}
+    body |= _present_fields(value, "algorithm", "clock_skew", "keep_headers", "validate_request_body", "max_req_body")
+    body |= present({"signed_headers": list(value.signed_headers)})
+    # The gateway's default is true, so that false must be said.
+    return body if value.encode_uri_params is None else body | {"encode_uri_params": value.encode_uri_params}
+
+
+def _ldap_auth(value: crd.LdapAuthValue) -> JsonObject:
+    return {"user_dn": value.user_dn}
+
+
+def _present_fields(value: SpecPart, *fields: str) -> JsonObject:
+    return present({name: getattr(value, name) for name in fields})
+
+
+_JWT_DEFAULTS: JsonObject = {"exp": 86400}
+
+_METHODS = (
+    _Method("keyAuth", "key_auth", "key-auth", crd.KeyAuthValue, _key_auth),
+    _Method("basicAuth", "basic_auth", "basic-auth", crd.BasicAuthValue, _basic_auth),
+    _Method(
+        "jwtAuth",
+        "jwt_auth",
+        "jwt-auth",
+        crd.JwtAuthValue,
+        _jwt_auth,
+        inline=_JWT_DEFAULTS | {"algorithm": "HS256"},
+        from_secret=_JWT_DEFAULTS,
+    ),
+    _Method("wolfRBAC", "wolf_rbac", "wolf-rbac", crd.WolfRbacValue, _wolf_rbac),
+    _Method(
+        "hmacAuth",
+        "hmac_auth",
+        "hmac-auth",
+        crd.HmacAuthValue,
+        _hmac_auth,
+        from_secret={"algorithm": "hmac-sha256", "encode_uri_params": True},
+    ),
+    _Method("ldapAuth", "ldap_auth", "ldap-auth", crd.LdapAuthValue, _ldap_auth),
+)
+"""In the order in which one goes before the next (v1-behaviour.md §2.10)."""

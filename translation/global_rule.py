@@ -1,0 +1,63 @@
+"""ApisixGlobalRule → global rule.
+
+A gateway takes a plugin in one global rule only (contract: Admin API fact 14), so of the objects that enable one the
+oldest has it. The others are published without it: were their earlier record left as it is, the gateway would refuse
+the plugin to its owner.
+"""
+
+from __future__ import annotations
+
+from apisix_ingress.model import names
+from apisix_ingress.model.keys import IndexKey, ObjectKey
+from apisix_ingress.model.kube import CustomObject
+from apisix_ingress.state.claims import Claimant
+from apisix_ingress.state.view import View
+from crds import SpecError, parse_spec
+from translation.context import Options
+from translation.draft import Draft
+from translation.ownership import is_ours
+from translation.plugins import translate_plugins
+from translation.result import Translation
+
+PLUGIN_INDEX = "plugin"
+"""Index of ApisixGlobalRules: the names of the plugins that they enable."""
+
+
+def translate_global_rule(obj: CustomObject, view: View, options: Options) -> Translation:
+    """Return the global rule of an ApisixGlobalRule; one without plugins is a rule, too."""
+    draft = Draft(obj.meta, view, options)
+    name = names.object_name(draft.namespace, obj.meta.name)
+    record_id = view.record_id("global_rules", name)
+    draft.hold("global_rules", ids=frozenset({record_id}))
+    try:
+        spec = parse_spec("ApisixGlobalRule", obj.spec)
+    except SpecError as error:
+        draft.misfit(error)
+        return draft.finish()
+    plugins = translate_plugins(draft, spec.plugins, "spec.plugins")
+    fields = {plugin.name: f"spec.plugins[{index}]" for index, plugin in enumerate(spec.plugins) if plugin.enable}
+    for plugin, path in fields.items():
+        owner = plugin_owner(view, options, plugin)
+        if owner is not None and owner != obj.meta.key:
+            contested(draft, plugin, path, owner)
+            del plugins[plugin]
+    draft.record("global_rules", name, {"id": record_id, "plugins": plugins})
+    return draft.finish()
+
+
+def plugin_owner(view: View, options: Options, plugin: str) -> ObjectKey | None:
+    """Return which ApisixGlobalRule has a plugin: the oldest of ours that enables it."""
+    found = view.find(CustomObject, IndexKey("ApisixGlobalRule", PLUGIN_INDEX, plugin))
+    claimants = (Claimant(item.meta.created, item.meta.key) for item in found if is_ours(item, view, options))
+    oldest = min(claimants, default=None)
+    return oldest.owner if oldest else None
+
+
+def contested(draft: Draft, plugin: str, path: str, owner: ObjectKey) -> None:
+    """Note a plugin that another object has; of one in another namespace only the namespace is told."""
+    known = owner.namespace == draft.namespace or not draft.namespace
+    whose = str(owner) if known else f"an {owner.kind} in namespace {owner.namespace}"
+    message = (
+        f"plugin {plugin} is left out, {whose} has it: a gateway takes a plugin in one global rule only; remove one"
+    )
+    draft.degrade("Conflicted", path, message)

@@ -1,0 +1,145 @@
+"""The ConfigMap with plugin metadata → plugin metadata records (v1-behaviour.md §2.11).
+
+Its `config.yaml` is a list of gateway clusters, each with plugins and their metadata. A record's id is the name of the
+plugin; a gateway puts it into the body by itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Any
+
+import orjson
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from apisix_ingress.model.json import JsonObject, canonical
+from apisix_ingress.model.keys import ObjectKey, RecordKey
+from apisix_ingress.model.kube import ConfigMap
+from apisix_ingress.model.records import Record
+from apisix_ingress.state.view import View
+from translation.cluster_config import DEFAULT_CLUSTERS
+from translation.context import Options
+from translation.draft import Draft
+from translation.result import NOTHING, Translation
+from translation.scope import Scope
+
+DATA_KEY = "config.yaml"
+
+DEFAULT_SOURCE = ObjectKey("ConfigMap", "ingress-apisix", "plugin-metadata")
+"""Where the 1.8 line has its ConfigMap by convention."""
+
+_PATH = f"data[{DATA_KEY}]"
+_ID = r"[a-zA-Z0-9_.-]{1,64}"
+_NAMED = re.compile(rf"\bname[\"']?\s*:\s*[\"']?({_ID})")
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True)
+
+
+class _Plugin(_Part):
+    # A slash in an id would silently address another record (contract: Admin API fact 6).
+    name: Annotated[str, Field(pattern=rf"^{_ID}$")]
+    metadata: dict[str, Any] | None = Field(default=None, repr=False)
+
+
+class _Cluster(_Part):
+    cluster: str
+    plugins: tuple[_Plugin, ...] = ()
+
+
+_DOCUMENT = TypeAdapter(tuple[_Cluster, ...])
+
+Wanted = dict[str, dict[str, JsonObject]]
+"""Plugin → cluster → metadata."""
+
+
+def translate_plugin_metadata(
+    obj: ConfigMap,
+    view: View,
+    options: Options,
+    *,
+    source: ObjectKey = DEFAULT_SOURCE,
+    clusters: frozenset[str] = DEFAULT_CLUSTERS,
+) -> Translation:
+    """Return the plugin metadata in the ConfigMap `source`; every other ConfigMap gives nothing."""
+    if obj.meta.key != source:
+        return NOTHING
+    draft = Draft(obj.meta, view, options)
+    text = obj.data.get(DATA_KEY)
+    if text is None:
+        draft.warn("NothingGiven", _PATH, "is missing, so no plugin has metadata; put the list of clusters there")
+        return draft.finish()
+    # Broken YAML has no structure to ask, and what gateways hold for the object must stay even then.
+    draft.hold("plugin_metadata", ids=frozenset(_NAMED.findall(text)))
+    records = _records(draft, _wanted(draft, _parse(draft, text), clusters))
+    translation = draft.finish()
+    return translation if translation.failed else replace(translation, records=records)
+
+
+def _parse(scope: Scope, text: str) -> tuple[_Cluster, ...]:
+    """Return the entries, or none after an error. No message quotes the text: metadata may hold keys."""
+    try:
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.CSafeLoader)):
+            # A few lines of aliases can stand for gigabytes.
+            scope.error("InvalidSpec", _PATH, "has a YAML alias (*name), which is not taken; write the value out")
+            return ()
+        return _DOCUMENT.validate_python(yaml.load(text, Loader=yaml.CSafeLoader) or ())
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        where = f" in line {mark.line + 1}" if mark else ""
+        scope.error("InvalidSpec", _PATH, f"is not YAML{where}; correct it")
+    except ValidationError as error:
+        for detail in error.errors(include_url=False, include_input=False):
+            scope.error("InvalidSpec", _PATH + _path_text(detail["loc"]), detail["msg"])
+    except (ValueError, yaml.YAMLError):
+        scope.error("InvalidSpec", _PATH, "has a value or a character that YAML can't hold; put it in quotes")
+    return ()
+
+
+def _path_text(path: Sequence[int | str]) -> str:
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+
+
+def _wanted(scope: Scope, entries: Sequence[_Cluster], clusters: frozenset[str]) -> Wanted:
+    """Return the metadata for the clusters that there are; of two for one plugin the later one."""
+    wanted: Wanted = {}
+    for number, entry in enumerate(entries):
+        here = f"{_PATH}[{number}]"
+        if entry.cluster not in clusters:
+            scope.warn("ClusterNotFound", f"{here}.cluster", f"no gateway cluster is named {entry.cluster}; correct it")
+            continue
+        for index, plugin in enumerate(entry.plugins):
+            path = f"{here}.plugins[{index}]"
+            found = wanted.setdefault(plugin.name, {})
+            if entry.cluster in found:
+                scope.warn("PluginTwice", path, f"plugin {plugin.name} is there twice: the last one counts; remove one")
+            found[entry.cluster] = _json(scope, plugin.metadata or {}, f"{path}.metadata")
+    return wanted
+
+
+def _json(scope: Scope, metadata: Mapping[str, Any], path: str) -> JsonObject:
+    """Return metadata as JSON has it, or note that it has a value which JSON has not."""
+    try:
+        result: JsonObject = orjson.loads(canonical(metadata))
+    except TypeError:
+        scope.error(
+            "InvalidSpec", path, "has a key that is not text, or a value that JSON can't hold; put it in quotes"
+        )
+        return {}
+    return result
+
+
+def _records(scope: Scope, wanted: Wanted) -> tuple[Record, ...]:
+    records = []
+    for plugin, by_cluster in wanted.items():
+        first, *others = by_cluster.values()
+        if any(other != first for other in others):
+            scope.error(
+                "MetadataDiffers", _PATH, f"plugin {plugin} has other metadata in each cluster; give all the same"
+            )
+        records.append(Record(RecordKey("plugin_metadata", plugin), plugin, first, clusters=frozenset(by_cluster)))
+    return tuple(records)

@@ -1,0 +1,124 @@
+"""ApisixTls → ssl record: the pair of its Secret, checked before it is sent, and the CA of its clients.
+
+What a client would stumble over but a gateway takes (a host that the certificate is not for, an expired certificate)
+is told as a warning. The wall clock is the caller's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from functools import lru_cache
+
+from cryptography import x509
+
+from apisix_ingress.model import names
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.kube import CustomObject, Secret
+from apisix_ingress.state.view import View
+from crds import SpecError, parse_spec
+from crds.v2.tls import ApisixTlsSpec, ClientAuthentication
+from translation.certificates import KeyPair, key_pair, names_of
+from translation.context import Options
+from translation.draft import Draft
+from translation.ingress_tls import ssl_body
+from translation.result import Translation
+
+_CA_KEYS = ("cert", "tls.crt", "ca.crt")
+"""Keys of a Secret under which a CA is looked for, in this order (v1-behaviour.md §2.9)."""
+
+_CERTIFICATES_KEPT = 1024
+
+
+def translate_tls(obj: CustomObject, view: View, options: Options, *, now: datetime | None = None) -> Translation:
+    """Return the ssl record of an ApisixTls.
+
+    Args:
+        obj: The ApisixTls.
+        view: What may be asked.
+        options: The settings.
+        now: The wall clock, aware; without it nothing is said about expiry.
+    """
+    draft = Draft(obj.meta, view, options)
+    name = names.object_name(draft.namespace, obj.meta.name)
+    record_id = view.record_id("ssls", name)
+    draft.hold("ssls", ids=frozenset({record_id}))
+    try:
+        spec = parse_spec("ApisixTls", obj.spec)
+    except SpecError as error:
+        draft.misfit(error)
+        return draft.finish()
+    body = _server(draft, spec, now) | _client(draft, spec.client)
+    draft.record("ssls", name, {"id": record_id} | body)
+    return draft.finish()
+
+
+def _server(draft: Draft, spec: ApisixTlsSpec, now: datetime | None) -> JsonObject:
+    """Return the part for the gateway's own certificate; incomplete after an error."""
+    location = spec.secret
+    secret = draft.secret(location.name, "spec.secret.name", namespace=location.namespace)
+    pair = key_pair(draft, secret, "spec.secret") if secret else None
+    if secret is None or pair is None:
+        return {}
+    _check_names(draft, spec.hosts, pair, secret)
+    _check_expiry(draft, pair, secret, now)
+    return ssl_body(draft, pair, list(dict.fromkeys(spec.hosts)), (location.namespace, location.name))
+
+
+def _client(draft: Draft, client: ClientAuthentication | None) -> JsonObject:
+    """Return the part for the certificates of clients; incomplete after an error."""
+    if client is None:
+        return {}
+    location = client.ca_secret
+    secret = draft.secret(location.name, "spec.client.caSecret.name", namespace=location.namespace)
+    body: JsonObject = {"ca": _authority(draft, secret) if secret else ""}
+    if client.depth:
+        body["depth"] = client.depth
+    if client.skip_mtls_uri_regex:
+        body["skip_mtls_uri_regex"] = list(dict.fromkeys(client.skip_mtls_uri_regex))
+    return {"client": body}
+
+
+def _authority(draft: Draft, secret: Secret) -> str:
+    """Return the CA in a Secret as PEM text, or note what is wrong with it."""
+    key = next((key for key in _CA_KEYS if key in secret.data), None)
+    if key is None:
+        wrong = "has no CA: put it under ca.crt"
+    else:
+        try:
+            x509.load_pem_x509_certificates(secret.data[key])
+            return secret.data[key].decode()
+        except ValueError:
+            wrong = f"has a CA under {key} that can't be read: it must be PEM text"
+    draft.error("InvalidCertificate", "spec.client.caSecret", f"{secret.meta.key} {wrong}")
+    return ""
+
+
+def _check_names(draft: Draft, hosts: Sequence[str], pair: KeyPair, secret: Secret) -> None:
+    covered, _ = _facts(pair.certificate)
+    for index, host in enumerate(hosts):
+        if not _covers(covered, host.lower()):
+            message = f"{host} is not a name of the certificate in {secret.meta.key}: clients refuse it; add the name"
+            draft.warn("HostNotCovered", f"spec.hosts[{index}]", message)
+
+
+def _check_expiry(draft: Draft, pair: KeyPair, secret: Secret, now: datetime | None) -> None:
+    _, end = _facts(pair.certificate)
+    if now is not None and end < now:
+        message = (
+            f"the certificate in {secret.meta.key} expired on {end:%Y-%m-%d %H:%M} UTC: clients refuse it; renew it"
+        )
+        draft.warn("CertificateExpired", "spec.secret", message)
+
+
+def _covers(covered: frozenset[str], host: str) -> bool:
+    """Say whether a certificate is for a host; a wildcard stands for exactly one label."""
+    _, _, parent = host.partition(".")
+    return host in covered or f"*.{parent}" in covered
+
+
+@lru_cache(maxsize=_CERTIFICATES_KEPT)
+def _facts(certificate: str) -> tuple[frozenset[str], datetime]:
+    """Return the names that a certificate is for, in lower case, and when it expires; it was parsed before."""
+    leaf = x509.load_pem_x509_certificates(certificate.encode())[0]
+    return frozenset(name.lower() for name in names_of(certificate)), leaf.not_valid_after_utc
