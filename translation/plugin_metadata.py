@@ -110,7 +110,9 @@ def _wanted(scope: Scope, entries: Sequence[_Cluster], clusters: frozenset[str])
     for number, entry in enumerate(entries):
         here = f"{_PATH}[{number}]"
         if entry.cluster not in clusters:
-            scope.warn("ClusterNotFound", f"{here}.cluster", f"no gateway cluster is named {entry.cluster}; correct it")
+            scope.warn(
+                "ClusterNotFound", f"{here}.cluster", f"no gateway cluster is named {entry.cluster!r}; correct it"
+            )
             continue
         for index, plugin in enumerate(entry.plugins):
             path = f"{here}.plugins[{index}]"
