@@ -98,28 +98,46 @@ class AdminBackend:
         controller: Name of this controller, to tell its records from those of another one.
         timeout: Seconds for one write, sending again included.
         transport: What carries requests.
+        user_agent: How this process shows up in the gateway's access log.
     """
 
     def __init__(
-        self, url: str, key: AdminKey, *, controller: str, timeout: float, transport: httpx.AsyncBaseTransport
+        self,
+        url: str,
+        key: AdminKey,
+        *,
+        controller: str,
+        timeout: float,
+        transport: httpx.AsyncBaseTransport,
+        user_agent: str = "apisix-ingress",
     ) -> None:
         self._url = url
         self._key = key
         self._controller = controller
         self._timeout = timeout
+        self._user_agent = user_agent
         self._client = httpx.AsyncClient(transport=transport, trust_env=False)
         connect = timeout * _CONNECT_SHARE
         self._write_limits = {"timeout": httpx.Timeout(timeout, connect=connect, pool=connect).as_dict()}
         self._list_limits = {"timeout": httpx.Timeout(_LIST_TIMEOUT, connect=connect, pool=connect).as_dict()}
         self._headers = self._new_headers()
+        self._version = ""
 
     @classmethod
     def connect(
-        cls, url: str, key: AdminKey, *, controller: str, timeout: float, concurrency: int, tls: TlsContext | None
+        cls,
+        url: str,
+        key: AdminKey,
+        *,
+        controller: str,
+        timeout: float,
+        concurrency: int,
+        tls: TlsContext | None = None,
+        user_agent: str = "apisix-ingress",
     ) -> AdminBackend:
-        """Return a backend over the network; nothing is sent yet."""
+        """Return a backend over the network, for so many writes at once; nothing is sent yet."""
         transport = AiohttpTransport(connections=concurrency + _SPARE_CONNECTIONS, tls=tls)
-        return cls(url, key, controller=controller, timeout=timeout, transport=transport)
+        return cls(url, key, controller=controller, timeout=timeout, transport=transport, user_agent=user_agent)
 
     @property
     def timeout(self) -> float:
@@ -163,7 +181,7 @@ class AdminBackend:
                 await self._sort(kind, reply.content, ledger, owned, foreign)
         if len(disabled) == len(RECORD_KINDS):
             raise GatewayRejected(404, f"{self._url} serves no kind of record: check admin_url")
-        return Listing(owned, frozenset(foreign), frozenset(disabled))
+        return Listing(owned, frozenset(foreign), frozenset(disabled), self._version)
 
     async def aclose(self) -> None:
         """Close every connection."""
@@ -172,6 +190,7 @@ class AdminBackend:
     async def _list(self, kind: RecordKind) -> httpx.Response | None:
         """Return the list of a kind, or None if the gateway does not serve the kind."""
         reply = await self._call("GET", kind, limits=self._list_limits)
+        self._version = reply.headers.get("Server", "")
         if reply.status_code < 300:
             return reply
         if is_disabled(reply):
@@ -233,7 +252,7 @@ class AdminBackend:
             raise GatewayUnavailable(f"{method} {path}: {type(error).__name__}: {words}", sent=sent) from error
 
     def _new_headers(self) -> httpx.Headers:
-        headers = {"Content-Type": "application/json", "User-Agent": "apisix-ingress"}
+        headers = {"Content-Type": "application/json", "User-Agent": self._user_agent}
         if self._key.secret:
             headers["X-API-KEY"] = self._key.secret
         return httpx.Headers(headers)

@@ -365,9 +365,10 @@ async def test_every_kind_is_listed_once_and_unpaged() -> None:
 
     def handle(request: httpx.Request) -> httpx.Response:
         seen.append(request.url.raw_path)
-        return httpx.Response(200, json={"list": []})
+        return httpx.Response(200, json={"list": []}, headers={"Server": "APISIX/3.18.0"})
 
     backend = make_backend(handle)
-    await backend.list_managed(())
+    got = await backend.list_managed(())
     await backend.aclose()
+    assert got.version == "APISIX/3.18.0"
     assert seen == [f"/apisix/admin/{kind}".encode() for kind in RECORD_KINDS]
