@@ -81,7 +81,7 @@ async def build(settings: Settings, manifests: Path | None, held: AsyncExitStack
     conditions = Conditions(world, syncs)
     parts = Parts(resources(options), world, conditions, metrics, clock, rng)
     source = await open_source(settings.kubernetes, manifests, parts, held)
-    wake = source.status.enqueue
+    wake = source.status.wake
     registry = Registry(world, options, Fanout(syncs, wake), clock=clock, rng=rng, observer=metrics.queue)
     for cluster in settings.clusters:
         backend = connect(cluster, options.controller_name, clock)

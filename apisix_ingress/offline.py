@@ -45,7 +45,8 @@ def settle(objects: Iterable[KubeObject], options: Options) -> Outcome:
     world = World(resources(options))
     registry = Registry(world, options, _Nowhere(), clock=MonotonicClock(), rng=random.Random(0))
     for item in objects:
-        if store := world.stores.get(item.meta.kind):
+        store = world.stores.get(item.meta.kind)
+        if store is not None:
             store.set(item)
     registry.settle()
     return Outcome(_records(world), _problems(world))

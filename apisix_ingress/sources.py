@@ -32,14 +32,14 @@ from providers.conditions import Conditions
 class Status(Protocol):
     """Whoever writes what objects' statuses say."""
 
-    def enqueue(self, key: ObjectKey) -> None:
+    def wake(self, key: ObjectKey) -> None:
         """Look at an object's status soon."""
 
     async def run(self, term: Term) -> None:
         """Write until cancelled."""
 
-    async def flush(self, seconds: float) -> None:
-        """Wait until what is queued is written, for some seconds at most."""
+    async def flush(self, seconds: float) -> bool:
+        """Wait until what is queued is written, for some seconds at most; say whether it is."""
 
 
 class Source(Protocol):
@@ -61,15 +61,16 @@ class Source(Protocol):
 class NoStatus:
     """For objects that have nowhere to write their status to."""
 
-    def enqueue(self, key: ObjectKey) -> None:
+    def wake(self, key: ObjectKey) -> None:
         """Forget it."""
 
     async def run(self, term: Term) -> None:
         """Do nothing until cancelled."""
         await asyncio.Event().wait()
 
-    async def flush(self, seconds: float) -> None:
+    async def flush(self, seconds: float) -> bool:
         """Nothing is queued."""
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,37 @@ class Parts:
     rng: random.Random
 
 
+class ApiStatus:
+    """Conditions and Events of the objects of an API server."""
+
+    def __init__(self, api: KubeApi, parts: Parts) -> None:
+        clock, rng, queue = parts.clock, parts.rng, parts.metrics.queue("status")
+        self._events = EventRecorder(api, clock=clock, rng=rng)
+        self._writer = StatusWriter(
+            api,
+            parts.world.stores,
+            parts.conditions.of,
+            clock=clock,
+            rng=rng,
+            recorder=self._events,
+            observer=queue,
+        )
+
+    def wake(self, key: ObjectKey) -> None:
+        """Look at an object's status soon."""
+        self._writer.wake(key)
+
+    async def run(self, term: Term) -> None:
+        """Write until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._writer.run(term), name="status-writer")
+            group.create_task(self._events.run(term), name="events")
+
+    async def flush(self, seconds: float) -> bool:
+        """Wait until the conditions that are queued are written."""
+        return await self._writer.flush(seconds)
+
+
 class ApiSource:
     """Objects of an API server."""
 
@@ -96,10 +128,7 @@ class ApiSource:
             for resource in parts.resources
         ]
         self.election: Election = _election(api, settings.election, clock, rng)
-        self.status: Status = NoStatus()
-        if settings.status.enabled:
-            events = EventRecorder(api, clock=clock, rng=rng)
-            self.status = StatusWriter(parts.conditions.of, stores, api, clock=clock, rng=rng, events=events)
+        self.status: Status = ApiStatus(api, parts) if settings.status.enabled else NoStatus()
 
     async def run(self) -> None:
         """List and watch every kind until cancelled."""
@@ -129,7 +158,7 @@ class FileSource:
     """Objects of manifests in a folder, followed live. There is one process, and no status."""
 
     def __init__(self, folder: Path, parts: Parts) -> None:
-        self._files = ManifestSource(folder, parts.world.stores, clock=parts.clock)
+        self._files = ManifestSource([folder], parts.world.stores, clock=parts.clock)
         self.election: Election = NoElection(clock=parts.clock, identity="files")
         self.status: Status = NoStatus()
 
@@ -143,7 +172,7 @@ class FileSource:
 
     def problems(self) -> dict[str, str]:
         """Return what is wrong with the files."""
-        return {} if self._files.synced.is_set() else {"manifests": "not read yet"}
+        return {"manifests": self._files.problem} if self._files.problem else {}
 
 
 async def open_source(

@@ -121,6 +121,15 @@ class Provider(ABC, Generic[T]):
         self._apply(claimant, translation)
         self._report(key, item.meta.generation if item else 0, translation)
 
+    def settle_one(self, key: ObjectKey) -> None:
+        """Reconcile without retries: a translation that crashes is a problem of its object alone."""
+        try:
+            self.reconcile(key)
+        except Exception as error:
+            self._failed(key, error)
+            message = f"the translation crashed with {type(error).__name__}: this is a bug, please report it"
+            self._world.reports[key] = Report(0, (Problem("InternalError", message),))
+
     async def _handle(self, key: ObjectKey) -> None:
         self.reconcile(key)
         self._handled += 1
@@ -140,7 +149,7 @@ class Provider(ABC, Generic[T]):
         else:
             desired.hold(owner, ())
             targets = self._world.claims.replace(claimant, translation.claims)
-            change = desired.replace(claimant, translation.records)
+            change = desired.replace(claimant, translation.published(desired.of_owner(owner)))
         for key in sorted((*targets, *change.contested)):
             self._router.enqueue(key)
         if change.dirty:
@@ -174,7 +183,9 @@ class Provider(ABC, Generic[T]):
 
 def _stranger(winner: ObjectKey, owner: ObjectKey) -> str:
     """Name the winner of a conflict; of another namespace only the namespace, which is all its tenant may know."""
-    return str(winner) if winner.namespace == owner.namespace else f"{winner.kind} in namespace {winner.namespace}"
+    if not winner.namespace or winner.namespace == owner.namespace:
+        return str(winner)
+    return f"{winner.kind} in namespace {winner.namespace}"
 
 
 def _log_problems(owner: ObjectKey, problems: Iterable[Problem]) -> None:

@@ -70,10 +70,11 @@ class Conditions:
         return self._world.desired.owners_of(key)
 
     def interested(self, key: RecordKey) -> tuple[ObjectKey, ...]:
-        """Return the objects whose condition may change with the state of a record: its owners and claimants."""
+        """Return the objects whose condition may change with a record's state: owners, and those that refer to them."""
         owners = self.owners(key)
         claimants = (claimant.owner for owner in owners for claimant, _ in self._world.claims.of(owner))
-        return tuple(dict.fromkeys((*owners, *claimants)))
+        readers = (reader for owner in owners for reader in self._world.dependents.of(owner))
+        return tuple(dict.fromkeys((*owners, *claimants, *readers)))
 
     def _progress(self, owner: ObjectKey) -> tuple[list[str], bool]:
         """Return what failed, by cluster, and whether anything is still under way."""

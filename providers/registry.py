@@ -105,10 +105,8 @@ class Registry:
         key = provider.queue.take()
         if key is None:
             return False
-        try:
-            provider.reconcile(key)
-        finally:
-            provider.queue.done(key)
+        provider.settle_one(key)
+        provider.queue.done(key)
         return True
 
     def _changed(self, read: Read) -> None:

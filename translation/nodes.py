@@ -12,15 +12,12 @@ from typing import TypedDict
 
 from apisix_ingress.model.keys import IndexKey, ObjectKey
 from apisix_ingress.model.kube import Endpoint, EndpointPort, Endpoints, EndpointSlice, Pod, Service, ServicePort
-from apisix_ingress.model.resources import SLICES_BY_SERVICE
+from apisix_ingress.model.resources import PODS_BY_ADDRESS, SLICES_BY_SERVICE
 from apisix_ingress.state.view import View
 from translation.context import Options
 
 WEIGHT = 100
 """The weight of every node of a Service."""
-
-PODS_BY_ADDRESS = "address"
-"""Index of Pods: `namespace/ip`. For endpoints that name no Pod."""
 
 IPV4, IPV6 = "IPv4", "IPv6"
 

@@ -137,9 +137,10 @@ class EndpointSlice:
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """A Pod: its labels choose subsets."""
+    """A Pod: its labels choose subsets. Its addresses find it for endpoints that name no Pod."""
 
     meta: Meta
+    addresses: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,7 +327,9 @@ def _slice_endpoint(endpoint: JsonObject) -> Endpoint:
 
 def decode_pod(raw: JsonObject) -> Pod:
     """Decode a Pod."""
-    return Pod(decode_meta(raw, "Pod", labels=True))
+    status = _mapping(raw, "status")
+    addresses = [_text(item, "ip") for item in _list(status, "podIPs")] or [_text(status, "podIP")]
+    return Pod(decode_meta(raw, "Pod", labels=True), tuple(address for address in addresses if address))
 
 
 def decode_secret(raw: JsonObject) -> Secret:

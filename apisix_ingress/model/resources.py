@@ -19,6 +19,9 @@ CUSTOM_GROUP = "apisix.apache.org"
 SLICES_BY_SERVICE = "service"
 """Index of EndpointSlices: `namespace/service`."""
 
+PODS_BY_ADDRESS = "address"
+"""Index of Pods: `namespace/ip`. For endpoints that name no Pod."""
+
 DEFAULT_CLASS = "default"
 """Index of IngressClasses: `true` holds those that carry the default-class annotation."""
 
@@ -70,6 +73,10 @@ def _slice_service(item: kube.EndpointSlice) -> Iterable[str]:
     return (f"{item.meta.namespace}/{item.service}",) if item.service else ()
 
 
+def _pod_addresses(item: kube.Pod) -> Iterable[str]:
+    return (f"{item.meta.namespace}/{address}" for address in item.addresses)
+
+
 def _default_class(item: kube.IngressClass) -> Iterable[str]:
     return ("true",) if item.is_default else ()
 
@@ -93,7 +100,7 @@ RESOURCES: Mapping[str, Resource] = {
             kube.decode_endpoint_slice,
             indexes={SLICES_BY_SERVICE: _slice_service},
         ),
-        Resource("Pod", "", "v1", "pods", kube.decode_pod),
+        Resource("Pod", "", "v1", "pods", kube.decode_pod, indexes={PODS_BY_ADDRESS: _pod_addresses}),
         Resource("Secret", "", "v1", "secrets", kube.decode_secret),
         Resource(
             "IngressClass",

@@ -47,13 +47,13 @@ class TrackingView:
         self.reads[key] = None
         store = self._stores.get(key.kind)
         # The kind names the class that its store was filled with (model.resources).
-        return cast("T | None", store.get(key)) if store else None
+        return cast("T | None", store.get(key)) if store is not None else None
 
     def find(self, kind: type[T], index: IndexKey) -> tuple[T, ...]:
         """Return the objects under an index value, and note the read."""
         self.reads[index] = None
         store = self._stores.get(index.kind)
-        return cast("tuple[T, ...]", store.by_index(index.by, index.value)) if store else ()
+        return cast("tuple[T, ...]", store.by_index(index.by, index.value)) if store is not None else ()
 
     def record_id(self, kind: RecordKind, name: str) -> str:
         """Return the id of a record name, and note the read."""
