@@ -1,4 +1,7 @@
-"""ApisixTls: translated when it, or one of its Secrets, changes, so that a renewed certificate goes out at once."""
+"""ApisixTls: translated when it, or one of its Secrets, changes, and when its certificate expires.
+
+So a renewed certificate goes out at once, and one that was not renewed is told.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from apisix_ingress.model.kube import CustomObject
 from apisix_ingress.state.view import View
 from providers.base import Provider, Surroundings
 from translation.result import Translation
-from translation.tls import translate_tls
+from translation.tls import expiry_of, translate_tls
 
 
 class TlsProvider(Provider[CustomObject]):
@@ -19,5 +22,11 @@ class TlsProvider(Provider[CustomObject]):
         self._clock = surroundings.clock
 
     def translate(self, item: CustomObject, view: View) -> Translation:
-        """Return the ssl record of an ApisixTls."""
-        return translate_tls(item, view, self._options, now=self._clock.now())
+        """Return the ssl record of an ApisixTls, and see that it is looked at again when that expires."""
+        now = self._clock.now()
+        translation = translate_tls(item, view, self._options, now=now)
+        for record in translation.records:
+            left = (expiry_of(record.body["cert"]) - now).total_seconds()
+            if left > 0:
+                self.queue.add_after(item.meta.key, left)
+        return translation

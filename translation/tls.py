@@ -103,12 +103,18 @@ def _check_names(draft: Draft, hosts: Sequence[str], pair: KeyPair, secret: Secr
 
 
 def _check_expiry(draft: Draft, pair: KeyPair, secret: Secret, now: datetime | None) -> None:
-    _, end = _facts(pair.certificate)
-    if now is not None and end < now:
+    end = expiry_of(pair.certificate)
+    if now is not None and end <= now:
         message = (
             f"the certificate in {secret.meta.key} expired on {end:%Y-%m-%d %H:%M} UTC: clients refuse it; renew it"
         )
         draft.warn("CertificateExpired", "spec.secret", message)
+
+
+def expiry_of(certificate: str) -> datetime:
+    """Return when a certificate expires that a record has; it was parsed before."""
+    _, end = _facts(certificate)
+    return end
 
 
 def _covers(covered: frozenset[str], host: str) -> bool:

@@ -13,7 +13,7 @@ from apisix_ingress.model import kube
 from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.model.resources import CUSTOM_GROUP, RESOURCES, Resource
-from apisix_ingress.runtime.clock import MonotonicClock
+from apisix_ingress.runtime.clock import Clock, MonotonicClock
 from apisix_ingress.state.world import World
 from providers import registry
 from providers.cluster_config import ClusterConfigProvider
@@ -85,13 +85,22 @@ class _Nowhere:
         """Forget it."""
 
 
-def settle(monkeypatch: pytest.MonkeyPatch, *objects: JsonObject, options: Options = OPTIONS) -> World:
-    """Return the world after the providers have translated everything, the products' own included."""
+def prepare(
+    monkeypatch: pytest.MonkeyPatch, *objects: JsonObject, options: Options = OPTIONS, clock: Clock | None = None
+) -> tuple[World, registry.Registry]:
+    """Return a world of objects, and the product's providers with those of these kinds, which have yet to run."""
     monkeypatch.setattr(registry, "PROVIDERS", tuple(dict.fromkeys((*registry.PROVIDERS, *PROVIDERS))))
     found = world()
-    loop = registry.Registry(found, options, _Nowhere(), clock=MonotonicClock(), rng=random.Random(0))
+    clock = clock or MonotonicClock()
+    loop = registry.Registry(found, options, _Nowhere(), clock=clock, rng=random.Random(0))
     for raw in objects:
         found.stores[raw["kind"]].set(KINDS[raw["kind"]].decode(raw))
+    return found, loop
+
+
+def settle(monkeypatch: pytest.MonkeyPatch, *objects: JsonObject) -> World:
+    """Return the world after the providers have translated everything."""
+    found, loop = prepare(monkeypatch, *objects)
     loop.settle()
     return found
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -10,9 +10,10 @@ import pytest
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.names import DESC
 from apisix_ingress.model.problem import Problem
+from tests.fakes.clock import FakeClock
 from tests.golden.cases import Case
 from tests.unit.translation.objects import OPTIONS, get, make, pem, secret
-from tests.unit.translation.settling import bodies, cases, compare, problems, settle, world
+from tests.unit.translation.settling import bodies, cases, compare, prepare, problems, settle, world
 from translation.context import Options
 from translation.result import Translation
 from translation.tls import translate_tls
@@ -172,7 +173,8 @@ def test_an_expired_certificate_is_published_with_a_warning() -> None:
 
 
 def test_a_certificate_that_is_valid_still_gives_no_warning() -> None:
-    assert translate(apisix_tls(), pair(), now=EXPIRY).problems == ()
+    assert translate(apisix_tls(), pair(), now=EXPIRY - timedelta(seconds=1)).problems == ()
+    assert len(translate(apisix_tls(), pair(), now=EXPIRY).problems) == 1
 
 
 def test_no_message_holds_a_byte_of_a_secret() -> None:
@@ -183,7 +185,20 @@ def test_no_message_holds_a_byte_of_a_secret() -> None:
     assert canary not in repr(got)
 
 
-def test_the_provider_knows_what_day_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_certificate_that_is_expired_already_is_told_by_the_provider(monkeypatch: pytest.MonkeyPatch) -> None:
     got = settle(monkeypatch, apisix_tls(), pair())
     assert problems(got) == {"ApisixTls default/tls": ["CertificateExpired"]}
     assert [body["snis"] for body in bodies(got).values()] == [["a.example.com"]]
+
+
+async def test_the_provider_tells_when_a_certificate_expires(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = FakeClock(wall=EXPIRY - timedelta(hours=1))
+    found, loop = prepare(monkeypatch, apisix_tls(), pair(), clock=clock)
+    loop.settle()
+    assert problems(found) == {"ApisixTls default/tls": []}
+    await clock.advance(3599)
+    loop.settle()
+    assert problems(found) == {"ApisixTls default/tls": []}
+    await clock.advance(1)
+    loop.settle()
+    assert problems(found) == {"ApisixTls default/tls": ["CertificateExpired"]}
