@@ -24,6 +24,7 @@ ACCOUNT_FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 EXEC_SECONDS = 30.0
 """Bound of one run of a credential plugin."""
 _EXPIRY_SKEW = 30.0
+_ANONYMOUS = "(anonymous)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,12 +235,14 @@ def _user_of(merged: Any, paths: str) -> dict[str, Any]:
                     f"kubeconfig {paths}: auth-provider is not supported: use a token, a client certificate or exec"
                 )
             return user
-    # The package can't read a context without user; an empty one is anonymous.
+    if name:
+        raise ConfigError(f"kubeconfig {paths}: the current context names the user {name!r}, which is not there")
+    # The package can't read a context without user: it gets an empty one.
     from kubernetes.aio.config.kube_config import ConfigNode
 
     anonymous: dict[str, Any] = {}
-    merged.value["users"].append(ConfigNode("anonymous", {"name": "", "user": anonymous}, merged.path))
-    context["user"] = ""
+    merged.value["users"].append(ConfigNode(_ANONYMOUS, {"name": _ANONYMOUS, "user": anonymous}, merged.path))
+    context["user"] = _ANONYMOUS
     return anonymous
 
 

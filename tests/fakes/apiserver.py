@@ -132,8 +132,8 @@ class _Watch:
 
     plural: str
     namespace: str
+    since: int
     orders: "asyncio.Queue[_Change | bytes | str]"
-    stalled: bool = False
 
 
 class FakeApiServer:
@@ -474,7 +474,7 @@ class FakeApiServer:
         if since < self.compacted:
             raise Refusal(410, "Expired", f"too old resource version: {since} ({self.compacted})")
         namespace = self._parse(seen.path)[1]
-        watch = _Watch(kind.plural, namespace, asyncio.Queue())
+        watch = _Watch(kind.plural, namespace, self.version, asyncio.Queue())
         for change in self._changes:
             if change.plural == kind.plural and change.version > since and _is_in(namespace, change.item):
                 watch.orders.put_nowait(change)
@@ -505,8 +505,12 @@ class FakeApiServer:
                         return
                     await response.write(self._line(kind, order))
         except TimeoutError:
-            if self.bookmarks:
+            # As the real one, which tells only of versions that are newer than where the watch stood when it began.
+            if self.bookmarks and any(change.version > watch.since for change in self._of(kind.plural)):
                 await response.write(self._line(kind, "bookmark"))
+
+    def _of(self, plural: str) -> list[_Change]:
+        return [change for change in self._changes if change.plural == plural]
 
     def _line(self, kind: Kind, order: _Change | bytes | str) -> bytes:
         if isinstance(order, bytes):

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import random
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ QUICK = ReflectorOptions(
     backoff_cap=0.05,
     absent_poll=0.02,
     hold_seconds=0.02,
+    silent_watches=1000,
     yield_every=5,
 )
 WAIT_SECONDS = 15.0
@@ -422,9 +424,8 @@ async def test_an_api_server_that_goes_and_comes_is_caught_up_with(server: FakeA
 
 
 async def test_an_api_server_that_went_back_in_time_is_listed_anew(server: FakeApiServer, tmp_path: Path) -> None:
-    server.bookmarks = False
     put_routes(server, 3)
-    async with reflecting(server, tmp_path, options=QUICK) as bench:
+    async with reflecting(server, tmp_path, options=replace(QUICK, silent_watches=2)) as bench:
         await bench.until_watching()
         server.forget("apisixroutes", "r001")
         server.roll_back(500)

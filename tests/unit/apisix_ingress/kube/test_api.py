@@ -1,0 +1,210 @@
+"""The API server over HTTP: verbs, errors and credentials that change. Sockets of this process only."""
+
+import ssl
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+from aiohttp import web
+
+from apisix_ingress.errors import (
+    KubeConflict,
+    KubeError,
+    KubeForbidden,
+    KubeGone,
+    KubeNotFound,
+    KubeUnavailable,
+)
+from apisix_ingress.kube.api import KubeApi, error_of
+from apisix_ingress.model.resources import RESOURCES
+from tests.fakes.apiserver import FakeApiServer, Fault, Manifest
+from tests.fakes.clock import FakeClock
+
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/ours/leases"
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[FakeApiServer]:
+    async with FakeApiServer() as running:
+        yield running
+
+
+@pytest.fixture
+async def api(server: FakeApiServer, tmp_path: Path) -> AsyncIterator[KubeApi]:
+    async with await KubeApi.connect(str(server.kubeconfig(tmp_path / "k"))) as client:
+        yield client
+
+
+def lease(name: str = "leader", **spec: Any) -> Manifest:
+    return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name}, "spec": spec}
+
+
+async def test_objects_are_created_read_replaced_patched_and_deleted(api: KubeApi) -> None:
+    created = await api.create(LEASES, lease(holderIdentity="a"))
+    path = f"{LEASES}/leader"
+    assert await api.get(path) == created
+    updated = await api.update(path, {**created, "spec": {"holderIdentity": "b"}})
+    assert updated["spec"] == {"holderIdentity": "b"}
+    with pytest.raises(KubeConflict):
+        await api.update(path, created)
+    patched = await api.patch(path, {"spec": {"holderIdentity": None, "leaseTransitions": 1}})
+    assert patched["spec"] == {"leaseTransitions": 1}
+    with pytest.raises(KubeConflict):
+        await api.patch(path, {"metadata": {"resourceVersion": created["metadata"]["resourceVersion"]}})
+    await api.delete(path)
+    with pytest.raises(KubeNotFound):
+        await api.get(path)
+
+
+async def test_a_kind_is_served_or_not(api: KubeApi, server: FakeApiServer) -> None:
+    assert await api.serves(RESOURCES["ApisixRoute"])
+    server.uninstall("apisixroutes")
+    assert not await api.serves(RESOURCES["ApisixRoute"])
+    for plural in ("apisixupstreams", "apisixpluginconfigs"):
+        server.uninstall(plural)
+    assert not await api.serves(RESOURCES["ApisixRoute"])
+
+
+@pytest.mark.parametrize(
+    ("status", "want"),
+    [
+        (400, KubeError),
+        (403, KubeForbidden),
+        (404, KubeNotFound),
+        (409, KubeConflict),
+        (410, KubeGone),
+        (422, KubeError),
+        (429, KubeUnavailable),
+        (500, KubeUnavailable),
+        (504, KubeUnavailable),
+    ],
+)
+async def test_each_status_has_its_error(
+    api: KubeApi, server: FakeApiServer, status: int, want: type[KubeError]
+) -> None:
+    server.faults.append(Fault(status=status, retry_after="7"))
+    with pytest.raises(KubeError) as error:
+        await api.get(f"{LEASES}/leader")
+    assert type(error.value) is want
+    assert error.value.status == status
+    assert str(error.value) == f"API server 127.0.0.1:{server.port}: GET {LEASES}/leader: {status}: fault: get leases"
+    assert getattr(error.value, "retry_after", 7.0) == 7.0
+
+
+def test_a_retry_time_may_stand_in_the_status_object_too() -> None:
+    error = error_of(429, b'{"details": {"retryAfterSeconds": 3}}', "here")
+    assert isinstance(error, KubeUnavailable)
+    assert error.retry_after == 3.0
+    assert str(error) == "here: 429: no reason given"
+
+
+@pytest.mark.parametrize(
+    ("fault", "want"),
+    [
+        (Fault(hang=True), "no answer in time"),
+        (Fault(cut=True), "the connection was cut"),
+        (Fault(status=200, body="<html>"), "the answer is no JSON"),
+        (Fault(status=200, body="[]"), "the answer is no JSON object"),
+    ],
+)
+async def test_what_is_no_answer_is_unavailable(api: KubeApi, server: FakeApiServer, fault: Fault, want: str) -> None:
+    server.faults.append(fault)
+    with pytest.raises(KubeUnavailable, match=want):
+        await api.patch(f"{LEASES}/leader", {}, timeout=0.2)
+
+
+async def test_an_api_server_that_is_not_there_is_named(tmp_path: Path, server: FakeApiServer) -> None:
+    path = server.kubeconfig(tmp_path / "k")
+    await server.stop()
+    async with await KubeApi.connect(str(path)) as api:
+        with pytest.raises(KubeUnavailable, match=rf"127\.0\.0\.1:{server.port}: GET /version: can't connect"):
+            await api.get("/version")
+
+
+async def test_a_new_token_is_used_after_one_refusal(server: FakeApiServer, tmp_path: Path) -> None:
+    server.token = "one"
+    (tmp_path / "token").write_text("one\n")
+    kubeconfig = server.kubeconfig(tmp_path / "k", user={"tokenFile": "token"})
+    async with await KubeApi.connect(str(kubeconfig), clock=FakeClock()) as api:
+        await api.get("/version")
+        (tmp_path / "token").write_text("two\n")
+        server.token = "two"
+        await api.get("/version")
+        got = [seen.headers["Authorization"] for seen in server.seen]
+        assert got == ["Bearer one", "Bearer one", "Bearer two"]
+        server.token = "three"
+        with pytest.raises(KubeForbidden):
+            await api.get("/version")
+        assert len(server.seen) == 5
+
+
+async def test_a_changed_token_file_is_noticed_and_a_missing_one_tolerated(
+    server: FakeApiServer, tmp_path: Path
+) -> None:
+    clock = FakeClock()
+    token = tmp_path / "token"
+    token.write_text("one")
+    kubeconfig = server.kubeconfig(tmp_path / "k", user={"tokenFile": "token"})
+    async with await KubeApi.connect(str(kubeconfig), clock=clock) as api:
+        token.unlink()
+        clock.shift(2)
+        await api.get("/version")
+        token.write_text("second")
+        clock.shift(6)
+        await api.get("/version")
+        assert [seen.headers["Authorization"] for seen in server.seen] == ["Bearer one", "Bearer second"]
+
+
+class TlsServer:
+    """An HTTPS server whose certificate can be replaced."""
+
+    def __init__(self) -> None:
+        self.port = 0
+        self._runner: web.AppRunner | None = None
+
+    async def start(self, ca: trustme.CA) -> None:
+        await self.stop()
+
+        async def version(request: web.Request) -> web.Response:
+            return web.json_response({"major": "1"})
+
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        ca.issue_cert("127.0.0.1").configure_cert(context)
+        app = web.Application()
+        app.router.add_get("/version", version)
+        self._runner = web.AppRunner(app, shutdown_timeout=0.0)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", self.port, ssl_context=context, reuse_address=True)
+        await site.start()
+        self.port = self._runner.addresses[0][1]
+
+    async def stop(self) -> None:
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+
+async def test_a_new_ca_file_makes_a_new_client_and_a_broken_one_does_not(tmp_path: Path) -> None:
+    clock, tls, ca_file = FakeClock(), TlsServer(), tmp_path / "ca.crt"
+    old, new = trustme.CA(), trustme.CA()
+    old.cert_pem.write_to_path(str(ca_file))
+    await tls.start(old)
+    for name, content in (("token", "t"), ("namespace", "ours")):
+        (tmp_path / name).write_text(content)
+    environ = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(tls.port)}
+    from apisix_ingress.kube.credentials import InCluster
+
+    async with await KubeApi.connect(clock=clock, credentials=InCluster(environ, tmp_path)) as api:
+        assert await api.get("/version") == {"major": "1"}
+        ca_file.write_text("-----BEGIN CERTIFICATE-----\nhalf")
+        clock.shift(2)
+        assert await api.get("/version") == {"major": "1"}
+        await tls.start(new)
+        clock.shift(10)
+        with pytest.raises(KubeUnavailable, match="not trusted"):
+            await api.get("/version")
+        new.cert_pem.write_to_path(str(ca_file))
+        clock.shift(10)
+        assert await api.get("/version") == {"major": "1"}
+    await tls.stop()
