@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Literal
+from typing import Literal, Protocol
 
 from apisix_ingress.gateway.states import Operation, RecordState
 from apisix_ingress.gateway.sync import ClusterSync
 from apisix_ingress.metrics import Metrics
 from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind
 from providers.conditions import Conditions
+
+BAD_NEWS_SECONDS = 0.5
+"""Kinds are watched apart from each other: an object may come before the one that it names."""
+
+
+class Wake(Protocol):
+    """Has the status of an object looked at."""
+
+    def __call__(self, key: ObjectKey, *, after: float = 0.0) -> None:
+        """Look at it now, or so many seconds later."""
+
 
 ChangeName = Literal["add", "update", "delete"]
 
@@ -87,7 +98,7 @@ class SyncMetrics:
 class Fanout:
     """Carries the results of translations to every cluster and to the status of the object."""
 
-    def __init__(self, syncs: Sequence[ClusterSync], wake: Callable[[ObjectKey], None]) -> None:
+    def __init__(self, syncs: Sequence[ClusterSync], wake: Wake) -> None:
         self._syncs = syncs
         self._wake = wake
 
@@ -97,6 +108,6 @@ class Fanout:
         for sync in self._syncs:
             sync.mark_dirty(marked, urgent=urgent)
 
-    def reported(self, owner: ObjectKey) -> None:
-        """Wake the status of the object."""
-        self._wake(owner)
+    def reported(self, owner: ObjectKey, *, well: bool) -> None:
+        """Wake the status of the object; bad news wait a moment, for what is missing may be on its way."""
+        self._wake(owner, after=0.0 if well else BAD_NEWS_SECONDS)

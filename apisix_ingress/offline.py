@@ -36,7 +36,7 @@ class _Nowhere:
     def mark_dirty(self, keys: Iterable[RecordKey], *, urgent: bool) -> None:
         """Forget it."""
 
-    def reported(self, owner: ObjectKey) -> None:
+    def reported(self, owner: ObjectKey, *, well: bool) -> None:
         """Forget it."""
 
 

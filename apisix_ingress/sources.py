@@ -32,8 +32,8 @@ from providers.conditions import Conditions
 class Status(Protocol):
     """Whoever writes what objects' statuses say."""
 
-    def wake(self, key: ObjectKey) -> None:
-        """Look at an object's status soon."""
+    def wake(self, key: ObjectKey, *, after: float = 0.0) -> None:
+        """Look at an object's status now, or so many seconds later."""
 
     async def run(self, term: Term) -> None:
         """Write until cancelled."""
@@ -61,7 +61,7 @@ class Source(Protocol):
 class NoStatus:
     """For objects that have nowhere to write their status to."""
 
-    def wake(self, key: ObjectKey) -> None:
+    def wake(self, key: ObjectKey, *, after: float = 0.0) -> None:
         """Forget it."""
 
     async def run(self, term: Term) -> None:
@@ -101,9 +101,9 @@ class ApiStatus:
             observer=queue,
         )
 
-    def wake(self, key: ObjectKey) -> None:
-        """Look at an object's status soon."""
-        self._writer.wake(key)
+    def wake(self, key: ObjectKey, *, after: float = 0.0) -> None:
+        """Look at an object's status now, or so many seconds later."""
+        self._writer.wake(key, after=after)
 
     async def run(self, term: Term) -> None:
         """Write until cancelled."""

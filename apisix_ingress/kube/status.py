@@ -119,9 +119,12 @@ class StatusWriter:
         self._without_status: set[str] = set()
         self._complaints: set[str] = set()
 
-    def wake(self, key: ObjectKey) -> None:
-        """Have the status of an object looked at; cheap, and also for objects that have none."""
-        self.queue.add(key)
+    def wake(self, key: ObjectKey, *, after: float = 0.0) -> None:
+        """Have the status of an object looked at, now or so many seconds later; also for objects that have none."""
+        if after:
+            self.queue.add_after(key, after)
+        else:
+            self.queue.add(key)
 
     async def run(self, term: Term) -> None:
         """Write until cancelled. Keys that were woken between terms are looked at first.
@@ -174,7 +177,7 @@ class StatusWriter:
         held = await self._latest(resource, item)
         change = self._change(key, resource, condition, held)
         if change is not None:
-            await self._write(term, resource, item, held, change, condition)
+            await self._write(term, resource, item, held, change=change, condition=condition)
 
     async def _latest(self, resource: Resource, item: Any) -> _Held:
         """Return what the API server has: as the store says, unless we know better."""
@@ -235,7 +238,7 @@ class StatusWriter:
         return left > 0
 
     async def _write(
-        self, term: Term, resource: Resource, item: Any, held: _Held, change: JsonObject, condition: Condition
+        self, term: Term, resource: Resource, item: Any, held: _Held, *, change: JsonObject, condition: Condition
     ) -> None:
         key = item.meta.key
         path = resource.path(key.namespace, key.name, "status")
@@ -243,11 +246,8 @@ class StatusWriter:
         term.check(_WRITE_SECONDS)
         try:
             answer = await self._api.patch(path, body, timeout=_WRITE_SECONDS)
-        except KubeConflict:
-            self._outdated.add(key)
-            raise
-        except KubeUnavailable:
-            # It may have been written all the same.
+        except (KubeConflict, KubeUnavailable):
+            # Somebody else wrote, or we did and the reply is lost: what we know of it is no longer so.
             self._outdated.add(key)
             raise
         except KubeNotFound:

@@ -161,10 +161,10 @@ def test_read_that_is_not_repeated_wakes_nobody(loop: Loop) -> None:
     assert loop.translated("web") == 2
 
 
-def test_reads_of_a_translation_that_crashed_are_kept(loop: Loop) -> None:
-    loop.put(make_route(reads=["cert"], crash=True))
-    with pytest.raises(ZeroDivisionError):
-        loop.registry.settle()
+def test_a_translation_that_crashed_is_a_problem_of_its_object_alone(loop: Loop) -> None:
+    loop.settle(make_route(reads=["cert"], crash=True), make_route("well", claims=["web"]))
+    assert [problem.code for problem in loop.world.reports[make_key()].problems] == ["InternalError"]
+    assert loop.world.claims.claims_of(make_key("well")) != frozenset()
     assert loop.world.dependents.of(make_secret().meta.key) == (make_key(),)
 
 
