@@ -26,7 +26,7 @@ from apisix_ingress.errors import (
 )
 from apisix_ingress.kube.credentials import Credentials, find_credentials
 from apisix_ingress.kube.lines import LineSplitter
-from apisix_ingress.kube.transport import Transport
+from apisix_ingress.kube.transport import Request, Transport
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.resources import Resource
 from apisix_ingress.runtime.clock import Clock, MonotonicClock
@@ -177,7 +177,7 @@ class KubeApi:
         ]
         timeout = aiohttp.ClientTimeout(total=seconds + margin, sock_connect=CONNECT_SECONDS)
         where = self._at("WATCH", path)
-        exchange = self._transport.exchange("GET", path, query=query, timeout=timeout, watch=True)
+        exchange = self._transport.exchange(Request("GET", path, timeout, query, watch=True))
         with self._mapped(where):
             response = await exchange.__aenter__()
         try:
@@ -209,10 +209,9 @@ class KubeApi:
     ) -> JsonObject:
         where = self._at(method, path)
         bound = aiohttp.ClientTimeout(total=timeout, sock_connect=min(timeout, CONNECT_SECONDS))
+        request = Request(method, path, bound, query, headers or {}, body)
         with self._mapped(where):
-            async with self._transport.exchange(
-                method, path, query=query, headers=headers, body=body, timeout=bound
-            ) as response:
+            async with self._transport.exchange(request) as response:
                 await self._raise_for(response, where)
                 content = await response.read()
         return self._parse(content, where)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import aiohttp
@@ -87,6 +88,19 @@ def _target(access: Access) -> tuple[object, ...]:
     return (configuration.host, configuration.verify_ssl, configuration.tls_server_name, configuration.proxy)
 
 
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request; `timeout` bounds all of it, `watch` chooses the pool."""
+
+    method: str
+    path: str
+    timeout: aiohttp.ClientTimeout
+    query: Sequence[tuple[str, str]] = ()
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: object = None
+    watch: bool = False
+
+
 class Transport:
     """Sends requests with the credentials of the moment.
 
@@ -134,18 +148,8 @@ class Transport:
         return self._access
 
     @asynccontextmanager
-    async def exchange(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Sequence[tuple[str, str]] = (),
-        headers: Mapping[str, str] | None = None,
-        body: object = None,
-        timeout: aiohttp.ClientTimeout,
-        watch: bool = False,
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Send one request and hand out its answer, whatever the status; once more after a 401.
+    async def exchange(self, request: Request) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Send a request and hand out its answer, whatever the status; once more after a 401.
 
         Raises:
             aiohttp.ClientError, TimeoutError, OSError: there was no answer.
@@ -155,10 +159,10 @@ class Transport:
         client = self._current()
         client.enter()
         try:
-            response = await self._send(client, used, method, path, query, headers, body, timeout, watch)
+            response = await _send(client, used, request)
             if response.status == 401 and await self._read_again(used) and self._client is client:
                 response.close()
-                response = await self._send(client, self.access, method, path, query, headers, body, timeout, watch)
+                response = await _send(client, self.access, request)
             try:
                 yield response
             finally:
@@ -170,33 +174,6 @@ class Transport:
         if self._client is None:
             raise RuntimeError("the transport is not open")
         return self._client
-
-    async def _send(
-        self,
-        client: _Client,
-        access: Access,
-        method: str,
-        path: str,
-        query: Sequence[tuple[str, str]],
-        headers: Mapping[str, str] | None,
-        body: object,
-        timeout: aiohttp.ClientTimeout,
-        watch: bool,
-    ) -> aiohttp.ClientResponse:
-        pool = client.pool(watch=watch)
-        auth = {"type": "api_key", "in": "header", "key": "Authorization", "value": access.authorization}
-        request = await pool.param_serialize(
-            method,
-            path,
-            query_params=list(query),
-            # Compression costs the API server more than a local network gains.
-            header_params={"Accept": "application/json", "Accept-Encoding": "identity", **(headers or {})},
-            body=body,
-            auth_settings=["BearerToken"] if access.authorization else [],
-            _request_auth=auth,
-        )
-        response: aiohttp.ClientResponse = (await pool.call_api(*request, _request_timeout=timeout)).response
-        return response
 
     async def _refresh(self) -> None:
         """Read the credentials again if a file changed, the token is about to expire, or a minute has passed."""
@@ -245,6 +222,23 @@ class Transport:
         if reason != self._complaint:
             self._complaint = reason
             log.warning("credentials.unreadable", reason=reason, remedy="those read before stay in use")
+
+
+async def _send(client: _Client, access: Access, request: Request) -> aiohttp.ClientResponse:
+    pool = client.pool(watch=request.watch)
+    auth = {"type": "api_key", "in": "header", "key": "Authorization", "value": access.authorization}
+    serialized = await pool.param_serialize(
+        request.method,
+        request.path,
+        query_params=list(request.query),
+        # Compression costs the API server more than a local network gains.
+        header_params={"Accept": "application/json", "Accept-Encoding": "identity", **request.headers},
+        body=request.body,
+        auth_settings=["BearerToken"] if access.authorization else [],
+        _request_auth=auth,
+    )
+    response: aiohttp.ClientResponse = (await pool.call_api(*serialized, _request_timeout=request.timeout)).response
+    return response
 
 
 def _finish(response: aiohttp.ClientResponse) -> None:

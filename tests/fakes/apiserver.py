@@ -197,7 +197,7 @@ class FakeApiServer:
                     "apiVersion": "v1",
                     "kind": "Config",
                     "clusters": [{"name": "fake", "cluster": {"server": self.url}}],
-                    "users": [{"name": "tester", "user": dict(user or {"token": self.token or "anyone"})}],
+                    "users": [{"name": "tester", "user": dict(user or {"token": self.token or "fake-api-token"})}],
                     "contexts": [{"name": "fake", "context": {"cluster": "fake", "user": "tester"}}],
                     "current-context": "fake",
                 }

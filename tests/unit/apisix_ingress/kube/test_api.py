@@ -124,17 +124,17 @@ async def test_an_api_server_that_is_not_there_is_named(tmp_path: Path, server: 
 
 
 async def test_a_new_token_is_used_after_one_refusal(server: FakeApiServer, tmp_path: Path) -> None:
-    server.token = "one"
-    (tmp_path / "token").write_text("one\n")
+    server.token = "token-one"
+    (tmp_path / "token").write_text("token-one\n")
     kubeconfig = server.kubeconfig(tmp_path / "k", user={"tokenFile": "token"})
     async with await KubeApi.connect(str(kubeconfig), clock=FakeClock()) as api:
         await api.get("/version")
-        (tmp_path / "token").write_text("two\n")
-        server.token = "two"
+        (tmp_path / "token").write_text("token-two\n")
+        server.token = "token-two"
         await api.get("/version")
         got = [seen.headers["Authorization"] for seen in server.seen]
-        assert got == ["Bearer one", "Bearer one", "Bearer two"]
-        server.token = "three"
+        assert got == ["Bearer token-one", "Bearer token-one", "Bearer token-two"]
+        server.token = "token-three"
         with pytest.raises(KubeForbidden):
             await api.get("/version")
         assert len(server.seen) == 5
@@ -145,16 +145,16 @@ async def test_a_changed_token_file_is_noticed_and_a_missing_one_tolerated(
 ) -> None:
     clock = FakeClock()
     token = tmp_path / "token"
-    token.write_text("one")
+    token.write_text("token-one")
     kubeconfig = server.kubeconfig(tmp_path / "k", user={"tokenFile": "token"})
     async with await KubeApi.connect(str(kubeconfig), clock=clock) as api:
         token.unlink()
         clock.shift(2)
         await api.get("/version")
-        token.write_text("second")
+        token.write_text("token-second")
         clock.shift(6)
         await api.get("/version")
-        assert [seen.headers["Authorization"] for seen in server.seen] == ["Bearer one", "Bearer second"]
+        assert [seen.headers["Authorization"] for seen in server.seen] == ["Bearer token-one", "Bearer token-second"]
 
 
 class TlsServer:
