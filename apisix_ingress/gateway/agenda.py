@@ -105,6 +105,11 @@ class Agenda:
         return found
 
     @property
+    def size(self) -> int:
+        """How many writes are outstanding."""
+        return len(self._writes)
+
+    @property
     def is_clear(self) -> bool:
         """Whether no delete waits for a write."""
         return not self._deferred

@@ -155,7 +155,9 @@ class Audit:
         )
         dispatch.known &= keys
         self._hold_back(found)
-        dispatch.mark([*found.upserts, *(key for key in found.deletes if key not in dispatch.withheld)])
+        dispatch.agenda.turn()
+        async for chunk in _chunks((*found.upserts, *found.deletes)):
+            dispatch.mark([key for key in chunk if key not in dispatch.withheld], same_turn=True)
         dispatch.held.update(found.held)
         for key in found.refused:
             dispatch.tell(key)

@@ -36,7 +36,7 @@ PATIENCE = 3
 """After so many failures in a row of one record its state says so, and deletes stop waiting for it."""
 
 BULK = 32
-"""With so many records dirty a line in the log for each would cost as much as its write: they go to debug."""
+"""With so many writes outstanding a line in the log for each would cost as much as its write: they go to debug."""
 
 
 class Dispatch:
@@ -93,9 +93,14 @@ class Dispatch:
             if not self.gate.is_open:
                 self.tell(key)
 
-    def mark(self, keys: Iterable[RecordKey], *, urgent: bool = False) -> None:
-        """Queue records that may differ from what is wanted; those of one call belong together."""
-        self.agenda.turn()
+    def mark(self, keys: Iterable[RecordKey], *, urgent: bool = False, same_turn: bool = False) -> None:
+        """Queue records that may differ from what is wanted.
+
+        Those of one call belong together: deletes among them wait for the writes. With `same_turn` they belong to
+        those of the call before as well.
+        """
+        if not same_turn:
+            self.agenda.turn()
         for key in keys:
             flying = key in self.holdings.flying
             if self._wanted.get(key, self.cluster) is None:
@@ -199,10 +204,12 @@ class Dispatch:
         self.gate.succeeded()
         if record is None:
             self.known.discard(key)
-        event, name = ("record.put", record.name) if record is not None else ("record.delete", "")
-        line = self._log.debug if self.queue.depth > BULK else self._log.info
-        line(event, record=str(key), name=name, duration_s=round(self._clock.monotonic() - started, 4))
-        self._observe(key, record, started, "ok")
+        seconds = self._observe(key, record, started, "ok")
+        line = self._log.debug if self.agenda.size > BULK else self._log.info
+        if record is not None:
+            line("record.put", record=str(key), name=record.name, duration_s=seconds)
+        else:
+            line("record.delete", record=str(key), duration_s=seconds)
         self._settle(key)
 
     def _fail(self, key: RecordKey, record: Record | None, error: GatewayError) -> None:
@@ -281,9 +288,12 @@ class Dispatch:
     def _enqueue(self, key: RecordKey) -> None:
         self.queue.add(key, urgent=key in self._urgent)
 
-    def _observe(self, key: RecordKey, record: Record | None, started: float, status: str) -> None:
+    def _observe(self, key: RecordKey, record: Record | None, started: float, status: str) -> float:
+        """Tell the observer of a write that ended just now; return the seconds that it took."""
         op: Operation = "put" if record is not None else "delete"
-        self._observer.written(self.cluster, key.kind, op, self._clock.monotonic() - started, status)
+        seconds = self._clock.monotonic() - started
+        self._observer.written(self.cluster, key.kind, op, seconds, status)
+        return seconds
 
     def _outstanding(self, key: RecordKey, record: Record) -> RecordState:
         """Return the state of a record that is wanted, not applied and not rejected."""

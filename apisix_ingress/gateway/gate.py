@@ -20,8 +20,10 @@ from apisix_ingress.runtime.ratelimit import ExponentialBackoff
 
 log = structlog.get_logger()
 
-FAILING_RECORDS = 3
-"""So many different records in a row must fail before the cluster is taken to be down: one alone may be at fault."""
+UNREACHED, FAILING = 3, 8
+"""So many different records in a row must fail before the cluster is taken to be down: one alone may be at fault, and
+a gateway that fails some of its requests is better written to than not. Fewer are enough if it was not even reached.
+"""
 
 KEY_PROBE_INTERVAL = 30.0
 """Seconds between two probes with a refused key: some set-ups lock a client out that tries too often."""
@@ -67,7 +69,7 @@ class Gate:
     def failed(self, key: RecordKey, error: GatewayError) -> None:
         """Note that the cluster did not answer the write of a record; shut the gate if others fared like it."""
         self._failing.add(key)
-        if len(self._failing) >= FAILING_RECORDS:
+        if len(self._failing) >= (FAILING if error.sent else UNREACHED):
             self.shut(error)
 
     def shut(self, error: GatewayError) -> None:

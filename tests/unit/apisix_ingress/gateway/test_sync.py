@@ -372,6 +372,27 @@ async def test_cluster_that_is_down_gets_few_probes_and_catches_up_within_ten_se
 
 
 @on_stage
+async def test_cluster_that_fails_some_requests_is_still_written_to() -> None:
+    stage = Stage([make_record(RecordKey("upstreams", f"n{n}")) for n in range(500)])
+    stage.gateway.faults.server_error = 0.3
+    async with stage.running():
+        await asyncio.sleep(20)
+        assert len(stage.gateway.stored) == 500
+        assert stage.notes.breakers == []
+
+
+@on_stage
+async def test_cluster_that_fails_every_request_is_left_alone() -> None:
+    stage = Stage()
+    async with stage.running():
+        stage.gateway.faults.server_error = 1.0
+        stage.want(*(make_record(RecordKey("upstreams", f"n{n}")) for n in range(500)))
+        await asyncio.sleep(60)
+        assert stage.notes.breakers[0]
+        assert len(stage.notes.writes) < 300  # a probe succeeds each time, so that some writes are tried again
+
+
+@on_stage
 async def test_cluster_that_comes_back_empty_is_filled_at_once() -> None:
     stage = Stage([UPSTREAM_RECORD, ROUTE_RECORD])
     async with stage.running():
