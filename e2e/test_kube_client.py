@@ -150,8 +150,9 @@ async def test_a_watch_that_saw_news_ends_with_a_bookmark(ground: Ground) -> Non
         await ground.make(THINGS, "b", spec={})
 
     events, _ = await asyncio.gather(ground.watch(THINGS, version, 2 if ground.fake else 8), make_news())
-    assert [event.type for event in events] == ["ADDED", "BOOKMARK"]
-    assert set(events[1].item["metadata"]) >= {"resourceVersion"}
+    # The real one may say it more than once.
+    assert list(dict.fromkeys(event.type for event in events)) == ["ADDED", "BOOKMARK"]
+    assert set(events[-1].item["metadata"]) >= {"resourceVersion"}
 
 
 @contract
