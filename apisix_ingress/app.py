@@ -15,6 +15,7 @@ from pathlib import Path
 
 import structlog
 
+from apisix_ingress import __version__
 from apisix_ingress.errors import IngressError, LeadershipLost
 from apisix_ingress.gateway.admin import AdminBackend, AdminKey
 from apisix_ingress.gateway.sync import ClusterSync
@@ -28,7 +29,7 @@ from apisix_ingress.runtime.clock import Clock, MonotonicClock
 from apisix_ingress.runtime.tasks import cancel
 from apisix_ingress.runtime.term import Term
 from apisix_ingress.settings import ClusterSettings, Settings, split_address
-from apisix_ingress.sources import Parts, Source, open_source
+from apisix_ingress.sources import Parts, Source, new_identity, open_source
 from apisix_ingress.state.world import World
 from providers.conditions import Conditions
 from providers.registry import Registry, resources
@@ -37,6 +38,9 @@ log = structlog.get_logger()
 
 DRAIN_SECONDS = 5.0
 """At shutdown, for each step: queues run dry, writes in flight end, status is written."""
+
+BUSY_BACKLOG = 64
+"""With more records than these waiting for their write, statuses wait."""
 
 GC_THRESHOLDS = (50_000, 50, 100)
 """With `gc.freeze` they cut the longest stall at 10,000 objects from near half a second to about 10 ms."""
@@ -73,18 +77,22 @@ async def build(settings: Settings, manifests: Path | None, held: AsyncExitStack
     Raises:
         ConfigError: A setting, a file or an address can't be used.
     """
-    clock, rng = MonotonicClock(), random.Random()
+    clock, rng, identity = MonotonicClock(), random.Random(), new_identity()
     metrics = Metrics(pod=os.environ.get("POD_NAME") or socket.gethostname(), namespace=os.getenv("POD_NAMESPACE", ""))
     options = translation_options(settings.kubernetes)
     world = World(resources(options))
     syncs: list[ClusterSync] = []
     conditions = Conditions(world, syncs)
-    parts = Parts(resources(options), world, conditions, metrics, clock, rng)
+    parts = Parts(
+        resources(options), world, conditions, metrics, clock, rng, identity, busy=lambda: any(map(is_busy, syncs))
+    )
     source = await open_source(settings.kubernetes, manifests, parts, held)
     wake = source.status.wake
     registry = Registry(world, options, Fanout(syncs, wake), clock=clock, rng=rng, observer=metrics.queue)
     for cluster in settings.clusters:
-        backend = connect(cluster, options.controller_name, clock)
+        backend = connect(
+            cluster, options.controller_name, clock, user_agent=f"apisix-ingress/{__version__} ({identity})"
+        )
         held.push_async_callback(backend.aclose)
         syncs.append(
             ClusterSync(
@@ -106,8 +114,13 @@ async def build(settings: Settings, manifests: Path | None, held: AsyncExitStack
     return controller
 
 
-def connect(cluster: ClusterSettings, controller_name: str, clock: Clock) -> AdminBackend:
-    """Return the client for a gateway cluster.
+def is_busy(sync: ClusterSync) -> bool:
+    """Say whether a cluster that takes writes has many of them before it."""
+    return sync.taken_over and sync.reachable and sync.backlog > BUSY_BACKLOG
+
+
+def connect(cluster: ClusterSettings, controller_name: str, clock: Clock, *, user_agent: str) -> AdminBackend:
+    """Return the client for a gateway cluster; `user_agent` says in its access log which process wrote.
 
     Raises:
         ConfigError: The file of the admin key or a certificate can't be used.
@@ -124,6 +137,7 @@ def connect(cluster: ClusterSettings, controller_name: str, clock: Clock) -> Adm
         timeout=cluster.sync.timeout,
         concurrency=cluster.sync.concurrency,
         tls=tls,
+        user_agent=user_agent,
     )
 
 

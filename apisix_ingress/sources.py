@@ -7,6 +7,7 @@ import os
 import random
 import secrets
 import socket
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,6 +84,9 @@ class Parts:
     metrics: Metrics
     clock: Clock
     rng: random.Random
+    identity: str
+    busy: Callable[[], bool]
+    """Whether many records wait for their write just now."""
 
 
 class ApiStatus:
@@ -99,6 +103,7 @@ class ApiStatus:
             rng=rng,
             recorder=self._events,
             observer=queue,
+            busy=parts.busy,
         )
 
     def wake(self, key: ObjectKey, *, after: float = 0.0) -> None:
@@ -127,7 +132,7 @@ class ApiSource:
             Reflector(resource, stores[resource.kind], api, clock=clock, rng=rng, observer=observer)
             for resource in parts.resources
         ]
-        self.election: Election = _election(api, settings.election, clock, rng)
+        self.election: Election = _election(api, settings.election, parts)
         self.status: Status = ApiStatus(api, parts) if settings.status.enabled else NoStatus()
 
     async def run(self) -> None:
@@ -159,7 +164,7 @@ class FileSource:
 
     def __init__(self, folder: Path, parts: Parts) -> None:
         self._files = ManifestSource([folder], parts.world.stores, clock=parts.clock)
-        self.election: Election = NoElection(clock=parts.clock, identity="files")
+        self.election: Election = NoElection(clock=parts.clock, identity=parts.identity)
         self.status: Status = NoStatus()
 
     async def run(self) -> None:
@@ -189,16 +194,20 @@ async def open_source(
     return ApiSource(api, settings, parts)
 
 
-def _election(api: KubeApi, settings: ElectionSettings, clock: Clock, rng: random.Random) -> Election:
-    identity = f"{os.environ.get('POD_NAME') or socket.gethostname()}_{secrets.token_hex(4)}"
+def new_identity() -> str:
+    """Return what tells this process from every other one: in the Lease, and in the access logs of gateways."""
+    return f"{os.environ.get('POD_NAME') or socket.gethostname()}_{secrets.token_hex(4)}"
+
+
+def _election(api: KubeApi, settings: ElectionSettings, parts: Parts) -> Election:
     if not settings.enabled:
-        return NoElection(clock=clock, identity=identity)
+        return NoElection(clock=parts.clock, identity=parts.identity)
     options = LeaseOptions(
         name=settings.name,
         namespace=settings.namespace or os.environ.get("POD_NAMESPACE") or api.namespace,
-        identity=identity,
+        identity=parts.identity,
         lease_duration=settings.lease_duration,
         renew_deadline=settings.renew_deadline,
         retry_period=settings.retry_period,
     )
-    return LeaderElector(api, options, clock=clock, rng=rng)
+    return LeaderElector(api, options, clock=parts.clock, rng=parts.rng)

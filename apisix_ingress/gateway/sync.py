@@ -106,6 +106,11 @@ class ClusterSync:
         return self._dispatch.gate.is_open
 
     @property
+    def backlog(self) -> int:
+        """How many records wait for a look or a write, those that wait for a retry left out."""
+        return self._dispatch.queue.depth
+
+    @property
     def counts(self) -> dict[str, int]:
         """How many records are applied, unknown, in flight, queued, rejected and held back."""
         dispatch = self._dispatch

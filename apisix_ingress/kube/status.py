@@ -48,6 +48,8 @@ _WRITE_SECONDS = 5.0
 _SLOW_SECONDS = 60.0
 _REWORD_SECONDS = 5.0
 """A condition of which only the words differ is not written more often than this."""
+_GIVE_WAY_SECONDS = 0.05
+_PATIENCE_SECONDS = 30.0
 _WORKERS = 4
 
 
@@ -86,6 +88,7 @@ class StatusWriter:
         addresses: `status.loadBalancer.ingress` that an Ingress should have; None: leave it alone.
         resources: Kind → resource.
         observer: Of the queue.
+        busy: Whether records wait for their write just now: those go first, for some seconds at most.
     """
 
     def __init__(
@@ -100,7 +103,9 @@ class StatusWriter:
         addresses: Addresses | None = None,
         resources: Mapping[str, Resource] = RESOURCES,
         observer: QueueObserver | None = None,
+        busy: Callable[[], bool] = lambda: False,
     ) -> None:
+        self._busy = busy
         self._api = api
         self._stores = stores
         self._wanted = wanted
@@ -135,6 +140,7 @@ class StatusWriter:
 
         async def handle(key: ObjectKey) -> None:
             try:
+                await self._give_way()
                 await self._reconcile(term, key)
             except (KubeUnavailable, KubeConflict, KubeNotFound):
                 raise
@@ -155,6 +161,12 @@ class StatusWriter:
         except TimeoutError:
             return False
         return True
+
+    async def _give_way(self) -> None:
+        """Wait while records wait for their write: what a status says must never delay what it speaks of."""
+        until = self._clock.monotonic() + _PATIENCE_SECONDS
+        while self._busy() and self._clock.monotonic() < until:
+            await self._clock.sleep(_GIVE_WAY_SECONDS)
 
     # One object.
 
