@@ -154,7 +154,7 @@ def _written(gateway: CountingGateway) -> int:
 
 def _endpoint_changes(api: KubeClient, count: int, size: int) -> Iterator[Callable[[], str]]:
     for turn in range(count):
-        number, version = turn * 7919 % size, turn + 1
+        number, version = turn * 7919 % size, size + turn
 
         def change(number: int = number, version: int = version) -> str:
             patch = {"endpoints": slice_manifest(number, version)["endpoints"]}
