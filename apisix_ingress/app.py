@@ -79,7 +79,7 @@ async def build(settings: Settings, manifests: Path | None, held: AsyncExitStack
     """
     clock, rng, identity = MonotonicClock(), random.Random(), new_identity()
     metrics = Metrics(pod=os.environ.get("POD_NAME") or socket.gethostname(), namespace=os.getenv("POD_NAMESPACE", ""))
-    options = translation_options(settings.kubernetes)
+    options = translation_options(settings)
     world = World(resources(options))
     syncs: list[ClusterSync] = []
     conditions = Conditions(world, syncs)
@@ -90,9 +90,7 @@ async def build(settings: Settings, manifests: Path | None, held: AsyncExitStack
     wake = source.status.wake
     registry = Registry(world, options, Fanout(syncs, wake), clock=clock, rng=rng, observer=metrics.queue)
     for cluster in settings.clusters:
-        backend = connect(
-            cluster, options.controller_name, clock, user_agent=f"apisix-ingress/{__version__} ({identity})"
-        )
+        backend = connect(cluster, options.controller_name, clock, identity=identity)
         held.push_async_callback(backend.aclose)
         syncs.append(
             ClusterSync(
@@ -119,8 +117,8 @@ def is_busy(sync: ClusterSync) -> bool:
     return sync.taken_over and sync.reachable and sync.backlog > BUSY_BACKLOG
 
 
-def connect(cluster: ClusterSettings, controller_name: str, clock: Clock, *, user_agent: str) -> AdminBackend:
-    """Return the client for a gateway cluster; `user_agent` says in its access log which process wrote.
+def connect(cluster: ClusterSettings, controller_name: str, clock: Clock, *, identity: str) -> AdminBackend:
+    """Return the client for a gateway cluster; its access log tells by `identity` which process wrote.
 
     Raises:
         ConfigError: The file of the admin key or a certificate can't be used.
@@ -137,7 +135,7 @@ def connect(cluster: ClusterSettings, controller_name: str, clock: Clock, *, use
         timeout=cluster.sync.timeout,
         concurrency=cluster.sync.concurrency,
         tls=tls,
-        user_agent=user_agent,
+        user_agent=f"apisix-ingress/{__version__} ({identity})",
     )
 
 

@@ -217,8 +217,9 @@ class AdminBackend:
 
     async def _bounded(self, method: str, path: str, payload: bytes | None = None) -> httpx.Response:
         try:
-            async with asyncio.timeout(self._timeout):
-                return await self._call(method, path, payload, limits=self._write_limits)
+            async with asyncio.timeout(self._timeout) as scope:
+                limits = {**self._write_limits, "deadline": scope.when()}
+                return await self._call(method, path, payload, limits=limits)
         except TimeoutError:
             raise GatewayUnavailable(f"{method} {path}: no answer within {self._timeout:g} s") from None
 

@@ -7,10 +7,12 @@ that whether a write may have been carried out. Nothing here knows the Admin API
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator
 
 import aiohttp
 import httpx
+from aiohttp.abc import AbstractStreamWriter
 from yarl import URL
 
 from apisix_ingress.gateway.tls import TlsContext
@@ -23,8 +25,14 @@ _KEEPALIVE = 15.0
 _OWN_HEADERS = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 _Errors = tuple[tuple[tuple[type[Exception], ...], type[httpx.TransportError]], ...]
 
+
+class _TooLate(Exception):
+    """The time of a request was over before it was sent."""
+
+
 # The first match counts: most of aiohttp's classes inherit from several others.
 _ERRORS: _Errors = (
+    ((_TooLate,), httpx.PoolTimeout),
     ((aiohttp.ConnectionTimeoutError,), httpx.ConnectTimeout),
     ((TimeoutError,), httpx.ReadTimeout),
     ((aiohttp.ClientConnectorError,), httpx.ConnectError),
@@ -38,6 +46,9 @@ _ERRORS: _Errors = (
 
 class AiohttpTransport(httpx.AsyncBaseTransport):
     """Requests over one aiohttp session, which the first request opens.
+
+    A request whose extension `deadline` (loop time, seconds) is over is not sent, looked at in the last moment: a
+    process that was frozen must not go on with a write that it was about to send, since others may lead by now.
 
     Args:
         connections: How many requests may be in flight; more wait for the pool timeout.
@@ -80,14 +91,15 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
 
     async def _exchange(self, request: httpx.Request, timeouts: dict[str, float | None]) -> httpx.Response:
         body = await request.aread()
-        writing = asyncio.timeout(None)
+        writing, deadline = asyncio.timeout(None), request.extensions.get("deadline", math.inf)
         try:
+            _check(deadline)
             async with writing:
                 reply = await self._opened().request(
                     request.method,
                     URL(str(request.url), encoded=True),
                     headers=request.headers.multi_items(),
-                    data=body if len(body) <= _SMALL else _chunks(body, writing, timeouts.get("write")),
+                    data=_content(body, deadline, writing, timeouts.get("write")),
                     allow_redirects=False,
                     ssl=self._tls.get() if self._tls and request.url.scheme == "https" else True,
                     timeout=aiohttp.ClientTimeout(sock_connect=timeouts.get("connect"), sock_read=timeouts.get("read")),
@@ -118,10 +130,38 @@ def _kind_of(error: Exception) -> type[httpx.TransportError]:
     raise error
 
 
-async def _chunks(body: bytes, writing: asyncio.Timeout, seconds: float | None) -> AsyncIterator[bytes]:
+def _check(deadline: float) -> None:
+    if asyncio.get_running_loop().time() > deadline:
+        raise _TooLate("its time was over before it was sent")
+
+
+class _Timely(aiohttp.payload.BytesPayload):
+    """A body that is written before its deadline or not at all; the head of the request waits for it."""
+
+    def __init__(self, body: bytes, deadline: float) -> None:
+        super().__init__(body)
+        self._deadline = deadline
+
+    async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
+        _check(self._deadline)
+        await super().write_with_length(writer, content_length)
+
+
+def _content(
+    body: bytes, deadline: float, writing: asyncio.Timeout, seconds: float | None
+) -> _Timely | AsyncIterator[bytes] | None:
+    if len(body) > _SMALL:
+        return _chunks(body, deadline, writing, seconds)
+    return _Timely(body, deadline) if body else None
+
+
+async def _chunks(
+    body: bytes, deadline: float, writing: asyncio.Timeout, seconds: float | None
+) -> AsyncIterator[bytes]:
     """Hand out a large body piece by piece; a piece that the peer does not take within `seconds` ends the request."""
     loop = asyncio.get_running_loop()
     for start in range(0, len(body), _CHUNK):
+        _check(deadline)
         if seconds is not None:
             writing.reschedule(loop.time() + seconds)
         yield body[start : start + _CHUNK]
