@@ -142,7 +142,9 @@ class StatusWriter:
             try:
                 await self._give_way()
                 await self._reconcile(term, key)
-            except (KubeUnavailable, KubeConflict, KubeNotFound):
+            except KubeNotFound:
+                self._forget(key)
+            except (KubeUnavailable, KubeConflict):
                 raise
             except KubeError as error:
                 # Forbidden, or not to the API server's taste: it takes a person, so slow tries will do.
@@ -195,7 +197,7 @@ class StatusWriter:
         """Return what the API server has: as the store says, unless we know better."""
         key, version = item.meta.key, item.meta.resource_version
         if key in self._outdated:
-            raw = await self._api.get(resource.path(key.namespace, key.name), timeout=_WRITE_SECONDS)
+            raw = await self._look(resource, item.meta)
             self._outdated.discard(key)
             self._learn(key, version, raw)
         held = self._held.get(key)
@@ -203,6 +205,18 @@ class StatusWriter:
             return held
         self._held.pop(key, None)
         return _Held(version, version, getattr(item, "status", {}))
+
+    async def _look(self, resource: Resource, meta: Meta) -> JsonObject:
+        """Return the object as the API server has it.
+
+        Raises:
+            KubeNotFound: It is gone; another one of its name is on its way to the store, and what was found out about
+                this one says nothing of it.
+        """
+        raw = await self._api.get(resource.path(meta.key.namespace, meta.key.name), timeout=_WRITE_SECONDS)
+        if (raw.get("metadata") or {}).get("uid") != meta.uid:
+            raise KubeNotFound(f"{meta.key} was deleted and made anew")
+        return raw
 
     def _learn(self, key: ObjectKey, seen: str, raw: JsonObject) -> None:
         meta, status = raw.get("metadata") or {}, raw.get("status")
@@ -263,7 +277,7 @@ class StatusWriter:
             self._outdated.add(key)
             raise
         except KubeNotFound:
-            await self._find_out(resource, key)
+            await self._find_out(resource, item.meta)
             return
         self._learn(key, item.meta.resource_version, answer)
         self._written_at[key] = self._clock.monotonic()
@@ -271,12 +285,12 @@ class StatusWriter:
         if "conditions" in change and not _says(held.status, condition):
             self._announce(item.meta, condition)
 
-    async def _find_out(self, resource: Resource, key: ObjectKey) -> None:
+    async def _find_out(self, resource: Resource, meta: Meta) -> None:
         """Find out what a 404 on the status means: the object is gone, or its CRD has no status subresource."""
         try:
-            await self._api.get(resource.path(key.namespace, key.name), timeout=_WRITE_SECONDS)
+            await self._look(resource, meta)
         except KubeNotFound:
-            self._forget(key)
+            self._forget(meta.key)
             return
         self._without_status.add(resource.kind)
         remedy = "apply the CRDs of this version (apisix-ingress crds)"
@@ -312,8 +326,6 @@ class StatusWriter:
         match error:
             case LeadershipLost():
                 raise error
-            case KubeNotFound():
-                self._forget(key)
             case KubeConflict():
                 log.debug("status.conflict", object=str(key))
             case KubeError():

@@ -253,6 +253,24 @@ async def test_a_kind_without_status_subresource_is_tried_once(bench: Bench) -> 
     assert (bench.writes(), bench.writer.queue.delayed) == (1, 0)
 
 
+@pytest.mark.parametrize("status", [404, 409])
+async def test_an_object_made_anew_meanwhile_gets_its_own_status_only(bench: Bench, status: int) -> None:
+    unseen = Fault("watch", status=500)
+    bench.server.faults.append(unseen)
+    bench.server.order("apisixroutes", "cut")
+    bench.server.remove("apisixroutes", "web")
+    bench.server.put(route())
+    bench.server.faults.append(Fault("patch", "apisixroutes", status=status, times=1))
+    bench.want(WEB, synced(1))
+    await bench.until(lambda: bench.server.count("get", "apisixroutes") > 0, "a look at the object")
+    assert await bench.writer.flush(WAIT_SECONDS)
+    assert (bench.conditions(), bench.writes(), bench.writer.queue.delayed) == ([], 1, 0)
+    bench.server.faults.remove(unseen)
+    await bench.until_stored(WEB)
+    bench.want(WEB, synced(1))
+    await bench.until_said("True", 1)
+
+
 @pytest.mark.parametrize("status", [403, 422])
 async def test_a_refused_write_is_tried_again_slowly(bench: Bench, status: int) -> None:
     bench.server.faults.append(Fault("patch", "apisixroutes", status=status))
