@@ -47,9 +47,7 @@ def slice_manifest(number: int, version: int = 0) -> Manifest:
         },
         "addressType": "IPv4",
         "ports": [{"name": "http", "port": 8080, "protocol": "TCP"}],
-        "endpoints": [
-            {"addresses": [address], "conditions": {"ready": True}} for address in addresses_of(number, version)
-        ],
+        "endpoints": endpoints,
     }
 
 
