@@ -68,14 +68,16 @@ class SyncMetrics:
         self._last: dict[tuple[str, RecordKey], RecordState] = {}
 
     def outcome(self, cluster: str, key: RecordKey, state: RecordState) -> None:
-        """Wake the owners; claimants only when the state is another one than before."""
+        """Wake the owners and who waited for it; claimants only when the state is another one than before."""
+        waiting = self._conditions.take_waiting(key)
         owners = self._conditions.owners(key)
         if not owners:
             self._last.pop((cluster, key), None)
             return
         changed = self._last.get((cluster, key)) != state
         self._last[cluster, key] = state
-        for owner in self._conditions.interested(key) if changed else owners:
+        woken = self._conditions.interested(key) if changed else owners
+        for owner in dict.fromkeys((*woken, *waiting)):
             self._wake(owner)
 
     def written(self, cluster: str, kind: RecordKind, op: Operation, seconds: float, status: str) -> None:

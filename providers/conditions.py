@@ -41,7 +41,7 @@ class Cluster(Protocol):
 
 
 class Conditions:
-    """Computes conditions on demand; holds nothing of its own.
+    """Computes conditions on demand; holds nothing but who was told nothing yet, because a record was under way.
 
     Args:
         world: Reports, desired records, claims.
@@ -51,6 +51,7 @@ class Conditions:
     def __init__(self, world: World, clusters: Sequence[Cluster]) -> None:
         self._world = world
         self._clusters = clusters
+        self._waiting: dict[RecordKey, dict[ObjectKey, None]] = {}
 
     def of(self, owner: ObjectKey) -> Condition | None:
         """Return what the status of an object should say, or None while there is nothing to say."""
@@ -61,6 +62,8 @@ class Conditions:
         if broken:
             return aborted(report.generation, "; ".join(broken))
         failures, pending = self._progress(owner)
+        for key in pending:
+            self._waiting.setdefault(key, {})[owner] = None
         if failures:
             return aborted(report.generation, "; ".join(failures))
         return None if pending else synced(report.generation)
@@ -69,6 +72,13 @@ class Conditions:
         """Return the objects that want a record."""
         return self._world.desired.owners_of(key)
 
+    def take_waiting(self, key: RecordKey) -> tuple[ObjectKey, ...]:
+        """Return, once, the objects that were asked about while a record was under way.
+
+        It may end in the state it had before, so a comparison of states would miss them.
+        """
+        return tuple(self._waiting.pop(key, ()))
+
     def interested(self, key: RecordKey) -> tuple[ObjectKey, ...]:
         """Return the objects whose condition may change with a record's state: owners, and those that refer to them."""
         owners = self.owners(key)
@@ -76,15 +86,15 @@ class Conditions:
         readers = (reader for owner in owners for reader in self._world.dependents.of(owner))
         return tuple(dict.fromkeys((*owners, *claimants, *readers)))
 
-    def _progress(self, owner: ObjectKey) -> tuple[list[str], bool]:
-        """Return what failed, by cluster, and whether anything is still under way."""
+    def _progress(self, owner: ObjectKey) -> tuple[list[str], list[RecordKey]]:
+        """Return what failed, by cluster, and which records are still under way."""
         failures: list[str] = []
-        pending = False
+        pending: list[RecordKey] = []
         for cluster in self._clusters:
             for key in self._keys(self._world.desired.of_owner(owner), cluster.name):
                 state = cluster.record_state(key)
                 if state.kind == "pending":
-                    pending = True
+                    pending.append(key)
                 elif state.kind != "applied":
                     failures.append(f"cluster {cluster.name}: {key}: {state.message}")
         return list(dict.fromkeys(failures)), pending

@@ -129,3 +129,11 @@ def test_owners_and_claimants_are_interested_in_a_record() -> None:
     assert conditions.interested(UPSTREAM.key) == (WEB, make_key("other"), OWNER)
     assert conditions.interested(ROUTE.key) == (OWNER,)
     assert conditions.interested(make_record("gone").key) == ()
+
+
+def test_who_asked_while_a_record_was_under_way_is_named_once() -> None:
+    conditions = Conditions(make_world(ROUTE), [FakeCluster(states={UPSTREAM.key: FakeState("pending")})])
+    assert conditions.of(OWNER) is None
+    assert conditions.take_waiting(ROUTE.key) == ()
+    assert conditions.take_waiting(UPSTREAM.key) == (OWNER,)
+    assert conditions.take_waiting(UPSTREAM.key) == ()
