@@ -17,7 +17,8 @@ def namespace_of(number: int) -> str:
 
 def addresses_of(number: int, version: int = 0) -> list[str]:
     """Return the two endpoint addresses of a route; another version has another second one."""
-    return [f"10.{100 + number // 60000}.{number // 240 % 250}.{number % 240 + 1}", f"10.200.{version // 250}.{version % 250 + 1}"]
+    first = f"10.{100 + number // 60000}.{number // 240 % 250}.{number % 240 + 1}"
+    return [first, f"10.200.{version // 250}.{version % 250 + 1}"]
 
 
 def manifests(number: int) -> Iterator[Manifest]:
