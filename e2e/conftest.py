@@ -18,7 +18,7 @@ from e2e.devgateway.process import DevGateway
 from e2e.gateways import RemoteGateway
 from e2e.traffic import Traffic
 
-pytest_plugins = ["e2e.cluster.fixtures"]
+pytest_plugins = ["e2e.cluster.fixtures", "e2e.story", "e2e.scene"]
 
 OWN = {"e2e-controller": "own"}
 SHARED_SELECTOR = "e2e-controller!=own"
