@@ -100,7 +100,7 @@ def translate(
     from apisix_ingress.options import translation_options
 
     loaded = load(filename)
-    outcome = settle(loaded.objects, translation_options(_settings(config).kubernetes))
+    outcome = settle(loaded.objects, translation_options(_settings(config)))
     shown = document(outcome, show_secrets=show_secrets)
     shown["problems"] = [*({"object": "", **error} for error in loaded.problems()), *shown["problems"]]
     _print_document(shown, output)

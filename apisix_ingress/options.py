@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from apisix_ingress.settings import KubernetesSettings
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.settings import Settings
 from translation.context import Options
 
 
-def translation_options(kubernetes: KubernetesSettings) -> Options:
+def translation_options(settings: Settings) -> Options:
     """Return the options that the settings ask for."""
+    kubernetes = settings.kubernetes
+    namespace, _, name = kubernetes.plugin_metadata.partition("/")
     return Options(
         ingress_class=kubernetes.ingress_class,
         ingress_class_controller=kubernetes.ingress_class_controller,
@@ -15,4 +18,6 @@ def translation_options(kubernetes: KubernetesSettings) -> Options:
         endpoint_source=kubernetes.endpoint_source,
         cross_namespace=kubernetes.cross_namespace,
         namespace_selector=kubernetes.selector,
+        plugin_metadata=ObjectKey("ConfigMap", namespace, name) if name else None,
+        clusters=frozenset(cluster.name for cluster in settings.clusters),
     )

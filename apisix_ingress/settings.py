@@ -33,6 +33,7 @@ from apisix_ingress.settings_layers import merge, read_environment, read_file, r
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
 _PUBLISH_SERVICE = re.compile(r"([a-z0-9][a-z0-9-]*/[a-z0-9][a-z0-9-]*)?")
+_CONFIG_MAP = re.compile(r"([a-z0-9][a-z0-9-]*/[a-z0-9][a-z0-9.-]*)?")
 _HEADER_VALUE = re.compile(r"[\x21-\x7e]*")
 # client-go's JitterFactor: a renewal is tried every retry_period, stretched by up to this factor.
 _RETRY_JITTER = 1.2
@@ -71,6 +72,12 @@ def _check_subdomain(text: str) -> str:
 def _check_publish_service(text: str) -> str:
     if not _PUBLISH_SERVICE.fullmatch(text):
         raise ValueError(f"{text!r} names no Service; write namespace/name")
+    return text
+
+
+def _check_config_map(text: str) -> str:
+    if not _CONFIG_MAP.fullmatch(text):
+        raise ValueError(f"{text!r} names no ConfigMap; write namespace/name")
     return text
 
 
@@ -211,6 +218,8 @@ class KubernetesSettings(_Section):
     """Which kind says where the Pods of a Service are."""
     cross_namespace: Literal["allow", "grant"] = "allow"
     """Whether an object may refer to another namespace freely or only with a ReferenceGrant."""
+    plugin_metadata: Annotated[str, AfterValidator(_check_config_map)] = ""
+    """namespace/name of the ConfigMap with plugin metadata; empty: none is read."""
     election: ElectionSettings = ElectionSettings()
     status: StatusSettings = StatusSettings()
 

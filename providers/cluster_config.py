@@ -6,7 +6,7 @@ from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kube import CustomObject
 from apisix_ingress.state.view import View
 from providers.base import Provider
-from translation.cluster_config import DEFAULT_CLUSTERS, translate_cluster_config
+from translation.cluster_config import translate_cluster_config
 from translation.result import Translation
 
 
@@ -17,7 +17,7 @@ class ClusterConfigProvider(Provider[CustomObject]):
 
     def evaluate(self, key: ObjectKey, item: CustomObject | None, view: View) -> Translation | None:
         """Return the translation of an object that is named like a gateway cluster."""
-        return super().evaluate(key, item, view) if key.name in DEFAULT_CLUSTERS else None
+        return super().evaluate(key, item, view) if key.name in self._options.clusters else None
 
     def translate(self, item: CustomObject, view: View) -> Translation:
         """Return the global rule of an ApisixClusterConfig."""

@@ -6,7 +6,7 @@ from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kube import ConfigMap
 from apisix_ingress.state.view import View
 from providers.base import Provider
-from translation.plugin_metadata import DEFAULT_SOURCE, translate_plugin_metadata
+from translation.plugin_metadata import translate_plugin_metadata
 from translation.result import Translation
 
 
@@ -17,7 +17,7 @@ class PluginMetadataProvider(Provider[ConfigMap]):
 
     def evaluate(self, key: ObjectKey, item: ConfigMap | None, view: View) -> Translation | None:
         """Return the translation of the one ConfigMap that counts."""
-        return self.translate(item, view) if item is not None and key == DEFAULT_SOURCE else None
+        return self.translate(item, view) if item is not None and key == self._options.plugin_metadata else None
 
     def translate(self, item: ConfigMap, view: View) -> Translation:
         """Return the plugin metadata of the ConfigMap."""

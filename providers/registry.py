@@ -13,10 +13,15 @@ from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.workqueue import QueueObserver
 from apisix_ingress.state.world import World
 from providers.base import Provider, Sink, Surroundings
+from providers.cluster_config import ClusterConfigProvider
+from providers.consumer import ConsumerProvider
 from providers.endpoints import EndpointsProvider
+from providers.global_rule import GlobalRuleProvider
 from providers.ingress import IngressProvider
 from providers.plugin_config import PluginConfigProvider
+from providers.plugin_metadata import PluginMetadataProvider
 from providers.route import RouteProvider
+from providers.tls import TlsProvider
 from providers.upstream import UpstreamProvider
 from translation.context import Options
 
@@ -26,6 +31,11 @@ PROVIDERS: tuple[type[Provider[Any]], ...] = (
     PluginConfigProvider,
     RouteProvider,
     IngressProvider,
+    TlsProvider,
+    ConsumerProvider,
+    GlobalRuleProvider,
+    ClusterConfigProvider,
+    PluginMetadataProvider,
 )
 
 URGENT_KINDS = frozenset({"EndpointSlice", "Endpoints", "Pod"})
@@ -40,7 +50,12 @@ SETTLE_LIMIT = 100
 
 def resources(options: Options) -> tuple[Resource, ...]:
     """Return the kinds that are read under these options."""
-    return tuple(resource for kind, resource in RESOURCES.items() if kind != UNREAD[options.endpoint_source])
+    source = options.plugin_metadata
+    table = {kind: resource for kind, resource in RESOURCES.items() if kind != UNREAD[options.endpoint_source]}
+    if options.cross_namespace != "grant":
+        del table["ReferenceGrant"]
+    config_maps = table.pop("ConfigMap")
+    return (*table.values(), *([config_maps.restricted(source)] if source else ()))
 
 
 class Registry:

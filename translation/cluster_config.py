@@ -20,16 +20,11 @@ from translation.global_rule import contested, plugin_owner
 from translation.plugins import Plugins
 from translation.result import NOTHING, Translation
 
-DEFAULT_CLUSTERS = frozenset({"default"})
-"""Name of the gateway cluster where the settings name none."""
 
-
-def translate_cluster_config(
-    obj: CustomObject, view: View, options: Options, *, clusters: frozenset[str] = DEFAULT_CLUSTERS
-) -> Translation:
-    """Return the global rule of an ApisixClusterConfig, if anything is on and `clusters` has one of its name."""
+def translate_cluster_config(obj: CustomObject, view: View, options: Options) -> Translation:
+    """Return the global rule of an ApisixClusterConfig, if anything is on and there is a cluster of its name."""
     name = obj.meta.name
-    if name not in clusters:
+    if name not in options.clusters:
         return NOTHING
     draft = Draft(obj.meta, view, options)
     record_id = view.record_id("global_rules", name)

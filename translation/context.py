@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.names import DEFAULT_CONTROLLER
 from apisix_ingress.model.selector import Selector, parse_selector
 
 ANY_CLASS = "apisix-and-all"
 """The configured class that means: Ingress of class `apisix`, custom resources of every class."""
+
+DEFAULT_CLUSTERS = frozenset({"default"})
+"""The gateway clusters where the settings name none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +28,8 @@ class Options:
         cross_namespace: Whether references to other namespaces need a ReferenceGrant.
         code_plugins: Whether plugins that run code of the user are let through.
         namespace_selector: Which namespaces count.
+        plugin_metadata: The ConfigMap with plugin metadata; None: there is none.
+        clusters: The names of the gateway clusters.
     """
 
     ingress_class: str = ANY_CLASS
@@ -33,3 +39,5 @@ class Options:
     cross_namespace: Literal["allow", "grant"] = "allow"
     code_plugins: Literal["allow", "refuse"] = "allow"
     namespace_selector: Selector = field(default_factory=lambda: parse_selector(""))
+    plugin_metadata: ObjectKey | None = None
+    clusters: frozenset[str] = DEFAULT_CLUSTERS

@@ -10,6 +10,7 @@ from __future__ import annotations
 from apisix_ingress.model import names
 from apisix_ingress.model.keys import IndexKey, ObjectKey
 from apisix_ingress.model.kube import CustomObject
+from apisix_ingress.model.resources import PLUGIN_INDEX
 from apisix_ingress.state.claims import Claimant
 from apisix_ingress.state.view import View
 from crds import SpecError, parse_spec
@@ -18,9 +19,6 @@ from translation.draft import Draft
 from translation.ownership import is_ours
 from translation.plugins import translate_plugins
 from translation.result import Translation
-
-PLUGIN_INDEX = "plugin"
-"""Index of ApisixGlobalRules: the names of the plugins that they enable."""
 
 
 def translate_global_rule(obj: CustomObject, view: View, options: Options) -> Translation:

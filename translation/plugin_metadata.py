@@ -16,20 +16,16 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from apisix_ingress.model.json import JsonObject, canonical
-from apisix_ingress.model.keys import ObjectKey, RecordKey
+from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.kube import ConfigMap
 from apisix_ingress.model.records import Record
 from apisix_ingress.state.view import View
-from translation.cluster_config import DEFAULT_CLUSTERS
 from translation.context import Options
 from translation.draft import Draft
 from translation.result import NOTHING, Translation
 from translation.scope import Scope
 
 DATA_KEY = "config.yaml"
-
-DEFAULT_SOURCE = ObjectKey("ConfigMap", "ingress-apisix", "plugin-metadata")
-"""Where the 1.8 line has its ConfigMap by convention."""
 
 _PATH = f"data[{DATA_KEY}]"
 _ID = r"[a-zA-Z0-9_.-]{1,64}"
@@ -57,16 +53,9 @@ Wanted = dict[str, dict[str, JsonObject]]
 """Plugin → cluster → metadata."""
 
 
-def translate_plugin_metadata(
-    obj: ConfigMap,
-    view: View,
-    options: Options,
-    *,
-    source: ObjectKey = DEFAULT_SOURCE,
-    clusters: frozenset[str] = DEFAULT_CLUSTERS,
-) -> Translation:
-    """Return the plugin metadata in the ConfigMap `source`; every other ConfigMap gives nothing."""
-    if obj.meta.key != source:
+def translate_plugin_metadata(obj: ConfigMap, view: View, options: Options) -> Translation:
+    """Return the plugin metadata in the ConfigMap of the settings; every other ConfigMap gives nothing."""
+    if obj.meta.key != options.plugin_metadata:
         return NOTHING
     draft = Draft(obj.meta, view, options)
     text = obj.data.get(DATA_KEY)
@@ -75,7 +64,7 @@ def translate_plugin_metadata(
         return draft.finish()
     # Broken YAML has no structure to ask, and what gateways hold for the object must stay even then.
     draft.hold("plugin_metadata", ids=frozenset(_NAMED.findall(text)))
-    records = _records(draft, _wanted(draft, _parse(draft, text), clusters))
+    records = _records(draft, _wanted(draft, _parse(draft, text), options.clusters))
     translation = draft.finish()
     return translation if translation.failed else replace(translation, records=records)
 

@@ -126,8 +126,10 @@ class KubeApi:
         """Delete an object."""
         return await self._request("DELETE", path, timeout=timeout)
 
-    async def page(self, path: str, *, limit: int, more: str = "", timeout: float = LIST_SECONDS) -> Page:
-        """Return a page of a list.
+    async def page(
+        self, path: str, *, limit: int, more: str = "", fields: str = "", timeout: float = LIST_SECONDS
+    ) -> Page:
+        """Return a page of a list, of the objects that match the field selector `fields` if there is one.
 
         No resourceVersion is asked for: the first page is as new as etcd is, and the others belong to it.
 
@@ -135,7 +137,7 @@ class KubeApi:
             KubeGone: the token is too old; the list has to begin anew.
             KubeUnavailable: among others, when the answer is no list with a resourceVersion.
         """
-        query = [("limit", str(limit)), *([("continue", more)] if more else ())]
+        query = [("limit", str(limit)), *([("continue", more)] if more else ()), *_selecting(fields)]
         answer = await self._request("GET", path, query=query, timeout=timeout)
         meta, items = answer.get("metadata"), answer.get("items", ())
         version = meta.get("resourceVersion") if isinstance(meta, dict) else None
@@ -155,7 +157,7 @@ class KubeApi:
         return isinstance(known, list) and any(item.get("name") == resource.plural for item in known)
 
     def watch(
-        self, path: str, *, version: str, seconds: int, margin: float
+        self, path: str, *, version: str, seconds: int, margin: float, fields: str = ""
     ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         """Watch a collection from a resourceVersion on; hands out the lines of the answer as they come.
 
@@ -164,16 +166,20 @@ class KubeApi:
             version: Where to begin.
             seconds: After which the API server ends the watch.
             margin: Seconds on top after which we do: no silence lasts longer than both together.
+            fields: Field selector; empty: all objects.
         """
-        return self._watch(path, version, seconds, margin)
+        return self._watch(path, version, seconds, margin, fields)
 
     @asynccontextmanager
-    async def _watch(self, path: str, version: str, seconds: int, margin: float) -> AsyncIterator[AsyncIterator[bytes]]:
+    async def _watch(
+        self, path: str, version: str, seconds: int, margin: float, fields: str
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
         query = [
             ("watch", "true"),
             ("allowWatchBookmarks", "true"),
             ("resourceVersion", version),
             ("timeoutSeconds", str(seconds)),
+            *_selecting(fields),
         ]
         timeout = aiohttp.ClientTimeout(total=seconds + margin, sock_connect=CONNECT_SECONDS)
         where = self._at("WATCH", path)
@@ -239,6 +245,10 @@ class KubeApi:
 
     def _at(self, method: str, path: str) -> str:
         return f"API server {self.host}: {method} {path}"
+
+
+def _selecting(fields: str) -> list[tuple[str, str]]:
+    return [("fieldSelector", fields)] if fields else []
 
 
 def error_of(status: int, content: bytes, where: str, retry_after: str | None = None) -> KubeError:

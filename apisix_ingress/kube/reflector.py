@@ -89,7 +89,8 @@ class Reflector:
         self._backoff: ExponentialBackoff[str] = ExponentialBackoff(
             self._options.backoff_base, self._options.backoff_cap, 0.5, rng=rng
         )
-        self._path = resource.path()
+        self._path = resource.path(resource.only.namespace if resource.only else "")
+        self._fields = f"metadata.name={resource.only.name}" if resource.only else ""
         self._version: str | None = None
         self._heard_at = clock.monotonic()
         self._missing: frozenset[ObjectKey] = frozenset()
@@ -138,7 +139,7 @@ class Reflector:
         seen: set[ObjectKey] = set()
         more = ""
         while True:
-            page = await self._api.page(self._path, limit=self._options.page_size, more=more)
+            page = await self._api.page(self._path, limit=self._options.page_size, more=more, fields=self._fields)
             self._heard_at = self._clock.monotonic()
             await self._decode_page(page.items, items, seen)
             if not (more := page.more):
@@ -208,7 +209,10 @@ class Reflector:
         seconds = max(1, round(self._rng.uniform(options.watch_shortest, options.watch_longest)))
         where = f"watch of {self.resource.plural}"
         words = 0
-        async with self._api.watch(self._path, version=version, seconds=seconds, margin=options.watch_margin) as lines:
+        stream = self._api.watch(
+            self._path, version=version, seconds=seconds, margin=options.watch_margin, fields=self._fields
+        )
+        async with stream as lines:
             self._heard()
             async for line in lines:
                 try:
@@ -252,7 +256,7 @@ class Reflector:
         self._silent_watches += 1
         if self._silent_watches >= self._options.silent_watches:
             self._silent_watches = 0
-            page = await self._api.page(self._path, limit=1)
+            page = await self._api.page(self._path, limit=1, fields=self._fields)
             if is_rolled_back(self._version or "", page.version):
                 self._version = None
                 return self._fail("rolled_back", "the API server went back in time, it is listed anew")

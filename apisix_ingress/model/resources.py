@@ -5,13 +5,14 @@ A new kind adds one entry here; reflectors, stores and the file source are gener
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from apisix_ingress.model import kube
 from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kube import KubeObject
 
 CUSTOM_GROUP = "apisix.apache.org"
@@ -24,6 +25,12 @@ PODS_BY_ADDRESS = "address"
 
 DEFAULT_CLASS = "default"
 """Index of IngressClasses: `true` holds those that carry the default-class annotation."""
+
+PLUGIN_INDEX = "plugin"
+"""Index of ApisixGlobalRules: the names of the plugins that they enable."""
+
+GRANTS_BY_NAMESPACES = "namespaces"
+"""Index of ReferenceGrants: `namespace/namespace of those that may refer to it`."""
 
 IndexFunction = Callable[[Any], Iterable[str]]
 
@@ -38,9 +45,11 @@ class Resource:
         version: API version.
         plural: Path segment and RBAC resource.
         decode: Raw JSON → trimmed object; raises ValueError, TypeError or KeyError.
+        other_versions: API versions that have the same shape, for API servers that don't have `version`.
         namespaced: Whether objects live in a namespace.
         optional: The kind may be missing at the API server (a CRD that is not installed yet).
         indexes: Index name → function that returns the values under which an object is found.
+        only: The one object of the kind that is read; None: all of them.
     """
 
     kind: str
@@ -48,9 +57,11 @@ class Resource:
     version: str
     plural: str
     decode: Callable[[JsonObject], KubeObject]
+    other_versions: tuple[str, ...] = ()
     namespaced: bool = True
     optional: bool = False
     indexes: Mapping[str, IndexFunction] = field(default_factory=dict)
+    only: ObjectKey | None = None
 
     @property
     def api_version(self) -> str:
@@ -68,6 +79,15 @@ class Resource:
         parts = [f"{self.base_path}{scope}/{self.plural}", *filter(None, (name, subresource))]
         return "/".join(parts)
 
+    def versions(self) -> Iterator[Resource]:
+        """Yield the kind in each of its API versions, the preferred one first."""
+        for version in (self.version, *self.other_versions):
+            yield replace(self, version=version)
+
+    def restricted(self, only: ObjectKey) -> Resource:
+        """Return the kind as it is when one object of it is read."""
+        return replace(self, only=only)
+
 
 def _slice_service(item: kube.EndpointSlice) -> Iterable[str]:
     return (f"{item.meta.namespace}/{item.service}",) if item.service else ()
@@ -77,13 +97,29 @@ def _pod_addresses(item: kube.Pod) -> Iterable[str]:
     return (f"{item.meta.namespace}/{address}" for address in item.addresses)
 
 
+def _grant_namespaces(item: kube.ReferenceGrant) -> Iterable[str]:
+    return (f"{item.meta.namespace}/{namespace}" for _, _, namespace in item.sources)
+
+
 def _default_class(item: kube.IngressClass) -> Iterable[str]:
     return ("true",) if item.is_default else ()
 
 
-def _custom(kind: str, plural: str, *, namespaced: bool = True) -> Resource:
+def _enabled_plugins(item: kube.CustomObject) -> Iterable[str]:
+    plugins = item.spec.get("plugins")
+    for plugin in plugins if isinstance(plugins, list) else ():
+        name = plugin.get("name") if isinstance(plugin, dict) else None
+        if isinstance(name, str) and plugin.get("enable") is not False:
+            yield name
+
+
+def _custom(
+    kind: str, plural: str, *, namespaced: bool = True, indexes: Mapping[str, IndexFunction] | None = None
+) -> Resource:
     decode = partial(kube.decode_custom, kind=kind)
-    return Resource(kind, CUSTOM_GROUP, "v2", plural, decode, namespaced=namespaced, optional=True)
+    return Resource(
+        kind, CUSTOM_GROUP, "v2", plural, decode, namespaced=namespaced, optional=True, indexes=indexes or {}
+    )
 
 
 RESOURCES: Mapping[str, Resource] = {
@@ -102,6 +138,7 @@ RESOURCES: Mapping[str, Resource] = {
         ),
         Resource("Pod", "", "v1", "pods", kube.decode_pod, indexes={PODS_BY_ADDRESS: _pod_addresses}),
         Resource("Secret", "", "v1", "secrets", kube.decode_secret),
+        Resource("ConfigMap", "", "v1", "configmaps", kube.decode_config_map),
         Resource(
             "IngressClass",
             "networking.k8s.io",
@@ -111,10 +148,24 @@ RESOURCES: Mapping[str, Resource] = {
             namespaced=False,
             indexes={DEFAULT_CLASS: _default_class},
         ),
+        Resource(
+            "ReferenceGrant",
+            "gateway.networking.k8s.io",
+            "v1beta1",
+            "referencegrants",
+            kube.decode_reference_grant,
+            other_versions=("v1",),
+            optional=True,
+            indexes={GRANTS_BY_NAMESPACES: _grant_namespaces},
+        ),
         Resource("Ingress", "networking.k8s.io", "v1", "ingresses", partial(kube.decode_custom, kind="Ingress")),
         _custom("ApisixRoute", "apisixroutes"),
         _custom("ApisixUpstream", "apisixupstreams"),
         _custom("ApisixPluginConfig", "apisixpluginconfigs"),
+        _custom("ApisixTls", "apisixtlses"),
+        _custom("ApisixConsumer", "apisixconsumers"),
+        _custom("ApisixGlobalRule", "apisixglobalrules", indexes={PLUGIN_INDEX: _enabled_plugins}),
+        _custom("ApisixClusterConfig", "apisixclusterconfigs", namespaced=False),
     )
 }
 """Kind → resource, in the order in which reflectors start."""

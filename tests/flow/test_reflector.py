@@ -14,7 +14,7 @@ from apisix_ingress.kube.api import KubeApi
 from apisix_ingress.kube.reflector import Reflector
 from apisix_ingress.kube.watching import ReflectorOptions
 from apisix_ingress.model.keys import ObjectKey, Read
-from apisix_ingress.model.resources import RESOURCES
+from apisix_ingress.model.resources import RESOURCES, Resource
 from apisix_ingress.runtime.clock import MonotonicClock
 from apisix_ingress.state.store import Store
 from tests.fakes.apiserver import FakeApiServer, Fault, Manifest, error_event
@@ -63,13 +63,12 @@ class Notes:
 class Bench:
     """A server, a store and the reflector between them."""
 
-    def __init__(self, server: FakeApiServer, api: KubeApi, kind: str, options: ReflectorOptions) -> None:
+    def __init__(self, server: FakeApiServer, api: KubeApi, resource: Resource, options: ReflectorOptions) -> None:
         self.server = server
         self.reads: list[Read] = []
         self.notes = Notes()
-        resource = RESOURCES[kind]
         self.plural = resource.plural
-        self.store: Store[Any] = Store(kind, self.reads.append)
+        self.store: Store[Any] = Store(resource.kind, self.reads.append)
         self.reflector = Reflector(
             resource,
             self.store,
@@ -110,10 +109,14 @@ async def server() -> AsyncIterator[FakeApiServer]:
 
 @contextlib.asynccontextmanager
 async def reflecting(
-    server: FakeApiServer, tmp_path: Path, kind: str = "ApisixRoute", options: ReflectorOptions = QUICK
+    server: FakeApiServer,
+    tmp_path: Path,
+    kind: str = "ApisixRoute",
+    options: ReflectorOptions = QUICK,
+    only: ObjectKey | None = None,
 ) -> AsyncIterator[Bench]:
     async with await KubeApi.connect(str(server.kubeconfig(tmp_path / "kubeconfig"))) as api:
-        bench = Bench(server, api, kind, options)
+        bench = Bench(server, api, replace(RESOURCES[kind], only=only), options)
         task = asyncio.create_task(bench.reflector.run())
         try:
             yield bench
@@ -143,6 +146,15 @@ async def test_all_pages_are_read_before_the_store_is_synced(server: FakeApiServ
         assert bench.names() == want
         assert bench.store.synced
     assert server.count("list", "apisixroutes") == 4
+
+
+async def test_of_a_restricted_kind_one_object_is_asked_for(server: FakeApiServer, tmp_path: Path) -> None:
+    only = ObjectKey("ApisixRoute", "default", "a")
+    async with reflecting(server, tmp_path, only=only) as bench:
+        await bench.until_watching()
+    asked = {(seen.verb, seen.path, seen.query.get("fieldSelector")) for seen in server.seen if seen.plural}
+    path = "/apis/apisix.apache.org/v2/namespaces/default/apisixroutes"
+    assert asked == {("list", path, "metadata.name=a"), ("watch", path, "metadata.name=a")}
 
 
 async def test_changes_reach_the_store_and_equal_ones_stay_silent(server: FakeApiServer, tmp_path: Path) -> None:

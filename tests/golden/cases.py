@@ -17,6 +17,7 @@ import orjson
 import yaml
 
 from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.selector import parse_selector
 from tests.golden.driver import Outcome
 from translation.context import Options
@@ -49,6 +50,9 @@ class Case:
         settings: dict[str, Any] = load(path)[0] if path.exists() else {}
         if "namespace_selector" in settings:
             settings = settings | {"namespace_selector": parse_selector(settings["namespace_selector"])}
+        if "plugin_metadata" in settings:
+            namespace, _, name = settings["plugin_metadata"].partition("/")
+            settings = settings | {"plugin_metadata": ObjectKey("ConfigMap", namespace, name)}
         return Options(**(settings | changes))
 
     def want_path(self, state: str) -> Path:

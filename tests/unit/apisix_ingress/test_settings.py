@@ -25,6 +25,7 @@ kubernetes:
   controller_name: apisix-ingress
   endpoint_source: endpointslices
   cross_namespace: allow
+  plugin_metadata: ""
   election: {enabled: true, name: apisix-ingress-leader, namespace: "", lease_duration: 15s, renew_deadline: 10s,
     retry_period: 2s}
   status: {enabled: true, publish_service: "", addresses: []}
@@ -261,6 +262,7 @@ def test_unusable_admin_key_file_is_one_line_without_its_content(
         ("kubernetes: {ingress_class: ''}", "kubernetes.ingress_class: '' is no object name"),
         ("kubernetes: {cross_namespace: deny}", "kubernetes.cross_namespace: Input should be 'allow' or 'grant'"),
         ("kubernetes: {status: {publish_service: gw}}", "kubernetes.status.publish_service: 'gw' names no Service"),
+        ("kubernetes: {plugin_metadata: meta}", "kubernetes.plugin_metadata: 'meta' names no ConfigMap"),
         (
             "kubernetes: {election: {lease_duration: 10s}}",
             "kubernetes.election: lease_duration (10s) must be longer than",

@@ -251,6 +251,12 @@ def test_only_one_source_of_endpoints_is_read() -> None:
     assert sources == {"endpoints": {"Endpoints"}, "endpointslices": {"EndpointSlice"}}
 
 
+def test_config_maps_are_read_only_where_one_is_named_and_then_that_one() -> None:
+    source = ObjectKey("ConfigMap", "default", "metadata")
+    assert "ConfigMap" not in {kind.kind for kind in resources(Options())}
+    assert [kind.only for kind in resources(Options(plugin_metadata=source)) if kind.kind == "ConfigMap"] == [source]
+
+
 async def test_records_are_urgent_only_once_live_and_only_where_the_provider_says_so(loop: Loop) -> None:
     route = make_route(records={"one": "/a"}, claims=["web"])
     loop.settle(make_service(), route)

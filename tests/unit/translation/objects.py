@@ -86,9 +86,14 @@ def ingress_rule(path: str = "/", kind: str = "Prefix", *, host: str = "a.exampl
 
 def world(*objects: JsonObject) -> World:
     found = World(RESOURCES.values())
+    fill(found, objects)
+    return found
+
+
+def fill(found: World, objects: Iterable[JsonObject]) -> None:
+    """Put objects into the stores of a world."""
     for raw in objects:
         found.stores[raw["kind"]].set(RESOURCES[raw["kind"]].decode(raw))
-    return found
 
 
 def get(found: World, kind: str, name: str, namespace: str = "default") -> CustomObject:

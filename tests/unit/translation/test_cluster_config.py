@@ -9,10 +9,10 @@ import pytest
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.problem import Problem
 from apisix_ingress.state.world import World
-from tests.golden.cases import Case
-from tests.unit.translation.objects import OPTIONS, get, make
-from tests.unit.translation.settling import bodies, cases, compare, problems, settle, world
+from tests.unit.translation.objects import OPTIONS, get, make, world
+from tests.unit.translation.settling import bodies, problems, settle
 from translation.cluster_config import translate_cluster_config
+from translation.context import Options
 from translation.result import NOTHING, Translation
 
 
@@ -24,17 +24,13 @@ def rule(plugin: str) -> JsonObject:
     return make("ApisixGlobalRule", "rule", spec={"plugins": [{"name": plugin}]})
 
 
-def translate(found: World, name: str = "default", **arguments: Any) -> Translation:
-    return translate_cluster_config(get(found, "ApisixClusterConfig", name, ""), found.view(), OPTIONS, **arguments)
-
-
-@pytest.mark.parametrize("case", cases("acc-", "mut-cluster-config"), ids=lambda case: case.path.name)
-def test_recorded_cases_become_the_wanted_records(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    compare(monkeypatch, case)
+def translate(found: World, name: str = "default", *, options: Options = OPTIONS) -> Translation:
+    return translate_cluster_config(get(found, "ApisixClusterConfig", name, ""), found.view(), options)
 
 
 def test_the_rule_goes_to_the_cluster_of_the_name_alone() -> None:
-    got = translate(world(config("east", prometheus={"enable": True})), "east", clusters=frozenset({"east", "west"}))
+    options = Options(clusters=frozenset({"east", "west"}))
+    got = translate(world(config("east", prometheus={"enable": True})), "east", options=options)
     (record,) = got.records
     assert (record.name, record.clusters) == ("east", frozenset({"east"}))
     assert record.body == {"id": record.key.id, "plugins": {"prometheus": {}}}
@@ -91,9 +87,9 @@ def test_without_a_plugin_left_there_is_no_rule() -> None:
     assert (got.records, [problem.code for problem in got.problems]) == ((), ["Conflicted"])
 
 
-def test_the_provider_leaves_objects_alone_that_no_cluster_is_named_like(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_provider_leaves_objects_alone_that_no_cluster_is_named_like() -> None:
     on = {"enable": True}
-    got = settle(monkeypatch, config(prometheus=on), config("other", prometheus=on))
+    got = settle(config(prometheus=on), config("other", prometheus=on))
     assert problems(got) == {"ApisixClusterConfig default": []}
     assert [body["plugins"] for body in bodies(got).values()] == [{"prometheus": {}}]
     assert bodies(got, "west") == {}

@@ -9,9 +9,8 @@ import pytest
 
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.problem import Problem
-from tests.golden.cases import Case
-from tests.unit.translation.objects import OPTIONS, get, make
-from tests.unit.translation.settling import bodies, cases, compare, problems, settle, world
+from tests.unit.translation.objects import OPTIONS, get, make, world
+from tests.unit.translation.settling import bodies, problems, settle
 from translation.consumer import translate_consumer
 from translation.context import Options
 from translation.result import Translation
@@ -47,11 +46,6 @@ def plugins(translation: Translation) -> Any:
 
 def codes(translation: Translation) -> list[tuple[str, str, str]]:
     return [(problem.severity, problem.code, problem.path) for problem in translation.problems]
-
-
-@pytest.mark.parametrize("case", cases("ac-", "mut-consumer"), ids=lambda case: case.path.name)
-def test_recorded_cases_become_the_wanted_records(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    compare(monkeypatch, case)
 
 
 VALUES: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
@@ -144,11 +138,11 @@ def test_a_username_that_gateways_refuse_makes_the_condition_false(name: str) ->
     assert [record.key.id for record in got.records] == [f"default_{name}"]
 
 
-def test_of_two_objects_with_one_username_the_older_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_two_objects_with_one_username_the_older_has_it() -> None:
     auth = {"keyAuth": {"value": {"key": "first"}}}, {"keyAuth": {"value": {"key": "second"}}}
     older = consumer("c", namespace="a-b", created="2026-01-01T00:00:00Z", authParameter=auth[0])
     younger = consumer("b-c", namespace="a", created="2026-01-02T00:00:00Z", authParameter=auth[1])
-    got = settle(monkeypatch, younger, older)
+    got = settle(younger, older)
     assert {path: body["plugins"] for path, body in bodies(got).items()} == {
         "consumers/a_b_c": {"key-auth": {"key": "first"}}
     }

@@ -9,12 +9,12 @@ import pytest
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import IndexKey
 from apisix_ingress.model.problem import Problem
+from apisix_ingress.model.resources import PLUGIN_INDEX
 from apisix_ingress.state.world import World
-from tests.golden.cases import Case
-from tests.unit.translation.objects import OPTIONS, get, make, secret
-from tests.unit.translation.settling import bodies, cases, compare, problems, settle, world
+from tests.unit.translation.objects import OPTIONS, get, make, secret, world
+from tests.unit.translation.settling import bodies, problems, settle
 from translation.context import Options
-from translation.global_rule import PLUGIN_INDEX, translate_global_rule
+from translation.global_rule import translate_global_rule
 from translation.result import Translation
 
 
@@ -36,11 +36,6 @@ def translate(
 def plugins(translation: Translation) -> Any:
     (record,) = translation.records
     return record.body["plugins"]
-
-
-@pytest.mark.parametrize("case", cases("agr-", "mut-global-rule"), ids=lambda case: case.path.name)
-def test_recorded_cases_become_the_wanted_records(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    compare(monkeypatch, case)
 
 
 def test_a_record_has_nothing_but_its_id_and_plugins() -> None:
@@ -117,11 +112,11 @@ def test_a_translation_hears_of_rivals_to_come() -> None:
     assert IndexKey("ApisixGlobalRule", PLUGIN_INDEX, "echo") in view.reads
 
 
-def test_the_younger_rule_gets_the_plugin_when_the_older_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_younger_rule_gets_the_plugin_when_the_older_goes() -> None:
     both = [rule("old", "echo"), rule("young", "echo", day=2)]
-    got = settle(monkeypatch, *both)
+    got = settle(*both)
     assert problems(got) == {"ApisixGlobalRule default/old": [], "ApisixGlobalRule default/young": ["Conflicted"]}
     assert sorted(len(body["plugins"]) for body in bodies(got).values()) == [0, 1]
-    got = settle(monkeypatch, both[1])
+    got = settle(both[1])
     assert problems(got) == {"ApisixGlobalRule default/young": []}
     assert [body["plugins"] for body in bodies(got).values()] == [{"echo": {}}]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,10 +10,9 @@ import pytest
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kube import ConfigMap
-from tests.golden.cases import Case
-from tests.unit.translation.objects import OPTIONS, make
-from tests.unit.translation.settling import bodies, cases, compare, problems, settle, world
-from translation.plugin_metadata import DEFAULT_SOURCE, translate_plugin_metadata
+from tests.unit.translation.objects import make, world
+from tests.unit.translation.settling import METADATA_SOURCE, WITH_METADATA, bodies, problems, settle
+from translation.plugin_metadata import translate_plugin_metadata
 from translation.result import NOTHING, Translation
 
 PATH = "data[config.yaml]"
@@ -23,11 +23,11 @@ def config_map(text: str | None, *, name: str = "plugin-metadata", namespace: st
     return make("ConfigMap", name, namespace=namespace, data=data)
 
 
-def translate(text: str | None, **arguments: Any) -> Translation:
+def translate(text: str | None, **options: Any) -> Translation:
     found = world(config_map(text))
-    item = found.stores["ConfigMap"].get(DEFAULT_SOURCE)
+    item = found.stores["ConfigMap"].get(METADATA_SOURCE)
     assert isinstance(item, ConfigMap)
-    return translate_plugin_metadata(item, found.view(), OPTIONS, **arguments)
+    return translate_plugin_metadata(item, found.view(), replace(WITH_METADATA, **options))
 
 
 def records(translation: Translation) -> dict[str, Any]:
@@ -36,11 +36,6 @@ def records(translation: Translation) -> dict[str, Any]:
 
 def codes(translation: Translation) -> list[tuple[str, str, str]]:
     return [(problem.severity, problem.code, problem.path) for problem in translation.problems]
-
-
-@pytest.mark.parametrize("case", cases("pm-"), ids=lambda case: case.path.name)
-def test_recorded_cases_become_the_wanted_records(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    compare(monkeypatch, case)
 
 
 def test_each_plugin_is_a_record_of_its_clusters() -> None:
@@ -80,8 +75,9 @@ def test_the_last_of_two_for_one_plugin_counts() -> None:
     assert codes(got) == [("warning", "PluginTwice", f"{PATH}[0].plugins[1]")]
 
 
-def test_another_config_map_gives_nothing() -> None:
-    assert translate("[]", source=ObjectKey("ConfigMap", "default", "other")) == NOTHING
+@pytest.mark.parametrize("source", [None, ObjectKey("ConfigMap", "default", "other")])
+def test_another_config_map_gives_nothing(source: ObjectKey | None) -> None:
+    assert translate("[]", plugin_metadata=source) == NOTHING
 
 
 def test_an_empty_document_gives_no_records() -> None:
@@ -149,8 +145,8 @@ def test_no_message_holds_metadata() -> None:
         assert canary not in repr(got)
 
 
-def test_the_provider_looks_at_one_config_map(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_provider_looks_at_one_config_map() -> None:
     text = "[{cluster: default, plugins: [{name: cors}]}]"
-    got = settle(monkeypatch, config_map(text), config_map(text, name="other"), config_map(text, namespace="default"))
+    got = settle(config_map(text), config_map(text, name="other"), config_map(text, namespace="default"))
     assert problems(got) == {"ConfigMap ingress-apisix/plugin-metadata": []}
     assert bodies(got) == {"plugin_metadata/cors": {}}

@@ -11,9 +11,8 @@ from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.names import DESC
 from apisix_ingress.model.problem import Problem
 from tests.fakes.clock import FakeClock
-from tests.golden.cases import Case
-from tests.unit.translation.objects import OPTIONS, get, make, pem, secret
-from tests.unit.translation.settling import bodies, cases, compare, prepare, problems, settle, world
+from tests.unit.translation.objects import OPTIONS, get, make, pem, secret, world
+from tests.unit.translation.settling import bodies, prepare, problems, settle
 from translation.context import Options
 from translation.result import Translation
 from translation.tls import translate_tls
@@ -44,11 +43,6 @@ def translate(*objects: JsonObject, options: Options = OPTIONS, now: datetime | 
 def client(translation: Translation) -> Any:
     (record,) = translation.records
     return record.body["client"]
-
-
-@pytest.mark.parametrize("case", cases("at-", "mut-tls"), ids=lambda case: case.path.name)
-def test_recorded_cases_become_the_wanted_records(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    compare(monkeypatch, case)
 
 
 def test_the_record_has_the_pair_and_says_where_it_is_from() -> None:
@@ -185,15 +179,15 @@ def test_no_message_holds_a_byte_of_a_secret() -> None:
     assert canary not in repr(got)
 
 
-def test_a_certificate_that_is_expired_already_is_told_by_the_provider(monkeypatch: pytest.MonkeyPatch) -> None:
-    got = settle(monkeypatch, apisix_tls(), pair())
+def test_a_certificate_that_is_expired_already_is_told_by_the_provider() -> None:
+    got = settle(apisix_tls(), pair())
     assert problems(got) == {"ApisixTls default/tls": ["CertificateExpired"]}
     assert [body["snis"] for body in bodies(got).values()] == [["a.example.com"]]
 
 
-async def test_the_provider_tells_when_a_certificate_expires(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_provider_tells_when_a_certificate_expires() -> None:
     clock = FakeClock(wall=EXPIRY - timedelta(hours=1))
-    found, loop = prepare(monkeypatch, apisix_tls(), pair(), clock=clock)
+    found, loop = prepare(apisix_tls(), pair(), clock=clock)
     loop.settle()
     assert problems(found) == {"ApisixTls default/tls": []}
     await clock.advance(3599)

@@ -1,14 +1,14 @@
 """Translations are total: whatever a spec holds, the answer is a value, and inputs are left as they were."""
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apisix_ingress.model.json import JsonObject
-from tests.golden.driver import TRANSLATORS
+from apisix_ingress.state.view import TrackingView
 from tests.unit.translation.objects import (
     OPTIONS,
     get,
@@ -22,6 +22,27 @@ from tests.unit.translation.objects import (
     upstream,
     world,
 )
+from translation.cluster_config import translate_cluster_config
+from translation.consumer import translate_consumer
+from translation.context import Options
+from translation.global_rule import translate_global_rule
+from translation.ingress import translate_ingress
+from translation.plugin_config import translate_plugin_config
+from translation.result import Translation
+from translation.route import translate_route
+from translation.tls import translate_tls
+from translation.upstream import translate_upstream
+
+TRANSLATORS: Mapping[str, Callable[[Any, TrackingView, Options], Translation]] = {
+    "ApisixRoute": translate_route,
+    "ApisixUpstream": translate_upstream,
+    "ApisixPluginConfig": translate_plugin_config,
+    "ApisixTls": translate_tls,
+    "ApisixConsumer": translate_consumer,
+    "ApisixGlobalRule": translate_global_rule,
+    "ApisixClusterConfig": translate_cluster_config,
+    "Ingress": translate_ingress,
+}
 
 SEEDS = (
     route(
@@ -55,6 +76,23 @@ SEEDS = (
         },
         portLevelSettings=[{"port": 80, "scheme": "grpc", "tlsSecret": {"name": "secret", "namespace": "default"}}],
         subsets=[{"name": "s", "labels": {"a": "b"}}],
+    ),
+    make(
+        "ApisixTls",
+        "tls",
+        spec={
+            "hosts": ["a.example.com"],
+            "secret": {"name": "secret", "namespace": "default"},
+            "client": {"caSecret": {"name": "secret", "namespace": "default"}, "depth": 1},
+        },
+    ),
+    make("ApisixConsumer", "c", spec={"authParameter": {"jwtAuth": {"value": {"key": "k", "exp": 60}}}}),
+    make("ApisixGlobalRule", "rule", spec={"plugins": [{"name": "p", "enable": True, "secretRef": "secret"}]}),
+    make(
+        "ApisixClusterConfig",
+        "default",
+        namespace="",
+        spec={"monitoring": {"skywalking": {"enable": True, "sampleRatio": 0.5}}, "admin": {"baseURL": "http://a:1"}},
     ),
     make("ApisixPluginConfig", "pc", spec={"plugins": [{"name": "p", "secretRef": "secret"}]}),
     ingress(
@@ -101,7 +139,7 @@ def damaged(draw: st.DrawFn) -> JsonObject:
 def test_translation_of_any_spec_is_a_value(raw: JsonObject) -> None:
     objects = [raw, service(), secret(a__b="c"), *([upstream()] if raw["kind"] != "ApisixUpstream" else [])]
     found = world(*objects)
-    item = get(found, raw["kind"], raw["metadata"]["name"])
+    item = get(found, raw["kind"], raw["metadata"]["name"], raw["metadata"]["namespace"])
     before = copy.deepcopy(dict(item.spec))
     got = TRANSLATORS[raw["kind"]](item, found.view(), OPTIONS)
     assert repr(item.spec) == repr(before)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from apisix_ingress.model.keys import ObjectKey
-from apisix_ingress.model.resources import DEFAULT_CLASS, RESOURCES, SLICES_BY_SERVICE
+from apisix_ingress.model.resources import DEFAULT_CLASS, PLUGIN_INDEX, RESOURCES, SLICES_BY_SERVICE
 from tests.factories import make_ingress_class, make_slice
 
 
@@ -46,6 +46,21 @@ def test_only_custom_resources_may_be_missing() -> None:
 def test_slices_are_found_by_their_service() -> None:
     index = RESOURCES["EndpointSlice"].indexes[SLICES_BY_SERVICE]
     assert (index(make_slice()), index(make_slice(service=""))) == (("default/web",), ())
+
+
+@pytest.mark.parametrize(
+    ("plugins", "want"),
+    [
+        ([{"name": "cors"}, {"name": "echo", "enable": True}, {"name": "off", "enable": False}], {"cors", "echo"}),
+        ([{"name": 1}, {"enable": True}, "cors", None], set()),
+        ("cors", set()),
+        (None, set()),
+    ],
+)
+def test_global_rules_are_found_by_the_plugins_that_they_enable(plugins: Any, want: set[str]) -> None:
+    resource = RESOURCES["ApisixGlobalRule"]
+    item = resource.decode({"metadata": {"name": "rule", "namespace": "default"}, "spec": {"plugins": plugins}})
+    assert set(resource.indexes[PLUGIN_INDEX](item)) == want
 
 
 def test_default_classes_are_found() -> None:

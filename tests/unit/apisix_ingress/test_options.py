@@ -1,0 +1,18 @@
+"""From settings to options."""
+
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.options import translation_options
+from apisix_ingress.settings import load_settings
+from translation.context import Options
+
+
+def test_the_defaults_of_both_are_the_same() -> None:
+    assert translation_options(load_settings()) == Options()
+
+
+def test_clusters_and_the_config_map_with_metadata_are_taken_over() -> None:
+    clusters = {0: {"name": "east"}, 1: {"name": "west", "admin_url": "http://west:9180/apisix/admin"}}
+    settings = load_settings(overrides={"clusters": clusters, "kubernetes": {"plugin_metadata": "ours/metadata"}})
+    options = translation_options(settings)
+    assert options.clusters == frozenset({"east", "west"})
+    assert options.plugin_metadata == ObjectKey("ConfigMap", "ours", "metadata")
