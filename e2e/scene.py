@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from aiohttp import ClientSession, WSServerHandshakeError
 
 from e2e.cluster.client import KubeClient, Manifest, wait_until
 from e2e.controller import Controller
@@ -178,6 +179,18 @@ class Scene:
     ) -> Mapping[str, Any]:
         """Read a record until `until` holds for it (None: there is none) and return it, {} for none."""
         return wait_until(lambda: self.record(kind, name), until, f"record {kind} {name} {what}") or {}
+
+
+async def websocket(scene: Scene, path: str, text: str) -> str:
+    """Say something over a WebSocket and return what comes back; "refused" when there is none."""
+    url, headers = f"{scene.gateway.proxy_url}{path}", {"Host": scene.host}
+    async with ClientSession() as session:
+        try:
+            async with session.ws_connect(url, headers=headers) as socket:
+                await socket.send_str(text)
+                return await socket.receive_str(timeout=10)
+        except WSServerHandshakeError:
+            return "refused"
 
 
 @pytest.fixture
