@@ -95,24 +95,32 @@ class EventRecorder:
         self._resources = resources
         self._on_drop = on_drop or (lambda: None)
         self._bucket: Bucket[str] = Bucket(qps, burst, clock=clock)
-        self._queue: OrderedDict[_News, tuple[Meta, int]] = OrderedDict()
+        # Warnings go first: one among the successes of a start must not wait for them, nor be dropped for them.
+        self._queues: dict[EventType, OrderedDict[_News, tuple[Meta, int]]] = {
+            "Warning": OrderedDict(),
+            "Normal": OrderedDict(),
+        }
         self._sent: OrderedDict[_News, _Sent] = OrderedDict()
         self._filled = asyncio.Event()
         self._problem = ""
 
     def record(self, meta: Meta, type: EventType, reason: str, message: str) -> None:
-        """Queue an Event about an object; the same again only counts. The oldest goes when there are too many."""
+        """Queue an Event about an object; the same again only counts.
+
+        When there are too many the oldest goes, a warning only if there is nothing else.
+        """
         news = _News((*meta.key, meta.uid), type, reason, bounded_message(message))
-        _, count = self._queue.get(news, (meta, 0))
-        self._queue[news] = (meta, count + 1)
-        if len(self._queue) > _QUEUE_LIMIT:
-            self._queue.popitem(last=False)
+        queue = self._queues[type]
+        _, count = queue.get(news, (meta, 0))
+        queue[news] = (meta, count + 1)
+        if len(self) > _QUEUE_LIMIT:
+            (self._queues["Normal"] or self._queues["Warning"]).popitem(last=False)
             self._on_drop()
         self._filled.set()
 
     def __len__(self) -> int:
         """Return how many Events wait to be sent."""
-        return len(self._queue)
+        return sum(map(len, self._queues.values()))
 
     async def run(self, term: Term) -> None:
         """Send what is queued until cancelled.
@@ -121,11 +129,11 @@ class EventRecorder:
             LeadershipLost: the term is over.
         """
         while True:
-            while self._queue:
+            while len(self):
                 await self._clock.sleep(self._bucket.when(""))
-                if self._queue:
-                    news, (meta, count) = self._queue.popitem(last=False)
-                    await self._deliver(term, news, meta, count)
+                queue = self._queues["Warning"] or self._queues["Normal"]
+                news, (meta, count) = queue.popitem(last=False)
+                await self._deliver(term, news, meta, count)
             self._filled.clear()
             await self._filled.wait()
 

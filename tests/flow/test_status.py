@@ -341,3 +341,14 @@ async def test_too_many_events_and_forbidden_ones_are_dropped(bench: Bench) -> N
     bench.server.faults.append(Fault("create", "events", status=403))
     await bench.until(lambda: bench.dropped > 5, "drops")
     assert bench.events() == []
+
+
+async def test_warnings_go_ahead_of_successes_and_are_not_dropped_for_them(bench: Bench) -> None:
+    meta = bench.stores["ApisixRoute"].get(WEB).meta  # type: ignore[union-attr]
+    bench.recorder.record(meta, "Warning", "Failed", "broken")
+    for number in range(1001):
+        bench.recorder.record(meta, "Normal", "Seen", f"hello {number}")
+    bench.recorder.record(meta, "Warning", "Failed", "broken as well")
+    await bench.until(lambda: len(bench.events()) > 2, "some Events")
+    got = [message for _, _, message, _ in bench.events()[:3]]
+    assert got == ["broken", "broken as well", "hello 3"]
