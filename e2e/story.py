@@ -1,0 +1,143 @@
+"""A stage of a story's own: a namespace that the shared controller leaves alone, a gateway, controllers between them.
+
+Also the objects that such stories write most, and what is read off them. What a story shows is in its test.
+"""
+
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from e2e.cluster.client import KubeClient, Manifest
+from e2e.cluster.echo import EchoServers
+from e2e.conftest import OWN, StartController
+from e2e.controller import Controller, Gateway
+from e2e.devgateway.process import DevGateway
+from e2e.traffic import Traffic
+from e2e.workload import PodFactory
+
+WRITES = "apisix_ingress_controller_record_writes_total"
+
+
+def route(
+    host: str,
+    *,
+    name: str = "web",
+    service: str = "web",
+    path: str = "/*",
+    plugins: Mapping[str, Mapping[str, Any]] | None = None,
+    **http: Any,
+) -> Manifest:
+    """Return an ApisixRoute of one rule from a host to port 80 of a Service; `http` are further fields of the rule."""
+    rule: Manifest = {
+        "name": "rule",
+        "match": {"hosts": [host], "paths": [path]},
+        "backends": [{"serviceName": service, "servicePort": 80}],
+        **http,
+    }
+    if plugins:
+        rule["plugins"] = [{"name": key, "enable": True, "config": config} for key, config in plugins.items()]
+    return {
+        "apiVersion": "apisix.apache.org/v2",
+        "kind": "ApisixRoute",
+        "metadata": {"name": name},
+        "spec": {"http": [rule]},
+    }
+
+
+def condition(item: Manifest | None) -> Manifest:
+    """Return the condition of an object of ours, {} while it has none."""
+    conditions = ((item or {}).get("status") or {}).get("conditions") or []
+    return next((each for each in conditions if each["type"] == "ResourcesAvailable"), {})
+
+
+def says(status: str, *words: str) -> Callable[[Manifest | None], bool]:
+    """Return a predicate: the condition of the object's present generation has this status and these words."""
+
+    def holds(item: Manifest | None) -> bool:
+        found = condition(item)
+        is_current = item is not None and found.get("observedGeneration") == item["metadata"].get("generation")
+        return is_current and found["status"] == status and all(word in found["message"] for word in words)
+
+    return holds
+
+
+def put_paths(gateway: DevGateway, after: int = 0) -> list[str]:
+    """Return the paths of the writes that were carried out, in their order."""
+    return [line["path"].removeprefix("/apisix/admin") for line in gateway.write_log(after) if line["status"]]
+
+
+def through(gateway: DevGateway) -> Traffic:
+    """Return who sends requests through a gateway."""
+    return Traffic(gateway.proxy_url, gateway.tls_address)
+
+
+@dataclass
+class Stage:
+    """What a story of its own plays on. `selector` matches its namespaces alone."""
+
+    api: KubeClient
+    pods: PodFactory
+    gateway: DevGateway
+    mark: str
+    _start: StartController
+    _stack: ExitStack
+    controllers: list[Controller] = field(default_factory=list)
+
+    @property
+    def namespace(self) -> str:
+        """The namespace."""
+        return self.pods.namespace
+
+    @property
+    def host(self) -> str:
+        """A host of the story's own."""
+        return f"{self.namespace}.example.org"
+
+    @property
+    def selector(self) -> str:
+        """The label selector of the namespace."""
+        return f"e2e-story={self.mark}"
+
+    @property
+    def traffic(self) -> Traffic:
+        """Requests through the gateway."""
+        return through(self.gateway)
+
+    def start(self, gateways: Mapping[str, Gateway] | None = None, **settings: Any) -> Controller:
+        """Start a controller for the namespace; arguments as for `start_controller`."""
+        started = self._start(gateways or {"default": self.gateway}, self.selector, **settings)
+        self._stack.callback(started.stop)
+        self.controllers.append(started)
+        return started
+
+    def another_gateway(self) -> DevGateway:
+        """Start one more gateway."""
+        return self._stack.enter_context(DevGateway())
+
+    def apply(self, source: Manifest | list[Manifest]) -> list[Manifest]:
+        """Apply manifests in the namespace."""
+        return self.api.apply(source, namespace=self.namespace)
+
+    def serve(self, name: str = "web") -> None:
+        """Make a pod and the Service in front of it."""
+        self.pods.create(name)
+        self.pods.service(name, {"app": name})
+
+    def wait_route(self, until: Callable[[Manifest | None], bool], what: str, name: str = "web") -> Manifest:
+        """Wait for something to hold for an ApisixRoute."""
+        return self.api.wait("ApisixRoute", name, until, what, namespace=self.namespace)
+
+
+@pytest.fixture
+def stage(cluster_api: KubeClient, echo_servers: EchoServers, start_controller: StartController) -> Iterator[Stage]:
+    """A namespace, pods, a gateway; its controllers end before the gateway does."""
+    mark = secrets.token_hex(3)
+    with ExitStack() as stack:
+        namespace = stack.enter_context(cluster_api.namespace(labels=OWN | {"e2e-story": mark}))
+        pods = stack.enter_context(PodFactory(cluster_api, namespace, echo_servers))
+        gateway = stack.enter_context(DevGateway())
+        yield Stage(cluster_api, pods, gateway, mark, start_controller, stack)
