@@ -17,6 +17,7 @@ def translation_options(settings: Settings) -> Options:
         controller_name=kubernetes.controller_name,
         endpoint_source=kubernetes.endpoint_source,
         cross_namespace=kubernetes.cross_namespace,
+        code_plugins=kubernetes.code_plugins,
         namespace_selector=kubernetes.selector,
         plugin_metadata=ObjectKey("ConfigMap", namespace, name) if name else None,
         clusters=frozenset(cluster.name for cluster in settings.clusters),

@@ -25,6 +25,7 @@ from pydantic import (
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from apisix_ingress.errors import ConfigError
+from apisix_ingress.model.address import is_ip
 from apisix_ingress.model.duration import parse_duration
 from apisix_ingress.model.selector import Selector, parse_selector
 from apisix_ingress.settings_errors import explain
@@ -86,6 +87,20 @@ def _check_selector(text: str) -> str:
     return text
 
 
+def _check_no_webhook(enabled: bool) -> bool:
+    # Silence would leave people with the belief that bad objects are refused.
+    if enabled:
+        raise ValueError("the admission webhook is not part of this version: set webhook.enabled to false")
+    return enabled
+
+
+def _check_published(address: str) -> str:
+    """Check an address as the API server does, which would refuse the status of every Ingress."""
+    if not is_ip(address) and not _SUBDOMAIN.fullmatch(address):
+        raise ValueError(f"{address!r} is neither an IP address nor a host name")
+    return address
+
+
 def _split_commas(value: object) -> object:
     """Let one text, as it comes from the environment or a flag, stand for a list."""
     if isinstance(value, str):
@@ -116,6 +131,7 @@ Address = Annotated[str, AfterValidator(_check_address)]
 Name = Annotated[str, AfterValidator(_check_name)]
 ObjectName = Annotated[str, AfterValidator(_check_subdomain)]
 AdminUrl = Annotated[str, AfterValidator(_normalise_url)]
+PublishedAddress = Annotated[str, AfterValidator(_check_published)]
 
 
 class _Section(BaseModel):
@@ -141,22 +157,16 @@ class HttpSettings(_Section):
 
 
 class WebhookSettings(_Section):
-    """The admission webhook."""
+    """The admission webhook: its keys are reserved, this version has none."""
 
-    enabled: bool = False
-    """Whether it is served at all."""
+    enabled: Annotated[bool, AfterValidator(_check_no_webhook)] = False
+    """Whether it is served; only false is taken."""
     listen: Address = "0.0.0.0:8443"
     """Address, host:port; always TLS."""
     cert_file: str = ""
     """PEM certificate chain, read again when it changes."""
     key_file: str = ""
     """PEM private key, read again when it changes."""
-
-    @model_validator(mode="after")
-    def _has_certificate(self) -> Self:
-        if self.enabled and not (self.cert_file and self.key_file):
-            raise ValueError("the webhook needs both cert_file and key_file")
-        return self
 
 
 class ElectionSettings(_Section):
@@ -197,8 +207,8 @@ class StatusSettings(_Section):
     """Whether status is written at all."""
     publish_service: Annotated[str, AfterValidator(_check_publish_service)] = ""
     """namespace/name of the Service whose load balancer addresses are published."""
-    addresses: Annotated[tuple[str, ...], BeforeValidator(_split_commas)] = ()
-    """Fixed addresses to publish; they go before those of publish_service."""
+    addresses: Annotated[tuple[PublishedAddress, ...], BeforeValidator(_split_commas)] = ()
+    """Fixed IP addresses and host names to publish; with some, publish_service does not count."""
 
 
 class KubernetesSettings(_Section):
@@ -218,6 +228,8 @@ class KubernetesSettings(_Section):
     """Which kind says where the Pods of a Service are."""
     cross_namespace: Literal["allow", "grant"] = "allow"
     """Whether an object may refer to another namespace freely or only with a ReferenceGrant."""
+    code_plugins: Literal["allow", "refuse"] = "allow"
+    """Whether objects may have plugins and fields that run code in the gateway or open its control API."""
     plugin_metadata: Annotated[str, AfterValidator(_check_config_map)] = ""
     """namespace/name of the ConfigMap with plugin metadata; empty: none is read."""
     election: ElectionSettings = ElectionSettings()

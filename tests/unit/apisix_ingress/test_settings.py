@@ -25,6 +25,7 @@ kubernetes:
   controller_name: apisix-ingress
   endpoint_source: endpointslices
   cross_namespace: allow
+  code_plugins: allow
   plugin_metadata: ""
   election: {enabled: true, name: apisix-ingress-leader, namespace: "", lease_duration: 15s, renew_deadline: 10s,
     retry_period: 2s}
@@ -253,7 +254,10 @@ def test_unusable_admin_key_file_is_one_line_without_its_content(
         ("log: {level: loud}", "log.level: Input should be 'debug', 'info', 'warning' or 'error' (from FILE)"),
         ("log:", "log: must be a mapping of keys to values (from FILE)"),
         ("http: {listen: '8080'}", "http.listen: '8080' is no address; write host:port"),
-        ("webhook: {enabled: true}", "webhook: the webhook needs both cert_file and key_file (from FILE)"),
+        (
+            "webhook: {enabled: true, cert_file: a, key_file: b}",
+            "webhook.enabled: the admission webhook is not part of this version: set webhook.enabled to false (from",
+        ),
         (
             "kubernetes: {namespace_selector: 'a=b=c'}",
             "kubernetes.namespace_selector: 'a=b=c': 'a=b=c' is no label key",
@@ -263,6 +267,11 @@ def test_unusable_admin_key_file_is_one_line_without_its_content(
         ("kubernetes: {cross_namespace: deny}", "kubernetes.cross_namespace: Input should be 'allow' or 'grant'"),
         ("kubernetes: {status: {publish_service: gw}}", "kubernetes.status.publish_service: 'gw' names no Service"),
         ("kubernetes: {plugin_metadata: meta}", "kubernetes.plugin_metadata: 'meta' names no ConfigMap"),
+        (
+            "kubernetes: {status: {addresses: [192.0.2.1, 'fe80::1%eth0']}}",
+            "kubernetes.status.addresses[1]: 'fe80::1%eth0' is neither an IP address nor a host name",
+        ),
+        ("kubernetes: {code_plugins: deny}", "kubernetes.code_plugins: Input should be 'allow' or 'refuse'"),
         (
             "kubernetes: {election: {lease_duration: 10s}}",
             "kubernetes.election: lease_duration (10s) must be longer than",
