@@ -23,6 +23,7 @@ from apisix_ingress.state.desired import Change
 from apisix_ingress.state.view import View
 from apisix_ingress.state.world import Report, World
 from translation.context import Options
+from translation.grants import Reference, is_granted
 from translation.ownership import is_ours
 from translation.result import NOTHING, Translation
 
@@ -83,6 +84,8 @@ class Provider(ABC, Generic[T]):
         self._sink = surroundings.sink
         self._router = surroundings.router
         self._handled = 0
+        # What the records that an owner published last take from other namespaces by grants.
+        self._references: dict[ObjectKey, frozenset[Reference]] = {}
         self.queue: WorkQueue[ObjectKey] = WorkQueue(
             clock=surroundings.clock,
             limiter=_limiter(surroundings.rng),
@@ -111,6 +114,7 @@ class Provider(ABC, Generic[T]):
         view = self._world.view()
         try:
             translation = self.evaluate(key, item, view)
+            revoked = translation is not None and (translation.revoked or self._lost_grant(key, translation, view))
         finally:
             self._world.dependents.record(key, view.reads)
         claimant = Claimant(item.meta.created if item else "", key)
@@ -118,7 +122,7 @@ class Provider(ABC, Generic[T]):
             self._apply(claimant, NOTHING)
             self._withdraw(key)
             return
-        self._apply(claimant, translation)
+        self._apply(claimant, NOTHING if revoked else translation)
         self._report(key, item.meta.generation if item else 0, translation)
 
     def settle_one(self, key: ObjectKey) -> None:
@@ -148,12 +152,32 @@ class Provider(ABC, Generic[T]):
             change = Change()
         else:
             desired.hold(owner, ())
+            self._remember(owner, translation.references)
             targets = self._world.claims.replace(claimant, translation.claims)
             change = desired.replace(claimant, translation.published(desired.of_owner(owner)))
         for key in sorted((*targets, *change.contested)):
             self._router.enqueue(key)
         if change.dirty:
             self._sink.mark_dirty(change.dirty, urgent=self.urgent and self._router.live)
+
+    def _remember(self, owner: ObjectKey, references: frozenset[Reference]) -> None:
+        if references:
+            self._references[owner] = references
+        else:
+            self._references.pop(owner, None)
+
+    def _lost_grant(self, owner: ObjectKey, translation: Translation, view: View) -> bool:
+        """Say whether the last good records, which a failed translation would keep, rest on a grant that is gone.
+
+        The object may name something else by now, so that its translation would neither see nor read that grant.
+        """
+        references = self._references.get(owner, frozenset()) if translation.failed else ()
+        lost = [reference for reference in references if not is_granted(reference, view)]
+        if lost:
+            log.warning(
+                "object.withdrawn", object=str(owner), reason="its last good records rest on a grant that is gone"
+            )
+        return bool(lost)
 
     def _claim_weakly(self, claimant: Claimant, claims: Iterable[UpstreamClaim]) -> frozenset[ObjectKey]:
         """Keep the claims of the last good records; without any, claim what a gateway may still have."""

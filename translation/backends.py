@@ -90,12 +90,12 @@ def _check_granularity(draft: Draft, service: Service, backend: Backend) -> None
 
 def _check_settings(draft: Draft, backend: Backend, port: int) -> None:
     """Note what is wrong with the settings of the upstream: without them it would not come into being."""
-    scope = Scope(backend.namespace, draft.view, draft.options)
+    key = ObjectKey("ApisixUpstream", backend.namespace, backend.service)
+    scope = Scope(key.kind, key.namespace, draft.view, draft.options)
     spec = decorator(scope, backend.namespace, backend.service)
     if spec is not None:
         settings_body(scope, for_port(spec, port))
-    key = ObjectKey("ApisixUpstream", backend.namespace, backend.service)
-    draft.adopt(scope.problems, backend.path, key)
+    draft.adopt(scope, backend.path, key)
     if backend.subset and not scope.problems:
         _check_subset(draft, backend, spec, port)
 
@@ -116,14 +116,14 @@ def claim_external(draft: Draft, reference: UpstreamReference, path: str) -> str
     if obj is None or not class_is_ours(obj, draft.view, draft.options):
         draft.missing("UpstreamNotFound", path, key)
     else:
-        scope = Scope(draft.namespace, draft.view, draft.options)
+        scope = Scope(key.kind, key.namespace, draft.view, draft.options)
         try:
             spec = parse_spec("ApisixUpstream", obj.spec)
         except SpecError as error:
             scope.misfit(error)
         else:
             _check_external(scope, spec)
-        draft.adopt(scope.problems, path, key)
+        draft.adopt(scope, path, key)
     return draft.view.record_id("upstreams", names.object_name(draft.namespace, reference.name))
 
 

@@ -21,7 +21,7 @@ class Draft(Scope):
     """Records, claims, holds and problems of one object, gathered piece by piece."""
 
     def __init__(self, meta: Meta, view: View, options: Options) -> None:
-        super().__init__(meta.namespace, view, options)
+        super().__init__(meta.kind, meta.namespace, view, options)
         self.meta = meta
         self._records: list[Record] = []
         self._claims: dict[UpstreamClaim, None] = {}
@@ -56,9 +56,14 @@ class Draft(Scope):
         self._kept[key] = fields
 
     def finish(self) -> Translation:
-        """Return the translation: everything, or after an error what protects the records of before."""
+        """Return the translation: everything, or after an error what protects the records of before.
+
+        What a setting refuses is not protected: a gateway may have it from when it was allowed.
+        """
         problems = tuple(dict.fromkeys(self.problems))
+        if self.revoked or self.has_code:
+            return Translation(problems=problems, revoked=self.revoked)
         whole = Translation((), tuple(self._claims), problems, tuple(self._holds))
         if whole.failed:
             return replace(whole, claims=tuple(replace(claim, weak=True) for claim in self._claims))
-        return replace(whole, records=tuple(self._records), kept=self._kept)
+        return replace(whole, records=tuple(self._records), kept=self._kept, references=frozenset(self.references))

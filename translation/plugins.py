@@ -18,8 +18,23 @@ from translation.scope import Scope
 Plugins = dict[str, JsonObject]
 """Plugin → configuration, as a record has them."""
 
-_CODE = frozenset({"serverless-pre-function", "serverless-post-function"})
+_CODE = frozenset(
+    {
+        "serverless-pre-function",
+        "serverless-post-function",
+        "exit-transformer",
+        "inspect",
+        "script",
+        # Its templates may hold Lua code (lua-resty-template).
+        "body-transformer",
+        # They run no code, but open what is not meant for users: the control API, and requests past the route's rules.
+        "public-api",
+        "batch-requests",
+    }
+)
 _CODE_PREFIX = "ext-plugin-"
+_CODE_META = "pre_function"
+"""Lua code that every plugin takes, in `_meta`."""
 
 
 def translate_plugins(scope: Scope, plugins: Sequence[Plugin], path: str) -> Plugins:
@@ -31,21 +46,26 @@ def translate_plugins(scope: Scope, plugins: Sequence[Plugin], path: str) -> Plu
         here = f"{path}[{index}]"
         if plugin.name in found:
             scope.warn("PluginTwice", here, f"plugin {plugin.name} is there twice: the last one counts; remove one")
-        check_code(scope, plugin.name, f"{here}.name")
         found[plugin.name] = _config(scope, plugin, here)
+        check_code(scope, plugin.name, found[plugin.name], here)
     return found
 
 
-def check_code(scope: Scope, name: str, path: str) -> None:
+def check_code(scope: Scope, name: str, config: JsonObject, path: str) -> None:
     """Note a plugin that runs the user's code where the settings refuse that."""
+    meta = config.get("_meta")
     if name in _CODE or name.startswith(_CODE_PREFIX):
-        refuse_code(scope, f"plugin {name}", path)
+        refuse_code(scope, f"plugin {name}", f"{path}.name")
+    elif isinstance(meta, dict) and _CODE_META in meta:
+        refuse_code(scope, f"_meta.{_CODE_META} of plugin {name}", f"{path}.config")
 
 
 def refuse_code(scope: Scope, what: str, path: str) -> None:
     """Note a field that holds the user's code where the settings refuse that."""
     if scope.options.code_plugins == "refuse":
-        scope.error("CodeRefused", path, f"{what} runs code in the gateway, which is not allowed here; remove it")
+        message = f"{what} is refused by the controller's setting kubernetes.code_plugins: refuse; remove it"
+        scope.error("CodeRefused", path, message)
+        scope.has_code = True
 
 
 def _config(scope: Scope, plugin: Plugin, path: str) -> JsonObject:

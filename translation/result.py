@@ -11,6 +11,7 @@ from apisix_ingress.model.problem import Problem
 from apisix_ingress.model.records import Record
 from apisix_ingress.state.claims import UpstreamClaim
 from apisix_ingress.state.desired import Hold
+from translation.grants import Reference
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,8 @@ class Translation:
         claims: The upstreams that its records need. With an error: the upstreams that its earlier records may need.
         problems: The user's mistakes, in the order of the fields.
         holds: Which records of a gateway are this object's, told without translating it: they stay when it fails.
+        references: What the records take from other namespaces by grants.
+        revoked: A reference lacks its grant: not even the last good records may stay.
         kept: Records that stay as the owner published them last, although the rest of it is published anew, each with
             the fields that change all the same. What it never published does not come into being.
     """
@@ -30,6 +33,8 @@ class Translation:
     claims: tuple[UpstreamClaim, ...] = ()
     problems: tuple[Problem, ...] = ()
     holds: tuple[Hold, ...] = ()
+    references: frozenset[Reference] = frozenset()
+    revoked: bool = False
     kept: Mapping[RecordKey, FrozenJson] = field(default_factory=dict)
 
     @property

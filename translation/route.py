@@ -6,6 +6,7 @@ that the broken one guards. Source of the mapping: v1-behaviour.md §2.2, §2.3,
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,8 +24,9 @@ from translation.draft import Draft
 from translation.durations import timeout_body, timeout_parts
 from translation.matching import check_addresses, check_hosts, check_paths, check_text, expressions
 from translation.ownership import is_ours
-from translation.plugins import Plugins, authenticate, present, refuse_code, translate_plugins
+from translation.plugins import Plugins, authenticate, check_code, present, refuse_code, translate_plugins
 from translation.result import Translation
+from translation.scope import Scope
 
 TRAFFIC_SPLIT = "traffic-split"
 
@@ -52,7 +54,19 @@ def find_plugin_config(draft: Draft, namespace: str, name: str, path: str) -> st
     found = draft.custom(key)
     if found is None or not is_ours(found, draft.view, draft.options):
         draft.missing("PluginConfigNotFound", path, key)
+    elif draft.options.code_plugins == "refuse":
+        _check_plugin_config(draft, found, path)
     return draft.view.record_id("plugin_configs", names.object_name(namespace, name))
+
+
+def _check_plugin_config(draft: Draft, found: CustomObject, path: str) -> None:
+    """Note code in a plugin config that is referred to: a gateway keeps a record for as long as a route names it."""
+    scope = Scope(found.meta.kind, found.meta.namespace, draft.view, draft.options)
+    with contextlib.suppress(SpecError):
+        for index, plugin in enumerate(parse_spec("ApisixPluginConfig", found.spec).plugins):
+            if plugin.enable:
+                check_code(scope, plugin.name, plugin.config or {}, f"spec.plugins[{index}]")
+    draft.adopt(scope, path, found.meta.key)
 
 
 def _http(draft: Draft, rule: HttpRule, path: str) -> None:

@@ -5,30 +5,37 @@ A reference that can't be followed is noted as a problem here, so that each one 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kube import CustomObject, Secret
 from apisix_ingress.model.problem import Problem, Severity
 from apisix_ingress.state.view import View
 from crds import SpecError
 from translation.context import Options
+from translation.grants import Reference, is_granted
 
 
 class Scope:
     """The view, the settings and the problems found so far, for an object of one namespace.
 
     Args:
+        kind: Of the referring object.
         namespace: Where the referring object lives; references without a namespace point there.
         view: What may be asked.
         options: The settings.
     """
 
-    def __init__(self, namespace: str, view: View, options: Options) -> None:
+    def __init__(self, kind: str, namespace: str, view: View, options: Options) -> None:
+        self.kind = kind
         self.namespace = namespace
         self.view = view
         self.options = options
         self.problems: list[Problem] = []
+        self.references: dict[Reference, None] = {}
+        """What is referred to by a grant."""
+        self.revoked = False
+        """Whether a reference lacks its grant: what was published by it must go."""
+        self.has_code = False
+        """Whether the object holds code that the settings refuse."""
 
     def error(self, code: str, path: str, message: str) -> None:
         """Note a problem that keeps the object from being published."""
@@ -42,10 +49,13 @@ class Scope:
         """Note a problem that is told, and nothing else."""
         self._note(code, path, message, "warning")
 
-    def adopt(self, problems: Iterable[Problem], path: str, source: ObjectKey) -> None:
-        """Take over the problems of an object that this one depends on, told at `path`."""
-        for problem in problems:
+    def adopt(self, other: Scope, path: str, source: ObjectKey) -> None:
+        """Take over what was found in an object that this one stands or falls with, told at `path`."""
+        for problem in other.problems:
             self._note(problem.code, path, f"{source}: {problem}", problem.severity)
+        self.references |= other.references
+        self.revoked |= other.revoked
+        self.has_code |= other.has_code
 
     def misfit(self, error: SpecError) -> None:
         """Note each mistake of a spec that does not fit its kind."""
@@ -53,8 +63,15 @@ class Scope:
             self.error("InvalidSpec", path, message)
 
     def refuses(self, target: ObjectKey) -> bool:
-        """Say whether a reference crosses namespaces although the settings don't let it."""
-        return self.options.cross_namespace == "grant" and target.namespace != self.namespace
+        """Say whether a reference crosses namespaces without the grant that the settings ask for, and note it."""
+        if self.options.cross_namespace == "allow" or target.namespace == self.namespace:
+            return False
+        reference = Reference(self.kind, self.namespace, target)
+        if is_granted(reference, self.view):
+            self.references[reference] = None
+            return False
+        self.revoked = True
+        return True
 
     def secret(self, name: str, path: str, *, namespace: str = "") -> Secret | None:
         """Return a Secret, or note that it is missing."""
@@ -70,9 +87,14 @@ class Scope:
 
     def missing(self, code: str, path: str, key: ObjectKey) -> None:
         """Note an object that does not exist. Absent and not granted are told in the same words."""
-        foreign = key.namespace != self.namespace
-        hint = f" or may not be referred to from namespace {self.namespace}" if foreign else ""
-        self.error(code, path, f"{key} does not exist{hint}; create it or correct the name")
+        if key.namespace == self.namespace:
+            self.error(code, path, f"{key} does not exist; create it or correct the name")
+            return
+        ask = ", or have a ReferenceGrant made there" if self.options.cross_namespace == "grant" else ""
+        who = f"from namespace {self.namespace}"
+        self.error(
+            code, path, f"{key} does not exist or may not be referred to {who}; create it or correct the name{ask}"
+        )
 
     def _note(self, code: str, path: str, message: str, severity: Severity) -> None:
         self.problems.append(Problem(code, message, path, severity))

@@ -51,7 +51,7 @@ class _Settings:
     """The ApisixUpstream of a Service. What is wrong with it is told by itself and by the routes, not here."""
 
     def __init__(self, service: ObjectKey, view: View, options: Options) -> None:
-        self._context = (service.namespace, view, options)
+        self._context = ("ApisixUpstream", service.namespace, view, options)
         scope = Scope(*self._context)
         self.spec = decorator(scope, service.namespace, service.name)
         self._broken = bool(scope.problems)

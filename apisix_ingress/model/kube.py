@@ -168,6 +168,17 @@ class Namespace:
 
 
 @dataclass(frozen=True, slots=True)
+class ReferenceGrant:
+    """A ReferenceGrant: what in its namespace objects of others may refer to."""
+
+    meta: Meta
+    sources: tuple[tuple[str, str, str], ...] = ()
+    """spec.from as (group, kind, namespace)."""
+    targets: tuple[tuple[str, str, str], ...] = ()
+    """spec.to as (group, kind, name); the name is empty for every object of the kind."""
+
+
+@dataclass(frozen=True, slots=True)
 class IngressClass:
     """An IngressClass."""
 
@@ -351,6 +362,18 @@ def decode_config_map(raw: JsonObject) -> ConfigMap:
 def decode_namespace(raw: JsonObject) -> Namespace:
     """Decode a Namespace."""
     return Namespace(decode_meta(raw, "Namespace", labels=True))
+
+
+def decode_reference_grant(raw: JsonObject) -> ReferenceGrant:
+    """Decode a ReferenceGrant."""
+    spec = _mapping(raw, "spec")
+    return ReferenceGrant(
+        decode_meta(raw, "ReferenceGrant"),
+        sources=tuple(
+            (_text(item, "group"), _text(item, "kind"), _text(item, "namespace")) for item in _list(spec, "from")
+        ),
+        targets=tuple((_text(item, "group"), _text(item, "kind"), _text(item, "name")) for item in _list(spec, "to")),
+    )
 
 
 def decode_ingress_class(raw: JsonObject) -> IngressClass:

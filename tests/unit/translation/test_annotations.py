@@ -11,7 +11,7 @@ from translation.scope import Scope
 
 def read(**values: str) -> tuple[RouteAnnotations, list[str]]:
     """Read annotations; an underscore in a keyword stands for a dash."""
-    scope = Scope("default", world().view(), OPTIONS)
+    scope = Scope("ApisixRoute", "default", world().view(), OPTIONS)
     given = {f"k8s.apisix.apache.org/{name.replace('_', '-')}": value for name, value in values.items()}
     found = read_annotations(scope, given)
     prefix = "metadata.annotations[k8s.apisix.apache.org/"

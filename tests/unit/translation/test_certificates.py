@@ -12,7 +12,7 @@ from translation.scope import Scope
 
 def read(raw: JsonObject) -> tuple[KeyPair | None, list[str]]:
     view = world(raw).view()
-    scope = Scope("default", view, OPTIONS)
+    scope = Scope("ApisixRoute", "default", view, OPTIONS)
     found = view.get(Secret, ObjectKey("Secret", "default", "secret"))
     assert found
     return key_pair(scope, found, "p"), [problem.message for problem in scope.problems]

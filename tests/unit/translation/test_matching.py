@@ -9,7 +9,7 @@ from translation.scope import Scope
 
 
 def scope() -> Scope:
-    return Scope("default", world().view(), OPTIONS)
+    return Scope("ApisixRoute", "default", world().view(), OPTIONS)
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,13 @@ from translation.context import Options
 from translation.plugins import Plugins, authenticate, translate_plugins
 from translation.scope import Scope
 
+REFUSE = Options(code_plugins="refuse")
+
 
 def translate(
     *plugins: JsonObject, objects: tuple[JsonObject, ...] = (), options: Options = OPTIONS
 ) -> tuple[Plugins, Scope]:
-    scope = Scope("default", world(*objects).view(), options)
+    scope = Scope("ApisixRoute", "default", world(*objects).view(), options)
     return translate_plugins(scope, [Plugin.model_validate(item) for item in plugins], "spec.plugins"), scope
 
 
@@ -72,13 +74,50 @@ def test_secret_value_that_is_no_text_fails_without_being_shown() -> None:
     assert "Secret default/secret: the value of key is not UTF-8 text; replace it" in scope.problems[0].message
 
 
-@pytest.mark.parametrize("name", ["serverless-pre-function", "serverless-post-function", "ext-plugin-pre-req"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "serverless-pre-function",
+        "serverless-post-function",
+        "ext-plugin-pre-req",
+        "ext-plugin-post-resp",
+        "exit-transformer",
+        "inspect",
+        "script",
+        "body-transformer",
+        "public-api",
+        "batch-requests",
+    ],
+)
 def test_plugin_that_runs_code_is_refused_where_the_settings_say_so(name: str) -> None:
     plugin = {"name": name, "config": {}}
     assert told(translate(plugin)[1]) == []
-    assert told(translate(plugin, options=Options(code_plugins="refuse"))[1]) == [
-        ("error", "CodeRefused", "spec.plugins[0].name")
+    _, scope = translate({"name": "cors"}, plugin, options=REFUSE)
+    assert [str(problem) for problem in scope.problems] == [
+        f"spec.plugins[1].name: plugin {name} is refused by the controller's setting "
+        "kubernetes.code_plugins: refuse; remove it"
     ]
+    assert told(scope) == [("error", "CodeRefused", "spec.plugins[1].name")]
+
+
+def test_disabled_plugin_that_runs_code_is_not_refused() -> None:
+    assert told(translate({"name": "inspect", "enable": False}, options=REFUSE)[1]) == []
+
+
+def test_code_in_the_meta_of_a_harmless_plugin_is_refused_also_from_a_secret() -> None:
+    inline = {"name": "cors", "config": {"_meta": {"pre_function": "return function() end"}}}
+    merged = {"name": "cors", "config": {"_meta": {"disable": False}}, "secretRef": "secret"}
+    hidden = secret(_meta__pre_function="return function() end")
+    for plugin in (inline, merged):
+        assert told(translate(plugin, objects=(hidden,))[1]) == []
+        _, scope = translate(plugin, objects=(hidden,), options=REFUSE)
+        assert told(scope) == [("error", "CodeRefused", "spec.plugins[0].config")]
+        assert "_meta.pre_function of plugin cors is refused" in scope.problems[0].message
+
+
+def test_other_meta_of_a_plugin_is_let_through() -> None:
+    plugin = {"name": "cors", "config": {"_meta": {"priority": 1}}}
+    assert told(translate(plugin, options=REFUSE)[1]) == []
 
 
 @pytest.mark.parametrize(

@@ -173,6 +173,30 @@ def test_filter_function_is_code() -> None:
     assert told(got) == ["error CodeRefused spec.http[0].match.filter_func"]
 
 
+def test_code_in_a_plugin_config_is_refused_for_the_route_that_names_it() -> None:
+    plugins = [{"name": "inspect", "enable": False}, {"name": "serverless-pre-function"}, {"name": "cors"}]
+    config = make("ApisixPluginConfig", "pc", spec={"plugins": plugins})
+    raw = route(rule(plugin_config_name="pc"))
+    assert told(translate(raw, service(), config)) == []
+    got = translate(raw, service(), config, options=Options(code_plugins="refuse"))
+    assert [str(problem) for problem in got.problems] == [
+        "spec.http[0].plugin_config_name: ApisixPluginConfig default/pc: spec.plugins[1].name: plugin "
+        "serverless-pre-function is refused by the controller's setting kubernetes.code_plugins: refuse; remove it"
+    ]
+
+
+def test_a_plugin_config_that_is_wrong_says_so_itself() -> None:
+    config = make("ApisixPluginConfig", "pc", spec={"plugins": [{"name": 7}]})
+    raw = route(rule(plugin_config_name="pc"))
+    assert told(translate(raw, service(), config, options=Options(code_plugins="refuse"))) == []
+
+
+def test_refused_code_of_a_route_is_not_protected_in_a_gateway() -> None:
+    raw = route(rule(plugins=[{"name": "serverless-pre-function"}]))
+    got = translate(raw, service(), options=Options(code_plugins="refuse"))
+    assert (got.failed, got.revoked, got.holds, got.claims) == (True, False, (), ())
+
+
 def test_weights_of_zero_throughout_are_told() -> None:
     backends = [{"serviceName": "web", "servicePort": 80, "weight": 0} for _ in range(2)]
     got = translate(route(rule(backends=backends)), service())

@@ -85,8 +85,7 @@ def test_a_secret_in_another_namespace_needs_a_grant_where_the_settings_say_so()
     spec = apisix_tls(secret={"name": "cert", "namespace": "certs"})
     foreign = pair(namespace="certs")
     assert len(translate(spec, foreign).records) == 1
-    refused = translate(spec, foreign, options=Options(cross_namespace="grant"))
-    missing = translate(spec)
+    refused, missing = (translate(spec, *found, options=Options(cross_namespace="grant")) for found in ([foreign], []))
     assert refused.records == ()
     assert refused.problems == missing.problems
     assert [problem.code for problem in refused.problems] == ["SecretNotFound"]

@@ -228,3 +228,14 @@ def test_malformed_config_map_is_refused() -> None:
 def test_error_names_the_field() -> None:
     with pytest.raises(TypeError, match=r"metadata\.name must be a string"):
         kube.decode_pod({"metadata": {"name": 1}})
+
+
+def test_reference_grant_holds_who_may_refer_to_what() -> None:
+    spec = {
+        "from": [{"group": "apisix.apache.org", "kind": "ApisixTls", "namespace": "shop"}],
+        "to": [{"group": "", "kind": "Secret", "name": "cert"}, {"kind": "Service"}],
+    }
+    got = kube.decode_reference_grant({"metadata": {"name": "g", "namespace": "certs"}, "spec": spec})
+    assert got.meta.key == ("ReferenceGrant", "certs", "g")
+    assert got.sources == (("apisix.apache.org", "ApisixTls", "shop"),)
+    assert got.targets == (("", "Secret", "cert"), ("", "Service", ""))

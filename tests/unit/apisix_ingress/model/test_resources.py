@@ -5,7 +5,13 @@ from typing import Any
 import pytest
 
 from apisix_ingress.model.keys import ObjectKey
-from apisix_ingress.model.resources import DEFAULT_CLASS, PLUGIN_INDEX, RESOURCES, SLICES_BY_SERVICE
+from apisix_ingress.model.resources import (
+    DEFAULT_CLASS,
+    GRANTS_BY_NAMESPACES,
+    PLUGIN_INDEX,
+    RESOURCES,
+    SLICES_BY_SERVICE,
+)
 from tests.factories import make_ingress_class, make_slice
 
 
@@ -40,7 +46,16 @@ def test_every_kind_decodes_its_own_objects(kind: str) -> None:
 
 def test_only_custom_resources_may_be_missing() -> None:
     got = {kind for kind, resource in RESOURCES.items() if resource.optional}
-    assert got == {kind for kind in RESOURCES if kind.startswith("Apisix")}
+    assert got == {kind for kind in RESOURCES if kind.startswith("Apisix")} | {"ReferenceGrant"}
+
+
+def test_grants_have_two_versions_and_are_found_by_both_namespaces() -> None:
+    resource = RESOURCES["ReferenceGrant"]
+    got = [each.path() for each in resource.versions()]
+    assert got == [f"/apis/gateway.networking.k8s.io/{version}/referencegrants" for version in ("v1beta1", "v1")]
+    sources = [{"group": "g", "kind": "K", "namespace": name} for name in ("a", "c")]
+    grant = resource.decode({"metadata": {"name": "web", "namespace": "b"}, "spec": {"from": sources}})
+    assert list(resource.indexes[GRANTS_BY_NAMESPACES](grant)) == ["b/a", "b/c"]
 
 
 def test_slices_are_found_by_their_service() -> None:
