@@ -6,9 +6,10 @@ It runs the same stores and providers as the controller does.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from apisix_ingress.kube.manifests import LoadResult, ManifestError
 from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import RECORD_KINDS, ObjectKey, RecordKey
 from apisix_ingress.model.kube import KubeObject
@@ -52,13 +53,31 @@ def settle(objects: Iterable[KubeObject], options: Options) -> Outcome:
     return Outcome(_records(world), _problems(world))
 
 
-def document(outcome: Outcome, *, show_secrets: bool = False) -> JsonObject:
-    """Return the document that `translate -o json` prints: bodies as sent, lists sorted by id."""
+def document(outcome: Outcome, errors: Sequence[ManifestError] = (), *, show_secrets: bool = False) -> JsonObject:
+    """Return the document that `translate -o json` prints: bodies as sent, lists sorted by id.
+
+    Args:
+        outcome: Records, and problems of objects.
+        errors: What was wrong with the files; such a problem has no object, its path is the file.
+        show_secrets: Leave private keys in.
+    """
     records: dict[str, list[JsonObject]] = {kind: [] for kind in sorted(RECORD_KINDS)}
     for record in sorted(outcome.records, key=lambda item: item.key):
         body = dict(record.body) if show_secrets else _without_private_keys(record.body)
         records[record.key.kind].append({"id": record.key.id, **body} if _is_nameless(record) else body)
-    return {"records": records, "problems": [_shown(owner, problem) for owner, problem in outcome.problems]}
+    of_files = [_shown("", "ManifestInvalid", error.file, error.message) for error in errors]
+    of_objects = [_shown(str(owner), item.code, item.path, item.message) for owner, item in outcome.problems]
+    return {"records": records, "problems": [*of_files, *of_objects]}
+
+
+def complaints(outcome: Outcome, loaded: LoadResult) -> Iterator[str]:
+    """Yield a line for each problem, and one for each kind that is not read."""
+    for error in loaded.errors:
+        yield f"error: {error}"
+    for kind, count in sorted(loaded.ignored.items()):
+        yield f"warning: {kind} is not a kind that is read: {count} object{'s' if count > 1 else ''} left out"
+    for owner, problem in outcome.problems:
+        yield f"{problem.severity}: {owner}: {problem}"
 
 
 def _records(world: World) -> tuple[Record, ...]:
@@ -77,14 +96,8 @@ def _is_nameless(record: Record) -> bool:
     return record.key.kind == "plugin_metadata"
 
 
-def _shown(owner: ObjectKey, problem: Problem) -> JsonObject:
-    return {
-        "object": str(owner),
-        "code": problem.code,
-        "path": problem.path,
-        "message": problem.message,
-        "severity": problem.severity,
-    }
+def _shown(owner: str, code: str, path: str, message: str) -> JsonObject:
+    return {"object": owner, "code": code, "path": path, "message": message}
 
 
 def _without_private_keys(body: FrozenJson) -> JsonObject:

@@ -80,13 +80,6 @@ class LoadResult:
             found.setdefault(item.meta.kind, []).append(item)
         return found
 
-    def problems(self) -> list[JsonObject]:
-        """Return the errors as the command line shows problems."""
-        return [
-            {"code": "ManifestInvalid", "path": error.file, "message": error.message, "severity": "error"}
-            for error in self.errors
-        ]
-
 
 def load(paths: Iterable[str | Path], resources: Mapping[str, Resource] = RESOURCES) -> LoadResult:
     """Read files, folders (with all below them) and standard input (`-`) once."""
@@ -155,7 +148,7 @@ def _take(file: _File, document: Document, resources: Mapping[str, Resource]) ->
     if not isinstance(kind, str) or not kind:
         raise DocumentError("no kind")
     resource = resources.get(kind)
-    if resource is None or version != resource.api_version:
+    if resource is None or version not in (each.api_version for each in resource.versions()):
         file.ignored[f"{version}/{kind}"] += 1
         return
     item = _decode(resource, _completed(resource, body))
@@ -173,6 +166,8 @@ def _completed(resource: Resource, body: JsonObject) -> JsonObject:
     namespace = (meta.get("namespace") or "default") if resource.namespaced else ""
     if not isinstance(namespace, str):
         raise DocumentError(f"{resource.kind} {name}: metadata.namespace must be a text")
+    if not isinstance(body.get("spec") or {}, dict):
+        raise DocumentError(f"{resource.kind} {name}: spec must be a mapping")
     return {**body, "metadata": {**meta, "namespace": namespace, "generation": meta.get("generation") or 1}}
 
 

@@ -1,0 +1,133 @@
+"""An Admin API in this process, over real HTTP: what a client sees of one that works, and faults on demand.
+
+It keeps whatever body it is given; schemas and references are not checked. `e2e/devgateway` is the one that judges.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+from aiohttp import web
+
+WRITES = frozenset({"PUT", "DELETE"})
+
+
+@dataclass(slots=True)
+class AdminFault:
+    """What goes wrong for matching requests.
+
+    Attributes:
+        method: Regular expression that the method has to match as a whole.
+        path: Regular expression that is searched for in the path, e.g. `routes/`.
+        status: Answer with this status; 0: answer as usual, after the delay.
+        delay: Seconds before anything happens.
+        cut: Close the connection instead of answering.
+        apply: Carry the request out all the same: its reply is what gets lost.
+        times: How many requests it hits; None: all.
+    """
+
+    method: str = ".*"
+    path: str = ""
+    status: int = 0
+    delay: float = 0.0
+    cut: bool = False
+    apply: bool = False
+    times: int | None = None
+
+    def hits(self, method: str, path: str) -> bool:
+        """Say whether it applies to a request, and count it if so."""
+        if self.times == 0 or not re.fullmatch(self.method, method) or not re.search(self.path, path):
+            return False
+        if self.times is not None:
+            self.times -= 1
+        return True
+
+
+class FakeAdminApi:
+    """The server; an async context manager."""
+
+    def __init__(self, key: str = "the-admin-key") -> None:
+        self.key = key
+        self.port = 0
+        self.records: dict[str, dict[str, dict[str, Any]]] = {}
+        """Kind → id → body."""
+        self.seen: list[tuple[str, str]] = []
+        """(method, path below the Admin API) of every request."""
+        self.agents: set[str] = set()
+        """What clients call themselves."""
+        self.faults: list[AdminFault] = []
+        self._runner: web.AppRunner | None = None
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        """Listen; after a `stop` on the same port, with the same records."""
+        app = web.Application()
+        app.router.add_route("*", "/apisix/admin/{path:.*}", self._handle)
+        self._runner = web.AppRunner(app, shutdown_timeout=0.0, handler_cancellation=True)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True).start()
+        self.port = self._runner.addresses[0][1]
+
+    async def stop(self) -> None:
+        """Close every connection and stop listening."""
+        if self._runner is not None:
+            runner, self._runner = self._runner, None
+            await runner.cleanup()
+
+    @property
+    def url(self) -> str:
+        """Of the Admin API."""
+        return f"http://127.0.0.1:{self.port}/apisix/admin"
+
+    @property
+    def writes(self) -> list[tuple[str, str]]:
+        """The requests that would change something."""
+        return [seen for seen in self.seen if seen[0] in WRITES]
+
+    def ids(self, kind: str) -> set[str]:
+        """Return the ids of the records of a kind."""
+        return set(self.records.get(kind, ()))
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        method, path = request.method, request.match_info["path"]
+        self.seen.append((method, path))
+        self.agents.add(request.headers.get("User-Agent", ""))
+        body = await request.read()
+        fault = next((fault for fault in self.faults if fault.hits(method, path)), AdminFault())
+        await asyncio.sleep(fault.delay)
+        if fault.status and not fault.apply:
+            return web.json_response({"error_msg": "fault"}, status=fault.status)
+        if request.headers.get("X-API-KEY") != self.key:
+            return web.json_response({"description": "wrong apikey", "error_msg": "failed to check token"}, status=401)
+        reply = self._answer(method, path, body) if fault.apply or not fault.cut else web.Response()
+        if fault.cut and request.transport is not None:
+            request.transport.abort()
+        return reply
+
+    def _answer(self, method: str, path: str, body: bytes) -> web.Response:
+        kind, _, id_ = path.partition("/")
+        records = self.records.setdefault(kind, {})
+        if method == "PUT":
+            status = 200 if id_ in records else 201
+            records[id_] = json.loads(body)
+            return web.json_response({"key": f"/apisix/{path}", "value": records[id_]}, status=status)
+        if method == "DELETE":
+            found = records.pop(id_, None)
+            return web.json_response(
+                {"deleted": "1"} if found else {"message": "Key not found"}, status=200 if found else 404
+            )
+        listed = [{"key": f"/apisix/{kind}/{key}", "value": value} for key, value in records.items()]
+        return web.json_response({"total": len(listed), "list": listed})

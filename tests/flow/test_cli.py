@@ -1,0 +1,437 @@
+"""The command line as its users meet it: a process, its output, its exit status."""
+
+import asyncio
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+import trustme
+import yaml
+
+import crds
+from apisix_ingress import __version__
+from tests.fakes.adminapi import FakeAdminApi
+
+PROJECT = Path(__file__).parents[2]
+QUICKSTART = PROJECT / "examples" / "quickstart"
+COMMANDS = ("run", "translate", "crds", "check-config", "version")
+KINDS = [
+    "consumers",
+    "global_rules",
+    "plugin_configs",
+    "plugin_metadata",
+    "routes",
+    "ssls",
+    "stream_routes",
+    "upstreams",
+]
+WEB = """
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {clusterIP: 10.96.0.1, ports: [{name: http, port: 80, targetPort: 8080}]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: web-1, labels: {kubernetes.io/service-name: web}}
+addressType: IPv4
+ports: [{name: http, port: 8080}]
+endpoints: [{addresses: [10.244.1.1], conditions: {ready: true}}]
+---
+apiVersion: apisix.apache.org/v2
+kind: ApisixRoute
+metadata: {name: web}
+spec:
+  http:
+    - name: all
+      match: {hosts: [web.example.org], paths: [/*]}
+      backends: [{serviceName: web, servicePort: 80}]
+"""
+BOUND = 30.0
+COMMAND = (sys.executable, "-P", "-m", "apisix_ingress")
+
+
+def environment(home: Path) -> dict[str, str]:
+    """Return an environment without anything that would configure the program."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("APISIX_INGRESS_", "KUBE"))}
+    return {**kept, "HOME": str(home)}
+
+
+@dataclass(frozen=True)
+class Cli:
+    """Runs the command line in a folder of its own."""
+
+    folder: Path
+
+    def __call__(
+        self, *arguments: str, stdin: str = "", python: Sequence[str] = ()
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, *python, *COMMAND[1:], *arguments],
+            cwd=self.folder,
+            env=environment(self.folder),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=BOUND,
+            check=False,
+        )
+
+    def write(self, name: str, text: str) -> str:
+        """Write a file; return its name."""
+        (self.folder / name).write_text(text)
+        return name
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    return Cli(tmp_path)
+
+
+def test_help_names_every_command(cli: Cli) -> None:
+    got = cli("--help")
+    assert (got.returncode, got.stderr) == (0, "")
+    assert [name for name in COMMANDS if f"  {name} " not in got.stdout] == []
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_of_a_command_has_an_example(cli: Cli, command: str) -> None:
+    got = cli(command, "--help")
+    assert (got.returncode, got.stderr) == (0, "")
+    assert f"Example: apisix-ingress {command}" in got.stdout
+
+
+def test_version_prints_the_version_alone(cli: Cli) -> None:
+    got = cli("version")
+    assert (got.returncode, got.stdout, got.stderr) == (0, f"{__version__}\n", "")
+
+
+@pytest.mark.parametrize("command", ["--help", "version"])
+def test_nothing_slow_is_imported_for_a_line_of_text(cli: Cli, command: str) -> None:
+    got = cli(command, python=["-X", "importtime"])
+    imported = {line.rpartition("|")[2].strip() for line in got.stderr.splitlines()}
+    assert "apisix_ingress.cli" in imported
+    assert imported & {"aiohttp", "cryptography", "httpx", "kubernetes", "pydantic", "structlog", "yaml"} == set()
+
+
+def test_unknown_command_is_a_usage_error(cli: Cli) -> None:
+    got = cli("nosuch")
+    assert (got.returncode, got.stdout) == (2, "")
+    assert "No such command 'nosuch'" in got.stderr
+
+
+# translate
+
+
+def test_translate_prints_the_document(cli: Cli) -> None:
+    got = cli("translate", "-f", cli.write("web.yaml", WEB), "-o", "json")
+    assert (got.returncode, got.stderr) == (0, "")
+    shared = {
+        "desc": "Created by apisix-ingress-controller, DO NOT modify it manually",
+        "labels": {"managed-by": "apisix-ingress-controller"},
+    }
+    route = {
+        "id": "aada6d61",
+        "name": "default_web_all",
+        **shared,
+        "uris": ["/*"],
+        "hosts": ["web.example.org"],
+        "upstream_id": "d6efb5e6",
+    }
+    upstream = {
+        "id": "d6efb5e6",
+        "name": "default_web_80",
+        **shared,
+        "type": "roundrobin",
+        "scheme": "http",
+        "nodes": [{"host": "10.244.1.1", "port": 8080, "weight": 100}],
+    }
+    records = {kind: [] for kind in KINDS} | {"routes": [route], "upstreams": [upstream]}
+    assert json.loads(got.stdout) == {"records": records, "problems": []}
+
+
+def test_translate_sorts_every_list_by_id(cli: Cli) -> None:
+    got = json.loads(cli("translate", "-f", str(QUICKSTART), "-o", "json").stdout)
+    ids = {kind: [record["id"] for record in records] for kind, records in got["records"].items()}
+    assert list(ids) == KINDS
+    assert (len(ids["routes"]), len(ids["upstreams"])) == (3, 3)
+    assert {kind: sorted(found) for kind, found in ids.items()} == ids
+
+
+def test_translate_reads_files_folders_and_standard_input_alike(cli: Cli) -> None:
+    want = cli("translate", "-f", cli.write("web.yaml", WEB), "-o", "json")
+    assert cli("translate", "-f", "-", "-o", "json", stdin=WEB).stdout == want.stdout
+    (cli.folder / "folder" / "below").mkdir(parents=True)
+    documents = WEB.split("---")
+    cli.write("folder/one.yaml", documents[0])
+    cli.write("folder/below/two.yml", documents[1])
+    got = cli("translate", "-f", "folder", "-f", "-", "-o", "json", stdin=documents[2])
+    assert (got.returncode, got.stdout) == (0, want.stdout)
+
+
+def test_translate_prints_yaml_with_the_same_content(cli: Cli) -> None:
+    want = json.loads(cli("translate", "-f", str(QUICKSTART), "-o", "json").stdout)
+    got = cli("translate", "-f", str(QUICKSTART))
+    assert (got.returncode, yaml.safe_load(got.stdout)) == (0, want)
+
+
+def test_translate_exits_with_1_if_there_is_a_problem(cli: Cli) -> None:
+    route = WEB.split("---")[2]
+    got = cli("translate", "-f", cli.write("route.yaml", route), "-o", "json")
+    message = "Service default/web does not exist; create it or correct the name"
+    path = "spec.http[0].backends[0].serviceName"
+    want = {"object": "ApisixRoute default/web", "code": "ServiceNotFound", "path": path, "message": message}
+    assert got.returncode == 1
+    assert json.loads(got.stdout) == {"records": {kind: [] for kind in KINDS}, "problems": [want]}
+    assert got.stderr == f"error: ApisixRoute default/web: {path}: {message}\n"
+
+
+UNREADABLE = {
+    "a": ("a: b\n c: [\n", "line 2, column 3: mapping values are not allowed in this context"),
+    "b": ("a: 1\na: 2\n", "line 2, column 1: key 'a' is given twice"),
+    "c": ("- a list\n", "document 1: not a mapping"),
+    "d": ("metadata: {name: x}\n", "document 1: no kind"),
+    "e": (
+        "kind: ApisixRoute\napiVersion: apisix.apache.org/v2\nmetadata: {name: x}\nspec: 5\n",
+        "document 1: ApisixRoute x: spec must be a mapping",
+    ),
+}
+
+
+def test_translate_names_file_and_place_of_what_it_cannot_read(cli: Cli) -> None:
+    cli.write("good.yaml", WEB)
+    for name, (text, _) in UNREADABLE.items():
+        cli.write(f"{name}.yaml", text)
+    got = cli("translate", "-f", ".", "-o", "json")
+    document = json.loads(got.stdout)
+    want = [(f"{name}.yaml", message) for name, (_, message) in UNREADABLE.items()]
+    assert (got.returncode, got.stderr.splitlines()) == (1, [f"error: {file}: {message}" for file, message in want])
+    shape = {"object": "", "code": "ManifestInvalid"}
+    assert document["problems"] == [{**shape, "path": file, "message": message} for file, message in want]
+    assert len(document["records"]["routes"]) == 1
+
+
+def test_translate_says_which_file_is_missing(cli: Cli) -> None:
+    got = cli("translate", "-f", "nowhere.yaml")
+    assert (got.returncode, got.stderr) == (1, "error: nowhere.yaml: can't be read: No such file or directory\n")
+
+
+def test_translate_warns_of_kinds_that_are_not_read(cli: Cli) -> None:
+    stranger = "apiVersion: apps/v9\nkind: Stranger\nmetadata: {name: x}\n"
+    got = cli("translate", "-f", cli.write("web.yaml", f"{WEB}---\n{stranger}---\n{stranger}"), "-o", "json")
+    assert got.returncode == 0
+    assert got.stderr == "warning: apps/v9/Stranger is not a kind that is read: 2 objects left out\n"
+    assert len(json.loads(got.stdout)["records"]["routes"]) == 1
+
+
+def test_translate_hides_private_keys_unless_told_to_show_them(cli: Cli) -> None:
+    issued = trustme.CA().issue_cert("web.example.org")
+    certificate, key = issued.cert_chain_pems[0].bytes().decode(), issued.private_key_pem.bytes().decode()
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "web"},
+        "type": "kubernetes.io/tls",
+        "stringData": {"tls.crt": certificate, "tls.key": key},
+    }
+    tls = {
+        "apiVersion": "apisix.apache.org/v2",
+        "kind": "ApisixTls",
+        "metadata": {"name": "web"},
+        "spec": {"hosts": ["web.example.org"], "secret": {"name": "web", "namespace": "default"}},
+    }
+    cli.write("tls.yaml", yaml.safe_dump_all([secret, tls]))
+    hidden, shown = (cli("translate", "-f", "tls.yaml", "-o", "json", *more) for more in ([], ["--show-secrets"]))
+    assert (hidden.returncode, hidden.stderr, shown.returncode) == (0, "", 0)
+    assert "PRIVATE KEY" not in hidden.stdout
+    (with_key,) = json.loads(shown.stdout)["records"]["ssls"]
+    (without,) = json.loads(hidden.stdout)["records"]["ssls"]
+    assert with_key["key"].strip() == key.strip()
+    assert without == {**with_key, "key": "[private key hidden: --show-secrets]"}
+
+
+# crds, check-config
+
+
+def test_crds_prints_what_can_be_applied(cli: Cli) -> None:
+    got = cli("crds")
+    assert (got.returncode, got.stderr) == (0, "")
+    assert list(yaml.safe_load_all(got.stdout)) == crds.manifests()
+
+
+def test_check_config_names_the_gateway_clusters(cli: Cli) -> None:
+    cli.write("config.yaml", "clusters: [{name: default}, {name: edge, admin_url: https://edge.example.org/a}]\n")
+    got = cli("check-config", "config.yaml")
+    assert (got.returncode, got.stderr) == (0, "")
+    assert got.stdout == "config.yaml: ok, gateway clusters: default, edge\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        ("kubernetes: {ingres_class: x}", "kubernetes.ingres_class: unknown key, did you mean ingress_class?"),
+        ("clusters: [{sync: {timout: 1s}}]", "clusters[0].sync.timout: unknown key, did you mean timeout?"),
+        ("http: {listen: 5}", "http.listen: Input should be a valid string"),
+        ("clusters: [{sync: {timeout: x}}]", "clusters[0].sync.timeout: 'x' is no duration"),
+        ("log: 3", "log: must be a mapping"),
+        ("log: [", "config.yaml, line 1, column 7: "),
+    ],
+)
+def test_check_config_says_in_one_line_what_is_wrong(cli: Cli, text: str, want: str) -> None:
+    got = cli("check-config", cli.write("config.yaml", text))
+    assert (got.returncode, got.stdout) == (2, "")
+    assert (got.stderr.startswith(f"error: {want}"), got.stderr.count("\n")) == (True, 1), got.stderr
+
+
+# run: what ends it
+
+
+def kubeconfig(server: str) -> str:
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "c", "cluster": {"server": server}}],
+        "users": [{"name": "u", "user": {"token": "anyone"}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "c",
+    }
+    return yaml.safe_dump(document)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "want"),
+    [
+        (["--config", "nowhere.yaml"], "nowhere.yaml: can't be read: No such file or directory"),
+        (["--config", "typo.yaml"], "clusterz: unknown key, did you mean clusters?"),
+        (["--kubeconfig", "nowhere"], "kubeconfig nowhere: no such file"),
+        (["--kubeconfig", "typo.yaml"], "kubeconfig typo.yaml"),
+        ([], "kubernetes: no way to the API server: this is no Pod, KUBECONFIG is not set and "),
+        (["--manifests", "nowhere"], "--manifests nowhere: no such file or folder"),
+        (["--manifests", ".", "--admin-url", "ftp://x"], "clusters[0].admin_url: must be an http or https URL"),
+        (["--manifests", ".", "--config", "key.yaml"], "cluster default: admin_key_file /nowhere: can't be read"),
+    ],
+)
+def test_run_ends_with_one_line_that_says_what_to_fix(cli: Cli, arguments: list[str], want: str) -> None:
+    cli.write("typo.yaml", "clusterz: []\n")
+    cli.write("key.yaml", "clusters: [{admin_key_file: /nowhere}]\n")
+    got = cli("run", "--http-listen", "127.0.0.1:0", *arguments)
+    assert (got.returncode, got.stdout) == (2, "")
+    assert (got.stderr.startswith(f"error: {want}"), got.stderr.count("\n")) == (True, 1), got.stderr
+
+
+def test_run_ends_if_its_port_is_taken(cli: Cli) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        got = cli("run", "--manifests", ".", "--http-listen", f"127.0.0.1:{port}")
+    want = f"error: http.listen: can't listen on 127.0.0.1:{port}: another process does; "
+    assert (got.returncode, got.stdout, got.stderr.count("\n")) == (2, "", 1)
+    assert got.stderr.startswith(want)
+
+
+# run: what it outlives
+
+
+@dataclass(frozen=True)
+class Running:
+    """A controller that was started."""
+
+    process: asyncio.subprocess.Process
+    log: Path
+    port: int
+
+    def events(self, name: str) -> list[dict[str, Any]]:
+        """Return what it logged under a name."""
+        lines = map(json.loads, self.log.read_text().splitlines())
+        return [line for line in lines if line["event"] == name]
+
+    async def probe(self, path: str) -> tuple[int, str]:
+        async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{self.port}{path}") as reply:
+            return reply.status, await reply.text()
+
+    async def stop(self) -> int:
+        """End it as Kubernetes does; return its exit status."""
+        self.process.terminate()
+        return await asyncio.wait_for(self.process.wait(), BOUND)
+
+
+@asynccontextmanager
+async def running(folder: Path, *arguments: str) -> AsyncIterator[Running]:
+    """Start the controller; it is killed at the end if it still runs."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    log = folder / "log"
+    with log.open("wb") as stderr:
+        command = (*COMMAND, "run", "--http-listen", f"127.0.0.1:{port}", "--log-format", "json", *arguments)
+        process = await asyncio.create_subprocess_exec(
+            *command, cwd=folder, env=environment(folder), stdout=asyncio.subprocess.DEVNULL, stderr=stderr
+        )
+    try:
+        yield Running(process, log, port)
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(BOUND):
+        while not condition():  # noqa: ASYNC110  # another process makes it true
+            await asyncio.sleep(0.02)
+
+
+async def test_run_goes_on_with_a_wrong_admin_key_and_hardly_asks(cli: Cli) -> None:
+    async with FakeAdminApi() as gateway:
+        arguments = ("--manifests", str(QUICKSTART), "--admin-url", gateway.url, "--admin-key", "not-the-key")
+        async with running(cli.folder, *arguments) as controller:
+            await until(lambda: bool(controller.events("cluster.unauthorized")))
+            asked = len(gateway.seen)
+            await asyncio.sleep(1.5)  # time in which a loop would show
+            assert (await controller.probe("/readyz"))[0] == 200
+            status, text = await controller.probe("/apisix/healthz")
+            assert await controller.stop() == 0
+        assert (asked, len(gateway.seen), gateway.records) == (1, 1, {})
+    (line,) = controller.events("cluster.unauthorized")
+    assert "check admin_key" in line["error"]
+    assert (status, "default" in text) == (500, True)
+    assert "not-the-key" not in controller.log.read_text()
+
+
+async def test_run_waits_for_a_gateway_that_is_away(cli: Cli) -> None:
+    gateway = FakeAdminApi()
+    await gateway.start()
+    await gateway.stop()
+    arguments = ("--manifests", str(QUICKSTART), "--admin-url", gateway.url, "--admin-key", gateway.key)
+    async with running(cli.folder, *arguments) as controller:
+        await until(lambda: bool(controller.events("cluster.unreachable")))
+        async with gateway:
+            await until(lambda: len(gateway.ids("routes")) == 3)
+        assert await controller.stop() == 0
+    (line,) = controller.events("cluster.unreachable")
+    assert f"127.0.0.1:{gateway.port}" in line["error"]
+
+
+async def test_run_waits_for_an_api_server_that_is_away(cli: Cli) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    cli.write("kubeconfig", kubeconfig(f"http://{address}"))
+    async with running(cli.folder, "--kubeconfig", "kubeconfig") as controller:
+        await until(lambda: len(controller.events("reflector.failed")) > 5)
+        await asyncio.sleep(1.5)  # time in which a loop would show
+        status, text = await controller.probe("/readyz")
+        assert await controller.stop() == 0
+    assert status == 503
+    assert f"namespaces: API server {address}: " in json.loads(text)["checks"]["objects"]
+    kinds = [line["kind"] for line in controller.events("reflector.failed")]
+    assert len(kinds) == len(set(kinds)), "a failure is told once, not at each try"
+    assert len(controller.events("lease.unavailable")) == 1
