@@ -89,7 +89,8 @@ class Reflector:
         self._backoff: ExponentialBackoff[str] = ExponentialBackoff(
             self._options.backoff_base, self._options.backoff_cap, 0.5, rng=rng
         )
-        self._path = resource.path(resource.only.namespace if resource.only else "")
+        self._versions = tuple(resource.versions())
+        self._path = self._collection()
         self._fields = f"metadata.name={resource.only.name}" if resource.only else ""
         self._version: str | None = None
         self._heard_at = clock.monotonic()
@@ -98,6 +99,9 @@ class Reflector:
         self._silent_watches = 0
         self._malformed = 0
         self._undecodable: dict[ObjectKey, str] = {}
+
+    def _collection(self) -> str:
+        return self.resource.path(self.resource.only.namespace if self.resource.only else "")
 
     async def run(self) -> None:
         """List and watch until cancelled."""
@@ -330,9 +334,14 @@ class Reflector:
         """Find out what a 404 means. The API group's own list has to agree, twice if objects would go."""
         self._version = None
         try:
-            served = await self._api.serves(self.resource)
+            served = [each for each in self._versions if await self._api.serves(each)]
         except KubeError as error:
             return self._fail("unavailable", str(error))
+        if served and self.resource not in served:
+            self.resource = served[0]
+            self._path = self._collection()
+            log.info("reflector.version", kind=self.resource.kind, version=self.resource.version)
+            return 0.0
         if served:
             self._absent_looks = 0
             return self._fail("unavailable", f"the API server knows {self.resource.plural} but does not list them")

@@ -17,7 +17,7 @@ from apisix_ingress.model.keys import ObjectKey, Read
 from apisix_ingress.model.resources import RESOURCES, Resource
 from apisix_ingress.runtime.clock import MonotonicClock
 from apisix_ingress.state.store import Store
-from tests.fakes.apiserver import FakeApiServer, Fault, Manifest, error_event
+from tests.fakes.apiserver import FakeApiServer, Fault, Kind, Manifest, error_event
 
 QUICK = ReflectorOptions(
     page_size=10,
@@ -399,6 +399,32 @@ async def test_a_kind_that_is_removed_is_emptied_and_comes_back(server: FakeApiS
         server.install(kind)
         server.put(route("again"))
         await bench.until_names("again")
+
+
+@pytest.mark.parametrize("version", ["v1beta1", "v1"])
+async def test_of_several_versions_the_one_that_is_served_is_read(
+    server: FakeApiServer, tmp_path: Path, version: str
+) -> None:
+    def grant(name: str, version: str) -> Manifest:
+        api_version = f"gateway.networking.k8s.io/{version}"
+        return {"kind": "ReferenceGrant", "apiVersion": api_version, "metadata": {"name": name}, "spec": {}}
+
+    def kind(version: str) -> Kind:
+        return Kind("ReferenceGrant", f"gateway.networking.k8s.io/{version}", "referencegrants")
+
+    server.install(kind(version))
+    server.put(grant("a", version))
+    async with reflecting(server, tmp_path, "ReferenceGrant") as bench:
+        await bench.until_names("a")
+        await bench.until_watching()
+        assert (bench.reflector.resource.version, bench.reflector.problem) == (version, "")
+        other = {"v1": "v1beta1", "v1beta1": "v1"}[version]
+        server.kinds["referencegrants"] = kind(other)
+        server.order(bench.plural, error_event(410))
+        await bench.until(lambda: bench.reflector.resource.version == other, "the other version")
+        server.put(grant("b", other))
+        await bench.until_names("a", "b")
+        assert "delete" not in bench.notes.changes
 
 
 async def test_a_permission_that_is_missing_is_named_and_its_return_noticed(
