@@ -20,6 +20,7 @@ from e2e.traffic import Traffic
 from e2e.workload import PodFactory
 
 WRITES = "apisix_ingress_controller_record_writes_total"
+DONE = (200, 201)
 
 
 def route(
@@ -67,7 +68,7 @@ def says(status: str, *words: str) -> Callable[[Manifest | None], bool]:
 
 def put_paths(gateway: DevGateway, after: int = 0) -> list[str]:
     """Return the paths of the writes that were carried out, in their order."""
-    return [line["path"].removeprefix("/apisix/admin") for line in gateway.write_log(after) if line["status"]]
+    return [line["path"].removeprefix("/apisix/admin") for line in gateway.write_log(after) if line["status"] in DONE]
 
 
 def through(gateway: DevGateway) -> Traffic:
