@@ -18,6 +18,7 @@ import structlog
 from apisix_ingress import __version__
 from apisix_ingress.errors import IngressError, LeadershipLost
 from apisix_ingress.gateway.admin import AdminBackend, AdminKey
+from apisix_ingress.gateway.ledger import LedgeredBackend
 from apisix_ingress.gateway.sync import ClusterSync
 from apisix_ingress.gateway.tls import TlsContext, TlsFiles
 from apisix_ingress.http import HttpServer, Readiness
@@ -95,7 +96,7 @@ async def build(settings: Settings, manifests: Path | None, held: AsyncExitStack
         syncs.append(
             ClusterSync(
                 cluster.name,
-                backend,
+                LedgeredBackend(backend, source.ledger, cluster.name),
                 world.desired,
                 clock=clock,
                 rng=rng,
@@ -196,6 +197,7 @@ class Controller:
     async def _lead(self, term: Term) -> None:
         """Write, for as long as the term lasts."""
         self.metrics.set_leader(True)
+        self.source.ledger.renew()
         try:
             async with asyncio.TaskGroup() as writers:
                 for sync in self.syncs:

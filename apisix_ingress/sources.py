@@ -1,4 +1,4 @@
-"""Where objects come from and where their status goes: an API server, or files. Both fill the same stores."""
+"""Where objects come from, where their status goes and a ledger is kept: an API server, or files."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from apisix_ingress.gateway.ledger import Ledger, MemoryLedger
 from apisix_ingress.kube.api import KubeApi
 from apisix_ingress.kube.events import EventRecorder
 from apisix_ingress.kube.lease import Election, LeaderElector, LeaseOptions, NoElection
+from apisix_ingress.kube.ledger import ConfigMapLedger
 from apisix_ingress.kube.manifests import ManifestSource
 from apisix_ingress.kube.reflector import Reflector
 from apisix_ingress.kube.status import StatusWriter
@@ -27,6 +29,7 @@ from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.term import Term
 from apisix_ingress.settings import ElectionSettings, KubernetesSettings
 from apisix_ingress.state.world import World
+from providers.addresses import Addresses
 from providers.conditions import Conditions
 
 
@@ -48,6 +51,7 @@ class Source(Protocol):
 
     election: Election
     status: Status
+    ledger: Ledger
 
     async def run(self) -> None:
         """Keep the stores up to date until cancelled."""
@@ -92,8 +96,9 @@ class Parts:
 class ApiStatus:
     """Conditions and Events of the objects of an API server."""
 
-    def __init__(self, api: KubeApi, parts: Parts) -> None:
+    def __init__(self, api: KubeApi, settings: KubernetesSettings, parts: Parts) -> None:
         clock, rng, queue = parts.clock, parts.rng, parts.metrics.queue("status")
+        addresses = Addresses(parts.world, settings.status.publish_service, settings.status.addresses)
         self._events = EventRecorder(api, clock=clock, rng=rng)
         self._writer = StatusWriter(
             api,
@@ -102,9 +107,12 @@ class ApiStatus:
             clock=clock,
             rng=rng,
             recorder=self._events,
+            addresses=addresses.of,
+            manager=settings.controller_name,
             observer=queue,
             busy=parts.busy,
         )
+        addresses.follow(self._writer.wake)
 
     def wake(self, key: ObjectKey, *, after: float = 0.0) -> None:
         """Look at an object's status now, or so many seconds later."""
@@ -132,8 +140,10 @@ class ApiSource:
             Reflector(resource, stores[resource.kind], api, clock=clock, rng=rng, observer=observer)
             for resource in parts.resources
         ]
-        self.election: Election = _election(api, settings.election, parts)
-        self.status: Status = ApiStatus(api, parts) if settings.status.enabled else NoStatus()
+        namespace = settings.election.namespace or os.environ.get("POD_NAMESPACE") or api.namespace
+        self.election: Election = _election(api, namespace, settings.election, parts)
+        self.ledger: Ledger = ConfigMapLedger(api, namespace, settings.controller_name)
+        self.status: Status = ApiStatus(api, settings, parts) if settings.status.enabled else NoStatus()
 
     async def run(self) -> None:
         """List and watch every kind until cancelled."""
@@ -166,6 +176,7 @@ class FileSource:
         self._files = ManifestSource([folder], parts.world.stores, clock=parts.clock)
         self.election: Election = NoElection(clock=parts.clock, identity=parts.identity)
         self.status: Status = NoStatus()
+        self.ledger: Ledger = MemoryLedger()
 
     async def run(self) -> None:
         """Follow the files until cancelled."""
@@ -199,12 +210,12 @@ def new_identity() -> str:
     return f"{os.environ.get('POD_NAME') or socket.gethostname()}_{secrets.token_hex(4)}"
 
 
-def _election(api: KubeApi, settings: ElectionSettings, parts: Parts) -> Election:
+def _election(api: KubeApi, namespace: str, settings: ElectionSettings, parts: Parts) -> Election:
     if not settings.enabled:
         return NoElection(clock=parts.clock, identity=parts.identity)
     options = LeaseOptions(
         name=settings.name,
-        namespace=settings.namespace or os.environ.get("POD_NAMESPACE") or api.namespace,
+        namespace=namespace,
         identity=parts.identity,
         lease_duration=settings.lease_duration,
         renew_deadline=settings.renew_deadline,

@@ -23,7 +23,7 @@ from apisix_ingress.gateway.transport import AiohttpTransport
 from apisix_ingress.gateway.words import scrub
 from apisix_ingress.model.keys import RECORD_KINDS, RecordKey, RecordKind
 from apisix_ingress.model.names import is_owned
-from apisix_ingress.model.records import Record, comparable, references
+from apisix_ingress.model.records import UNLABELLED, Record, comparable, references
 
 # The pool has room for lists and a probe beside the writes, so that no request ever waits for a connection.
 _SPARE_CONNECTIONS = len(RECORD_KINDS) + 1
@@ -171,6 +171,7 @@ class AdminBackend:
     async def list_managed(self, ledger: Collection[RecordKey]) -> Listing:
         """Read every record, one list a kind."""
         owned: dict[RecordKey, Found] = {}
+        unclaimed: dict[RecordKey, Found] = {}
         foreign: set[RecordKey] = set()
         disabled: set[RecordKind] = set()
         for kind in RECORD_KINDS:
@@ -178,10 +179,14 @@ class AdminBackend:
             if reply is None:
                 disabled.add(kind)
             else:
-                await self._sort(kind, reply.content, ledger, owned, foreign)
+                others = await self._sort(kind, reply.content, ledger, owned)
+                if kind in UNLABELLED:
+                    unclaimed |= others
+                else:
+                    foreign |= others.keys()
         if len(disabled) == len(RECORD_KINDS):
             raise GatewayRejected(404, f"{self._url} serves no kind of record: check admin_url")
-        return Listing(owned, frozenset(foreign), frozenset(disabled), self._version)
+        return Listing(owned, frozenset(foreign), unclaimed, frozenset(disabled), self._version)
 
     async def aclose(self) -> None:
         """Close every connection."""
@@ -198,22 +203,18 @@ class AdminBackend:
         raise error_of(reply, f"GET {kind}", None, self._key.secret)
 
     async def _sort(
-        self,
-        kind: RecordKind,
-        content: bytes,
-        ledger: Collection[RecordKey],
-        owned: dict[RecordKey, Found],
-        foreign: set[RecordKey],
-    ) -> None:
+        self, kind: RecordKind, content: bytes, ledger: Collection[RecordKey], owned: dict[RecordKey, Found]
+    ) -> dict[RecordKey, Found]:
+        """Put the records of ours to `owned` and return the others."""
+        others: dict[RecordKey, Found] = {}
         for number, (key, body) in enumerate(records_of(kind, content), 1):
-            if key in ledger or is_owned(body.get("labels"), self._controller):
-                name = body.get("name")
-                digest, refs = comparable(kind, body), frozenset(references(kind, body))
-                owned[key] = Found(digest, refs, name if isinstance(name, str) else "")
-            else:
-                foreign.add(key)
+            name = body.get("name")
+            digest, refs = comparable(kind, body), frozenset(references(kind, body))
+            is_ours = key in ledger or is_owned(body.get("labels"), self._controller)
+            (owned if is_ours else others)[key] = Found(digest, refs, name if isinstance(name, str) else "")
             if number % _YIELD_EVERY == 0:
                 await asyncio.sleep(0)
+        return others
 
     async def _bounded(self, method: str, path: str, payload: bytes | None = None) -> httpx.Response:
         try:

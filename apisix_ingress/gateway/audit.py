@@ -13,12 +13,13 @@ from itertools import islice
 import structlog
 
 from apisix_ingress.errors import GatewayError, GatewayUnauthorized
-from apisix_ingress.gateway.backend import Backend, Listing
+from apisix_ingress.gateway.backend import Backend, Found, Listing
 from apisix_ingress.gateway.dispatch import Dispatch
 from apisix_ingress.gateway.holdings import Holdings
 from apisix_ingress.gateway.plan import Plan, Wanted, plan, unusual
 from apisix_ingress.gateway.states import SyncObserver
 from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.model.records import UNLABELLED
 from apisix_ingress.runtime.clock import Clock
 
 log = structlog.get_logger()
@@ -114,19 +115,25 @@ class Audit:
                 self._dispatch.tell(key)
 
     def _ledger(self, holdings: Holdings) -> frozenset[RecordKey]:
-        """Return the records that are ours whatever their labels say: wanted, and written or adopted by us before."""
+        """Return the records that are ours whatever their labels say: written or adopted by us before.
+
+        One that lost its labels is given up with its object: somebody else may have taken it over.
+        """
         cluster = self._dispatch.cluster
-        return frozenset(key for key in holdings.records() if self._wanted.get(key, cluster) is not None)
+        return frozenset(
+            key for key in holdings.records() if key.kind in UNLABELLED or self._wanted.get(key, cluster) is not None
+        )
 
     async def _compare(self, listing: Listing) -> int:
         """Make the holdings follow the list; return how many records it shows otherwise than expected."""
         dispatch, news = self._dispatch, 0
-        async for chunk in _chunks(list(listing.owned)):
+        owned = {**listing.owned, **self._adopted(listing)}
+        async for chunk in _chunks(list(owned)):
             for key in chunk:
-                if not self._is_touched(key) and dispatch.holdings.observe(key, listing.owned[key]):
+                if not self._is_touched(key) and dispatch.holdings.observe(key, owned[key]):
                     news += 1
                     dispatch.wake(key)
-        async for chunk in _chunks(dispatch.holdings.records().difference(listing.owned)):
+        async for chunk in _chunks(dispatch.holdings.records().difference(owned)):
             for key in chunk:
                 if not self._is_touched(key):
                     dispatch.holdings.vanished(key)
@@ -138,6 +145,11 @@ class Audit:
         for key in appeared:
             dispatch.wake(key)
         return news
+
+    def _adopted(self, listing: Listing) -> dict[RecordKey, Found]:
+        """Return the unclaimed records that are wanted; the others are no holdings, so that none is deleted."""
+        cluster = self._dispatch.cluster
+        return {key: found for key, found in listing.unclaimed.items() if self._wanted.get(key, cluster) is not None}
 
     def _is_touched(self, key: RecordKey) -> bool:
         touched = self._dispatch.touched

@@ -15,7 +15,8 @@ class DependencyPending(GatewayUnavailable):
     """The gateway refuses a write for the sake of another record; it says nothing about the body or the cluster.
 
     Either a record that this one names is not there, or one that names this one is still in the gateway's memory,
-    which lags behind its store (contract: Admin API facts 11 and 12).
+    which lags behind its store (contract: Admin API facts 11 and 12), or another one still has what this one takes over
+    (fact 14).
 
     Attributes:
         missing: The named record that the gateway does not find, if it is that.
@@ -24,6 +25,18 @@ class DependencyPending(GatewayUnavailable):
     def __init__(self, message: str, *, missing: RecordKey | None = None) -> None:
         super().__init__(message, status=400, sent=False)
         self.missing = missing
+
+
+class NotTried(GatewayUnavailable):
+    """A write was not sent, for a reason outside the gateway.
+
+    Attributes:
+        at_once: Whether to try it again without a pause.
+    """
+
+    def __init__(self, message: str, *, at_once: bool = False) -> None:
+        super().__init__(message, sent=False)
+        self.at_once = at_once
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +61,15 @@ class Listing:
     Attributes:
         owned: The records of ours.
         foreign: Keys of all others; never to be written or deleted.
+        unclaimed: Records of kinds without labels that the ledger does not name. One that is wanted is ours: a gateway
+            that the 1.8 line filled has no ledger. The others must not be touched.
         disabled: Kinds that this gateway does not serve.
         version: What the gateway calls itself, or empty.
     """
 
     owned: Mapping[RecordKey, Found] = field(default_factory=dict)
     foreign: frozenset[RecordKey] = frozenset()
+    unclaimed: Mapping[RecordKey, Found] = field(default_factory=dict)
     disabled: frozenset[RecordKind] = frozenset()
     version: str = ""
 

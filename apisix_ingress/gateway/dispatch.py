@@ -13,7 +13,7 @@ import structlog
 
 from apisix_ingress.errors import GatewayError, GatewayRejected, GatewayUnauthorized, GatewayUnavailable
 from apisix_ingress.gateway.agenda import Agenda
-from apisix_ingress.gateway.backend import Backend, DependencyPending
+from apisix_ingress.gateway.backend import Backend, DependencyPending, NotTried
 from apisix_ingress.gateway.gate import Gate
 from apisix_ingress.gateway.holdings import Holdings
 from apisix_ingress.gateway.pace import Pace
@@ -188,6 +188,9 @@ class Dispatch:
                 await self._backend.put(record)
             else:
                 await self._backend.delete(key)
+        except NotTried as error:
+            self.holdings.refused(key)
+            self._postpone(key, error)
         except GatewayError as error:
             self._observe(key, record, started, type(error).__name__)
             self._fail(key, record, error)
@@ -234,8 +237,14 @@ class Dispatch:
         self._log.warning("record.rejected", record=str(key), name=name, status=error.status, error=error.message)
         self._settle(key)
 
-    def _retry(self, key: RecordKey, error: GatewayError) -> None:
-        """Try the record again after its own backoff; if the cluster fails others as well, not before it is back."""
+    def _postpone(self, key: RecordKey, error: NotTried) -> None:
+        if error.at_once:
+            self.queue.add(key, urgent=key in self._urgent)
+        else:
+            self._back_off(key, error)
+
+    def _back_off(self, key: RecordKey, error: GatewayError) -> None:
+        """Try the record again after its own backoff."""
         self._failing[key] = error
         delay = max(self._limiter.when(key), getattr(error, "retry_after", None) or 0.0)
         self.queue.add_after(key, delay, urgent=key in self._urgent)
@@ -244,6 +253,10 @@ class Dispatch:
             self.agenda.give_up(key)
             self.wake(key)
             self.tell(key)
+
+    def _retry(self, key: RecordKey, error: GatewayError) -> None:
+        """Try the record again after its own backoff; if the cluster fails others as well, not before it is back."""
+        self._back_off(key, error)
         if isinstance(error, DependencyPending):
             self.gate.succeeded()
             if error.missing is not None:
@@ -302,7 +315,8 @@ class Dispatch:
             return RecordState("waiting", self._reason(parked.on))
         error = self._failing.get(key)
         if error is not None and self._limiter.failures(key) >= PATIENCE:
-            return RecordState("waiting" if isinstance(error, DependencyPending) else "unreachable", str(error))
+            is_reached = isinstance(error, DependencyPending | NotTried)
+            return RecordState("waiting" if is_reached else "unreachable", str(error))
         if record.existing_only and self.holdings.get(key) is None:
             return APPLIED  # not there, and not to be created: nothing is outstanding
         return PENDING

@@ -19,6 +19,7 @@ STREAM_DISABLED = "stream mode is disabled"
 _UNSUPPORTED = "Unsupported resource type"
 _NO_ETCD = "has no healthy etcd endpoint available"
 _IN_USE = "is still using it now"
+_HANDED_OVER = re.compile(r"already exists in global rule with id|duplicate key of plugin")
 _NOT_FOUND = re.compile(
     r"failed to fetch (upstream|plugin config|ssl) info by [a-z ]+ id \[(.+?)\], response code: 404"
 )
@@ -50,7 +51,7 @@ def error_of(reply: httpx.Response, what: str, body: FrozenJson | None = None, *
         )
     if status == 400 and _NO_ETCD in words:
         return GatewayUnavailable(f"{what}: {words}", status=status, sent=False)
-    if status == 400 and _IN_USE in words:
+    if status == 400 and (_IN_USE in words or _HANDED_OVER.search(words)):
         return DependencyPending(f"{what}: {words}")
     if status == 400 and (named := _NOT_FOUND.search(words)):
         return DependencyPending(f"{what}: {words}", missing=RecordKey(_NAMED[named.group(1)], named.group(2)))

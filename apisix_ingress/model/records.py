@@ -26,8 +26,14 @@ UPSERT_RANK: dict[RecordKind, int] = {
 }
 """Writes go in this order, deletes in the reverse one: a plugin config may split traffic to an upstream."""
 
+UNLABELLED: frozenset[RecordKind] = frozenset({"global_rules", "plugin_metadata"})
+"""Kinds whose records carry no labels (contract: fact 7): whose they are is in a ledger."""
+
 SERVER_FIELDS = frozenset({"create_time", "update_time"})
 """What the gateway adds to a stored record (contract: Admin API fact 2)."""
+
+_ADDED: dict[RecordKind, frozenset[str]] = {"plugin_metadata": SERVER_FIELDS | {"id"}}
+"""The same for kinds to which it adds more."""
 
 WRITE_ONLY: dict[RecordKind, tuple[tuple[str, ...], ...]] = {
     "ssls": (("key",), ("keys",)),
@@ -115,7 +121,8 @@ def comparable(kind: RecordKind, body: FrozenJson) -> bytes:
     Drops what the server adds and what it never returns, reads an empty JSON object and an empty list as one value
     (Lua has one empty table), and an integral float as the integer.
     """
-    cleaned = {name: value for name, value in body.items() if name not in SERVER_FIELDS}
+    added = _ADDED.get(kind, SERVER_FIELDS)
+    cleaned = {name: value for name, value in body.items() if name not in added}
     for path in WRITE_ONLY.get(kind, ()):
         cleaned = _without(cleaned, path)
     return canonical(_normal(cleaned))

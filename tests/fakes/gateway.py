@@ -16,7 +16,7 @@ from apisix_ingress.gateway.backend import DependencyPending, Found, Listing
 from apisix_ingress.model.json import FrozenJson
 from apisix_ingress.model.keys import RECORD_KINDS, RecordKey
 from apisix_ingress.model.names import is_owned, owner_labels
-from apisix_ingress.model.records import Record, comparable, references
+from apisix_ingress.model.records import UNLABELLED, Record, comparable, references
 
 OURS = owner_labels("apisix-ingress")
 
@@ -146,20 +146,19 @@ class FakeBackend:
 
     async def list_managed(self, ledger: Collection[RecordKey]) -> Listing:
         owned: dict[RecordKey, Found] = {}
-        foreign: set[RecordKey] = set()
+        others: dict[RecordKey, Found] = {}
         for kind in RECORD_KINDS:
             await asyncio.sleep(self._gateway.rng.random() * 0.05)
             self._check()
             for key, body in self._gateway.stored.items():
                 if key.kind != kind:
                     continue
-                if key in ledger or is_owned(body.get("labels"), "apisix-ingress"):
-                    refs = frozenset(references(kind, body))
-                    owned[key] = Found(comparable(kind, body), refs, str(body.get("name", "")))
-                else:
-                    foreign.add(key)
+                is_ours = key in ledger or is_owned(body.get("labels"), "apisix-ingress")
+                found = Found(comparable(kind, body), frozenset(references(kind, body)), str(body.get("name", "")))
+                (owned if is_ours else others)[key] = found
         self._gateway.lists += 1
-        return Listing(owned, frozenset(foreign))
+        unclaimed = {key: found for key, found in others.items() if key.kind in UNLABELLED}
+        return Listing(owned, frozenset(others.keys() - unclaimed.keys()), unclaimed)
 
     async def put(self, record: Record) -> None:
         await self._write(record.key, record.body)

@@ -161,6 +161,8 @@ async def test_retry_after_is_passed_on(header: str, want: float | None) -> None
         ),
         ("can not delete this upstream, route [dep2] is still using it now", None),
         ("can not delete this upstream, plugin in route [dep3] is still using it now", None),
+        ("plugin 'cors' already exists in global rule with id 'gr1'", None),
+        ("duplicate key of plugin key-auth found with consumer: jack", None),
     ],
 )
 async def test_trouble_with_another_record_is_a_pending_dependency(words: str, missing: RecordKey | None) -> None:
@@ -318,9 +320,9 @@ async def test_list_tells_ours_from_others() -> None:
     assert got.foreign == {
         RecordKey("routes", "r2"),
         RecordKey("upstreams", "u9"),
-        RecordKey("global_rules", "g1"),
         RecordKey("ssls", "s1"),
     }
+    assert got.unclaimed == {RecordKey("global_rules", "g1"): Found(comparable("global_rules", {"id": "g1"}))}
     assert got.disabled == frozenset()
 
 

@@ -90,6 +90,7 @@ def test_what_the_server_adds_is_not_compared() -> None:
         ("routes", {"vars": [["a", ">", 1e20]]}, {"vars": [["a", ">", 1e20]]}),
         ("routes", {"priority": -1.5}, {"priority": -1.5}),
         ("upstreams", {"tls": "odd"}, {"tls": "odd"}),
+        ("plugin_metadata", {"log_format": {}}, {"log_format": [], "id": "http-logger", "update_time": 1}),
         ("routes", {"enabled": True, "ok": None}, {"ok": None, "enabled": True}),
     ],
 )
@@ -107,6 +108,7 @@ def test_equal_records_have_one_comparable_form(
         ("upstreams", {"tls": {"client_cert": "a"}}, {"tls": {"client_cert": "b"}}),
         ("routes", {"uris": ["/a", "/b"]}, {"uris": ["/b", "/a"]}),
         ("routes", {"retries": 0}, {"retries": False}),
+        ("routes", {"id": "a"}, {"id": "b"}),
         ("routes", {"priority": 1}, {"priority": "1"}),
     ],
 )

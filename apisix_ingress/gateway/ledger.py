@@ -1,0 +1,147 @@
+"""The ledger of one gateway cluster: which records without labels are ours. It stands between sync engine and backend.
+
+Gateways take no labels on global rules and keep none on plugin metadata, so that nothing in a gateway says whose such a
+record is. The ledger does, over restarts and changes of the leader. Write-ahead: a record is in the ledger before it is
+in the gateway, and leaves it after. Where a ledger is kept is elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Protocol
+
+import structlog
+
+from apisix_ingress.errors import IngressError
+from apisix_ingress.gateway.backend import Backend, Listing, NotTried
+from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.model.records import UNLABELLED, Record
+
+log = structlog.get_logger()
+
+
+class Ledger(Protocol):
+    """Keys of records that are ours, by gateway cluster. Every call raises an IngressError if it did not succeed."""
+
+    def renew(self) -> None:
+        """Forget what is remembered: a term begins, and others may have led since the last one."""
+
+    async def keys(self, cluster: str) -> frozenset[RecordKey]:
+        """Return the records of a cluster; read once a term."""
+
+    async def note(self, cluster: str, keys: Collection[RecordKey]) -> bool:
+        """Add records; say whether that took a write."""
+
+    async def forget(self, cluster: str, keys: Collection[RecordKey]) -> None:
+        """Take records out; those that are not in it are no error."""
+
+
+class MemoryLedger:
+    """A ledger for one process: what is deleted while none runs is not noticed by the next one."""
+
+    def __init__(self) -> None:
+        self._keys: dict[str, set[RecordKey]] = {}
+
+    def renew(self) -> None:
+        """Nobody else writes it."""
+
+    async def keys(self, cluster: str) -> frozenset[RecordKey]:
+        """Return the records of a cluster."""
+        return frozenset(self._keys.get(cluster, ()))
+
+    async def note(self, cluster: str, keys: Collection[RecordKey]) -> bool:
+        """Add records."""
+        self._keys.setdefault(cluster, set()).update(keys)
+        return False
+
+    async def forget(self, cluster: str, keys: Collection[RecordKey]) -> None:
+        """Take records out."""
+        self._keys.setdefault(cluster, set()).difference_update(keys)
+
+
+class LedgeredBackend:
+    """A backend that accounts for records without labels.
+
+    Args:
+        backend: The gateway cluster.
+        ledger: Shared by all clusters.
+        cluster: The cluster's name in the settings.
+    """
+
+    def __init__(self, backend: Backend, ledger: Ledger, cluster: str) -> None:
+        self._backend = backend
+        self._ledger = ledger
+        self._cluster = cluster
+        self._written: set[RecordKey] = set()
+        """Records that this process wrote or is about to write."""
+        self._log = log.bind(cluster=cluster)
+
+    @property
+    def timeout(self) -> float:
+        """Seconds that a write to the gateway takes at most."""
+        return self._backend.timeout
+
+    async def list_managed(self, ledger: Collection[RecordKey]) -> Listing:
+        """Read every record; those that the ledger names are ours."""
+        noted = await self._noted()
+        if noted is None:
+            return await self._backend.list_managed(ledger)
+        listing = await self._backend.list_managed({*ledger, *noted})
+        await self._tidy(listing, noted)
+        return listing
+
+    async def put(self, record: Record) -> None:
+        """Create or replace a record.
+
+        Raises:
+            NotTried: It had to be noted first. The write is left to the next try: its time, which the lease bounds,
+                began before the ledger was written.
+        """
+        if record.key.kind in UNLABELLED:
+            self._written.add(record.key)
+            try:
+                took_write = await self._ledger.note(self._cluster, (record.key,))
+            except IngressError as error:
+                raise NotTried(f"the ledger can't be written: {error}") from error
+            if took_write:
+                raise NotTried("the ledger was written first", at_once=True)
+        await self._backend.put(record)
+
+    async def delete(self, key: RecordKey) -> None:
+        """Delete a record; one that is not there counts as deleted."""
+        await self._backend.delete(key)
+        if key.kind in UNLABELLED:
+            self._written.discard(key)
+            try:
+                await self._ledger.forget(self._cluster, (key,))
+            except IngressError as error:
+                # The next list shows that it is gone.
+                self._log.warning("ledger.unwritable", record=str(key), error=str(error))
+
+    async def probe(self) -> None:
+        """Find out cheaply whether the cluster would serve a call."""
+        await self._backend.probe()
+
+    def credentials_changed(self) -> bool:
+        """Say whether other credentials are at hand than those that the last call used."""
+        return self._backend.credentials_changed()
+
+    async def _noted(self) -> frozenset[RecordKey] | None:
+        """Return what the ledger names, or None if it can't be read: then nothing is ours for its sake."""
+        try:
+            return await self._ledger.keys(self._cluster)
+        except IngressError as error:
+            self._log.error("ledger.unreadable", error=str(error))
+            return None
+
+    async def _tidy(self, listing: Listing, noted: frozenset[RecordKey]) -> None:
+        """Note records that were taken over without a write; forget those that are gone."""
+        taken_over = {key for key in listing.owned if key.kind in UNLABELLED} - noted
+        gone = noted - listing.owned.keys() - self._written
+        try:
+            if taken_over:
+                await self._ledger.note(self._cluster, taken_over)
+            if gone:
+                await self._ledger.forget(self._cluster, gone)
+        except IngressError as error:
+            self._log.warning("ledger.unwritable", error=str(error))

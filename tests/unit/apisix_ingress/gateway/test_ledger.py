@@ -1,0 +1,214 @@
+"""Records without labels: what the ledger makes of them, between an engine and a gateway."""
+
+import asyncio
+from collections.abc import Collection
+
+import pytest
+
+from apisix_ingress.errors import KubeUnavailable
+from apisix_ingress.gateway.backend import NotTried
+from apisix_ingress.gateway.ledger import LedgeredBackend, MemoryLedger
+from apisix_ingress.gateway.states import RecordState
+from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.model.records import Record
+from tests.fakes.gateway import FakeBackend, FakeGateway, make_record
+from tests.unit.apisix_ingress.gateway.test_sync import Stage, on_stage, play
+
+__all__ = ["play"]
+
+RULE, OTHER = RecordKey("global_rules", "a1"), RecordKey("global_rules", "b2")
+ROUTE_RECORD = make_record(RecordKey("routes", "r1"), uri="/a")
+
+
+class PersistentLedger(MemoryLedger):
+    """A ledger that counts its writes, and fails on demand."""
+
+    def __init__(self, *keys: RecordKey) -> None:
+        super().__init__()
+        self._keys["c1"] = set(keys)
+        self.events: list[str] = []
+        self.is_down = False
+
+    def _check(self) -> None:
+        if self.is_down:
+            raise KubeUnavailable("no answer in time")
+
+    async def keys(self, cluster: str) -> frozenset[RecordKey]:
+        self._check()
+        return await super().keys(cluster)
+
+    async def note(self, cluster: str, keys: Collection[RecordKey]) -> bool:
+        self._check()
+        fresh = set(keys) - self._keys[cluster]
+        await super().note(cluster, keys)
+        self.events += [f"note {key}" for key in sorted(fresh)]
+        return bool(fresh)
+
+    async def forget(self, cluster: str, keys: Collection[RecordKey]) -> None:
+        self._check()
+        self.events += [f"forget {key}" for key in sorted(keys)]
+        await super().forget(cluster, keys)
+
+
+def rule(key: RecordKey = RULE, plugin: str = "cors") -> Record:
+    return Record(key, f"name-{key.id}", {"id": key.id, "plugins": {plugin: {}}})
+
+
+def ledgered(ledger: PersistentLedger, wanted: list[Record], stored: list[Record]) -> Stage:
+    stage = Stage(wanted, stored)
+    # The fake backend is kept for its log; what the engine sees is the ledger in front of it.
+    stage.backend = LedgeredBackend(FakeBackend(stage.gateway), ledger, "c1")  # type: ignore[assignment]
+    stage.sync = stage.new_sync()
+    return stage
+
+
+@on_stage
+async def test_a_record_is_noted_before_it_is_written_and_forgotten_after_its_deletion() -> None:
+    ledger = PersistentLedger()
+    stage = ledgered(ledger, [rule()], [])
+    async with stage.running():
+        assert (ledger.events, stage.log) == ([f"note {RULE}"], [("put", str(RULE))])
+        stage.want(rule(plugin="echo"))
+        await asyncio.sleep(1)
+        assert ledger.events == [f"note {RULE}"]
+        stage.want()
+        await asyncio.sleep(1)
+    assert ledger.events == [f"note {RULE}", f"forget {RULE}"]
+    assert stage.gateway.stored == {}
+
+
+@on_stage
+async def test_a_record_that_nobody_wants_any_more_goes_if_the_ledger_names_it() -> None:
+    stage = ledgered(PersistentLedger(RULE), [], [rule(), rule(OTHER)])
+    async with stage.running():
+        assert stage.log == [("delete", str(RULE))]
+    assert set(stage.gateway.stored) == {OTHER}
+
+
+@on_stage
+async def test_an_equal_record_that_no_ledger_names_is_adopted_without_a_write_and_noted() -> None:
+    ledger = PersistentLedger()
+    stage = ledgered(ledger, [rule()], [rule(), rule(OTHER)])
+    async with stage.running():
+        assert stage.sync.record_state(RULE) == RecordState("applied")
+        await asyncio.sleep(100)  # past an audit
+        assert (stage.log, ledger.events) == ([], [f"note {RULE}"])
+        stage.want()
+        await asyncio.sleep(1)
+    assert stage.log == [("delete", str(RULE))]
+    assert set(stage.gateway.stored) == {OTHER}
+
+
+@on_stage
+async def test_an_adopted_record_goes_with_its_object_even_before_it_is_noted() -> None:
+    stage = ledgered(PersistentLedger(), [rule()], [rule()])
+    async with stage.running():
+        stage.want()
+        await asyncio.sleep(1)
+    assert stage.gateway.stored == {}
+
+
+@on_stage
+async def test_a_record_that_differs_is_adopted_with_one_write() -> None:
+    stage = ledgered(PersistentLedger(), [rule(plugin="echo")], [rule()])
+    async with stage.running():
+        assert stage.log == [("put", str(RULE))]
+
+
+@on_stage
+async def test_a_record_of_somebody_else_is_taken_over_once_it_is_wanted() -> None:
+    stage = ledgered(PersistentLedger(), [], [rule()])
+    async with stage.running():
+        stage.want(rule(plugin="echo"))
+        await asyncio.sleep(1)
+        assert stage.log == [("put", str(RULE))]
+
+
+@on_stage
+async def test_without_its_ledger_a_record_waits_and_nothing_else_does() -> None:
+    ledger = PersistentLedger()
+    stage = ledgered(ledger, [rule()], [])
+    ledger.is_down = True
+    async with stage.running():
+        stage.want(rule(), ROUTE_RECORD)
+        await asyncio.sleep(10)
+        assert stage.log == [("put", "routes/r1")]
+        words = "the ledger can't be written: no answer in time"
+        assert stage.sync.record_state(RULE) == RecordState("waiting", words)
+        assert stage.sync.reachable
+        ledger.is_down = False
+        await asyncio.sleep(10)
+    assert stage.log == [("put", "routes/r1"), ("put", str(RULE))]
+
+
+@on_stage
+async def test_without_its_ledger_nothing_is_deleted_until_it_can_be_read() -> None:
+    ledger = PersistentLedger(RULE)
+    ledger.is_down = True
+    stage = ledgered(ledger, [], [rule()])
+    async with stage.running():
+        await asyncio.sleep(200)
+        assert stage.log == []
+        ledger.is_down = False
+        await asyncio.sleep(100)
+    assert stage.log == [("delete", str(RULE))]
+
+
+@on_stage
+async def test_a_delete_is_done_though_the_ledger_can_not_be_written_then_it_is_tidied() -> None:
+    ledger = PersistentLedger()
+    stage = ledgered(ledger, [rule()], [])
+    async with stage.running():
+        ledger.is_down = True
+        stage.want()
+        await asyncio.sleep(1)
+        assert (stage.gateway.stored, ledger.events) == ({}, [f"note {RULE}"])
+        ledger.is_down = False
+        await asyncio.sleep(100)
+    assert ledger.events == [f"note {RULE}", f"forget {RULE}"]
+
+
+@on_stage
+async def test_what_vanished_while_no_controller_ran_is_forgotten() -> None:
+    ledger = PersistentLedger(RULE)
+    stage = ledgered(ledger, [], [])
+    async with stage.running():
+        assert (ledger.events, stage.log) == ([f"forget {RULE}"], [])
+
+
+@on_stage
+async def test_a_ledger_that_can_be_read_but_not_written_stops_no_list() -> None:
+    class ReadOnly(PersistentLedger):
+        async def forget(self, cluster: str, keys: Collection[RecordKey]) -> None:
+            raise KubeUnavailable("no answer in time")
+
+    stage = ledgered(ReadOnly(RULE), [ROUTE_RECORD], [])
+    async with stage.running():
+        assert stage.log == [("put", "routes/r1")]
+
+
+async def test_labelled_records_cost_the_ledger_nothing() -> None:
+    ledger = PersistentLedger()
+    ledger.is_down = True
+    backend = LedgeredBackend(FakeBackend(FakeGateway()), ledger, "c1")
+    await backend.put(ROUTE_RECORD)
+    await backend.delete(ROUTE_RECORD.key)
+    await backend.probe()
+    assert (ledger.events, backend.credentials_changed(), backend.timeout) == ([], False, 5.0)
+
+
+async def test_the_first_write_of_a_record_is_left_to_the_next_try() -> None:
+    backend = LedgeredBackend(FakeBackend(gateway := FakeGateway()), PersistentLedger(), "c1")
+    with pytest.raises(NotTried) as caught:
+        await backend.put(rule())
+    assert (caught.value.at_once, caught.value.sent, gateway.stored) == (True, False, {})
+    await backend.put(rule())
+    assert set(gateway.stored) == {RULE}
+
+
+async def test_the_ledger_of_one_process_remembers_by_cluster() -> None:
+    ledger = MemoryLedger()
+    assert not await ledger.note("east", [RULE, OTHER])
+    await ledger.forget("east", [OTHER])
+    ledger.renew()
+    assert (await ledger.keys("east"), await ledger.keys("west")) == (frozenset({RULE}), frozenset())
