@@ -19,7 +19,7 @@ demo: install ## gateway, controller and backends on this machine, with requests
 	@$(BIN)/python -m e2e.demo $(if $(KEEP),--keep)
 
 demo-cluster: install binaries ## the same against a real API server, with kubectl commands to try
-	@$(NETNS) $(BIN)/python -m e2e.demo_cluster $(if $(KEEP),--keep)
+	@$(BIN)/python -m e2e.demo_cluster $(if $(KEEP),--keep)
 
 test: test-fast test-e2e ## every test, e2e included
 

@@ -14,8 +14,9 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import yaml
@@ -35,8 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m e2e.demo", description=__doc__)
     parser.add_argument("--keep", action="store_true", help="leave everything running until Ctrl-C")
     arguments = parser.parse_args(argv)
-    signal.signal(signal.SIGTERM, _interrupt)
-    with ExitStack() as stack:
+    with interruptible() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="apisix-ingress-demo-")))
         manifests = folder / "manifests"
         shutil.copytree(EXAMPLES, manifests)
@@ -46,15 +46,30 @@ def main(argv: Sequence[str] | None = None) -> int:
         say("starting the controller on a copy of examples/quickstart ...")
         controller = Controller(folder, gateways={"default": gateway}, manifests=manifests)
         stack.enter_context(controller)
-        Demo(gateway.proxy_url, manifests).show()
+        Demo(gateway.proxy_url, partial(_edit_weights, manifests / "route.yaml")).show("an edit of route.yaml")
         if arguments.keep:
-            _hold(gateway, manifests, controller)
+            _tell(gateway, manifests, controller)
+            hold()
         say("stopping ...")
     return 0
 
 
-def _interrupt(_number: int, _frame: object) -> None:
-    raise KeyboardInterrupt
+@contextlib.contextmanager
+def interruptible() -> Iterator[ExitStack]:
+    """Hand out a stack of what has to be stopped; Ctrl-C and SIGTERM end the block, and everything is stopped."""
+
+    def interrupt(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, interrupt)
+    with contextlib.suppress(KeyboardInterrupt), ExitStack() as stack:
+        yield stack
+
+
+def hold() -> None:
+    """Wait for Ctrl-C."""
+    with contextlib.suppress(KeyboardInterrupt):
+        signal.pause()
 
 
 def say(text: str = "") -> None:
@@ -74,14 +89,19 @@ def _backends(manifests: Path) -> EchoServers:
 
 
 class Demo:
-    """What is shown once everything runs."""
+    """What is shown once everything runs: requests to the hosts of `examples/quickstart`.
 
-    def __init__(self, proxy_url: str, manifests: Path) -> None:
+    Args:
+        proxy_url: Where the gateway takes HTTP.
+        edit_weights: Sets the weights of both versions of the shop.
+    """
+
+    def __init__(self, proxy_url: str, edit_weights: Callable[[int, int], None]) -> None:
         self._proxy_url = proxy_url
-        self._manifests = manifests
+        self._edit_weights = edit_weights
 
-    def show(self) -> None:
-        """Send requests, edit a weight, send requests again."""
+    def show(self, by: str) -> None:
+        """Send requests, edit a weight (`by` says how), send requests again."""
         wait_until(lambda: self._pod("shop.example.org"), lambda pod: pod.startswith("shop-"), "the route to be live")
         wait_until(lambda: self._pod("blog.example.org"), lambda pod: pod.startswith("blog-"), "the Ingress to be live")
         say("\nTwo objects of examples/quickstart, one request each:")
@@ -90,7 +110,7 @@ class Demo:
         self._one("nobody's host", "nobody.example.org", {})
         say(f"\nThe ApisixRoute splits 90:10, {SAMPLE} requests:")
         self._split()
-        say("\nNow 50:50, by an edit of route.yaml:")
+        say(f"\nNow 50:50, by {by}:")
         before = time.monotonic()
         self._edit_weights(50, 50)
         wait_until(self._even, bool, "the new weights to be live")
@@ -114,11 +134,6 @@ class Demo:
     def _even(self) -> bool:
         return self._count()["shop-v2"] > SAMPLE // 3
 
-    def _edit_weights(self, first: int, second: int) -> None:
-        file = self._manifests / "route.yaml"
-        text = file.read_text()
-        file.write_text(text.replace("weight: 90", f"weight: {first}").replace("weight: 10", f"weight: {second}"))
-
     def _pod(self, host: str) -> str:
         return self._get(host, {})[1]
 
@@ -132,15 +147,22 @@ class Demo:
             return error.code, error.read().decode().strip()
 
 
-def _hold(gateway: DevGateway, manifests: Path, controller: Controller) -> None:
-    """Say what can be tried, and wait for Ctrl-C."""
+def with_weights(route: str, first: int, second: int) -> str:
+    """Return the text of examples/quickstart/route.yaml with other weights."""
+    return route.replace("weight: 90", f"weight: {first}").replace("weight: 10", f"weight: {second}")
+
+
+def _edit_weights(file: Path, first: int, second: int) -> None:
+    file.write_text(with_weights(file.read_text(), first, second))
+
+
+def _tell(gateway: DevGateway, manifests: Path, controller: Controller) -> None:
+    """Say what can be tried."""
     say("It keeps running. Edit these files and send requests; Ctrl-C ends it.")
     say(f"  objects     {manifests}")
     say(f"  gateway     {gateway.proxy_url}")
     say(f"  Admin API   {gateway.admin_url}  (X-API-KEY: {gateway.admin_key})")
     say(f"  log         {controller.process.log}")
-    with contextlib.suppress(KeyboardInterrupt):
-        signal.pause()
 
 
 if __name__ == "__main__":

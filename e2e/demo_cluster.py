@@ -1,0 +1,131 @@
+"""`make demo-cluster`: the demonstration against a real API server, with Pods, Services and kubectl commands to try.
+
+Started outside, it chooses ports and starts itself again in a network namespace of its own, where pod addresses answer;
+the API server and the gateway can be reached from outside all the same.
+"""
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import crds
+from e2e.cluster.binaries import BinariesError, locate
+from e2e.cluster.client import KubeClient
+from e2e.cluster.echo import EchoServers
+from e2e.cluster.local import LocalCluster
+from e2e.controller import Controller
+from e2e.demo import EXAMPLES, Demo, hold, interruptible, say, with_weights
+from e2e.devgateway.ports import free_port
+from e2e.devgateway.process import DevGateway
+from e2e.workload import Deployment, PodFactory
+
+NAMESPACE = "default"
+BACKENDS = {"shop-v1": 2, "shop-v2": 1, "blog": 1}
+"""Deployment and Service → pods."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the demonstration; return the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m e2e.demo_cluster", description=__doc__)
+    parser.add_argument("--keep", action="store_true", help="leave everything running until Ctrl-C")
+    parser.add_argument("--api-port", type=int, default=0, help=argparse.SUPPRESS)
+    parser.add_argument("--proxy-port", type=int, default=0, help=argparse.SUPPRESS)
+    arguments = parser.parse_args(argv)
+    if not arguments.api_port:
+        _start_inside(keep=arguments.keep)
+    with interruptible() as stack:
+        demo = ClusterDemo(stack, arguments.api_port, arguments.proxy_port)
+        demo.show()
+        if arguments.keep:
+            say("It keeps running until Ctrl-C. In another shell:\n")
+            demo.tell()
+            hold()
+        else:
+            say("With KEEP=1 it keeps running, for another shell:\n")
+            demo.tell()
+        say("stopping ...")
+    return 0
+
+
+def _start_inside(*, keep: bool) -> None:
+    """Become this program in the namespace, with ports that are free outside."""
+    try:
+        locate()
+    except BinariesError as error:
+        sys.exit(f"e2e.demo_cluster: {error}")
+    api, proxy = free_port(), free_port()
+    published = ["--publish", str(api), "--publish", str(proxy)]
+    inside = [sys.executable, "-m", "e2e.demo_cluster", "--api-port", str(api), "--proxy-port", str(proxy)]
+    command = [sys.executable, "-m", "e2e.netns", *published, "--", *inside, *(["--keep"] if keep else [])]
+    sys.stdout.flush()
+    os.execv(sys.executable, command)
+
+
+class ClusterDemo:
+    """Everything that runs, and what is shown of it. What has to be stopped is stopped by `stack`."""
+
+    def __init__(self, stack: ExitStack, api_port: int, proxy_port: int) -> None:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="apisix-ingress-demo-")))
+        say("starting etcd, kube-apiserver and kube-controller-manager ...")
+        self._cluster = stack.enter_context(LocalCluster(api_port=api_port))
+        self._api = stack.enter_context(self._cluster.client())
+        self._api.apply(crds.manifests())
+        say("starting a gateway with its etcd, and pods behind three Services ...")
+        self._gateway = stack.enter_context(DevGateway(proxy_port=proxy_port))
+        servers = stack.enter_context(EchoServers())
+        pods = stack.enter_context(PodFactory(self._api, NAMESPACE, servers))
+        for name, replicas in BACKENDS.items():
+            Deployment(pods, name, replicas=replicas)
+            pods.service(name, {"app": name})
+        say("starting the controller ...")
+        gateways = {"default": self._gateway}
+        self._controller = stack.enter_context(
+            Controller(folder, kubeconfig=self._cluster.kubeconfig, gateways=gateways)
+        )
+
+    def show(self) -> None:
+        """Apply the objects of examples/quickstart, then show what a request gets and what the objects say."""
+        say("applying route.yaml, upstream.yaml and ingress.yaml of examples/quickstart ...")
+        for name in ("route.yaml", "upstream.yaml", "ingress.yaml"):
+            self._api.apply(EXAMPLES / name, namespace=NAMESPACE)
+        Demo(self._gateway.proxy_url, self._edit_weights).show("an apply of route.yaml with other weights")
+        self._show_status(self._api)
+
+    def tell(self) -> None:
+        """Say what can be tried."""
+        kubectl = self._kubectl()
+        say(f"  export KUBECONFIG={self._cluster.kubeconfig}")
+        say(f"  {kubectl} get apisixroutes,apisixupstreams,ingresses,endpointslices,pods")
+        say(f"  {kubectl} describe apisixroute shop             # its condition, and Events if something is wrong")
+        say(f"  {kubectl} edit apisixroute shop                 # another weight, path or host: live at once")
+        say(f"  {kubectl} delete pod shop-v1-1 --grace-period=0 --force    # leaves the gateway at once")
+        say(f"  {kubectl} delete service blog                   # 503; the route stays. Back again:")
+        say(f"  {kubectl} expose pod blog-1 --name=blog --port=80")
+        say(f"  curl -i -H 'Host: shop.example.org' {self._gateway.proxy_url}/hello\n")
+        say(f"  log of the controller: {self._controller.process.log}\n")
+
+    def _edit_weights(self, first: int, second: int) -> None:
+        text = with_weights((EXAMPLES / "route.yaml").read_text(), first, second)
+        self._api.apply(text, namespace=NAMESPACE)
+
+    def _show_status(self, api: KubeClient) -> None:
+        say("What the objects say of themselves:")
+        if locate().kubectl is not None:
+            say(self._cluster.kubectl("get", "apisixroutes,apisixupstreams,ingresses"))
+            return
+        for kind, name in (("ApisixRoute", "shop"), ("ApisixUpstream", "shop-v1")):
+            status = api.get(kind, name, namespace=NAMESPACE).get("status", {})
+            say(f"  {kind} {name}: {status.get('conditions')}")
+
+    def _kubectl(self) -> str:
+        """Return how kubectl is called here: by its name, or by the path of the one that was built."""
+        return "kubectl" if shutil.which("kubectl") else str(locate().kubectl or "kubectl")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
