@@ -116,11 +116,14 @@ class KubeApi:
         return await self._request("PUT", path, body=body, timeout=timeout)
 
     async def patch(
-        self, path: str, body: object, *, kind: PatchType = "merge", timeout: float = REQUEST_SECONDS
+        self, path: str, body: object, *, kind: PatchType = "merge", manager: str = "", timeout: float = REQUEST_SECONDS
     ) -> JsonObject:
-        """Patch an object; KubeConflict if the patch holds a resourceVersion that is not the current one."""
-        headers = {"Content-Type": _PATCH_TYPES[kind]}
-        return await self._request("PATCH", path, body=body, headers=headers, timeout=timeout)
+        """Patch an object; KubeConflict if the patch holds a resourceVersion that is not the current one.
+
+        The API server keeps who set which field: `manager`, or if empty the name of this program.
+        """
+        headers, query = {"Content-Type": _PATCH_TYPES[kind]}, [("fieldManager", manager)] if manager else []
+        return await self._request("PATCH", path, query=query, body=body, headers=headers, timeout=timeout)
 
     async def delete(self, path: str, *, timeout: float = REQUEST_SECONDS) -> JsonObject:
         """Delete an object."""

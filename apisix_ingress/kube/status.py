@@ -22,12 +22,14 @@ from apisix_ingress.errors import (
     KubeUnavailable,
     LeadershipLost,
 )
+from apisix_ingress.kube.balancer import are_equal, is_set_by, shown
 from apisix_ingress.kube.events import EventRecorder
 from apisix_ingress.kube.texts import bounded_message, timestamp
 from apisix_ingress.model.condition import SYNCED, Condition
 from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kube import Meta
+from apisix_ingress.model.names import DEFAULT_CONTROLLER
 from apisix_ingress.model.resources import CUSTOM_GROUP, RESOURCES, Resource
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.ratelimit import ExponentialBackoff
@@ -59,8 +61,8 @@ class StatusApi(Protocol):
     async def get(self, path: str, *, timeout: float = ...) -> JsonObject:
         """Return an object."""
 
-    async def patch(self, path: str, body: object, *, timeout: float = ...) -> JsonObject:
-        """Merge-patch an object."""
+    async def patch(self, path: str, body: object, *, manager: str = ..., timeout: float = ...) -> JsonObject:
+        """Merge-patch an object in the name of a field manager."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,7 @@ class StatusWriter:
         rng: For jitter.
         recorder: Gets an Event for each changed condition.
         addresses: `status.loadBalancer.ingress` that an Ingress should have; None: leave it alone.
+        manager: In whose name is written: tells our addresses from those of other controllers.
         resources: Kind → resource.
         observer: Of the queue.
         busy: Whether records wait for their write just now: those go first, for some seconds at most.
@@ -100,7 +103,8 @@ class StatusWriter:
         clock: Clock,
         rng: random.Random,
         recorder: EventRecorder | None = None,
-        addresses: Addresses | None = None,
+        addresses: Addresses = lambda key: None,
+        manager: str = DEFAULT_CONTROLLER,
         resources: Mapping[str, Resource] = RESOURCES,
         observer: QueueObserver | None = None,
         busy: Callable[[], bool] = lambda: False,
@@ -114,6 +118,7 @@ class StatusWriter:
         self._rng = rng
         self._recorder = recorder
         self._addresses = addresses
+        self._manager = manager
         self._resources = resources
         limiter: ExponentialBackoff[ObjectKey] = ExponentialBackoff(0.1, 60.0, 0.5, rng=rng)
         self.queue: WorkQueue[ObjectKey] = WorkQueue(clock=clock, limiter=limiter, name="status", observer=observer)
@@ -178,18 +183,21 @@ class StatusWriter:
         if item is None:
             self._forget(key)
             return
-        condition = self._wanted(key)
-        if condition is None:
-            return
+        condition, addresses = self._wanted(key), self._addresses(key)
         resource = self._resources[key.kind]
-        if resource.group != CUSTOM_GROUP:
+        if condition is not None and resource.group != CUSTOM_GROUP:
             # The status of built-in kinds has no such conditions: an Event has to do.
             self._announce_once(item.meta, condition)
-        if key.kind in self._without_status:
+        if key.kind in self._without_status or (condition is None and addresses is None):
             return
         term.check(_WRITE_SECONDS)
         held = await self._latest(resource, item)
-        change = self._change(key, resource, condition, held)
+        if addresses is not None:
+            change = await self._balancer(resource, item.meta, addresses, condition, held)
+        elif condition is not None and resource.group == CUSTOM_GROUP:
+            change = self._conditions(key, condition, held)
+        else:
+            return
         if change is not None:
             await self._write(term, resource, item, held, change=change, condition=condition)
 
@@ -224,16 +232,27 @@ class StatusWriter:
             seen, str(meta.get("resourceVersion") or ""), status if isinstance(status, dict) else {}
         )
 
-    def _change(self, key: ObjectKey, resource: Resource, condition: Condition, held: _Held) -> JsonObject | None:
-        """Return what has to be patched in the status, None if nothing has."""
-        if resource.group == CUSTOM_GROUP:
-            conditions = self._merged(key, condition, held.status.get("conditions"))
-            return None if conditions is None else {"conditions": conditions}
-        addresses = self._addresses(key) if self._addresses and key.kind == "Ingress" else None
-        if addresses is None:
+    def _conditions(self, key: ObjectKey, condition: Condition, held: _Held) -> JsonObject | None:
+        """Return what has to be patched in the status of a custom resource, None if nothing has."""
+        conditions = self._merged(key, condition, held.status.get("conditions"))
+        return None if conditions is None else {"conditions": conditions}
+
+    async def _balancer(
+        self, resource: Resource, meta: Meta, addresses: Sequence[JsonObject], condition: Condition | None, held: _Held
+    ) -> JsonObject | None:
+        """Return what has to be patched in the status of an Ingress, None if nothing has.
+
+        Addresses are published once the gateways have the records: whoever follows them, DNS for one, would send
+        requests into the void. Until then, and when none are left, only what we set ourselves is touched.
+        """
+        current = shown(held.status)
+        if are_equal(addresses, current) or (addresses and condition is None):
             return None
-        current = (held.status.get("loadBalancer") or {}).get("ingress") or []
-        return None if list(addresses) == current else {"loadBalancer": {"ingress": list(addresses)}}
+        if not addresses or condition is None or condition.status != "True":
+            raw = await self._look(resource, meta) if current else {}
+            if not is_set_by(self._manager, raw):
+                return None
+        return {"loadBalancer": {"ingress": list(addresses)}}
 
     def _merged(self, key: ObjectKey, condition: Condition, stored: object) -> list[JsonObject] | None:
         """Return the whole list of conditions with ours in its place, None if it is there already."""
@@ -264,14 +283,14 @@ class StatusWriter:
         return left > 0
 
     async def _write(
-        self, term: Term, resource: Resource, item: Any, held: _Held, *, change: JsonObject, condition: Condition
+        self, term: Term, resource: Resource, item: Any, held: _Held, *, change: JsonObject, condition: Condition | None
     ) -> None:
         key = item.meta.key
         path = resource.path(key.namespace, key.name, "status")
         body = {"metadata": {"resourceVersion": held.version}, "status": change}
         term.check(_WRITE_SECONDS)
         try:
-            answer = await self._api.patch(path, body, timeout=_WRITE_SECONDS)
+            answer = await self._api.patch(path, body, manager=self._manager, timeout=_WRITE_SECONDS)
         except (KubeConflict, KubeUnavailable):
             # Somebody else wrote, or we did and the reply is lost: what we know of it is no longer so.
             self._outdated.add(key)
@@ -281,8 +300,9 @@ class StatusWriter:
             return
         self._learn(key, item.meta.resource_version, answer)
         self._written_at[key] = self._clock.monotonic()
-        log.info("status.written", object=str(key), status=condition.status, generation=condition.generation)
-        if "conditions" in change and not _says(held.status, condition):
+        told = {"status": condition.status, "generation": condition.generation} if condition else {}
+        log.info("status.written", object=str(key), fields=sorted(change), **told)
+        if condition is not None and "conditions" in change and not _says(held.status, condition):
             self._announce(item.meta, condition)
 
     async def _find_out(self, resource: Resource, meta: Meta) -> None:

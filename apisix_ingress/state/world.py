@@ -33,7 +33,7 @@ class World:
     """
 
     def __init__(self, resources: Iterable[Resource]) -> None:
-        self._listener: Callable[[Read], None] | None = None
+        self._listeners: tuple[Callable[[Read], None], ...] = ()
         self.ids = IdTable(self._notify)
         self.dependents = Dependents(self.ids.forget)
         self.claims = Claims()
@@ -45,8 +45,8 @@ class World:
         }
 
     def listen(self, listener: Callable[[Read], None]) -> None:
-        """Name who hears of every changed read; there is one listener."""
-        self._listener = listener
+        """Add one who hears of every changed read."""
+        self._listeners = (*self._listeners, listener)
 
     def view(self) -> TrackingView:
         """Return a fresh view that tracks what is read through it."""
@@ -58,5 +58,5 @@ class World:
         return all(store.synced for store in self.stores.values())
 
     def _notify(self, read: Read) -> None:
-        if self._listener is not None:
-            self._listener(read)
+        for listener in self._listeners:
+            listener(read)

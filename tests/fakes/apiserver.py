@@ -408,7 +408,12 @@ class FakeApiServer:
         if seen.headers.get("Content-Type") != "application/merge-patch+json":
             raise Refusal(415, "UnsupportedMediaType", "only merge patches are supported")
         self._lock(before, seen.body)
-        return self._store_part(kind, key, before, merge_patch(before, seen.body), subresource)
+        wanted = merge_patch(before, seen.body)
+        if subresource == "status" and _balancer(wanted) != _balancer(before):
+            fields: Manifest = {"f:status": {"f:loadBalancer": {"f:ingress": {}}}}
+            manager = {"manager": seen.query.get("fieldManager") or "unknown", "fieldsV1": fields}
+            before = {**before, "metadata": {**before["metadata"], "managedFields": [manager]}}
+        return self._store_part(kind, key, before, wanted, subresource)
 
     def _store_part(self, kind: Kind, key: Name, before: Manifest, wanted: Manifest, subresource: str) -> Manifest:
         if not kind.status:
@@ -526,6 +531,11 @@ class FakeApiServer:
 
 
 _TYPE_FIELDS = ("kind", "apiVersion")
+
+
+def _balancer(item: Manifest) -> object:
+    """Return the one field whose manager is kept."""
+    return ((item.get("status") or {}).get("loadBalancer") or {}).get("ingress")
 
 
 def merge_patch(target: Any, patch: Any) -> Any:

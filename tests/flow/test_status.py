@@ -50,7 +50,7 @@ class Bench:
             clock=clock,
             rng=rng,
             recorder=self.recorder,
-            addresses=lambda key: self.addresses,
+            addresses=lambda key: self.addresses if key == SHOP else None,
         )
         self.term = Term(clock, holder="tester")
 
@@ -92,6 +92,12 @@ class Bench:
             return bool(item and there and item.meta.resource_version == there["metadata"]["resourceVersion"])
 
         await self.until(stored, f"{key} in the store")
+
+    def shown(self) -> list[dict[str, Any]] | None:
+        """Return the addresses of the Ingress."""
+        status = (self.server.get("ingresses", "shop") or {}).get("status") or {}
+        found: list[dict[str, Any]] | None = (status.get("loadBalancer") or {}).get("ingress")
+        return found
 
     def writes(self) -> int:
         return self.server.count("patch", "apisixroutes") + self.server.count("patch", "ingresses")
@@ -305,6 +311,70 @@ async def test_an_ingress_gets_addresses_and_events_but_no_condition(bench: Benc
     bench.want(SHOP, aborted(1, "no Secret"))
     await bench.until(lambda: len(bench.events()) == 1, "an Event")
     assert bench.events()[0][:2] == ("Warning", "ResourceSyncAborted")
+
+
+async def test_addresses_wait_for_the_gateways(bench: Bench) -> None:
+    bench.addresses = [{"ip": "192.0.2.1"}]
+    bench.writer.wake(SHOP)
+    assert await bench.writer.flush(WAIT_SECONDS)
+    bench.want(SHOP, aborted(1, "no Secret"))
+    assert await bench.writer.flush(WAIT_SECONDS)
+    assert (bench.writes(), bench.shown()) == (0, None)
+    bench.want(SHOP, synced(1))
+    assert await bench.writer.flush(WAIT_SECONDS)
+    assert bench.shown() == [{"ip": "192.0.2.1"}]
+
+
+async def test_our_addresses_are_followed_whatever_the_condition_and_taken_back(bench: Bench) -> None:
+    bench.addresses = [{"ip": "192.0.2.1"}]
+    bench.want(SHOP, synced(1))
+    assert await bench.writer.flush(WAIT_SECONDS)
+    bench.addresses = [{"hostname": "lb.example.com"}, {"ip": "192.0.2.2"}]
+    bench.want(SHOP, aborted(1, "no Secret"))
+    assert await bench.writer.flush(WAIT_SECONDS)
+    assert bench.shown() == [{"hostname": "lb.example.com"}, {"ip": "192.0.2.2"}]
+    bench.addresses = []
+    del bench.wanted[SHOP]
+    bench.writer.wake(SHOP)
+    assert await bench.writer.flush(WAIT_SECONDS)
+    assert (bench.shown(), bench.writes()) == ([], 3)
+
+
+async def test_the_order_of_addresses_is_no_difference(bench: Bench) -> None:
+    bench.addresses = [{"ip": "192.0.2.1"}, {"hostname": "lb.example.com"}]
+    bench.want(SHOP, synced(1))
+    assert await bench.writer.flush(WAIT_SECONDS)
+    bench.addresses.reverse()
+    bench.writer.wake(SHOP)
+    assert await bench.writer.flush(WAIT_SECONDS)
+    assert bench.writes() == 1
+
+
+@pytest.mark.parametrize("addresses", [None, [], [{"ip": "192.0.2.1"}]])
+async def test_addresses_of_another_controller_are_left_alone(
+    bench: Bench, addresses: list[dict[str, Any]] | None
+) -> None:
+    theirs = {"loadBalancer": {"ingress": [{"ip": "198.51.100.7"}]}}
+    bench.server.put({**ingress(), "status": theirs})
+    await bench.until_stored(SHOP)
+    bench.addresses = addresses
+    for condition in (None, aborted(1, "no Secret"), synced(1) if not addresses else None):
+        if condition:
+            bench.wanted[SHOP] = condition
+        else:
+            bench.wanted.pop(SHOP, None)
+        bench.writer.wake(SHOP)
+        assert await bench.writer.flush(WAIT_SECONDS)
+    assert (bench.writes(), bench.shown()) == (0, [{"ip": "198.51.100.7"}])
+
+
+async def test_an_ingress_that_came_over_to_us_gets_our_addresses(bench: Bench) -> None:
+    bench.server.put({**ingress(), "status": {"loadBalancer": {"ingress": [{"ip": "198.51.100.7"}]}}})
+    await bench.until_stored(SHOP)
+    bench.addresses = [{"ip": "192.0.2.1"}]
+    bench.want(SHOP, synced(1))
+    assert await bench.writer.flush(WAIT_SECONDS)
+    assert bench.shown() == [{"ip": "192.0.2.1"}]
 
 
 async def test_the_same_news_again_raises_the_count(bench: Bench) -> None:

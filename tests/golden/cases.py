@@ -1,8 +1,9 @@
 """Golden cases: a folder each, with objects and what they are to become.
 
 `in.yaml` has the objects, `state-N.yaml` all of them after a change, `want.yaml` and `want-N.yaml` the records and the
-problems of every object that was translated, `options.yaml` settings that differ from the defaults, `NOTE` why the
-case is as it is where that is not plain.
+problems of every object that was translated, `options.yaml` settings that differ from the defaults, `status.yaml` what
+is published as the addresses of each Ingress under which settings, `NOTE` why the case is as it is where that is not
+plain.
 """
 
 from __future__ import annotations

@@ -55,6 +55,11 @@ class Driver:
         self._registry = Registry(self._world, options, Nowhere(), clock=MonotonicClock(), rng=random.Random(0))
         self._gateway: dict[RecordKey, Record] = {}
 
+    @property
+    def world(self) -> World:
+        """The memory of the controller."""
+        return self._world
+
     def apply(self, objects: Iterable[JsonObject]) -> Outcome:
         """Make the world equal to these objects, and the gateway equal to what they ask for."""
         found: dict[str, list[KubeObject]] = {kind: [] for kind in self._resources}
