@@ -3,7 +3,7 @@
 What a story shows is in its test; stories that need a gateway or controller of their own play elsewhere.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -115,6 +115,16 @@ class Scene:
         found = self.wait_synced("ApisixRoute", name)
         wait_until(self._without_nodes, lambda names: not names, "every upstream to have a node")
         return found
+
+    def wait_ingress(self, name: str, routes: int) -> None:
+        """Wait until an Ingress has so many routes and every upstream of the namespace has a node."""
+        # Routes are written last.
+        wait_until(lambda: len(self.ingress_routes(name)), lambda got: got == routes, f"{routes} routes of {name}")
+        wait_until(self._without_nodes, lambda names: not names, "every upstream to have a node")
+
+    def wait_nodes(self, name: str, want: Sequence[tuple[str, int]]) -> None:
+        """Wait until an upstream record has exactly these nodes."""
+        self.wait_record("upstreams", name, lambda found: addresses(found) == sorted(want), f"to have {want}")
 
     def _without_nodes(self) -> list[str]:
         # The condition is true as soon as the records are there; endpoints are published a little after the pods.

@@ -66,8 +66,7 @@ def test_exact_prefix_and_implementation_specific_paths(scene: Scene) -> None:
         "/both": "exact",
         "/both/a": "both",
     }
-    for wanted in ("/exact", "/prefix", "/own/a", "/both", "/both/a"):
-        scene.until_pod(want[wanted], wanted)
+    scene.wait_ingress("web", routes=6)
     assert {text: scene.send(text).pod for text in want} == want
     assert scene.send("/prefixed").status == 404
 
@@ -76,8 +75,7 @@ def test_the_longest_prefix_wins_whatever_the_order(scene: Scene) -> None:
     scene.serve("root", "deep", "deeper")
     scene.ingress("web", paths(scene, path("/", "root"), path("/a/b", "deeper"), path("/a", "deep")))
     want = {"/": "root", "/x": "root", "/a": "deep", "/a/x": "deep", "/a/b": "deeper", "/a/b/c": "deeper"}
-    for wanted in ("/", "/a", "/a/b"):
-        scene.until_pod(want[wanted], wanted)
+    scene.wait_ingress("web", routes=3)
     assert {text: scene.send(text).pod for text in want} == want
 
 

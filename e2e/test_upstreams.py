@@ -1,12 +1,14 @@
 """Stories of ApisixUpstream: settings for the upstreams of a Service, and nodes outside the cluster."""
 
 import itertools
+import ssl
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
 import pytest
+from trustme import CA
 
 from e2e.cluster.client import Manifest
 from e2e.cluster.echo import EchoServers
@@ -53,6 +55,13 @@ def to_outside(scene: Scene, *upstreams: Manifest, **fields: Any) -> None:
     match = {"hosts": [scene.host], "paths": ["/*"]}
     names = list(upstreams) or [{"name": "outside"}]
     scene.route("web", {"name": "all", "match": match, "upstreams": names, **fields})
+
+
+def client_secret(scene: Scene, authority: CA) -> None:
+    """Apply the Secret `client` with a new certificate of an authority."""
+    leaf = authority.issue_cert("gateway@example.org")
+    chain = b"".join(blob.bytes() for blob in leaf.cert_chain_pems).decode()
+    scene.secret("client", **{"tls.crt": chain, "tls.key": leaf.private_key_pem.bytes().decode()})
 
 
 def host_seen(want: str, answer: Answer) -> bool:
@@ -197,6 +206,7 @@ def test_retries_decide_whether_a_dead_pod_is_noticed(scene: Scene, retries: int
     scene.pods.service("web", {"app": "web"})
     upstream(scene, retries=retries)
     to_service(scene)
+    scene.wait_live("web")
     scene.wait_record("upstreams", "web_80", lambda found: len(addresses(found)) == 2, "to have both pods")
     scene.pods.stop_serving(scene.pods.pods[0])
     assert {scene.send().status for _ in range(20)} == want
@@ -208,6 +218,7 @@ def test_consistent_hashing_on_a_header_sticks_to_a_pod(scene: Scene) -> None:
     scene.pods.service("web", {"app": "web"})
     upstream(scene, loadbalancer={"type": "chash", "hashOn": "header", "key": "X-User"})
     to_service(scene)
+    scene.wait_live("web")
     scene.wait_record("upstreams", "web_80", lambda found: len(addresses(found)) == 3, "to have three pods")
     users = [f"user-{number}" for number in range(30)]
     pods = {user: scene.traffic.counts(3, scene.host, headers={"X-User": user}) for user in users}
@@ -303,3 +314,21 @@ def test_a_client_certificate_that_is_missing_keeps_the_route_as_it_was(scene: S
     upstream(scene, retries=1)
     scene.wait_synced("ApisixRoute", "web")
     scene.wait_record("upstreams", "web_80", lambda found: (found or {}).get("retries") == 1, "to have a retry")
+
+
+def test_a_client_certificate_is_shown_to_the_pods_and_renewed(scene: Scene) -> None:
+    authority = CA()
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("web.example.org").configure_cert(tls)
+    authority.configure_trust(tls)
+    tls.verify_mode = ssl.CERT_REQUIRED
+    scene.pods.create("web", ports={"https": 8443}, tls=tls)
+    scene.pods.service("web", {"app": "web"}, {"http": (80, "https")})
+    client_secret(scene, CA())
+    upstream(scene, scheme="https", tlsSecret={"name": "client", "namespace": scene.namespace})
+    to_service(scene)
+    scene.wait_live("web")
+    assert scene.send().status == 502
+    client_secret(scene, authority)
+    assert scene.until_pod("web").seen["scheme"] == "https"
+    scene.wait_synced("ApisixUpstream", "web")
