@@ -1,0 +1,115 @@
+"""The addresses that an Ingress shows: those of the gateways' Service, live, and never another controller's."""
+
+from typing import Any
+
+from e2e.cluster.client import Manifest
+from e2e.story import Stage
+from e2e.traffic import Traffic
+
+ONE: Manifest = {"ip": "192.0.2.1"}
+NAMED: Manifest = {"hostname": "lb.example.com"}
+THEIRS: Manifest = {"ip": "198.51.100.7"}
+
+
+def ingress(host: str, name: str = "web", service: str = "web") -> Manifest:
+    backend = {"service": {"name": service, "port": {"number": 80}}}
+    paths = [{"path": "/", "pathType": "Prefix", "backend": backend}]
+    spec = {"ingressClassName": "apisix", "rules": [{"host": host, "http": {"paths": paths}}]}
+    return {"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"name": name}, "spec": spec}
+
+
+def shown(item: Manifest | None) -> list[Manifest]:
+    found: list[Manifest] = ((item or {}).get("status") or {}).get("loadBalancer", {}).get("ingress") or []
+    return found
+
+
+def show(stage: Stage, kind: str, name: str, *addresses: Manifest) -> None:
+    """Write addresses into a status, as a cloud or another controller does."""
+    status = {"loadBalancer": {"ingress": list(addresses)}}
+    stage.api.patch(kind, name, {"status": status}, namespace=stage.namespace, subresource="status")
+
+
+def wait_shown(stage: Stage, *want: Manifest, name: str = "web") -> Manifest:
+    def holds(item: Manifest | None) -> bool:
+        return shown(item) == list(want)
+
+    return stage.api.wait("Ingress", name, holds, f"to show {want}", namespace=stage.namespace)
+
+
+def wait_event(stage: Stage, name: str, reason: str) -> None:
+    """Wait until the controller has said something of an Ingress: by then its status was looked at."""
+
+    def told(_: Any) -> bool:
+        return any(event["reason"] == reason for event in stage.api.events(name, namespace=stage.namespace))
+
+    stage.api.wait("Ingress", name, told, reason, namespace=stage.namespace)
+
+
+def start_with_service(stage: Stage, name: str = "own") -> None:
+    stage.start(name=name, kubernetes={"status": {"publish_service": f"{stage.namespace}/gw"}})
+
+
+def serve(stage: Stage) -> Traffic:
+    """Make what the Ingress leads to, and the Service in front of the gateways, whose address is yet to come."""
+    stage.serve()
+    stage.pods.service("gw", {"app": "gw"}, type="LoadBalancer")
+    stage.apply(ingress(stage.host))
+    return stage.traffic
+
+
+def test_an_ingress_shows_the_addresses_of_the_service_and_follows_them(stage: Stage) -> None:
+    start_with_service(stage)
+    traffic = serve(stage)
+    traffic.until_status(200, stage.host)
+    wait_event(stage, "web", "ResourcesSynced")
+    assert shown(stage.api.get("Ingress", "web", namespace=stage.namespace)) == []
+    show(stage, "Service", "gw", ONE)
+    wait_shown(stage, ONE)
+    show(stage, "Service", "gw", ONE, NAMED)
+    before = wait_shown(stage, ONE, NAMED)
+
+    # A restart writes no status that is right already.
+    stage.controllers[-1].stop()
+    start_with_service(stage, "second")
+    stage.apply(ingress(stage.host, "late"))
+    wait_shown(stage, ONE, NAMED, name="late")
+    after = stage.api.get("Ingress", "web", namespace=stage.namespace)
+    assert after["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
+
+    stage.api.delete("Service", "gw", namespace=stage.namespace)
+    wait_shown(stage)
+    wait_shown(stage, name="late")
+    assert traffic.send(stage.host).status == 200
+
+
+def test_addresses_wait_for_the_records_and_go_when_the_ingress_leaves(stage: Stage) -> None:
+    stage.start(kubernetes={"status": {"addresses": ["192.0.2.1", "lb.example.com"]}})
+    stage.apply(ingress(stage.host))
+    wait_event(stage, "web", "ResourceSyncAborted")
+    assert shown(stage.api.get("Ingress", "web", namespace=stage.namespace)) == []
+    stage.serve()
+    stage.traffic.until_status(200, stage.host)
+    wait_shown(stage, ONE, NAMED)
+    stage.api.patch("Ingress", "web", {"spec": {"ingressClassName": "nginx"}}, namespace=stage.namespace)
+    wait_shown(stage)
+    show(stage, "Ingress", "web", THEIRS)
+    stage.traffic.until_status(404, stage.host)
+    stage.apply(ingress(f"other.{stage.host}", "other"))
+    wait_shown(stage, ONE, NAMED, name="other")
+    wait_shown(stage, THEIRS)
+
+
+def test_without_an_address_of_ours_those_of_others_stay(stage: Stage) -> None:
+    start_with_service(stage)
+    traffic = serve(stage)
+    show(stage, "Ingress", "web", THEIRS)
+    traffic.until_status(200, stage.host)
+    wait_event(stage, "web", "ResourcesSynced")
+    show(stage, "Service", "gw", NAMED)
+    wait_shown(stage, NAMED)
+    show(stage, "Ingress", "web", THEIRS)
+    stage.api.delete("Service", "gw", namespace=stage.namespace)
+    stage.pods.service("gw", {"app": "gw"}, type="LoadBalancer")
+    stage.apply(ingress(f"other.{stage.host}", "other"))
+    wait_event(stage, "other", "ResourcesSynced")
+    assert shown(stage.api.get("Ingress", "web", namespace=stage.namespace)) == [THEIRS]
