@@ -137,7 +137,7 @@ class LedgeredBackend:
     async def _tidy(self, listing: Listing, noted: frozenset[RecordKey]) -> None:
         """Note records that were taken over without a write; forget those that are gone."""
         taken_over = {key for key in listing.owned if key.kind in UNLABELLED} - noted
-        gone = noted - listing.owned.keys() - self._written
+        gone = {key for key in noted - listing.owned.keys() - self._written if key.kind not in listing.disabled}
         try:
             if taken_over:
                 await self._ledger.note(self._cluster, taken_over)

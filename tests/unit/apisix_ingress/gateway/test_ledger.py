@@ -6,7 +6,7 @@ from collections.abc import Collection
 import pytest
 
 from apisix_ingress.errors import KubeUnavailable
-from apisix_ingress.gateway.backend import NotTried
+from apisix_ingress.gateway.backend import Listing, NotTried
 from apisix_ingress.gateway.ledger import LedgeredBackend, MemoryLedger
 from apisix_ingress.gateway.states import RecordState
 from apisix_ingress.model.keys import RecordKey
@@ -212,3 +212,13 @@ async def test_the_ledger_of_one_process_remembers_by_cluster() -> None:
     await ledger.forget("east", [OTHER])
     ledger.renew()
     assert (await ledger.keys("east"), await ledger.keys("west")) == (frozenset({RULE}), frozenset())
+
+
+async def test_what_a_gateway_does_not_list_for_now_is_not_forgotten() -> None:
+    class Without(FakeBackend):
+        async def list_managed(self, ledger: Collection[RecordKey]) -> Listing:
+            return Listing(disabled=frozenset({"global_rules"}))
+
+    ledger = PersistentLedger(RULE)
+    await LedgeredBackend(Without(FakeGateway()), ledger, "c1").list_managed(())
+    assert ledger.events == []

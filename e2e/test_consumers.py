@@ -1,0 +1,93 @@
+"""Stories of ApisixConsumer: who is let in to a route that asks for authentication."""
+
+import base64
+from typing import Any
+
+from e2e.cluster.client import Manifest, wait_until
+from e2e.scene import Scene, rule
+
+
+def consumer(scene: Scene, name: str, **parameter: Any) -> Manifest:
+    return scene.apply("ApisixConsumer", name, spec={"authParameter": parameter})
+
+
+def guarded(scene: Scene, kind: str) -> None:
+    """Make a route that asks for authentication, and wait until it does."""
+    scene.serve("web")
+    auth = {"enable": True, "type": kind}
+    scene.route("web", rule("rule", {"hosts": [scene.host], "paths": ["/*"]}, authentication=auth))
+    scene.wait_live("web")
+    scene.until_status(401)
+
+
+def key(value: str) -> dict[str, str]:
+    return {"apikey": value}
+
+
+def basic(user: str, password: str) -> dict[str, str]:
+    return {"Authorization": "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()}
+
+
+def username(scene: Scene, name: str) -> str:
+    return f"{scene.namespace}_{name}".replace("-", "_")
+
+
+def until_let_in(scene: Scene, headers: dict[str, str]) -> str:
+    """Wait until a request with these headers is answered; return as whom the pod saw it."""
+    answer = scene.until_pod("web", headers=headers)
+    return str(answer.seen["headers"].get("x-consumer-username"))
+
+
+def test_a_key_lets_its_consumer_in_until_it_is_changed_or_the_consumer_goes(scene: Scene) -> None:
+    guarded(scene, "keyAuth")
+    old, new = (f"{scene.namespace}-{age}" for age in ("old", "new"))
+    consumer(scene, "jack", keyAuth={"value": {"key": old}})
+    assert until_let_in(scene, key(old)) == username(scene, "jack")
+    scene.wait_synced("ApisixConsumer", "jack")
+    assert scene.send(headers=key("wrong")).status == 401
+    consumer(scene, "jack", keyAuth={"value": {"key": new}})
+    assert until_let_in(scene, key(new)) == username(scene, "jack")
+    assert scene.send(headers=key(old)).status == 401
+    scene.delete("ApisixConsumer", "jack")
+    scene.until_status(401, headers=key(new))
+    assert username(scene, "jack") not in scene.gateway.records("consumers")
+
+
+def test_a_name_and_password_let_their_consumer_in(scene: Scene) -> None:
+    guarded(scene, "basicAuth")
+    user = f"{scene.namespace}-jack"
+    consumer(scene, "jack", basicAuth={"value": {"username": user, "password": "p1"}})
+    assert until_let_in(scene, basic(user, "p1")) == username(scene, "jack")
+    assert scene.send(headers=basic(user, "p2")).status == 401
+
+
+def test_credentials_of_a_secret_are_followed_and_stay_when_it_goes(scene: Scene) -> None:
+    guarded(scene, "basicAuth")
+    user = f"{scene.namespace}-jill"
+    consumer(scene, "jill", basicAuth={"secretRef": {"name": "jill"}})
+    scene.wait_aborted("ApisixConsumer", "jill", f"Secret {scene.namespace}/jill does not exist")
+    scene.secret("jill", username=user, password="p1")
+    assert until_let_in(scene, basic(user, "p1")) == username(scene, "jill")
+    scene.wait_synced("ApisixConsumer", "jill")
+    scene.secret("jill", username=user, password="p2")
+    assert until_let_in(scene, basic(user, "p2")) == username(scene, "jill")
+    assert scene.send(headers=basic(user, "p1")).status == 401
+    scene.delete("Secret", "jill")
+    scene.wait_aborted("ApisixConsumer", "jill", f"Secret {scene.namespace}/jill does not exist")
+    assert scene.send(headers=basic(user, "p2")).status == 200
+    scene.delete("ApisixConsumer", "jill")
+    scene.until_status(401, headers=basic(user, "p2"))
+
+
+def test_a_key_that_another_consumer_has_is_told_and_passes_on_when_that_one_goes(scene: Scene) -> None:
+    guarded(scene, "keyAuth")
+    shared = f"{scene.namespace}-shared"
+    consumer(scene, "first", keyAuth={"value": {"key": shared}})
+    assert until_let_in(scene, key(shared)) == username(scene, "first")
+    consumer(scene, "second", keyAuth={"value": {"key": shared}})
+    told = scene.wait_aborted("ApisixConsumer", "second", "duplicate key of plugin key-auth", username(scene, "first"))
+    assert shared not in str(told["status"])
+    assert until_let_in(scene, key(shared)) == username(scene, "first")
+    scene.delete("ApisixConsumer", "first")
+    wait_until(lambda: until_let_in(scene, key(shared)), lambda got: got == username(scene, "second"), "the key's move")
+    scene.wait_synced("ApisixConsumer", "second")

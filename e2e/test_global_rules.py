@@ -1,0 +1,228 @@
+"""Stories of what holds for a whole gateway: global rules, monitoring and plugin metadata, which carry no labels."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from e2e.cluster.client import Manifest, wait_until
+from e2e.controller import Controller
+from e2e.story import Stage, put_paths, route, says
+
+HAND_MADE = {"plugins": {"ip-restriction": {"blacklist": ["192.0.2.1"]}}}
+METADATA = "metadata"
+
+
+def setting(value: str, header: str = "X-Rule") -> dict[str, Any]:
+    """Return a plugin of an ApisixGlobalRule that sets a header of each answer."""
+    return {"name": "response-rewrite", "enable": True, "config": {"headers": {"set": {header: value}}}}
+
+
+def global_rule(name: str, *plugins: Mapping[str, Any]) -> Manifest:
+    return custom("ApisixGlobalRule", name, plugins=list(plugins))
+
+
+def custom(kind: str, name: str, **spec: Any) -> Manifest:
+    return {"apiVersion": "apisix.apache.org/v2", "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
+def config_map(cluster: str, plugins: Mapping[str, Mapping[str, Any]]) -> Manifest:
+    """Return the ConfigMap with the metadata of plugins."""
+    listed = [{"name": name, "metadata": metadata} for name, metadata in plugins.items()]
+    data = {"config.yaml": json.dumps([{"cluster": cluster, "plugins": listed}])}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": METADATA}, "data": data}
+
+
+class Play:
+    """A stage whose controller has a ledger of its own."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        self.cluster = f"east-{stage.mark}"
+        self.controller_name = f"rules-{stage.mark}"
+
+    def start(self) -> Controller:
+        source = f"{self.stage.namespace}/{METADATA}"
+        kubernetes = {"controller_name": self.controller_name, "plugin_metadata": source}
+        gateways = {self.cluster: self.stage.gateway}
+        return self.stage.start(gateways, kubernetes=kubernetes, sync={"audit_interval": "1s"})
+
+    def rules(self) -> list[list[str]]:
+        """Return the plugins of each global rule of the gateway."""
+        return sorted(sorted(each["plugins"]) for each in self.stage.gateway.records("global_rules").values())
+
+    def until_rules(self, *want: list[str]) -> None:
+        wait_until(self.rules, lambda got: got == sorted(want), f"the global rules {want}")
+
+    def metadata(self) -> dict[str, Any]:
+        """Return the metadata of each plugin, without what the gateway adds."""
+        added = {"id", "create_time", "update_time"}
+        found = self.stage.gateway.records("plugin_metadata")
+        return {name: {key: each[key] for key in each.keys() - added} for name, each in found.items()}
+
+    def ledger(self) -> list[str]:
+        """Return the records that the ledger names."""
+        found = self.stage.api.find("ConfigMap", f"{self.controller_name}-ledger", namespace="default")
+        return list(json.loads((found or {}).get("data", {}).get(self.cluster, "[]")))
+
+    def until_header(self, value: str | None, path: str = "/", header: str = "x-rule") -> None:
+        self.stage.traffic.until(lambda answer: answer.headers.get(header) == value, self.stage.host, path)
+
+    def until_said(self, kind: str, name: str, status: str, *words: str) -> None:
+        namespace = self.stage.namespace
+        self.stage.api.wait(kind, name, says(status, *words), f"to say {status}", namespace=namespace)
+
+
+@pytest.fixture
+def play(stage: Stage) -> Iterator[Play]:
+    found = Play(stage)
+    yield found
+    stage.api.delete("ConfigMap", f"{found.controller_name}-ledger", namespace="default")
+
+
+def takeovers(controller: Controller) -> list[dict[str, Any]]:
+    return controller.events("cluster.takeover")
+
+
+def start_again(controller: Controller) -> Mapping[str, Any]:
+    """Start a controller that was stopped and return what its takeover found."""
+    before = len(takeovers(controller))
+    controller.start()
+    return wait_until(lambda: takeovers(controller), lambda got: len(got) > before, "its takeover")[-1]
+
+
+def test_a_global_rule_holds_on_every_route_until_it_is_disabled_or_goes(play: Play) -> None:
+    stage = play.stage
+    play.start()
+    stage.serve()
+    stage.apply([route(stage.host, name=name, path=f"/{name}") for name in ("a", "b")])
+    stage.apply(global_rule("rule", setting("one")))
+    for path in ("/a", "/b", "/nowhere"):
+        play.until_header("one", path)
+    assert stage.traffic.until_status(200, stage.host, "/a").pod == "web"
+    play.until_said("ApisixGlobalRule", "rule", "True")
+    stage.apply(global_rule("rule", setting("two")))
+    play.until_header("two", "/a")
+    stage.apply(global_rule("rule", {**setting("two"), "enable": False}))
+    play.until_header(None, "/a")
+    stage.apply(global_rule("rule", setting("three")))
+    play.until_header("three", "/b")
+    stage.api.delete("ApisixGlobalRule", "rule", namespace=stage.namespace)
+    play.until_header(None, "/b")
+    play.until_rules()
+    wait_until(play.ledger, lambda got: got == [], "an empty ledger")
+
+
+def test_of_two_rules_with_one_plugin_the_older_has_it_until_it_goes(play: Play) -> None:
+    stage = play.stage
+    play.start()
+    stage.apply(global_rule("a-old", setting("old")))
+    play.until_header("old")
+    stage.apply(global_rule("b-young", setting("young"), {"name": "cors", "enable": True}))
+    play.until_said("ApisixGlobalRule", "b-young", "False", "response-rewrite", "a-old")
+    play.until_rules(["response-rewrite"], ["cors"])
+    stage.api.delete("ApisixGlobalRule", "a-old", namespace=stage.namespace)
+    play.until_header("young")
+    play.until_said("ApisixGlobalRule", "b-young", "True")
+    play.until_rules(["cors", "response-rewrite"])
+
+
+def test_monitoring_of_a_cluster_config_is_a_global_rule_of_its_cluster(play: Play) -> None:
+    stage, kind = play.stage, "ApisixClusterConfig"
+    play.start()
+    try:
+        monitoring = {"prometheus": {"enable": True, "prefer_name": True}}
+        stage.api.apply(custom(kind, play.cluster, monitoring=monitoring))
+        play.until_rules(["prometheus"])
+        play.until_said(kind, play.cluster, "True")
+        stage.api.apply(custom(kind, play.cluster, monitoring={"prometheus": {"enable": False}}))
+        play.until_rules()
+        stage.api.apply(custom(kind, play.cluster, monitoring=monitoring))
+        play.until_rules(["prometheus"])
+    finally:
+        stage.api.delete(kind, play.cluster)
+    play.until_rules()
+
+
+def test_plugin_metadata_follows_its_config_map(play: Play) -> None:
+    stage = play.stage
+    stage.apply(config_map(play.cluster, {"http-logger": {"log_format": {"host": "$host"}}, "datadog": {"port": 1}}))
+    play.start()
+    want: dict[str, Any] = {"http-logger": {"log_format": {"host": "$host"}}, "datadog": {"port": 1}}
+    wait_until(play.metadata, lambda got: got == want, "both")
+    stage.apply(config_map(play.cluster, {"http-logger": {"log_format": {"at": "$time_iso8601"}}}))
+    want = {"http-logger": {"log_format": {"at": "$time_iso8601"}}}
+    wait_until(play.metadata, lambda got: got == want, "one, changed")
+    stage.api.delete("ConfigMap", METADATA, namespace=stage.namespace)
+    wait_until(play.metadata, lambda got: got == {}, "none")
+
+
+def test_a_restart_writes_nothing_and_what_is_not_ours_survives_everything(play: Play) -> None:
+    stage = play.stage
+    stage.gateway.put("/global_rules/by-hand", HAND_MADE)
+    stage.gateway.put("/plugin_metadata/datadog", {"port": 8125})
+    stage.apply([global_rule("rule", setting("one")), config_map(play.cluster, {"http-logger": {"log_format": {}}})])
+    controller = play.start()
+    play.until_rules(["ip-restriction"], ["response-rewrite"])
+    wait_until(play.metadata, lambda got: got.keys() == {"datadog", "http-logger"}, "the metadata")
+    assert len(play.ledger()) == 2
+    written = len(stage.gateway.write_log())
+    assert controller.stop() == 0
+    takeover = start_again(controller)
+    assert (takeover["upserts"], takeover["deletes"], takeover["owned"]) == (0, 0, 2)
+    assert put_paths(stage.gateway, written) == []
+    stage.api.delete("ApisixGlobalRule", "rule", namespace=stage.namespace)
+    stage.api.delete("ConfigMap", METADATA, namespace=stage.namespace)
+    play.until_rules(["ip-restriction"])
+    wait_until(play.metadata, lambda got: got == {"datadog": {"port": 8125}}, "the metadata by hand")
+
+
+def test_what_was_deleted_while_no_controller_ran_goes_with_the_next_one(play: Play) -> None:
+    stage = play.stage
+    stage.gateway.put("/global_rules/by-hand", HAND_MADE)
+    stage.apply([global_rule("rule", setting("one")), config_map(play.cluster, {"http-logger": {"log_format": {}}})])
+    controller = play.start()
+    play.until_header("one")
+    wait_until(play.metadata, bool, "the metadata")
+    assert controller.stop() == 0
+    stage.api.delete("ApisixGlobalRule", "rule", namespace=stage.namespace)
+    stage.api.delete("ConfigMap", METADATA, namespace=stage.namespace)
+    assert start_again(controller)["deletes"] == 2
+    play.until_rules(["ip-restriction"])
+    wait_until(play.metadata, lambda got: got == {}, "no metadata")
+    wait_until(play.ledger, lambda got: got == [], "an empty ledger")
+
+
+def test_a_gateway_without_a_ledger_is_adopted_without_a_write(play: Play) -> None:
+    stage = play.stage
+    stage.apply(global_rule("rule", setting("one")))
+    controller = play.start()
+    play.until_header("one")
+    assert controller.stop() == 0
+    stage.api.delete("ConfigMap", f"{play.controller_name}-ledger", namespace="default")
+    written = len(stage.gateway.write_log())
+    assert start_again(controller)["upserts"] == 0
+    wait_until(play.ledger, lambda got: len(got) == 1, "the rule to be noted")
+    assert put_paths(stage.gateway, written) == []
+    stage.api.delete("ApisixGlobalRule", "rule", namespace=stage.namespace)
+    play.until_rules()
+
+
+def test_a_rule_is_not_written_before_the_ledger_names_it(play: Play) -> None:
+    stage = play.stage
+    controller = play.start()
+    # What stands in its place can't be a ledger: every write of it is refused.
+    name = f"{play.controller_name}-ledger"
+    blocked = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "immutable": True}
+    stage.api.apply(blocked, namespace="default")
+    stage.apply(global_rule("rule", setting("one")))
+    play.until_said("ApisixGlobalRule", "rule", "False", "the ledger can't be written")
+    stage.serve()
+    stage.apply(route(stage.host))
+    stage.traffic.until_status(200, stage.host)
+    assert play.rules() == []
+    stage.api.delete("ConfigMap", name, namespace="default")
+    play.until_header("one")
+    play.until_said("ApisixGlobalRule", "rule", "True")
+    assert controller.stop() == 0
