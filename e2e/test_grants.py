@@ -1,0 +1,162 @@
+"""References into another namespace under `cross_namespace: grant`: traffic comes with the grant and goes with it."""
+
+from collections.abc import Iterator
+
+import pytest
+from trustme import CA
+
+from e2e.cluster.client import KubeClient, Manifest, wait_until
+from e2e.conftest import OWN
+from e2e.story import Stage, condition, says
+
+GROUP = "gateway.networking.k8s.io"
+OURS = "apisix.apache.org"
+GRANTING = {"cross_namespace": "grant"}
+
+DEFINITION: Manifest = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {
+        "name": f"referencegrants.{GROUP}",
+        "annotations": {"api-approved.kubernetes.io": "unapproved, as much of it as the stories need"},
+    },
+    "spec": {
+        "group": GROUP,
+        "scope": "Namespaced",
+        "names": {"kind": "ReferenceGrant", "listKind": "ReferenceGrantList", "plural": "referencegrants"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+            }
+        ],
+    },
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def grants(cluster_api: KubeClient) -> Iterator[None]:
+    """The kind, in the one version that newer releases of the Gateway API have."""
+    cluster_api.apply(DEFINITION)
+    yield
+    cluster_api.delete("CustomResourceDefinition", DEFINITION["metadata"]["name"])
+
+
+@pytest.fixture
+def tenant(stage: Stage) -> Iterator[str]:
+    """A second namespace of the story, whose objects refer to the first."""
+    with stage.api.namespace(labels=OWN | {"e2e-story": stage.mark}) as name:
+        yield name
+
+
+def allow(stage: Stage, tenant: str, source: tuple[str, str], *targets: tuple[str, str, str]) -> None:
+    """Grant objects of a tenant a reference; source is group and kind, targets have a name as well, or none."""
+    group, kind = source
+    to = [{"group": group, "kind": kind, **({"name": name} if name else {})} for group, kind, name in targets]
+    spec = {"from": [{"group": group, "kind": kind, "namespace": tenant}], "to": to}
+    metadata = {"name": "grant"}
+    stage.apply({"apiVersion": f"{GROUP}/v1", "kind": "ReferenceGrant", "metadata": metadata, "spec": spec})
+
+
+def revoke(stage: Stage) -> None:
+    stage.api.delete("ReferenceGrant", "grant", namespace=stage.namespace)
+
+
+def ingress(stage: Stage) -> Manifest:
+    backend = {"service": {"name": "web", "port": {"number": 80}}}
+    paths = [{"path": "/", "pathType": "Prefix", "backend": backend}]
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "Ingress",
+        "metadata": {"name": "web", "annotations": {"k8s.apisix.apache.org/svc-namespace": stage.namespace}},
+        "spec": {"ingressClassName": "apisix", "rules": [{"host": stage.host, "http": {"paths": paths}}]},
+    }
+
+
+def test_a_service_of_another_namespace_is_reached_only_while_its_owner_grants_it(stage: Stage, tenant: str) -> None:
+    stage.start(kubernetes=GRANTING)
+    stage.serve()
+    stage.api.apply(ingress(stage), namespace=tenant)
+
+    def refusals() -> list[str]:
+        return [event["message"] for event in stage.api.events("web", namespace=tenant) if event["type"] == "Warning"]
+
+    (told,) = wait_until(refusals, bool, "a Warning")
+    assert f"Service {stage.namespace}/web does not exist or may not be referred to from namespace {tenant}" in told
+    assert stage.traffic.send(stage.host).status == 404
+    source = ("networking.k8s.io", "Ingress")
+    allow(stage, tenant, source, ("", "Service", "web"))
+    assert stage.traffic.until_status(200, stage.host).pod == "web"
+    revoke(stage)
+    stage.traffic.until_status(404, stage.host)
+    wait_until(lambda: stage.gateway.records("upstreams"), lambda got: got == {}, "no upstream")
+    assert stage.gateway.records("routes") == {}
+    allow(stage, tenant, source, ("", "Service", "other"), ("", "Service", ""))
+    stage.traffic.until_status(200, stage.host)
+
+    # A broken edit keeps the last good records, but not beyond the grant that they rest on.
+    broken = ingress(stage)
+    del broken["metadata"]["annotations"]
+    stage.api.apply(broken, namespace=tenant)
+    wait_until(refusals, lambda got: any(f"{tenant}/web does not exist;" in each for each in got), "another Warning")
+    assert stage.traffic.send(stage.host).status == 200
+    revoke(stage)
+    stage.traffic.until_status(404, stage.host)
+
+
+def test_a_certificate_of_another_namespace_is_served_only_with_a_grant(stage: Stage, tenant: str) -> None:
+    stage.start(kubernetes=GRANTING)
+    leaf = CA().issue_cert(stage.host)
+    pair = {"tls.crt": leaf.cert_chain_pems[0].bytes().decode(), "tls.key": leaf.private_key_pem.bytes().decode()}
+    stage.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "cert"}, "stringData": pair})
+    spec = {"hosts": [stage.host], "secret": {"name": "cert", "namespace": stage.namespace}}
+    meta = {"name": "web"}
+    tls = {"apiVersion": f"{OURS}/v2", "kind": "ApisixTls", "metadata": meta, "spec": spec}
+    stage.api.apply(tls, namespace=tenant)
+    told = says("False", "does not exist or may not be referred to")
+    refused = stage.api.wait("ApisixTls", "web", told, "refused", namespace=tenant)
+    assert stage.gateway.records("ssls") == {}
+    allow(stage, tenant, (OURS, "ApisixTls"), ("", "Secret", "cert"))
+    stage.api.wait("ApisixTls", "web", says("True"), "synced", namespace=tenant)
+    assert len(stage.gateway.records("ssls")) == 1
+    revoke(stage)
+    wait_until(lambda: stage.gateway.records("ssls"), lambda got: got == {}, "no certificate")
+    again = stage.api.wait("ApisixTls", "web", says("False"), "refused again", namespace=tenant)
+
+    # Whether the Secret exists is not told to those who may not refer to it.
+    stage.api.delete("Secret", "cert", namespace=stage.namespace)
+    stage.api.patch("ApisixTls", "web", {"spec": {"hosts": [f"b.{stage.host}"]}}, namespace=tenant)
+    absent = stage.api.wait("ApisixTls", "web", says("False"), "absent", namespace=tenant)
+    assert condition(again)["message"] == condition(refused)["message"] == condition(absent)["message"]
+
+
+def test_a_plugin_config_of_another_namespace_needs_a_grant(stage: Stage, tenant: str) -> None:
+    stage.start(kubernetes=GRANTING)
+    plugins = [{"name": "redirect", "enable": True, "config": {"uri": "/elsewhere", "ret_code": 302}}]
+    version = f"{OURS}/v2"
+    stage.apply(
+        {
+            "apiVersion": version,
+            "kind": "ApisixPluginConfig",
+            "metadata": {"name": "away"},
+            "spec": {"plugins": plugins},
+        }
+    )
+    rule = {
+        "name": "rule",
+        "match": {"hosts": [stage.host], "paths": ["/*"]},
+        "plugin_config_name": "away",
+        "plugin_config_namespace": stage.namespace,
+    }
+    route = {"apiVersion": version, "kind": "ApisixRoute", "metadata": {"name": "web"}, "spec": {"http": [rule]}}
+    stage.api.apply(route, namespace=tenant)
+    stage.api.wait("ApisixRoute", "web", says("False", "ReferenceGrant"), "refused", namespace=tenant)
+    assert stage.traffic.send(stage.host).status == 404
+    allow(stage, tenant, (OURS, "ApisixRoute"), (OURS, "ApisixPluginConfig", ""))
+    stage.traffic.until_status(302, stage.host)
+    stage.api.wait("ApisixRoute", "web", says("True"), "synced", namespace=tenant)
+    revoke(stage)
+    stage.traffic.until_status(404, stage.host)
+    assert list(stage.gateway.records("plugin_configs")) != []
