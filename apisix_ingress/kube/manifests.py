@@ -148,7 +148,7 @@ def _take(file: _File, document: Document, resources: Mapping[str, Resource]) ->
     if not isinstance(kind, str) or not kind:
         raise DocumentError("no kind")
     resource = resources.get(kind)
-    if resource is None or version not in (each.api_version for each in resource.versions()):
+    if resource is None or version not in [each.api_version for each in resource.versions()]:
         file.ignored[f"{version}/{kind}"] += 1
         return
     item = _decode(resource, _completed(resource, body))

@@ -79,6 +79,14 @@ def test_kinds_that_are_not_read_are_counted(tmp_path: Path) -> None:
     assert (got.ignored, got.errors) == ({"apps/v1/Deployment": 1, "extensions/v1beta1/Ingress": 1}, ())
 
 
+@pytest.mark.parametrize("version", ["v1beta1", "v1"])
+def test_every_version_of_a_kind_is_read(version: str, tmp_path: Path) -> None:
+    file = tmp_path / "grant.yaml"
+    file.write_text(f"kind: ReferenceGrant\napiVersion: gateway.networking.k8s.io/{version}\nmetadata: {{name: g}}\n")
+    got = load([file])
+    assert [str(item.meta.key) for item in got.objects] == ["ReferenceGrant default/g"]
+
+
 @pytest.mark.parametrize(
     ("text", "want"),
     [
