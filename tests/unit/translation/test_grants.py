@@ -11,6 +11,7 @@ from apisix_ingress.model import names
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import IndexKey, ObjectKey, RecordKey
 from apisix_ingress.model.resources import GRANTS_BY_NAMESPACES
+from providers.registry import resources
 from tests.unit.translation.objects import (
     OPTIONS,
     fill,
@@ -224,3 +225,5 @@ def test_grants_are_not_read_unless_the_settings_ask_for_them() -> None:
     loop.settle()
     assert [path.partition("/")[0] for path in bodies(found)] == ["ssls"]
     assert not [read for owner in found.reports for read in found.dependents.reads_of(owner) if "Grant" in read.kind]
+    kinds = [{kind.kind for kind in resources(options)} for options in (OPTIONS, GRANT)]
+    assert kinds[1] - kinds[0] == {"ReferenceGrant"}
