@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal, Protocol
 
 from apisix_ingress.gateway.states import Operation, RecordState
@@ -61,7 +61,7 @@ class SyncMetrics:
         wake: Called with each of them.
     """
 
-    def __init__(self, metrics: Metrics, conditions: Conditions, wake: Callable[[ObjectKey], None]) -> None:
+    def __init__(self, metrics: Metrics, conditions: Conditions, wake: Wake) -> None:
         self._metrics = metrics
         self._conditions = conditions
         self._wake = wake
@@ -77,8 +77,10 @@ class SyncMetrics:
         changed = self._last.get((cluster, key)) != state
         self._last[cluster, key] = state
         woken = self._conditions.interested(key) if changed else owners
+        # What a record waits for is most often on its way.
+        after = BAD_NEWS_SECONDS if state.kind == "waiting" else 0.0
         for owner in dict.fromkeys((*woken, *waiting)):
-            self._wake(owner)
+            self._wake(owner, after=after)
 
     def written(self, cluster: str, kind: RecordKind, op: Operation, seconds: float, status: str) -> None:
         """Count a write by how it ended."""

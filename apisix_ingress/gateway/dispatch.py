@@ -312,7 +312,7 @@ class Dispatch:
         """Return the state of a record that is wanted, not applied and not rejected."""
         parked = self.agenda.parked(key)
         if parked is not None:
-            return RecordState("waiting", self._reason(parked.on))
+            return self._parked(parked.on)
         error = self._failing.get(key)
         if error is not None and self._limiter.failures(key) >= PATIENCE:
             is_reached = isinstance(error, DependencyPending | NotTried)
@@ -321,13 +321,18 @@ class Dispatch:
             return APPLIED  # not there, and not to be created: nothing is outstanding
         return PENDING
 
-    def _reason(self, on: RecordKey) -> str:
-        """Say why a record that another one waits for is not there."""
+    def _parked(self, on: RecordKey) -> RecordState:
+        """Return the state of a record that waits for another one: under way, as long as that one is under way."""
         record = self._wanted.get(on, self.cluster)
         if record is None:
-            return f"waits for {on}, which does not exist"
-        words = self.quarantine.words(on, record)
-        return f"waits for {on}" + (f", which the gateway rejected: {words}" if words else ", which is not applied yet")
+            return RecordState("waiting", f"waits for {on}, which does not exist")
+        if words := self.quarantine.words(on, record):
+            return RecordState("waiting", f"waits for {on}, which the gateway rejected: {words}")
+        state = self.state(on)
+        if state == PENDING or (state == APPLIED and self.holdings.get(on) is not None):
+            return PENDING
+        why = f": {state.message}" if state.message else ", which is not there"
+        return RecordState("waiting", f"waits for {on}{why}")
 
     def _gate_changed(self, is_open: bool) -> None:
         self._observer.breaker(self.cluster, not is_open)

@@ -297,6 +297,16 @@ async def test_record_waits_for_one_that_was_never_accepted_and_says_why() -> No
 
 
 @on_stage
+async def test_record_that_waits_for_one_that_keeps_failing_says_so() -> None:
+    stage = Stage([UPSTREAM_RECORD, ROUTE_RECORD])
+    stage.gateway.faults.server_error = 1.0
+    async with stage.running():
+        await asyncio.sleep(10)
+        assert stage.sync.record_state(UPSTREAM).kind == "unreachable"
+        assert stage.sync.record_state(ROUTE).kind == "waiting"
+
+
+@on_stage
 async def test_record_waits_for_one_that_does_not_exist() -> None:
     stage = Stage([ROUTE_RECORD])
     async with stage.running():
