@@ -20,7 +20,7 @@ from apisix_ingress.kube.lease import Election, LeaderElector, LeaseOptions, NoE
 from apisix_ingress.kube.ledger import ConfigMapLedger
 from apisix_ingress.kube.manifests import ManifestSource
 from apisix_ingress.kube.reflector import Reflector
-from apisix_ingress.kube.status import StatusWriter
+from apisix_ingress.kube.status import WRITE_SECONDS, StatusWriter
 from apisix_ingress.metrics import Metrics
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.resources import Resource
@@ -99,7 +99,8 @@ class ApiStatus:
     def __init__(self, api: KubeApi, settings: KubernetesSettings, parts: Parts) -> None:
         clock, rng, queue = parts.clock, parts.rng, parts.metrics.queue("status")
         addresses = Addresses(parts.world, settings.status.publish_service, settings.status.addresses)
-        self._events = EventRecorder(api, clock=clock, rng=rng)
+        timeout = _write_seconds(settings.election)
+        self._events = EventRecorder(api, clock=clock, rng=rng, timeout=timeout)
         self._writer = StatusWriter(
             api,
             parts.world.stores,
@@ -111,6 +112,7 @@ class ApiStatus:
             manager=settings.controller_name,
             observer=queue,
             busy=parts.busy,
+            timeout=timeout,
         )
         addresses.follow(self._writer.wake)
 
@@ -208,6 +210,11 @@ async def open_source(
 def new_identity() -> str:
     """Return what tells this process from every other one: in the Lease, and in the access logs of gateways."""
     return f"{os.environ.get('POD_NAME') or socket.gethostname()}_{secrets.token_hex(4)}"
+
+
+def _write_seconds(election: ElectionSettings) -> float:
+    """Return the bound of a write to the API server: a leader that can't renew stops with so much of its lease left."""
+    return min(WRITE_SECONDS, election.lease_duration - election.renew_deadline) if election.enabled else WRITE_SECONDS
 
 
 def _election(api: KubeApi, namespace: str, settings: ElectionSettings, parts: Parts) -> Election:

@@ -32,7 +32,8 @@ EventType = Literal["Normal", "Warning"]
 _QUEUE_LIMIT = 1000
 _REMEMBERED = 2000
 _SAME_FOR_SECONDS = 600.0
-_SEND_SECONDS = 5.0
+SEND_SECONDS = 5.0
+"""Bound of one request, unless a shorter lease asks for less."""
 _TRIES = 3
 _LONGEST_NAME = 230
 
@@ -76,6 +77,7 @@ class EventRecorder:
         on_drop: Called for each Event that is dropped; for a metric.
         qps: Events a second on average,
         burst: and at once.
+        timeout: Bound of one request in seconds; the term has to last as long when one begins.
     """
 
     def __init__(
@@ -88,7 +90,9 @@ class EventRecorder:
         on_drop: Callable[[], None] | None = None,
         qps: float = 10.0,
         burst: int = 50,
+        timeout: float = SEND_SECONDS,
     ) -> None:
+        self._timeout = timeout
         self._api = api
         self._clock = clock
         self._rng = rng
@@ -140,14 +144,14 @@ class EventRecorder:
     async def _deliver(self, term: Term, news: _News, meta: Meta, count: int) -> None:
         """Send one Event; give up after a few tries."""
         for left in reversed(range(_TRIES)):
-            term.check(_SEND_SECONDS)
+            term.check(self._timeout)
             try:
                 await self._send(news, meta, count)
             except KubeUnavailable as error:
                 if not left:
                     self._drop(error)
                     return
-                await self._clock.sleep(min(error.retry_after or 0.5, _SEND_SECONDS) * (1 + self._rng.random()))
+                await self._clock.sleep(min(error.retry_after or 0.5, SEND_SECONDS) * (1 + self._rng.random()))
             except KubeError as error:
                 self._drop(error)
                 return
@@ -162,7 +166,7 @@ class EventRecorder:
             total = known.count + count
             patch = {"count": total, "lastTimestamp": timestamp(self._clock.now())}
             try:
-                await self._api.patch(known.path, patch, timeout=_SEND_SECONDS)
+                await self._api.patch(known.path, patch, timeout=self._timeout)
             except KubeNotFound:
                 pass  # it has expired at the API server: begin a new one
             else:
@@ -171,7 +175,7 @@ class EventRecorder:
         namespace = meta.namespace or "default"
         body = self._body(news, meta, namespace, count)
         collection = f"/api/v1/namespaces/{namespace}/events"
-        await self._api.create(collection, body, timeout=_SEND_SECONDS)
+        await self._api.create(collection, body, timeout=self._timeout)
         self._remember(news, _Sent(f"{collection}/{body['metadata']['name']}", count, now))
 
     def _remember(self, news: _News, sent: _Sent) -> None:

@@ -46,7 +46,8 @@ Addresses = Callable[[ObjectKey], Sequence[JsonObject] | None]
 SYNCED_EVENT = "ApisixIngress synced successfully"
 FAILED_EVENT = "ApisixIngress synced failed, with error: "
 
-_WRITE_SECONDS = 5.0
+WRITE_SECONDS = 5.0
+"""Bound of one request, unless a shorter lease asks for less."""
 _SLOW_SECONDS = 60.0
 _REWORD_SECONDS = 5.0
 """A condition of which only the words differ is not written more often than this."""
@@ -92,6 +93,7 @@ class StatusWriter:
         resources: Kind → resource.
         observer: Of the queue.
         busy: Whether records wait for their write just now: those go first, for some seconds at most.
+        timeout: Bound of one request in seconds; the term has to last as long when one begins.
     """
 
     def __init__(
@@ -108,8 +110,10 @@ class StatusWriter:
         resources: Mapping[str, Resource] = RESOURCES,
         observer: QueueObserver | None = None,
         busy: Callable[[], bool] = lambda: False,
+        timeout: float = WRITE_SECONDS,
     ) -> None:
         self._busy = busy
+        self._timeout = timeout
         self._api = api
         self._stores = stores
         self._wanted = wanted
@@ -190,7 +194,7 @@ class StatusWriter:
             self._announce_once(item.meta, condition)
         if key.kind in self._without_status or (condition is None and addresses is None):
             return
-        term.check(_WRITE_SECONDS)
+        term.check(self._timeout)
         held = await self._latest(resource, item)
         if addresses is not None:
             change = await self._balancer(resource, item.meta, addresses, condition, held)
@@ -221,7 +225,7 @@ class StatusWriter:
             KubeNotFound: It is gone; another one of its name is on its way to the store, and what was found out about
                 this one says nothing of it.
         """
-        raw = await self._api.get(resource.path(meta.key.namespace, meta.key.name), timeout=_WRITE_SECONDS)
+        raw = await self._api.get(resource.path(meta.key.namespace, meta.key.name), timeout=self._timeout)
         if (raw.get("metadata") or {}).get("uid") != meta.uid:
             raise KubeNotFound(f"{meta.key} was deleted and made anew")
         return raw
@@ -288,9 +292,9 @@ class StatusWriter:
         key = item.meta.key
         path = resource.path(key.namespace, key.name, "status")
         body = {"metadata": {"resourceVersion": held.version}, "status": change}
-        term.check(_WRITE_SECONDS)
+        term.check(self._timeout)
         try:
-            answer = await self._api.patch(path, body, manager=self._manager, timeout=_WRITE_SECONDS)
+            answer = await self._api.patch(path, body, manager=self._manager, timeout=self._timeout)
         except (KubeConflict, KubeUnavailable):
             # Somebody else wrote, or we did and the reply is lost: what we know of it is no longer so.
             self._outdated.add(key)
