@@ -307,6 +307,16 @@ async def test_record_that_waits_for_one_that_keeps_failing_says_so() -> None:
 
 
 @on_stage
+async def test_record_is_under_way_while_the_one_it_waits_for_is() -> None:
+    stage = Stage([])
+    async with stage.running():
+        stage.want(UPSTREAM_RECORD, ROUTE_RECORD)
+        await asyncio.sleep(1)
+        kinds = [state.kind for key, state in stage.notes.outcomes if key == ROUTE]
+        assert (set(kinds[:-1]), kinds[-1]) == ({"pending"}, "applied")
+
+
+@on_stage
 async def test_record_waits_for_one_that_does_not_exist() -> None:
     stage = Stage([ROUTE_RECORD])
     async with stage.running():
