@@ -89,12 +89,15 @@ def test_one_rejected_route_of_many_stands_alone(stage: Stage) -> None:
     words = (event["record"], "limit-count", "count", "validation failed")
     assert [word for word in words if word not in message] == []
 
-    def warnings() -> list[str]:
-        events = stage.api.events(bad, namespace=stage.namespace)
-        return [each["message"] for each in events if each["type"] == "Warning"]
+    def warnings() -> list[tuple[str, str]]:
+        events = stage.api.objects("v1/Event", namespace=stage.namespace)
+        return [(each["involvedObject"]["name"], each["message"]) for each in events if each["type"] == "Warning"]
 
-    (told,) = wait_until(warnings, bool, "an Event")
-    assert [word for word in words if word not in told] == []
+    ((about, told),) = wait_until(warnings, bool, "an Event")
+    assert (about, [word for word in words if word not in told]) == (bad, [])
+    assert {each["object"] for each in own.events("status.written") if each["status"] == "False"} == {
+        f"ApisixRoute {stage.namespace}/{bad}"
+    }
     attempts = [line for line in stage.gateway.write_log() if line["path"].endswith(event["record"])]
     assert [line["status"] for line in attempts] == [400]
     before = len(stage.gateway.write_log())
