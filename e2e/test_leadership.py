@@ -161,6 +161,7 @@ def test_follower_stays_quiet_until_the_leader_is_killed(story: Story) -> None:
     leader, follower = story.pair()
     assert (follower.probe("/readyz")[0], follower.leads) == (200, False)
     assert story.writes(follower) == []
+    assert len(leader.events("term.started")) == 1
     renewed = story.lease()["renewTime"]
     with RequestLoop(story.traffic, story.host, "/base") as loop:
         leader.process.kill()
