@@ -1,5 +1,6 @@
 """References into another namespace under `cross_namespace: grant`: traffic comes with the grant and goes with it."""
 
+import ssl
 from collections.abc import Iterator
 
 import pytest
@@ -117,11 +118,14 @@ def test_a_certificate_of_another_namespace_is_served_only_with_a_grant(stage: S
     stage.api.apply(tls, namespace=tenant)
     told = says("False", "does not exist or may not be referred to")
     refused = stage.api.wait("ApisixTls", "web", told, "refused", namespace=tenant)
+    mine = ssl.PEM_cert_to_DER_cert(pair["tls.crt"]).hex()
+    assert stage.traffic.send_tls(stage.host)[1] != mine
     assert stage.gateway.records("ssls") == {}
     allow(stage, tenant, (OURS, "ApisixTls"), ("", "Secret", "cert"))
+    wait_until(lambda: stage.traffic.send_tls(stage.host)[1], lambda got: got == mine, "the certificate")
     stage.api.wait("ApisixTls", "web", says("True"), "synced", namespace=tenant)
-    assert len(stage.gateway.records("ssls")) == 1
     revoke(stage)
+    wait_until(lambda: stage.traffic.send_tls(stage.host)[1], lambda got: got != mine, "another certificate, or none")
     wait_until(lambda: stage.gateway.records("ssls"), lambda got: got == {}, "no certificate")
     again = stage.api.wait("ApisixTls", "web", says("False"), "refused again", namespace=tenant)
 
