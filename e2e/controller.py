@@ -1,7 +1,6 @@
 """The controller under test as a process of its own, configured by a file, as users run it."""
 
 import json
-import socket
 import sys
 import urllib.error
 import urllib.request
@@ -14,6 +13,7 @@ import yaml
 
 from e2e.cluster.client import wait_until
 from e2e.cluster.process import Process
+from e2e.devgateway.ports import free_port
 
 READY_TIMEOUT = 60.0
 STOP_GRACE = 20.0
@@ -58,7 +58,7 @@ class Controller:
     ) -> None:
         root.mkdir(parents=True, exist_ok=True)
         self.name = name
-        self._port = _free_port()
+        self._port = free_port()
         settings = {
             "log": {"level": level, "format": "json"},
             "http": {"listen": f"127.0.0.1:{self._port}"},
@@ -144,9 +144,3 @@ class Controller:
         lines = self.process.log.read_text(errors="replace").splitlines() if self.process.log.exists() else []
         parsed = [json.loads(line) for line in lines if line.startswith("{")]
         return [event for event in parsed if not name or event.get("event") == name]
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -9,7 +9,6 @@ import base64
 import secrets
 import shutil
 import signal
-import socket
 import ssl
 import subprocess
 import sys
@@ -28,6 +27,7 @@ from e2e.cluster.binaries import Binaries, BinariesError, locate
 from e2e.cluster.certs import write_certificates
 from e2e.cluster.client import KubeClient
 from e2e.cluster.process import Process
+from e2e.devgateway.ports import free_port
 
 NODES = ("node-a", "node-b")
 START_TIMEOUT = 60.0
@@ -252,12 +252,7 @@ class LocalCluster:
 
 
 def _free_ports(api_port: int) -> flags.Ports:
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(4)]
-        for sock, port in zip(sockets, (api_port, 0, 0, 0), strict=True):
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            sock.bind(("127.0.0.1", port))
-        return flags.Ports(*(sock.getsockname()[1] for sock in sockets))
+    return flags.Ports(api_port or free_port(), free_port(), free_port(), free_port())
 
 
 def _log_tail(process: Process) -> str:

@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 import socket
+
+# Below the range that outgoing connections take their own port from (net.ipv4.ip_local_port_range begins at 32768):
+# a port of that range may be taken between the moment it is chosen and the moment somebody listens on it.
+_FIRST, _LAST = 10_240, 32_000
+_STRIDE = 211
+# Processes that choose at the same time begin at different places.
+_turns = itertools.count(os.getpid() * 7919)
 
 
 def free_port(host: str = "127.0.0.1") -> int:
-    """Return a TCP port nobody listens on right now."""
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.bind((host, 0))
-        return int(probe.getsockname()[1])
+    """Return a TCP port nobody listens on, and that this process has not returned before.
+
+    Raises:
+        OSError: None of a thousand ports is free.
+    """
+    for turn in itertools.islice(_turns, 1000):
+        port = _FIRST + turn * _STRIDE % (_LAST - _FIRST)
+        with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((host, port))
+            except OSError:
+                continue
+            return port
+    raise OSError(f"no free port on {host}")
 
 
 def split_address(text: str) -> tuple[str, int]:

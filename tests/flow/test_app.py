@@ -4,7 +4,6 @@ Whatever happens, it converges, nothing is deleted by mistake, and `run` ends wi
 """
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from apisix_ingress.app import Controller, build
 from apisix_ingress.kube.watching import ReflectorOptions
 from apisix_ingress.model.resources import CUSTOM_GROUP, RESOURCES
 from apisix_ingress.settings import Settings
+from e2e.devgateway.ports import free_port
 from tests.fakes.adminapi import AdminFault, FakeAdminApi
 from tests.fakes.apiserver import KINDS, FakeApiServer, Fault, Kind, Manifest
 
@@ -91,12 +91,6 @@ def settings(server: FakeApiServer, gateway: FakeAdminApi, folder: Path, port: i
             "clusters": [{"admin_url": gateway.url, "admin_key": gateway.key, "sync": sync}],
         }
     )
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 @asynccontextmanager
