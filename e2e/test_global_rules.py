@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import pytest
@@ -154,6 +155,10 @@ def test_plugin_metadata_follows_its_config_map(play: Play) -> None:
     stage.apply(config_map(play.cluster, {"http-logger": {"log_format": {"at": "$time_iso8601"}}}))
     want = {"http-logger": {"log_format": {"at": "$time_iso8601"}}}
     wait_until(play.metadata, lambda got: got == want, "one, changed")
+    stage.apply({**config_map(play.cluster, {}), "data": {"config.yaml": "- cluster: ["}})
+    events = partial(stage.api.events, METADATA, namespace=stage.namespace)
+    wait_until(events, lambda got: any("is not YAML in line" in each["message"] for each in got), "an Event")
+    assert play.metadata() == want
     stage.api.delete("ConfigMap", METADATA, namespace=stage.namespace)
     wait_until(play.metadata, lambda got: got == {}, "none")
 
