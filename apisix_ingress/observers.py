@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Literal, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
 
 from apisix_ingress.gateway.states import Operation, RecordState
 from apisix_ingress.gateway.sync import ClusterSync
@@ -11,16 +11,8 @@ from apisix_ingress.metrics import Metrics
 from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind
 from providers.conditions import Conditions
 
-BAD_NEWS_SECONDS = 0.5
-"""Kinds are watched apart from each other: an object may come before the one that it names."""
-
-
-class Wake(Protocol):
-    """Has the status of an object looked at."""
-
-    def __call__(self, key: ObjectKey, *, after: float = 0.0) -> None:
-        """Look at it now, or so many seconds later."""
-
+Wake = Callable[[ObjectKey], None]
+"""Has the status of an object looked at."""
 
 ChangeName = Literal["add", "update", "delete"]
 
@@ -77,10 +69,8 @@ class SyncMetrics:
         changed = self._last.get((cluster, key)) != state
         self._last[cluster, key] = state
         woken = self._conditions.interested(key) if changed else owners
-        # What a record waits for is most often on its way.
-        after = BAD_NEWS_SECONDS if state.kind == "waiting" else 0.0
         for owner in dict.fromkeys((*woken, *waiting)):
-            self._wake(owner, after=after)
+            self._wake(owner)
 
     def written(self, cluster: str, kind: RecordKind, op: Operation, seconds: float, status: str) -> None:
         """Count a write by how it ended."""
@@ -112,6 +102,6 @@ class Fanout:
         for sync in self._syncs:
             sync.mark_dirty(marked, urgent=urgent)
 
-    def reported(self, owner: ObjectKey, *, well: bool) -> None:
-        """Wake the status of the object; bad news wait a moment, for what is missing may be on its way."""
-        self._wake(owner, after=0.0 if well else BAD_NEWS_SECONDS)
+    def reported(self, owner: ObjectKey) -> None:
+        """Wake the status of the object."""
+        self._wake(owner)

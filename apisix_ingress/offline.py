@@ -37,7 +37,7 @@ class _Nowhere:
     def mark_dirty(self, keys: Iterable[RecordKey], *, urgent: bool) -> None:
         """Forget it."""
 
-    def reported(self, owner: ObjectKey, *, well: bool) -> None:
+    def reported(self, owner: ObjectKey) -> None:
         """Forget it."""
 
 

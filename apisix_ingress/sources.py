@@ -36,8 +36,8 @@ from providers.conditions import Conditions
 class Status(Protocol):
     """Whoever writes what objects' statuses say."""
 
-    def wake(self, key: ObjectKey, *, after: float = 0.0) -> None:
-        """Look at an object's status now, or so many seconds later."""
+    def wake(self, key: ObjectKey) -> None:
+        """Look at an object's status."""
 
     async def run(self, term: Term) -> None:
         """Write until cancelled."""
@@ -66,7 +66,7 @@ class Source(Protocol):
 class NoStatus:
     """For objects that have nowhere to write their status to."""
 
-    def wake(self, key: ObjectKey, *, after: float = 0.0) -> None:
+    def wake(self, key: ObjectKey) -> None:
         """Forget it."""
 
     async def run(self, term: Term) -> None:
@@ -116,9 +116,9 @@ class ApiStatus:
         )
         addresses.follow(self._writer.wake)
 
-    def wake(self, key: ObjectKey, *, after: float = 0.0) -> None:
-        """Look at an object's status now, or so many seconds later."""
-        self._writer.wake(key, after=after)
+    def wake(self, key: ObjectKey) -> None:
+        """Look at an object's status."""
+        self._writer.wake(key)
 
     async def run(self, term: Term) -> None:
         """Write until cancelled."""

@@ -41,8 +41,8 @@ class Sink(Protocol):
     def mark_dirty(self, keys: Iterable[RecordKey], *, urgent: bool) -> None:
         """Take note that these records are wanted differently now."""
 
-    def reported(self, owner: ObjectKey, *, well: bool) -> None:
-        """Take note that an owner's report is new; `well`: nothing in it makes its condition False."""
+    def reported(self, owner: ObjectKey) -> None:
+        """Take note that an owner's report is new."""
 
 
 class Router(Protocol):
@@ -192,11 +192,11 @@ class Provider(ABC, Generic[T]):
         if self._world.reports.get(owner) != report:
             self._world.reports[owner] = report
             _log_problems(owner, problems)
-        self._sink.reported(owner, well=all(problem.severity == "warning" for problem in problems))
+        self._sink.reported(owner)
 
     def _withdraw(self, owner: ObjectKey) -> None:
         if self._world.reports.pop(owner, None) is not None:
-            self._sink.reported(owner, well=True)
+            self._sink.reported(owner)
 
     def _conflicts(self, owner: ObjectKey) -> tuple[Problem, ...]:
         return tuple(

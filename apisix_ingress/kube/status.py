@@ -48,6 +48,8 @@ FAILED_EVENT = "ApisixIngress synced failed, with error: "
 
 WRITE_SECONDS = 5.0
 """Bound of one request, unless a shorter lease asks for less."""
+BAD_NEWS_SECONDS = 0.5
+"""A condition becomes False after so long: kinds are watched apart, what an object names may come after it."""
 _SLOW_SECONDS = 60.0
 _REWORD_SECONDS = 5.0
 """A condition of which only the words differ is not written more often than this."""
@@ -127,18 +129,16 @@ class StatusWriter:
         limiter: ExponentialBackoff[ObjectKey] = ExponentialBackoff(0.1, 60.0, 0.5, rng=rng)
         self.queue: WorkQueue[ObjectKey] = WorkQueue(clock=clock, limiter=limiter, name="status", observer=observer)
         self._held: dict[ObjectKey, _Held] = {}
+        self._doubted_at: dict[ObjectKey, float] = {}
         self._outdated: set[ObjectKey] = set()
         self._written_at: dict[ObjectKey, float] = {}
         self._announced: dict[ObjectKey, tuple[str, str]] = {}
         self._without_status: set[str] = set()
         self._complaints: set[str] = set()
 
-    def wake(self, key: ObjectKey, *, after: float = 0.0) -> None:
-        """Have the status of an object looked at, now or so many seconds later; also for objects that have none."""
-        if after:
-            self.queue.add_after(key, after)
-        else:
-            self.queue.add(key)
+    def wake(self, key: ObjectKey) -> None:
+        """Have the status of an object looked at; cheap, and also for objects that have none."""
+        self.queue.add(key)
 
     async def run(self, term: Term) -> None:
         """Write until cancelled. Keys that were woken between terms are looked at first.
@@ -187,7 +187,8 @@ class StatusWriter:
         if item is None:
             self._forget(key)
             return
-        condition, addresses = self._wanted(key), self._addresses(key)
+        wanted, addresses = self._wanted(key), self._addresses(key)
+        condition = self._settled(key, wanted)
         resource = self._resources[key.kind]
         if condition is not None and resource.group != CUSTOM_GROUP:
             # The status of built-in kinds has no such conditions: an Event has to do.
@@ -197,13 +198,25 @@ class StatusWriter:
         term.check(self._timeout)
         held = await self._latest(resource, item)
         if addresses is not None:
-            change = await self._balancer(resource, item.meta, addresses, condition, held)
+            change = await self._balancer(resource, item.meta, addresses, wanted, held)
         elif condition is not None and resource.group == CUSTOM_GROUP:
             change = self._conditions(key, condition, held)
         else:
             return
         if change is not None:
             await self._write(term, resource, item, held, change=change, condition=condition)
+
+    def _settled(self, key: ObjectKey, condition: Condition | None) -> Condition | None:
+        """Return the condition, but bad news only when they last: what is missing is most often on its way."""
+        if condition is None or condition.status != "False":
+            self._doubted_at.pop(key, None)
+            return condition
+        now = self._clock.monotonic()
+        left = self._doubted_at.setdefault(key, now) + BAD_NEWS_SECONDS - now
+        if left <= 0:
+            return condition
+        self.queue.add_after(key, left)
+        return None
 
     async def _latest(self, resource: Resource, item: Any) -> _Held:
         """Return what the API server has: as the store says, unless we know better."""
@@ -340,6 +353,7 @@ class StatusWriter:
         self._held.pop(key, None)
         self._written_at.pop(key, None)
         self._announced.pop(key, None)
+        self._doubted_at.pop(key, None)
         self._outdated.discard(key)
         self.queue.forget(key)
 

@@ -235,8 +235,21 @@ async def test_a_long_message_is_cut_with_a_hash_of_the_whole(bench: Bench) -> N
     assert len(bench.events()[0][2]) == 1024
 
 
+async def test_bad_news_that_do_not_last_are_never_told(bench: Bench) -> None:
+    bench.want(WEB, aborted(1, "its Service is not known yet"))
+    assert await bench.writer.flush(WAIT_SECONDS)
+    assert (bench.writes(), bench.writer.queue.delayed) == (0, 1)
+    bench.want(WEB, synced(1))
+    assert await bench.writer.flush(WAIT_SECONDS)
+    assert [condition["status"] for condition in bench.conditions()] == ["True"]
+    await bench.until(lambda: bool(bench.events()), "an Event")
+    assert [event[0] for event in bench.events()] == ["Normal"]
+
+
 async def test_rewording_in_a_burst_is_written_at_most_once_at_a_time(bench: Bench) -> None:
-    for number in range(5):
+    bench.want(WEB, aborted(1, "attempt 0 failed"))
+    await bench.until_said("False", 1)
+    for number in range(1, 5):
         bench.want(WEB, aborted(1, f"attempt {number} failed"))
         assert await bench.writer.flush(WAIT_SECONDS)
     assert (bench.writes(), bench.writer.queue.delayed) == (1, 1)

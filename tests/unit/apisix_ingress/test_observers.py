@@ -6,7 +6,7 @@ from apisix_ingress.gateway.states import APPLIED, PENDING, RecordState
 from apisix_ingress.metrics import Metrics
 from apisix_ingress.model.condition import synced
 from apisix_ingress.model.keys import ObjectKey, RecordKey
-from apisix_ingress.observers import BAD_NEWS_SECONDS, SyncMetrics
+from apisix_ingress.observers import SyncMetrics
 from apisix_ingress.state.world import Report, World
 from providers.conditions import Conditions
 from tests.factories import make_claim, make_claimant, make_key, make_record
@@ -32,7 +32,6 @@ class Stage:
 
     cluster: FakeCluster = field(default_factory=FakeCluster)
     woken: list[ObjectKey] = field(default_factory=list)
-    delays: set[float] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         world = World([])
@@ -43,15 +42,13 @@ class Stage:
         self.conditions = Conditions(world, [self.cluster])
         self.metrics = SyncMetrics(Metrics(pod="p", namespace="n"), self.conditions, self.wake)
 
-    def wake(self, key: ObjectKey, *, after: float = 0.0) -> None:
+    def wake(self, key: ObjectKey) -> None:
         self.woken.append(key)
-        self.delays.add(after)
 
     def outcome(self, state: RecordState) -> list[ObjectKey]:
         """Let the upstream come to this state; return who is woken."""
         self.cluster.states[UPSTREAM.key] = state
         self.woken.clear()
-        self.delays.clear()
         self.metrics.outcome("default", UPSTREAM.key, state)
         return list(self.woken)
 
@@ -71,11 +68,3 @@ def test_claimant_that_asked_while_the_upstream_was_under_way_is_woken_although_
     assert stage.outcome(APPLIED) == [SERVICE, ROUTE_OBJECT]
     assert stage.conditions.of(ROUTE_OBJECT) == synced(1)
     assert stage.outcome(APPLIED) == [SERVICE]
-
-
-def test_a_record_that_waits_for_another_one_is_told_later_since_that_one_may_be_on_its_way() -> None:
-    stage = Stage()
-    assert stage.outcome(RecordState("waiting", "waits for it")) == [SERVICE, ROUTE_OBJECT]
-    assert stage.delays == {BAD_NEWS_SECONDS}
-    stage.outcome(APPLIED)
-    assert stage.delays == {0.0}

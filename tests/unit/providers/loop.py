@@ -99,7 +99,7 @@ class Sink:
     def mark_dirty(self, keys: Iterable[RecordKey], *, urgent: bool) -> None:
         self.dirty.append((frozenset(keys), urgent))
 
-    def reported(self, owner: ObjectKey, *, well: bool) -> None:
+    def reported(self, owner: ObjectKey) -> None:
         self.owners.append(owner)
 
 
