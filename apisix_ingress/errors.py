@@ -6,6 +6,7 @@
     ├── ConfigError              nobody retries: the start fails with one line that says what to fix
     ├── KubeError                an answer of the API server that no other class describes
     │   ├── KubeUnavailable      reflector, elector, status writer: after a jittered backoff
+    │   │   └── KubeUnreachable  the same; the outage was told already, once for all of them
     │   ├── KubeConflict         the caller, once it has read the object again
     │   ├── KubeGone             the reflector, with a full list
     │   ├── KubeForbidden        the reflector, slowly: the missing permission is reported, other kinds go on
@@ -51,6 +52,10 @@ class KubeUnavailable(KubeError):
     def __init__(self, message: str, *, status: int | None = None, retry_after: float | None = None) -> None:
         super().__init__(message, status=status)
         self.retry_after = retry_after
+
+
+class KubeUnreachable(KubeUnavailable):
+    """No connection to the API server, or it was cut. The client tells of an outage: its callers need not."""
 
 
 class KubeConflict(KubeError):

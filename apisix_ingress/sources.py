@@ -137,6 +137,7 @@ class ApiSource:
     def __init__(self, api: KubeApi, settings: KubernetesSettings, parts: Parts) -> None:
         clock, rng, stores = parts.clock, parts.rng, parts.world.stores
         observer = ReflectorMetrics(parts.metrics)
+        self._api = api
         self._metrics = parts.metrics
         self._reflectors = [
             Reflector(resource, stores[resource.kind], api, clock=clock, rng=rng, observer=observer)
@@ -160,8 +161,10 @@ class ApiSource:
             await reflector.synced.wait()
 
     def problems(self) -> dict[str, str]:
-        """Return what the API server refuses, and what was not listed yet."""
-        found = {reflector.resource.plural: reflector.problem for reflector in self._reflectors if reflector.problem}
+        """Return what the API server refuses, and what was not listed yet; a kind it does not know lacks nothing."""
+        if self._api.outage:
+            return {f"API server {self._api.host}": self._api.outage}
+        found = {item.resource.plural: item.problem for item in self._reflectors if item.problem and not item.absent}
         waiting = {item.resource.plural: "not listed yet" for item in self._reflectors if not item.synced.is_set()}
         leases = {"leases": self.election.problem} if self.election.problem else {}
         return {**waiting, **found, **leases}

@@ -15,6 +15,7 @@ from typing import Any, Literal, Self
 
 import aiohttp
 import orjson
+import structlog
 
 from apisix_ingress.errors import (
     KubeConflict,
@@ -23,6 +24,7 @@ from apisix_ingress.errors import (
     KubeGone,
     KubeNotFound,
     KubeUnavailable,
+    KubeUnreachable,
 )
 from apisix_ingress.kube.credentials import Credentials, find_credentials
 from apisix_ingress.kube.lines import LineSplitter
@@ -30,6 +32,11 @@ from apisix_ingress.kube.transport import Request, Transport
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.resources import Resource
 from apisix_ingress.runtime.clock import Clock, MonotonicClock
+
+log = structlog.get_logger()
+
+CUT_OFF = (aiohttp.ClientPayloadError, aiohttp.ServerDisconnectedError, ConnectionResetError)
+"""An exchange that ended in the middle; whether that is an outage shows when the next one begins."""
 
 REQUEST_SECONDS = 10.0
 LIST_SECONDS = 60.0
@@ -66,6 +73,8 @@ class KubeApi:
         """Host and port, for messages."""
         self.namespace = namespace
         """The namespace that this process runs in, or that its kubeconfig names."""
+        self.outage = ""
+        """Why no connection can be made right now, for people; empty: the last try succeeded."""
 
     @classmethod
     async def connect(
@@ -189,6 +198,7 @@ class KubeApi:
         exchange = self._transport.exchange(Request("GET", path, timeout, query, watch=True))
         with self._mapped(where):
             response = await exchange.__aenter__()
+        self._reached()
         try:
             with self._mapped(where):
                 await self._raise_for(response, where)
@@ -221,6 +231,7 @@ class KubeApi:
         request = Request(method, path, bound, query, headers or {}, body)
         with self._mapped(where):
             async with self._transport.exchange(request) as response:
+                self._reached()
                 await self._raise_for(response, where)
                 content = await response.read()
         return self._parse(content, where)
@@ -243,8 +254,25 @@ class KubeApi:
         """Turn the errors of the transport into KubeUnavailable; they never hold headers."""
         try:
             yield
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+            self._lost(_explain(error))
+            raise KubeUnreachable(f"{where}: {_explain(error)}") from None
+        except CUT_OFF as error:
+            raise KubeUnreachable(f"{where}: {_explain(error)}") from None
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise KubeUnavailable(f"{where}: {_explain(error)}") from None
+
+    def _lost(self, why: str) -> None:
+        """Tell of an outage once, however many requests find it out."""
+        if not self.outage:
+            remedy = "check that it runs and that the kubeconfig names it rightly"
+            log.error("apiserver.unreachable", server=self.host, problem=why, remedy=remedy)
+        self.outage = why
+
+    def _reached(self) -> None:
+        if self.outage:
+            log.info("apiserver.reachable", server=self.host)
+            self.outage = ""
 
     def _at(self, method: str, path: str) -> str:
         return f"API server {self.host}: {method} {path}"
@@ -292,7 +320,9 @@ def _explain(error: Exception) -> str:
         case aiohttp.ClientConnectorSSLError() | ssl.SSLError():
             return "TLS failed: check the URL's scheme and the client certificate"
         case aiohttp.ClientConnectorError():
-            return f"can't connect: {error.os_error.strerror or 'refused'}"
+            # asyncio words the error itself when it tries several addresses; the system's words are plainer.
+            number = error.os_error.errno
+            return f"can't connect: {os.strerror(number) if number else error.os_error.strerror or 'refused'}"
         case TimeoutError():
             return "no answer in time"
         case aiohttp.ClientPayloadError() | aiohttp.ServerDisconnectedError() | ConnectionResetError():

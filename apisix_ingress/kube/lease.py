@@ -23,6 +23,7 @@ from apisix_ingress.errors import (
     KubeForbidden,
     KubeNotFound,
     KubeUnavailable,
+    KubeUnreachable,
     LeadershipLost,
 )
 from apisix_ingress.model.json import JsonObject
@@ -408,7 +409,8 @@ class LeaderElector:
             where = f"namespace {self._options.namespace}"
             problem = f"electing a leader is forbidden: grant get, create, update on leases in {where} ({error})"
         if problem and problem != self.problem:
-            log.warning("lease.unavailable", lease=self._options.name, problem=problem)
+            line = log.debug if isinstance(error, KubeUnreachable) else log.warning
+            line("lease.unavailable", lease=self._options.name, problem=problem)
         self.problem = problem
 
 

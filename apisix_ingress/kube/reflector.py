@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 
 import structlog
 
-from apisix_ingress.errors import KubeError, KubeForbidden, KubeGone, KubeNotFound, KubeUnavailable
+from apisix_ingress.errors import KubeError, KubeForbidden, KubeGone, KubeNotFound, KubeUnavailable, KubeUnreachable
 from apisix_ingress.kube.api import KubeApi
 from apisix_ingress.kube.watching import (
     NO_OBSERVER,
@@ -128,7 +128,7 @@ class Reflector:
         except KubeNotFound:
             return await self._look_for_kind()
         except KubeUnavailable as error:
-            delay = self._fail("unavailable", str(error))
+            delay = self._fail("unavailable", str(error), told=isinstance(error, KubeUnreachable))
             return max(delay, min(error.retry_after or 0.0, LONGEST_PAUSE))
         except KubeError as error:
             self._version = None
@@ -316,10 +316,11 @@ class Reflector:
 
     # What goes wrong.
 
-    def _fail(self, reason: str, problem: str) -> float:
-        """Note a failure, log it if it is news, and return the seconds to wait."""
+    def _fail(self, reason: str, problem: str, *, told: bool = False) -> float:
+        """Note a failure, log it if it is news that nobody told yet, and return the seconds to wait."""
         if problem != self.problem:
-            log.warning("reflector.failed", kind=self.resource.kind, reason=reason, problem=problem)
+            line = log.debug if told else log.warning
+            line("reflector.failed", kind=self.resource.kind, reason=reason, problem=problem)
         self.problem = problem
         self._observer.failed(self.resource.kind, reason)
         return self._backoff.when("")
@@ -336,7 +337,7 @@ class Reflector:
         try:
             served = [each for each in self._versions if await self._api.serves(each)]
         except KubeError as error:
-            return self._fail("unavailable", str(error))
+            return self._fail("unavailable", str(error), told=isinstance(error, KubeUnreachable))
         if served and self.resource not in served:
             self.resource = served[0]
             self._path = self._collection()
