@@ -14,17 +14,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import structlog
+from pydantic import SecretStr
 
 from apisix_ingress import __version__
 from apisix_ingress.errors import IngressError, LeadershipLost
-from apisix_ingress.gateway.admin import AdminBackend, AdminKey
+from apisix_ingress.gateway.admin import AdminBackend, AdminKey, RequestHook
 from apisix_ingress.gateway.ledger import LedgeredBackend
 from apisix_ingress.gateway.sync import ClusterSync
 from apisix_ingress.gateway.tls import TlsContext, TlsFiles
 from apisix_ingress.http import HttpServer, Readiness
 from apisix_ingress.log import register_secret, setup_logging
 from apisix_ingress.metrics import Metrics
-from apisix_ingress.observers import Fanout, SyncMetrics
+from apisix_ingress.observers import AdminMetrics, Fanout, ReconcileMetrics, SyncMetrics
 from apisix_ingress.options import translation_options
 from apisix_ingress.runtime.clock import Clock, MonotonicClock
 from apisix_ingress.runtime.tasks import cancel
@@ -89,9 +90,18 @@ async def build(settings: Settings, manifests: Path | None, held: AsyncExitStack
     )
     source = await open_source(settings.kubernetes, manifests, parts, held)
     wake = source.status.wake
-    registry = Registry(world, options, Fanout(syncs, wake), clock=clock, rng=rng, observer=metrics.queue)
+    registry = Registry(
+        world,
+        options,
+        Fanout(syncs, wake),
+        clock=clock,
+        rng=rng,
+        observer=metrics.queue,
+        outcome=ReconcileMetrics(metrics),
+    )
     for cluster in settings.clusters:
-        backend = connect(cluster, options.controller_name, clock, identity=identity)
+        agent = f"apisix-ingress/{__version__} ({identity})"
+        backend = connect(cluster, options.controller_name, clock, agent=agent, on_request=AdminMetrics(metrics))
         held.push_async_callback(backend.aclose)
         syncs.append(
             ClusterSync(
@@ -118,25 +128,33 @@ def is_busy(sync: ClusterSync) -> bool:
     return sync.taken_over and sync.reachable and sync.backlog > BUSY_BACKLOG
 
 
-def connect(cluster: ClusterSettings, controller_name: str, clock: Clock, *, identity: str) -> AdminBackend:
-    """Return the client for a gateway cluster; its access log tells by `identity` which process wrote.
+def connect(
+    cluster: ClusterSettings, controller_name: str, clock: Clock, *, agent: str, on_request: RequestHook
+) -> AdminBackend:
+    """Return the client for a gateway cluster; its access log tells by `agent` which process wrote.
 
     Raises:
         ConfigError: The file of the admin key or a certificate can't be used.
     """
-    register_secret(cluster.read_admin_key().get_secret_value())
+
+    def read_key() -> SecretStr:
+        key = cluster.read_admin_key()
+        register_secret(key.get_secret_value())
+        return key
+
     tls = None
     if cluster.admin_url.startswith("https:"):
         files = TlsFiles(cluster.tls.ca_file, cluster.tls.cert_file, cluster.tls.key_file, cluster.tls.verify)
         tls = TlsContext(files, clock=clock)
     return AdminBackend.connect(
         cluster.admin_url,
-        AdminKey(cluster.read_admin_key, cluster.admin_key_file),
+        AdminKey(read_key, cluster.admin_key_file),
         controller=controller_name,
         timeout=cluster.sync.timeout,
         concurrency=cluster.sync.concurrency,
         tls=tls,
-        user_agent=f"apisix-ingress/{__version__} ({identity})",
+        user_agent=agent,
+        on_request=on_request,
     )
 
 
@@ -214,6 +232,16 @@ class Controller:
         now = self.clock.monotonic()
         for kind, provider in self.registry.providers.items():
             self.metrics.set_queue_age(kind, provider.queue.oldest_age(now))
+        for sync in self.syncs:
+            self.metrics.set_sync_lag(sync.name, sync.lag())
+            for record_kind, tally in sync.tally().items():
+                self.metrics.set_records(
+                    sync.name,
+                    record_kind,
+                    desired=tally.desired,
+                    applied=tally.applied,
+                    quarantined=tally.rejected,
+                )
 
 
 def _cause(errors: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -14,6 +14,33 @@ from providers.conditions import Conditions
 Wake = Callable[[ObjectKey], None]
 """Has the status of an object looked at."""
 
+AdminOperation = Literal["list", "create", "update", "delete"]
+ADMIN_RESOURCES = {
+    "routes": "route",
+    "stream_routes": "streamRoute",
+    "upstreams": "upstream",
+    "ssls": "ssl",
+    "consumers": "consumer",
+    "plugin_configs": "pluginConfig",
+    "global_rules": "globalRule",
+    "plugin_metadata": "pluginMetadata",
+}
+"""Record kind → label `resource` of the 1.8 line."""
+
+RECONCILE_RESOURCES = {
+    "ApisixRoute": "route",
+    "ApisixUpstream": "upstream",
+    "ApisixTls": "TLS",
+    "ApisixConsumer": "consumer",
+    "ApisixClusterConfig": "clusterConfig",
+    "ApisixPluginConfig": "PluginConfig",
+    "ApisixGlobalRule": "GlobalRule",
+    "Ingress": "ingress",
+    "Service": "endpoints",
+    "ConfigMap": "configMap",
+}
+"""Kind → label `resource` of the 1.8 line."""
+
 ChangeName = Literal["add", "update", "delete"]
 
 
@@ -42,6 +69,33 @@ class ReflectorMetrics:
     def held(self, kind: str, objects: int) -> None:
         """Show how many deletes are held back."""
         self._metrics.set_deletes_held(kind, objects)
+
+
+class AdminMetrics:
+    """Counts requests to the Admin API by the names of the 1.8 line (v1-behaviour.md §9)."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+
+    def __call__(self, method: str, path: str, status: int | None, seconds: float) -> None:
+        """Count one request; `path` is relative to the Admin API's URL."""
+        kind = path.partition("?")[0].partition("/")[0]
+        operation: AdminOperation = "list" if method == "GET" else "delete" if method == "DELETE" else "update"
+        if method == "PUT" and status == 201:
+            operation = "create"
+        resource = ADMIN_RESOURCES.get(kind, kind)
+        self._metrics.record_request(resource=resource, operation=operation, status=status, seconds=seconds)
+
+
+class ReconcileMetrics:
+    """Counts translated objects by the names of the 1.8 line."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+
+    def __call__(self, kind: str, well: bool) -> None:
+        """Count one object of a kind."""
+        self._metrics.record_reconcile(RECONCILE_RESOURCES.get(kind, kind), success=well)
 
 
 class SyncMetrics:
@@ -75,6 +129,12 @@ class SyncMetrics:
     def written(self, cluster: str, kind: RecordKind, op: Operation, seconds: float, status: str) -> None:
         """Count a write by how it ended."""
         self._metrics.record_write(cluster, kind, op, status)
+
+    def compared(self, cluster: str, ok: bool) -> None:
+        """Count a comparison with the gateway; one that could be made shows that the cluster is well."""
+        self._metrics.record_cache_sync(success=ok)
+        if ok:
+            self._metrics.record_cluster_healthy(cluster)
 
     def drift(self, cluster: str, records: int) -> None:
         """Count what an audit found otherwise than expected."""

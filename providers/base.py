@@ -68,6 +68,8 @@ class Surroundings:
     rng: random.Random
     observer: Callable[[str], QueueObserver | None]
     """Kind → who watches its queue."""
+    outcome: Callable[[str, bool], None]
+    """Told the kind of each object that was translated, and whether it is well."""
 
 
 class Provider(ABC, Generic[T]):
@@ -83,6 +85,7 @@ class Provider(ABC, Generic[T]):
         self._options = surroundings.options
         self._sink = surroundings.sink
         self._router = surroundings.router
+        self._outcome = surroundings.outcome
         self._handled = 0
         # What the records that an owner published last take from other namespaces by grants.
         self._references: dict[ObjectKey, frozenset[Reference]] = {}
@@ -141,6 +144,7 @@ class Provider(ABC, Generic[T]):
             await asyncio.sleep(0)
 
     def _failed(self, key: ObjectKey, error: Exception) -> None:
+        self._outcome(self.kind, False)
         log.error("object.translate_failed", object=str(key), exc_info=error)
 
     def _apply(self, claimant: Claimant, translation: Translation) -> None:
@@ -192,6 +196,7 @@ class Provider(ABC, Generic[T]):
         if self._world.reports.get(owner) != report:
             self._world.reports[owner] = report
             _log_problems(owner, problems)
+        self._outcome(self.kind, all(problem.severity == "warning" for problem in problems))
         self._sink.reported(owner)
 
     def _withdraw(self, owner: ObjectKey) -> None:

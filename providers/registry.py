@@ -70,8 +70,9 @@ class Registry:
         clock: Clock,
         rng: random.Random,
         observer: Callable[[str], QueueObserver | None] = lambda kind: None,
+        outcome: Callable[[str, bool], None] = lambda kind, well: None,
     ) -> None:
-        surroundings = Surroundings(world, options, sink, self, clock, rng, observer)
+        surroundings = Surroundings(world, options, sink, self, clock, rng, observer, outcome)
         self._world = world
         self._live = False
         self.providers: Mapping[str, Provider[Any]] = {cls.kind: cls(surroundings) for cls in PROVIDERS}

@@ -89,6 +89,9 @@ class AdminKey:
         return (status.st_mtime_ns, status.st_ino)
 
 
+RequestHook = Callable[[str, str, int | None, float], None]
+
+
 class AdminBackend:
     """The Admin API of one cluster, with one HTTP client for life.
 
@@ -99,6 +102,7 @@ class AdminBackend:
         timeout: Seconds for one write, sending again included.
         transport: What carries requests.
         user_agent: How this process shows up in the gateway's access log.
+        on_request: Told about each request: method, path, HTTP status (None: no answer) and seconds.
     """
 
     def __init__(
@@ -110,7 +114,9 @@ class AdminBackend:
         timeout: float,
         transport: httpx.AsyncBaseTransport,
         user_agent: str = "apisix-ingress",
+        on_request: RequestHook = lambda method, path, status, seconds: None,
     ) -> None:
+        self._on_request = on_request
         self._url = url
         self._key = key
         self._controller = controller
@@ -134,10 +140,19 @@ class AdminBackend:
         concurrency: int,
         tls: TlsContext | None = None,
         user_agent: str = "apisix-ingress",
+        on_request: RequestHook = lambda method, path, status, seconds: None,
     ) -> AdminBackend:
         """Return a backend over the network, for so many writes at once; nothing is sent yet."""
         transport = AiohttpTransport(connections=concurrency + _SPARE_CONNECTIONS, tls=tls)
-        return cls(url, key, controller=controller, timeout=timeout, transport=transport, user_agent=user_agent)
+        return cls(
+            url,
+            key,
+            controller=controller,
+            timeout=timeout,
+            transport=transport,
+            user_agent=user_agent,
+            on_request=on_request,
+        )
 
     @property
     def timeout(self) -> float:
@@ -238,8 +253,15 @@ class AdminBackend:
         async def attempt() -> httpx.Response:
             url = f"{self._url}/{path}"
             request = httpx.Request(method, url, headers=self._headers, content=payload, extensions=limits)
-            return await self._client.send(request)
+            began, status = loop.time(), None
+            try:
+                reply = await self._client.send(request)
+                status = reply.status_code
+                return reply
+            finally:
+                self._on_request(method, path, status, loop.time() - began)
 
+        loop = asyncio.get_running_loop()
         resent = False
         try:
             try:

@@ -73,6 +73,7 @@ class Audit:
             held=len(found.held),
             version=listing.version,
         )
+        self._observer.compared(self._dispatch.cluster, ok=True)
         await self._tell_all()
 
     async def run_once(self) -> bool:
@@ -85,11 +86,13 @@ class Audit:
             found = await self._queue_difference()
         except GatewayError as error:
             self._log.warning("audit.failed", error=str(error))
+            self._observer.compared(dispatch.cluster, ok=False)
             if isinstance(error, GatewayUnauthorized):
                 dispatch.gate.shut(error)
             return False
         finally:
             dispatch.touched = None
+        self._observer.compared(dispatch.cluster, ok=True)
         self._observer.drift(dispatch.cluster, drift)
         if drift:
             self._log.warning("audit.drift", drift=drift, upserts=len(found.upserts), deletes=len(found.deletes))
@@ -104,6 +107,7 @@ class Audit:
                 listing = await self._backend.list_managed(ledger)
             except GatewayError as error:
                 gate.shut(error)
+                self._observer.compared(self._dispatch.cluster, ok=False)
                 await self._tell_all()
             else:
                 gate.succeeded()

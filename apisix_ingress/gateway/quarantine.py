@@ -39,6 +39,10 @@ class Quarantine:
         """Return how many records are in it."""
         return len(self._entries)
 
+    def keys(self) -> tuple[RecordKey, ...]:
+        """Return the records that are in it."""
+        return tuple(self._entries)
+
     def add(self, key: RecordKey, record: Record | None, message: str) -> None:
         """Put a rejected write (None: a delete) into quarantine."""
         until = self._clock.monotonic() + self._backoff.when(key)

@@ -38,6 +38,9 @@ class SyncObserver(Protocol):
     def written(self, cluster: str, kind: RecordKind, op: Operation, seconds: float, status: str) -> None:
         """Note a write and how it ended: `ok`, or the name of the error."""
 
+    def compared(self, cluster: str, ok: bool) -> None:
+        """Note that the cluster was read and compared with what is wanted, or could not be read."""
+
     def drift(self, cluster: str, records: int) -> None:
         """Note that an audit found so many records changed, missing or added behind our back."""
 
@@ -54,6 +57,8 @@ class _Silent:
     def outcome(self, cluster: str, key: RecordKey, state: RecordState) -> None: ...
 
     def written(self, cluster: str, kind: RecordKind, op: Operation, seconds: float, status: str) -> None: ...
+
+    def compared(self, cluster: str, ok: bool) -> None: ...
 
     def drift(self, cluster: str, records: int) -> None: ...
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections import Counter
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import structlog
 
@@ -17,7 +19,7 @@ from apisix_ingress.gateway.backend import Backend
 from apisix_ingress.gateway.dispatch import Dispatch
 from apisix_ingress.gateway.plan import Wanted
 from apisix_ingress.gateway.states import SILENT, RecordState, SyncObserver
-from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.model.keys import RECORD_KINDS, RecordKey, RecordKind
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.tasks import bounded
 from apisix_ingress.runtime.term import Term
@@ -32,6 +34,14 @@ AUDIT_RETRY = 5.0
 
 BREATH = 50
 """So many records in a row are settled without a write before other tasks get their turn."""
+
+
+class Tally(NamedTuple):
+    """Records of one kind in one cluster."""
+
+    desired: int
+    applied: int
+    rejected: int
 
 
 class ClusterSync:
@@ -109,6 +119,17 @@ class ClusterSync:
     def backlog(self) -> int:
         """How many records wait for a look or a write, those that wait for a retry left out."""
         return self._dispatch.queue.depth
+
+    def lag(self) -> float:
+        """Return the seconds that the oldest change has waited for its write, those that wait for a retry left out."""
+        return self._dispatch.queue.oldest_age(self._clock.monotonic())
+
+    def tally(self) -> dict[RecordKind, Tally]:
+        """Return how many records of each kind should exist, do as far as known, and were rejected."""
+        wanted = Counter(key.kind for key in self._wanted.keys() if self._wanted.get(key, self.name) is not None)  # noqa: SIM118
+        applied = Counter(key.kind for key in self._dispatch.holdings.applied)
+        rejected = Counter(key.kind for key in self._dispatch.quarantine.keys())  # noqa: SIM118
+        return {kind: Tally(wanted[kind], applied[kind], rejected[kind]) for kind in RECORD_KINDS}
 
     @property
     def counts(self) -> dict[str, int]:

@@ -37,6 +37,7 @@ class Notes:
         self.writes: list[tuple[str, str, str]] = []
         self.drifts: list[int] = []
         self.helds: list[int] = []
+        self.comparisons: list[bool] = []
         self.breakers: list[bool] = []
 
     def outcome(self, cluster: str, key: RecordKey, state: RecordState) -> None:
@@ -44,6 +45,9 @@ class Notes:
 
     def written(self, cluster: str, kind: RecordKind, op: str, seconds: float, status: str) -> None:
         self.writes.append((kind, op, status))
+
+    def compared(self, cluster: str, ok: bool) -> None:
+        self.comparisons.append(ok)
 
     def drift(self, cluster: str, records: int) -> None:
         self.drifts.append(records)
