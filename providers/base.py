@@ -11,15 +11,16 @@ from typing import ClassVar, Generic, Protocol, TypeVar
 
 import structlog
 
-from apisix_ingress.model.keys import ObjectKey, RecordKey
+from apisix_ingress.model.keys import RECORD_KINDS, ObjectKey, RecordKey, RecordKind
 from apisix_ingress.model.kube import KubeObject
+from apisix_ingress.model.names import consumer_name, ingress_prefix, object_name, route_prefix, short_id, wide_id
 from apisix_ingress.model.problem import Problem
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.ratelimit import ExponentialBackoff, FastSlow, MaxOf, RateLimiter
 from apisix_ingress.runtime.tasks import run_workers
 from apisix_ingress.runtime.workqueue import QueueObserver, WorkQueue
 from apisix_ingress.state.claims import Claimant, UpstreamClaim
-from apisix_ingress.state.desired import Change
+from apisix_ingress.state.desired import Change, Hold
 from apisix_ingress.state.view import View
 from apisix_ingress.state.world import Report, World
 from translation.context import Options
@@ -134,8 +135,6 @@ class Provider(ABC, Generic[T]):
             self.reconcile(key)
         except Exception as error:
             self._failed(key, error)
-            message = f"the translation crashed with {type(error).__name__}: this is a bug, please report it"
-            self._world.reports[key] = Report(0, (Problem("InternalError", message),))
 
     async def _handle(self, key: ObjectKey) -> None:
         self.reconcile(key)
@@ -144,8 +143,14 @@ class Provider(ABC, Generic[T]):
             await asyncio.sleep(0)
 
     def _failed(self, key: ObjectKey, error: Exception) -> None:
+        """Keep what the gateways have of an object whose translation crashed, and say so in its condition."""
         self._outcome(self.kind, False)
         log.error("object.translate_failed", object=str(key), exc_info=error)
+        item: T | None = self._world.stores[self.kind].get(key)
+        self._world.desired.hold(key, holds_by_name(key))
+        message = f"the translation crashed with {type(error).__name__}: this is a bug, please report it"
+        self._world.reports[key] = Report(item.meta.generation if item else 0, (Problem("InternalError", message),))
+        self._sink.reported(key)
 
     def _apply(self, claimant: Claimant, translation: Translation) -> None:
         """Publish a translation, or keep the last good records when it failed."""
@@ -208,6 +213,19 @@ class Provider(ABC, Generic[T]):
             Problem("Conflicted", f"the record {key} belongs to the older {_stranger(winner, owner)}", "", "degraded")
             for key, winner in sorted(self._world.desired.lost(owner).items())
         )
+
+
+def holds_by_name(key: ObjectKey) -> tuple[Hold, ...]:
+    """Return holds on the records whose name or id tells, from the object's key alone, that they are its own."""
+    name = object_name(key.namespace, key.name)
+    ids = frozenset({short_id(name), wide_id(name), consumer_name(key.namespace, key.name)})
+    prefixes: tuple[tuple[RecordKind, str], ...] = (
+        ("routes", route_prefix(key.namespace, key.name)),
+        ("routes", ingress_prefix(key.namespace, key.name)),
+        ("upstreams", f"{name}_"),
+    )
+    by_prefix = (Hold(kind, prefix=prefix) for kind, prefix in prefixes)
+    return (*by_prefix, *(Hold(kind, ids=ids) for kind in RECORD_KINDS))
 
 
 def _stranger(winner: ObjectKey, owner: ObjectKey) -> str:

@@ -316,6 +316,23 @@ async def test_translation_that_crashes_is_retried_and_harms_only_its_object(loo
     await cancel(run)
 
 
+async def test_crash_at_the_start_holds_what_gateways_may_have_of_the_object_and_says_so(loop: Loop) -> None:
+    loop.put(make_route("bad", crash=True))
+    run = asyncio.get_running_loop().create_task(loop.registry.run())
+    with capture_logs():
+        await asyncio.wait_for(loop.registry.drained(), 5)
+    held = loop.world.desired.is_held
+    assert held(RecordKey("routes", "1"), "default_bad_rule")
+    assert held(RecordKey("routes", "1"), "ing_default_bad_1234")
+    assert held(RecordKey("plugin_configs", short_id("default_bad")), "")
+    assert not held(RecordKey("routes", "1"), "default_good_rule")
+    assert [problem.code for problem in loop.world.reports[make_key("bad")].problems] == ["InternalError"]
+    loop.put(make_route("bad", records={"one": "/a"}))
+    await asyncio.wait_for(loop.registry.drained(), 5)
+    assert not held(RecordKey("routes", "1"), "default_bad_rule")
+    await cancel(run)
+
+
 async def test_crashed_translation_is_tried_again_after_its_delay(loop: Loop) -> None:
     loop.put(make_route("bad", crash=True))
     run = asyncio.get_running_loop().create_task(loop.registry.run())
