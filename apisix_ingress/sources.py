@@ -100,6 +100,7 @@ class ApiStatus:
         clock, rng, queue = parts.clock, parts.rng, parts.metrics.queue("status")
         addresses = Addresses(parts.world, settings.status.publish_service, settings.status.addresses)
         timeout = _write_seconds(settings.election)
+        self._running = False
         self._events = EventRecorder(api, clock=clock, rng=rng, timeout=timeout)
         self._writer = StatusWriter(
             api,
@@ -122,13 +123,17 @@ class ApiStatus:
 
     async def run(self, term: Term) -> None:
         """Write until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._writer.run(term), name="status-writer")
-            group.create_task(self._events.run(term), name="events")
+        self._running = True
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._writer.run(term), name="status-writer")
+                group.create_task(self._events.run(term), name="events")
+        finally:
+            self._running = False
 
     async def flush(self, seconds: float) -> bool:
-        """Wait until the conditions that are queued are written."""
-        return await self._writer.flush(seconds)
+        """Wait until the conditions that are queued are written; a follower writes none, so there is no use in it."""
+        return self._running and await self._writer.flush(seconds)
 
 
 class ApiSource:
