@@ -108,6 +108,7 @@ class RequestLoop:
         """(monotonic seconds at which the request began, answer)."""
         self._traffic, self._host, self._path, self._pause = traffic, host, path, pause
         self._stopped = threading.Event()
+        self._crash: Exception | None = None
         self._thread = threading.Thread(target=self._run, name="e2e-requests", daemon=True)
 
     def __enter__(self) -> Self:
@@ -119,6 +120,10 @@ class RequestLoop:
     ) -> None:
         self._stopped.set()
         self._thread.join(2 * REQUEST_TIMEOUT)
+        if error is None:
+            assert not self._thread.is_alive(), "the request loop did not end"
+            assert self._crash is None, f"the request loop crashed: {self._crash!r}"
+            assert self.answers, "the request loop sent nothing"
 
     @property
     def failures(self) -> list[tuple[float, Answer]]:
@@ -126,9 +131,12 @@ class RequestLoop:
         return [(at, answer) for at, answer in self.answers if answer.status != 200]
 
     def _run(self) -> None:
-        while not self._stopped.wait(self._pause):
-            began = time.monotonic()
-            self.answers.append((began, self._traffic.send(self._host, self._path)))
+        try:
+            while not self._stopped.wait(self._pause):
+                began = time.monotonic()
+                self.answers.append((began, self._traffic.send(self._host, self._path)))
+        except Exception as error:
+            self._crash = error
 
 
 def _exchange(

@@ -1,0 +1,26 @@
+"""What the command line must not import before a command needs it: `--help` answers at once."""
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = {"aiohttp", "cryptography", "httpx", "kubernetes", "pydantic", "structlog", "yaml"}
+
+
+@pytest.mark.parametrize("argument", ["--help", "version"])
+def test_help_and_version_import_nothing_heavy(argument: str) -> None:
+    script = (
+        "import sys\n"
+        "from apisix_ingress.cli import main\n"
+        f"sys.argv = ['apisix-ingress', {argument!r}]\n"
+        "try:\n"
+        "    main()\n"
+        "except SystemExit:\n"
+        "    pass\n"
+        "print('modules:', *sorted({name.partition('.')[0] for name in sys.modules}))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    got = set(done.stdout.rpartition("modules:")[2].split())
+    assert "typer" in got
+    assert got & HEAVY == set()
