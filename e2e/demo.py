@@ -1,12 +1,13 @@
 """`make demo`: gateway, controller and backends on this machine, requests and their answers, a weight edited live.
 
-No cluster is needed: the controller takes its objects from a copy of `examples/quickstart`.
+No cluster is needed: the controller takes its objects from a copy of `examples/quickstart`. The gateway is a stand-in
+for APISIX; `e2e.devgateway` says what it is held to.
 """
 
 import argparse
 import collections
 import contextlib
-import json
+import os
 import shutil
 import signal
 import sys
@@ -29,6 +30,12 @@ from e2e.devgateway.process import DevGateway
 EXAMPLES = Path(__file__).parent.parent / "examples" / "quickstart"
 PORT = 8080
 SAMPLE = 200
+CURL = r"curl -s -o /dev/null -w '%{http_code} %header{x-pod}\n'"
+"""Prints the status and which pod answered (curl 7.84 or newer)."""
+STAND_IN = (
+    "The gateway of this demo is not APISIX: it is a development stand-in for APISIX (e2e/devgateway),\n"
+    "held to recorded answers of a real one. The controller is the real one."
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -36,16 +43,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m e2e.demo", description=__doc__)
     parser.add_argument("--keep", action="store_true", help="leave everything running until Ctrl-C")
     arguments = parser.parse_args(argv)
+    say(f"{STAND_IN}\n")
     with interruptible() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="apisix-ingress-demo-")))
         manifests = folder / "manifests"
         shutil.copytree(EXAMPLES, manifests)
         stack.enter_context(_backends(manifests))
         say("starting a gateway with its etcd ...")
-        gateway = stack.enter_context(DevGateway())
+        gateway = start_gateway(stack, DevGateway())
         say("starting the controller on a copy of examples/quickstart ...")
+        readable_log()
         controller = Controller(folder, gateways={"default": gateway}, manifests=manifests)
-        stack.enter_context(controller)
+        start_controller(stack, controller)
         Demo(gateway.proxy_url, partial(_edit_weights, manifests / "route.yaml")).show("an edit of route.yaml")
         if arguments.keep:
             _tell(gateway, manifests, controller)
@@ -57,13 +66,43 @@ def main(argv: Sequence[str] | None = None) -> int:
 @contextlib.contextmanager
 def interruptible() -> Iterator[ExitStack]:
     """Hand out a stack of what has to be stopped; Ctrl-C and SIGTERM end the block, and everything is stopped."""
+    numbers = (signal.SIGINT, signal.SIGTERM)
+
+    def ignore() -> None:
+        # make and the terminal may both tell us, and late: nothing may break off the stopping.
+        for number in numbers:
+            signal.signal(number, signal.SIG_IGN)
 
     def interrupt(_number: int, _frame: object) -> None:
+        ignore()
         raise KeyboardInterrupt
 
-    signal.signal(signal.SIGTERM, interrupt)
+    # SIGINT too: what a script starts with & inherits that it is ignored.
+    for number in numbers:
+        signal.signal(number, interrupt)
     with contextlib.suppress(KeyboardInterrupt), ExitStack() as stack:
-        yield stack
+        try:
+            yield stack
+        finally:
+            ignore()
+
+
+def start_gateway(stack: ExitStack, gateway: DevGateway) -> DevGateway:
+    """Start it and return it; an interrupt during its start stops it as well."""
+    stack.push(gateway)
+    gateway.start()
+    return gateway
+
+
+def start_controller(stack: ExitStack, controller: Controller) -> None:
+    """Start it and return once it is ready; an interrupt during its start stops it as well."""
+    stack.push(controller)
+    controller.start()
+
+
+def readable_log() -> None:
+    """Have controllers that are started from now on log for people: the environment goes over their file."""
+    os.environ["APISIX_INGRESS_LOG__FORMAT"] = "console"
 
 
 def hold() -> None:
@@ -104,7 +143,7 @@ class Demo:
         """Send requests, edit a weight (`by` says how), send requests again."""
         wait_until(lambda: self._pod("shop.example.org"), lambda pod: pod.startswith("shop-"), "the route to be live")
         wait_until(lambda: self._pod("blog.example.org"), lambda pod: pod.startswith("blog-"), "the Ingress to be live")
-        say("\nTwo objects of examples/quickstart, one request each:")
+        say("\nA request for each of two objects of examples/quickstart, and one that no object is for:")
         self._one("ApisixRoute, header decides", "shop.example.org", {"X-Canary": "always"})
         self._one("Ingress", "blog.example.org", {})
         self._one("nobody's host", "nobody.example.org", {})
@@ -121,7 +160,7 @@ class Demo:
     def _one(self, what: str, host: str, headers: Mapping[str, str]) -> None:
         status, pod = self._get(host, headers)
         shown = " ".join(f"-H '{name}: {value}'" for name, value in {"Host": host, **headers}.items())
-        say(f"  {what}:\n    curl {shown} {self._proxy_url}/hello\n    -> {status} {pod}")
+        say(f"  {what}:\n    {CURL} {shown} {self._proxy_url}/hello\n    {status} {pod}")
 
     def _split(self) -> None:
         counts = self._count()
@@ -138,13 +177,14 @@ class Demo:
         return self._get(host, {})[1]
 
     def _get(self, host: str, headers: Mapping[str, str]) -> tuple[int, str]:
-        """Return the status and who answered: the pod, or the gateway's words."""
+        """Return the status and which pod answered, if one did."""
         request = urllib.request.Request(f"{self._proxy_url}/hello", headers={"Host": host, **headers})
         try:
             with urllib.request.urlopen(request, timeout=10) as reply:
-                return reply.status, str(json.load(reply)["pod"])
+                return reply.status, reply.headers.get("X-Pod", "")
         except urllib.error.HTTPError as error:
-            return error.code, error.read().decode().strip()
+            with error:
+                return error.code, error.headers.get("X-Pod", "")
 
 
 def with_weights(route: str, first: int, second: int) -> str:
@@ -162,7 +202,7 @@ def _tell(gateway: DevGateway, manifests: Path, controller: Controller) -> None:
     say(f"  objects     {manifests}")
     say(f"  gateway     {gateway.proxy_url}")
     say(f"  Admin API   {gateway.admin_url}  (X-API-KEY: {gateway.admin_key})")
-    say(f"  log         {controller.process.log}")
+    say(f"  log         tail -f {controller.process.log}")
 
 
 if __name__ == "__main__":

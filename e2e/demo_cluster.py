@@ -1,12 +1,14 @@
 """`make demo-cluster`: the demonstration against a real API server, with Pods, Services and kubectl commands to try.
 
 Started outside, it chooses ports and starts itself again in a network namespace of its own, where pod addresses answer;
-the API server and the gateway can be reached from outside all the same.
+the API server and the gateway can be reached from outside all the same. The gateway is a stand-in for APISIX;
+`e2e.devgateway` says what it is held to.
 """
 
 import argparse
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -19,7 +21,18 @@ from e2e.cluster.client import KubeClient
 from e2e.cluster.echo import EchoServers
 from e2e.cluster.local import LocalCluster
 from e2e.controller import Controller
-from e2e.demo import EXAMPLES, Demo, hold, interruptible, say, with_weights
+from e2e.demo import (
+    EXAMPLES,
+    STAND_IN,
+    Demo,
+    hold,
+    interruptible,
+    readable_log,
+    say,
+    start_controller,
+    start_gateway,
+    with_weights,
+)
 from e2e.devgateway.ports import free_port
 from e2e.devgateway.process import DevGateway
 from e2e.workload import Deployment, PodFactory
@@ -38,6 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     if not arguments.api_port:
         _start_inside(keep=arguments.keep)
+    say(f"{STAND_IN}\n")
     with interruptible() as stack:
         demo = ClusterDemo(stack, arguments.api_port, arguments.proxy_port)
         demo.show()
@@ -46,8 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             demo.tell()
             hold()
         else:
-            say("With KEEP=1 it keeps running, for another shell:\n")
-            demo.tell()
+            say("KEEP=1 make demo-cluster keeps it running and prints kubectl commands to try.")
         say("stopping ...")
     return 0
 
@@ -63,6 +76,8 @@ def _start_inside(*, keep: bool) -> None:
     inside = [sys.executable, "-m", "e2e.demo_cluster", "--api-port", str(api), "--proxy-port", str(proxy)]
     command = [sys.executable, "-m", "e2e.netns", *published, "--", *inside, *(["--keep"] if keep else [])]
     sys.stdout.flush()
+    # What a script starts with & inherits that SIGINT is ignored, and so would what is started here.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     os.execv(sys.executable, command)
 
 
@@ -76,7 +91,7 @@ class ClusterDemo:
         self._api = stack.enter_context(self._cluster.client())
         self._api.apply(crds.manifests())
         say("starting a gateway with its etcd, and pods behind three Services ...")
-        self._gateway = stack.enter_context(DevGateway(proxy_port=proxy_port))
+        self._gateway = start_gateway(stack, DevGateway(proxy_port=proxy_port))
         servers = stack.enter_context(EchoServers())
         pods = stack.enter_context(PodFactory(self._api, NAMESPACE, servers))
         for name, replicas in BACKENDS.items():
@@ -84,9 +99,9 @@ class ClusterDemo:
             pods.service(name, {"app": name})
         say("starting the controller ...")
         gateways = {"default": self._gateway}
-        self._controller = stack.enter_context(
-            Controller(folder, kubeconfig=self._cluster.kubeconfig, gateways=gateways)
-        )
+        readable_log()
+        self._controller = Controller(folder, kubeconfig=self._cluster.kubeconfig, gateways=gateways)
+        start_controller(stack, self._controller)
 
     def show(self) -> None:
         """Apply the objects of examples/quickstart, then show what a request gets and what the objects say."""
@@ -107,7 +122,7 @@ class ClusterDemo:
         say(f"  {kubectl} delete service blog                   # 503; the route stays. Back again:")
         say(f"  {kubectl} expose pod blog-1 --name=blog --port=80")
         say(f"  curl -i -H 'Host: shop.example.org' {self._gateway.proxy_url}/hello\n")
-        say(f"  log of the controller: {self._controller.process.log}\n")
+        say(f"  tail -f {self._controller.process.log}    # what the controller does\n")
 
     def _edit_weights(self, first: int, second: int) -> None:
         text = with_weights((EXAMPLES / "route.yaml").read_text(), first, second)

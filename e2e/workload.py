@@ -20,6 +20,7 @@ from e2e.cluster.client import KubeClient, Manifest
 from e2e.cluster.echo import EchoServers
 from e2e.netns import POD_RANGE, POD_RANGE_V6
 
+CONTAINER = "echo"
 DEFAULT_GRACE = 1.0
 STOP_TIMEOUT = 30.0
 
@@ -306,7 +307,7 @@ def pod_manifest(pod: Pod, node: str) -> Manifest:
         "metadata": {"name": pod.name, "namespace": pod.namespace, "labels": dict(pod.labels)},
         "spec": {
             "nodeName": node,
-            "containers": [{"name": "echo", "image": "echo", "ports": ports}],
+            "containers": [{"name": CONTAINER, "image": CONTAINER, "ports": ports}],
         },
     }
 
@@ -315,6 +316,15 @@ def pod_status(pod: Pod, ready: bool) -> Manifest:
     """Return the status a kubelet would report for a running pod."""
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     truth = "True" if ready else "False"
+    container = {
+        "name": CONTAINER,
+        "image": CONTAINER,
+        "imageID": "",
+        "restartCount": 0,
+        "ready": ready,
+        "started": True,
+        "state": {"running": {"startedAt": now}},
+    }
     states = {"PodScheduled": "True", "Initialized": "True", "ContainersReady": truth, "Ready": truth}
     return {
         "status": {
@@ -325,6 +335,7 @@ def pod_status(pod: Pod, ready: bool) -> Manifest:
             "conditions": [
                 {"type": kind, "status": status, "lastTransitionTime": now} for kind, status in states.items()
             ],
+            "containerStatuses": [container],
         }
     }
 

@@ -106,12 +106,12 @@ class LocalCluster:
         """Start everything and return when objects can be created and the controllers run.
 
         Raises:
-            ClusterError: when a process ends or is not ready in time; whatever was started is stopped again.
+            ClusterError: when a process ends or is not ready in time; whatever was started is stopped again, the logs
+                stay. An interrupt leaves nothing.
             BinariesError: when the programs are missing.
         """
         with ExitStack() as undo:
-            # The logs stay where they are: whoever reads the error wants them.
-            undo.callback(self._stop_processes)
+            undo.push(self._undo_start)
             binaries = self._binaries or locate()
             self._binaries = binaries
             self._write_files()
@@ -179,6 +179,15 @@ class LocalCluster:
         if done.returncode != 0:
             raise ClusterError(f"kubectl {' '.join(args)}: {done.stderr.strip()}")
         return done.stdout
+
+    def _undo_start(
+        self, kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        if kind is not None and issubclass(kind, Exception):
+            # The logs stay where they are: whoever reads the error wants them.
+            self._stop_processes()
+        else:
+            self.stop()
 
     def _stop_processes(self) -> None:
         for process in reversed(self._processes.values()):
