@@ -1,7 +1,7 @@
 """What pydantic found wrong with the configuration, told to the person who wrote it.
 
 One line per problem: the key's full path, what is wrong, the nearest known key, where the value comes from. A
-value itself is never repeated here, since it may be the admin key.
+value itself is never repeated here, since it may be the admin key; a port to listen on is none.
 """
 
 import difflib
@@ -9,25 +9,59 @@ from collections.abc import Iterator, Sequence
 from typing import get_args
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from apisix_ingress.settings_layers import Layer, Location, origin
+
+_HIGHEST_PORT = 65535
+
+_SENTENCES = {
+    "model_type": "must be a mapping of keys to values",
+    "model_attributes_type": "must be a mapping of keys to values",
+    "list_type": "must be a list (lines that start with -)",
+    "tuple_type": "must be a list (lines that start with -)",
+    "int_type": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+    "greater_than": "must be more than {gt:g}",
+}
 
 
 def explain(error: ValidationError, model: type[BaseModel], layers: Sequence[Layer]) -> list[str]:
     """Return the lines for `error`, raised when `model` was built from `layers`."""
     lines = []
-    for problem in error.errors(include_url=False, include_input=False):
+    for problem in error.errors(include_url=False):
         location = problem["loc"]
-        if problem["type"] == "extra_forbidden":
-            text = f"unknown key, {_advice(model, location)}"
-        elif problem["type"] in ("model_type", "model_attributes_type"):
-            text = "must be a mapping of keys to values"
-        else:
-            text = problem["msg"].removeprefix("Value error, ")
+        text = _sentence(problem, model)
         source = origin(layers, location) if location else ""
         head = f"{_dotted(location)}: " if location else ""
         lines.append(f"{head}{text}{f' (from {source})' if source else ''}")
     return lines
+
+
+def _sentence(problem: ErrorDetails, model: type[BaseModel]) -> str:
+    """Return what is wrong and what to write instead."""
+    kind, location, context = problem["type"], problem["loc"], problem.get("ctx", {})
+    if kind == "extra_forbidden":
+        return f"unknown key, {_advice(model, location)}"
+    if kind == "string_type":
+        return f"must be text: {_quoted(location, problem['input'])}"
+    if kind == "literal_error":
+        words = context["expected"].replace("'", "").replace(" or ", ", ")
+        return f"must be one of {words}"
+    if kind in _SENTENCES:
+        return _SENTENCES[kind].format_map(context)
+    return problem["msg"].removeprefix("Value error, ")
+
+
+def _quoted(location: Location, value: object) -> str:
+    """Say how to write a text; the value is repeated only where it is a port, which is no secret."""
+    name = location[-1] if location else ""
+    if name == "listen" and type(value) is int and 0 <= value <= _HIGHEST_PORT:
+        return f"write ':{value}' in quotes"
+    return "put it in quotes"
 
 
 def _dotted(location: Location) -> str:
