@@ -132,7 +132,9 @@ def _problem(model: type[BaseModel], detail: ErrorDetails) -> tuple[str, str]:
     field = _field_at(model, path)
     if field is None or not field.description or detail["type"] not in _EXPLAINED:
         return path_text(path), message
-    return path_text(path), f"{message}: {_lower(field.description)}"
+    description = _lower(field.description)
+    # A description that only says the name again, as that of `password`, says nothing more.
+    return path_text(path), message if description == path[-1] else f"{message}: {description}"
 
 
 _EXPLAINED = frozenset({"missing", "too_short", "string_too_short", "model_type", "tuple_type", "dict_type"})

@@ -23,6 +23,11 @@ def test_missing_field_is_named_with_what_belongs_there() -> None:
     assert got == (("spec.http[0].match.paths", "is missing: paths; exact, or a prefix with * at the end"),)
 
 
+def test_description_that_only_repeats_the_name_is_left_out() -> None:
+    spec = {"authParameter": {"basicAuth": {"value": {"username": "jack"}}}}
+    assert problems("ApisixConsumer", spec) == (("spec.authParameter.basicAuth.value.password", "is missing"),)
+
+
 def test_every_mistake_of_an_object_is_reported() -> None:
     rule = http_rule(priority="10", websocket="yes", backends=[{"serviceName": 7}])
     assert problems("ApisixRoute", {"http": [http_rule(name="ok"), rule]}) == (
