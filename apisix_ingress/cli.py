@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperCommand
 
 app = typer.Typer(
     name="apisix-ingress",
@@ -31,12 +32,40 @@ class Output(StrEnum):
 
 ConfigOption = Annotated[Path | None, typer.Option("--config", help="Configuration file (YAML).", show_default=False)]
 FilesOption = Annotated[
-    list[str],
+    list[str] | None,
+    typer.Option("--filename", "-f", metavar="PATH", help="The same as PATH; may be repeated.", show_default=False),
+]
+PathsArgument = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="PATH", help="Manifest files or directories; - is stdin.", show_default=False),
+]
+
+
+def _format_of(word: str) -> str:
+    if word not in tuple(Output):
+        raise typer.BadParameter(f"must be one of {', '.join(Output)}")
+    return word
+
+
+# Not of the type Output: the words for a mistake would then be those of a library.
+OutputOption = Annotated[
+    str,
     typer.Option(
-        "--filename", "-f", metavar="FILE|DIR|-", help="Manifests; - is standard input. May be given several times."
+        "--output",
+        "-o",
+        metavar="|".join(Output),
+        help="Format.",
+        callback=_format_of,
+        autocompletion=lambda: list(Output),
     ),
 ]
-OutputOption = Annotated[Output, typer.Option("--output", "-o", help="Format.")]
+
+
+class _PlainUsage(TyperCommand):
+    """A command whose usage names an argument without braces, which people take for something to type."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
 
 
 def main() -> None:
@@ -65,11 +94,11 @@ def run(
     admin_url: Annotated[str | None, typer.Option(help="URL of the Admin API.", show_default=False)] = None,
     admin_key: Annotated[
         str | None,
-        typer.Option(help="Admin key; better in a file or the environment.", show_default=False),
+        typer.Option(help="Admin key; safer in the environment.", show_default=False),
     ] = None,
     manifests: Annotated[
         Path | None,
-        typer.Option(help="Take the objects from this directory, live, instead of an API server.", show_default=False),
+        typer.Option(help="File or directory to follow instead of an API server.", show_default=False),
     ] = None,
     http_listen: Annotated[str | None, typer.Option(help="Address of health and metrics.", show_default=False)] = None,
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error.", show_default=False)] = None,
@@ -92,27 +121,35 @@ def run(
 
 @app.command()
 def translate(
-    filename: FilesOption,
-    output: OutputOption = Output.yaml,
+    paths: PathsArgument = None,
+    filename: FilesOption = None,
+    output: OutputOption = "yaml",
     config: ConfigOption = None,
     show_secrets: Annotated[bool, typer.Option("--show-secrets", help="Print private keys as well.")] = False,
 ) -> None:
-    """Print the records that manifests give; no cluster, no gateway. Exit 1 if there are problems.
+    """Print the records that manifests give.
+
+    No cluster and no gateway is asked. Exit 1 if there are problems.
 
     Example: apisix-ingress translate -f examples/quickstart -o json
     """
+    given = [*(paths or ()), *(filename or ())]
+    if not given:
+        _fail("give the paths of manifests, e.g. apisix-ingress translate -f examples/quickstart")
     from apisix_ingress.kube.manifests import load
     from apisix_ingress.log import setup_logging
-    from apisix_ingress.offline import complaints, document, settle
+    from apisix_ingress.offline import complaints, document, settle, warnings
     from apisix_ingress.options import translation_options
 
     settings = _settings(config)
     setup_logging("error", settings.log.format)  # problems are printed below
-    loaded = load(filename)
+    loaded = load(given)
     outcome = settle(loaded.objects, translation_options(settings))
-    shown = document(outcome, loaded.errors, show_secrets=show_secrets)
-    _print_document(shown, output)
-    for line in complaints(outcome, loaded):
+    shown = document(outcome, loaded, show_secrets=show_secrets)
+    _print_document(shown, Output(output))
+    # On a terminal the document, which ends with the problems, is what people see already.
+    repeated = () if sys.stdout.isatty() else complaints(outcome, loaded)
+    for line in (*warnings(outcome, loaded), *repeated):
         print(line, file=sys.stderr)
     raise SystemExit(EXIT_PROBLEMS if shown["problems"] else 0)
 
@@ -130,7 +167,7 @@ def crds() -> None:
     yaml.safe_dump_all(definitions.manifests(), sys.stdout, sort_keys=False, explicit_start=True, width=1000)
 
 
-@app.command("check-config")
+@app.command("check-config", cls=_PlainUsage)
 def check_config(file: Annotated[Path, typer.Argument(metavar="FILE", help="Configuration file (YAML).")]) -> None:
     """Check a configuration file, the environment over it. Exit 2 if it is wrong.
 
@@ -166,6 +203,6 @@ def _print_document(document: dict[str, Any], output: Output) -> None:
 
         print(json.dumps(document, indent=2, ensure_ascii=False))
     else:
-        import yaml
+        from apisix_ingress.yamlprint import print_yaml
 
-        yaml.safe_dump(document, sys.stdout, sort_keys=False, allow_unicode=True, width=1000)
+        print_yaml(document, sys.stdout)

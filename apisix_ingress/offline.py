@@ -6,19 +6,21 @@ It runs the same stores and providers as the controller does.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from apisix_ingress.kube.manifests import LoadResult, ManifestError
+from apisix_ingress.kube.manifests import LoadResult
+from apisix_ingress.kube.unread import remedy
 from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import RECORD_KINDS, ObjectKey, RecordKey
-from apisix_ingress.model.kube import KubeObject
+from apisix_ingress.model.kube import CustomObject, KubeObject
 from apisix_ingress.model.problem import Problem
 from apisix_ingress.model.records import Record
 from apisix_ingress.runtime.clock import MonotonicClock
 from apisix_ingress.state.world import World
 from providers.registry import Registry, resources
 from translation.context import Options
+from translation.ownership import CLASS_ANNOTATION, class_is_ours, in_scope
 
 HIDDEN = "[private key hidden: --show-secrets]"
 
@@ -29,6 +31,8 @@ class Outcome:
 
     records: tuple[Record, ...]
     problems: tuple[tuple[ObjectKey, Problem], ...]
+    left_out: Mapping[ObjectKey, str]
+    """Objects that are not ours, and why."""
 
 
 class _Nowhere:
@@ -50,34 +54,72 @@ def settle(objects: Iterable[KubeObject], options: Options) -> Outcome:
         if store is not None:
             store.set(item)
     registry.settle()
-    return Outcome(_records(world), _problems(world))
+    return Outcome(_records(world), _problems(world), dict(_left_out(world, options)))
 
 
-def document(outcome: Outcome, errors: Sequence[ManifestError] = (), *, show_secrets: bool = False) -> JsonObject:
+def document(outcome: Outcome, loaded: LoadResult, *, show_secrets: bool = False) -> JsonObject:
     """Return the document that `translate -o json` prints: bodies as sent, lists sorted by id.
 
     Args:
         outcome: Records, and problems of objects.
-        errors: What was wrong with the files; such a problem has no object, its path is the file.
+        loaded: What was wrong with the files; such a problem has no object, its path is the file.
         show_secrets: Leave private keys in.
     """
     records: dict[str, list[JsonObject]] = {kind: [] for kind in sorted(RECORD_KINDS)}
     for record in sorted(outcome.records, key=lambda item: item.key):
         body = dict(record.body) if show_secrets else _without_private_keys(record.body)
         records[record.key.kind].append({"id": record.key.id, **body} if _is_nameless(record) else body)
-    of_files = [_shown("", "ManifestInvalid", error.file, error.message) for error in errors]
-    of_objects = [_shown(str(owner), item.code, item.path, item.message) for owner, item in outcome.problems]
+    of_files = [_shown("", "ManifestInvalid", error.file, error.message) for error in loaded.errors]
+    of_files += [_shown("", "KindNotRead", error.file, error.message) for error in loaded.unread]
+    found = (*outcome.problems, *_misspelt(outcome, loaded))
+    of_objects = [_shown(str(owner), item.code, item.path, item.message) for owner, item in found]
     return {"records": records, "problems": [*of_files, *of_objects]}
 
 
 def complaints(outcome: Outcome, loaded: LoadResult) -> Iterator[str]:
-    """Yield a line for each problem, and one for each kind that is not read."""
-    for error in loaded.errors:
+    """Yield a line for each problem of the document."""
+    for error in (*loaded.errors, *loaded.unread):
         yield f"error: {error}"
-    for kind, count in sorted(loaded.ignored.items()):
-        yield f"warning: {kind} is not a kind that is read: {count} object{'s' if count > 1 else ''} left out"
-    for owner, problem in outcome.problems:
+    for owner, problem in (*outcome.problems, *_misspelt(outcome, loaded)):
         yield f"{problem.severity}: {owner}: {problem}"
+
+
+def warnings(outcome: Outcome, loaded: LoadResult) -> Iterator[str]:
+    """Yield a line for each thing that is no problem but gives no record either."""
+    for path in loaded.empty:
+        yield f"warning: no objects in {path}"
+    for name, count in sorted(loaded.ignored.items()):
+        advice = remedy(*name.rsplit("/", 1))
+        objects = f"{count} object{'s' if count > 1 else ''} left out"
+        yield f"warning: {name} is not a kind that is read: {objects}{f'; {advice}' if advice else ''}"
+    for owner, why in outcome.left_out.items():
+        yield f"warning: {owner}: left out: {why}"
+
+
+def _misspelt(outcome: Outcome, loaded: LoadResult) -> Iterator[tuple[ObjectKey, Problem]]:
+    """Yield a problem for each field that does nothing; other controllers may know other fields."""
+    for field in loaded.unknown:
+        if field.key not in outcome.left_out:
+            yield field.key, Problem("UnknownField", field.message, field.path, "warning")
+
+
+def _left_out(world: World, options: Options) -> Iterator[tuple[ObjectKey, str]]:
+    view = world.view()
+    for store in world.stores.values():
+        for item in store.values():
+            if not isinstance(item, CustomObject):
+                continue
+            if not in_scope(item.meta.namespace, view, options):
+                yield item.meta.key, "its namespace is not selected"
+            elif not class_is_ours(item, view, options):
+                name = _class_of(item)
+                yield item.meta.key, f"its class ({name}) is not ours" if name else "it has no class"
+
+
+def _class_of(item: CustomObject) -> str:
+    """Return the class as its author wrote it; only an Ingress may have it in an annotation."""
+    annotated = item.meta.annotations.get(CLASS_ANNOTATION) if item.meta.kind == "Ingress" else None
+    return str(annotated or item.spec.get("ingressClassName") or "")
 
 
 def _records(world: World) -> tuple[Record, ...]:

@@ -18,6 +18,7 @@ from typing import Any, cast
 import structlog
 
 from apisix_ingress.errors import ConfigError
+from apisix_ingress.kube.unread import UnknownField, fields_without_effect, is_meant_for_us, remedy
 from apisix_ingress.kube.yamlfile import Document, DocumentError, read_documents
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
@@ -57,7 +58,13 @@ class _File:
     objects: dict[ObjectKey, KubeObject] = field(default_factory=dict)
     errors: list[ManifestError] = field(default_factory=list)
     ignored: Counter[str] = field(default_factory=Counter)
-    readable: bool = True
+    unread: list[ManifestError] = field(default_factory=list)
+    unknown: dict[ObjectKey, tuple[UnknownField, ...]] = field(default_factory=dict)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there was nothing in it, not even a mistake."""
+        return not (self.objects or self.errors or self.ignored or self.unread)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +73,18 @@ class LoadResult:
 
     Attributes:
         objects: In the order of files and documents; no two with one key.
-        ignored: Kinds that are not read → how many objects of them there were.
+        ignored: `apiVersion/kind` of strangers, which are not read → how many objects of them there were.
+        unread: Objects that are not read either, but were meant for us, with the remedy.
+        unknown: Fields of the objects that do nothing.
+        empty: Paths that hold no document at all.
     """
 
     objects: tuple[KubeObject, ...]
     errors: tuple[ManifestError, ...]
     ignored: Mapping[str, int]
+    unread: tuple[ManifestError, ...] = ()
+    unknown: tuple[UnknownField, ...] = ()
+    empty: tuple[str, ...] = ()
 
     def by_kind(self) -> dict[str, list[KubeObject]]:
         """Return the objects by kind."""
@@ -84,17 +97,23 @@ class LoadResult:
 def load(paths: Iterable[str | Path], resources: Mapping[str, Resource] = RESOURCES) -> LoadResult:
     """Read files, folders (with all below them) and standard input (`-`) once."""
     files: list[_File] = []
+    empty: list[str] = []
     for path in map(str, paths):
-        if path == STDIN:
-            files.append(_parse("standard input", sys.stdin.buffer.read(), resources))
-            continue
-        try:
-            found = find_files(Path(path))
-        except OSError as error:
-            files.append(_unreadable(path, f"can't be read: {error.strerror}"))
-            continue
-        files.extend(_read(file, resources) for file in found)
-    return _merge(files)
+        found = _files_at(path, resources)
+        files.extend(found)
+        if all(file.is_empty for file in found):
+            empty.append("standard input" if path == STDIN else path)
+    return replace(_merge(files), empty=tuple(empty))
+
+
+def _files_at(path: str, resources: Mapping[str, Resource]) -> list[_File]:
+    if path == STDIN:
+        return [_parse("standard input", sys.stdin.buffer.read(), resources)]
+    try:
+        found = find_files(Path(path))
+    except OSError as error:
+        return [_unreadable(path, f"can't be read: {error.strerror}")]
+    return [_read(file, resources) for file in found]
 
 
 def find_files(path: Path) -> tuple[Path, ...]:
@@ -124,7 +143,7 @@ def _read(path: Path, resources: Mapping[str, Resource]) -> _File:
 
 
 def _unreadable(name: str, message: str) -> _File:
-    return _File(name, errors=[ManifestError(name, message)], readable=False)
+    return _File(name, errors=[ManifestError(name, message)])
 
 
 def _parse(name: str, content: bytes, resources: Mapping[str, Resource]) -> _File:
@@ -149,12 +168,24 @@ def _take(file: _File, document: Document, resources: Mapping[str, Resource]) ->
         raise DocumentError("no kind")
     resource = resources.get(kind)
     if resource is None or version not in [each.api_version for each in resource.versions()]:
-        file.ignored[f"{version}/{kind}"] += 1
+        _leave_out(file, document, version, kind)
         return
     item = _decode(resource, _completed(resource, body))
     if item.meta.key in file.objects:
         raise DocumentError(f"{item.meta.key} stands in this file twice: only the first one counts")
     file.objects[item.meta.key] = item
+    if unknown := fields_without_effect(item.meta.key, body):
+        file.unknown[item.meta.key] = unknown
+
+
+def _leave_out(file: _File, document: Document, version: object, kind: str) -> None:
+    """Note an object of a kind that is not read."""
+    if not is_meant_for_us(version, kind):
+        file.ignored[f"{version}/{kind}"] += 1
+        return
+    advice = remedy(version, kind) or "there is no such kind here"
+    name = f"{kind} {version}" if version else f"{kind} without apiVersion"
+    file.unread.append(ManifestError(file.name, f"{document.where}: {name} is not read: {advice}"))
 
 
 def _completed(resource: Resource, body: JsonObject) -> JsonObject:
@@ -187,6 +218,7 @@ def _merge(files: Sequence[_File]) -> LoadResult:
     objects: list[KubeObject] = []
     errors: list[ManifestError] = []
     ignored: Counter[str] = Counter()
+    unknown: list[UnknownField] = []
     for file in files:
         errors.extend(file.errors)
         ignored.update(file.ignored)
@@ -195,7 +227,9 @@ def _merge(files: Sequence[_File]) -> LoadResult:
                 errors.append(ManifestError(file.name, f"{key} is in {holder} already: that one counts"))
             else:
                 objects.append(item)
-    return LoadResult(tuple(objects), tuple(errors), dict(ignored))
+                unknown.extend(file.unknown.get(key, ()))
+    unread = tuple(error for file in files for error in file.unread)
+    return LoadResult(tuple(objects), tuple(errors), dict(ignored), unread, tuple(unknown))
 
 
 class ManifestSource:
@@ -217,7 +251,7 @@ class ManifestSource:
         resources: Mapping[str, Resource] = RESOURCES,
     ) -> None:
         self.synced = asyncio.Event()
-        """Set once every file could be read."""
+        """Set once nothing was wrong with any file."""
         self.problem = ""
         """What is wrong with the files right now, for people; empty: nothing."""
         self._paths = tuple(map(Path, paths))
@@ -284,10 +318,14 @@ class ManifestSource:
     def _adopt(self, path: Path, file: _File, signature: Signature) -> None:
         """Take a file over; while something is wrong with it, nothing that was good in it is removed."""
         self._read_as[path] = signature
+        for key, found in file.unknown.items():
+            for each in found:
+                log.warning("manifest.unknown_field", object=str(key), path=each.path, nearest=each.nearest)
+        for unread in file.unread:
+            log.warning("manifest.unread", problem=str(unread))
         known = self._files.get(path)
         if file.errors and known is not None:
             file.objects = {**known.objects, **file.objects}
-            file.readable = file.readable or known.readable
         self._files[path] = file
 
     async def _publish(self) -> None:
@@ -304,7 +342,8 @@ class ManifestSource:
             log.info("manifest.ignored", kind=kind, objects=count)
         self._tell("; ".join(map(str, result.errors)))
         log.info("manifests.read", files=len(self._files), objects=len(result.objects))
-        if all(file.readable for file in self._files.values()):
+        # What can't be read at the start was never known here, but may well be in the gateway.
+        if not any(file.errors for file in self._files.values()):
             for store in self._stores.values():
                 store.synced = True
             self.synced.set()

@@ -15,12 +15,14 @@ from typing import Any
 
 import yaml
 
+from apisix_ingress.kube.depth import DEEPEST, check_depth
 from apisix_ingress.model.json import JsonObject
 
 LARGEST_FILE = 10 * 2**20
 _LARGEST_DOCUMENT = 1_000_000
 """Nodes of a document once its aliases are resolved."""
-_DEEPEST = 200
+_HEAD = frozenset({"apiVersion", "kind", "metadata"})
+"""Keys with which an object begins."""
 
 
 class DocumentError(ValueError):
@@ -48,9 +50,15 @@ class _Loader(yaml.CSafeLoader):
             if not isinstance(key_node, yaml.ScalarNode):
                 raise yaml.MarkedYAMLError(None, None, "a key must be a plain text", key_node.start_mark)
             if key_node.value in seen:
-                raise yaml.MarkedYAMLError(None, None, f"key {key_node.value!r} is given twice", key_node.start_mark)
+                raise yaml.MarkedYAMLError(None, None, _twice(key_node), key_node.start_mark)
             seen.add(key_node.value)
         return super().construct_mapping(node, deep)
+
+
+def _twice(key: yaml.ScalarNode) -> str:
+    # Two files put together where the first does not end the document: the second object continues it.
+    is_head = key.start_mark.column == 0 and key.value in _HEAD
+    return f"key {key.value!r} is given twice{'; is a --- missing before it?' if is_head else ''}"
 
 
 def read_documents(content: bytes) -> list[Document]:
@@ -76,6 +84,7 @@ def _parse_json(content: bytes) -> JsonObject | None:
         return None
     try:
         body = json.loads(content, object_pairs_hook=_unique)
+        check_depth(body)
         plain: JsonObject = _plain(body)
         return plain
     except json.JSONDecodeError:
@@ -123,9 +132,9 @@ def _check_depth(text: str) -> None:
     for event in yaml.parse(text, _Loader):
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
-            if depth > _DEEPEST:
+            if depth > DEEPEST:
                 mark: Any = event.start_mark  # the C parser has a class of its own for marks
-                raise yaml.MarkedYAMLError(None, None, f"nested deeper than {_DEEPEST} levels", mark)
+                raise yaml.MarkedYAMLError(None, None, f"nested deeper than {DEEPEST} levels", mark)
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
 

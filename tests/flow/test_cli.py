@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import pty
 import socket
 import subprocess
 import sys
@@ -108,6 +109,14 @@ def test_help_of_a_command_has_an_example(cli: Cli, command: str) -> None:
     got = cli(command, "--help")
     assert (got.returncode, got.stderr) == (0, "")
     assert f"Example: apisix-ingress {command}" in got.stdout
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help_fits_a_terminal(cli: Cli, command: str) -> None:
+    usage, *lines = cli(*filter(None, [command]), "--help").stdout.splitlines()
+    assert "{" not in usage
+    assert [line for line in (usage, *lines) if len(line) > 80] == []
+    assert [line for line in lines if line.endswith("...")] == []
 
 
 def test_version_prints_the_version_alone(cli: Cli) -> None:
@@ -233,6 +242,116 @@ def test_translate_warns_of_kinds_that_are_not_read(cli: Cli) -> None:
     assert len(json.loads(got.stdout)["records"]["routes"]) == 1
 
 
+def test_translate_names_a_misspelt_field(cli: Cli) -> None:
+    got = cli("translate", cli.write("web.yaml", WEB.replace("hosts:", "host:")), "-o", "json")
+    path, message = "spec.http[0].match.host", "unknown field, did you mean hosts?"
+    want = {"object": "ApisixRoute default/web", "code": "UnknownField", "path": path, "message": message}
+    document = json.loads(got.stdout)
+    assert (got.returncode, document["problems"], len(document["records"]["routes"])) == (1, [want], 1)
+    assert got.stderr == f"warning: ApisixRoute default/web: {path}: {message}\n"
+
+
+def test_translate_counts_objects_of_other_versions_as_problems(cli: Cli) -> None:
+    got = cli("translate", "-f", cli.write("old.yaml", WEB.replace("org/v2", "org/v2beta3")), "-o", "json")
+    message = "document 3: ApisixRoute apisix.apache.org/v2beta3 is not read: convert it to apisix.apache.org/v2"
+    want = {"object": "", "code": "KindNotRead", "path": "old.yaml", "message": message}
+    assert (got.returncode, json.loads(got.stdout)["problems"]) == (1, [want])
+    assert got.stderr == f"error: old.yaml: {message}\n"
+
+
+def test_translate_warns_where_there_is_nothing(cli: Cli) -> None:
+    (cli.folder / "empty").mkdir()
+    got = cli("translate", "-f", "empty", "-")
+    assert (got.returncode, got.stderr.splitlines()) == (
+        0,
+        ["warning: no objects in standard input", "warning: no objects in empty"],
+    )
+
+
+INGRESS = """
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: %s, annotations: {%s}}
+spec: {%s}
+---
+"""
+
+
+def test_translate_warns_of_objects_that_are_not_ours(cli: Cli) -> None:
+    spec = INGRESS % ("by-spec", "", "ingressClassName: nginx")
+    annotated = INGRESS % ("by-annotation", "kubernetes.io/ingress.class: traefik", "")
+    plain = INGRESS % ("without", "", "")
+    got = cli("translate", "-f", cli.write("a.yaml", spec + annotated + plain), "-o", "json")
+    assert (got.returncode, json.loads(got.stdout)["problems"]) == (0, [])
+    assert sorted(got.stderr.splitlines()) == [
+        "warning: Ingress default/by-annotation: left out: its class (traefik) is not ours",
+        "warning: Ingress default/by-spec: left out: its class (nginx) is not ours",
+        "warning: Ingress default/without: left out: it has no class",
+    ]
+
+
+def test_translate_says_nothing_of_unknown_fields_in_what_is_not_ours(cli: Cli) -> None:
+    cli.write("config.yaml", "kubernetes: {ingress_class: edge, namespace_selector: team=a}\n")
+    route = WEB.replace("hosts:", "host:")
+    here = "apiVersion: v1\nkind: Namespace\nmetadata: {name: %s, labels: {team: %s}}\n---\n"
+    classed = route.replace("  http:", "  ingressClassName: other\n  http:")
+    for namespace, text, want in [
+        ("default", classed, "its class (other) is not ours"),
+        ("elsewhere", route, "its namespace is not selected"),
+    ]:
+        file = cli.write("a.yaml", here % (namespace, "a") + text)
+        got = cli("translate", file, "-o", "json", "--config", "config.yaml")
+        assert (got.returncode, json.loads(got.stdout)["problems"]) == (0, [])
+        assert got.stderr == f"warning: ApisixRoute default/web: left out: {want}\n"
+
+
+def test_translate_takes_paths_with_and_without_the_option(cli: Cli) -> None:
+    want = cli("translate", "-f", cli.write("web.yaml", WEB), "-o", "json")
+    documents = WEB.split("---")
+    names = [cli.write(f"{number}.yaml", text) for number, text in enumerate(documents)]
+    got = cli("translate", "-o", "json", "-f", names[0], names[1], names[2])
+    assert (got.returncode, got.stdout) == (0, want.stdout)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "want"),
+    [
+        ([], "error: give the paths of manifests, e.g. apisix-ingress translate -f examples/quickstart"),
+        (["-f", "x", "-o", "xml"], "Error: Invalid value for '--output' / '-o': must be one of yaml, json"),
+    ],
+)
+def test_translate_with_a_wrong_usage_says_what_is_right(cli: Cli, arguments: list[str], want: str) -> None:
+    got = cli("translate", *arguments)
+    assert (got.returncode, got.stdout, got.stderr.splitlines()[-1]) == (2, "", want)
+
+
+def test_translate_asks_for_the_end_of_a_document(cli: Cli) -> None:
+    got = cli("translate", "-f", "-", stdin=WEB.replace("---\n", ""))
+    want = "error: standard input: line 6, column 1: key 'apiVersion' is given twice; is a --- missing before it?\n"
+    assert (got.returncode, got.stderr) == (1, want)
+
+
+def test_translate_prints_problems_once_on_a_terminal(cli: Cli) -> None:
+    cli.write("web.yaml", WEB.replace("hosts:", "host:"))
+    reader, terminal = pty.openpty()
+    try:
+        got = subprocess.run(
+            [*COMMAND, "translate", "-f", "web.yaml"],
+            cwd=cli.folder,
+            env=environment(cli.folder),
+            stdout=terminal,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=BOUND,
+            check=False,
+        )
+        shown = os.read(reader, 65536).decode()
+    finally:
+        os.close(terminal)
+        os.close(reader)
+    assert (got.returncode, got.stderr, shown.count("did you mean hosts?")) == (1, "", 1)
+
+
 def test_translate_hides_private_keys_unless_told_to_show_them(cli: Cli) -> None:
     issued = trustme.CA().issue_cert("web.example.org")
     certificate, key = issued.cert_chain_pems[0].bytes().decode(), issued.private_key_pem.bytes().decode()
@@ -257,6 +376,8 @@ def test_translate_hides_private_keys_unless_told_to_show_them(cli: Cli) -> None
     (without,) = json.loads(hidden.stdout)["records"]["ssls"]
     assert with_key["key"].strip() == key.strip()
     assert without == {**with_key, "key": "[private key hidden: --show-secrets]"}
+    readable = cli("translate", "-f", "tls.yaml").stdout
+    assert "    cert: |\n      -----BEGIN CERTIFICATE-----\n" in readable
 
 
 # crds, check-config
@@ -280,7 +401,7 @@ def test_check_config_names_the_gateway_clusters(cli: Cli) -> None:
     [
         ("kubernetes: {ingres_class: x}", "kubernetes.ingres_class: unknown key, did you mean ingress_class?"),
         ("clusters: [{sync: {timout: 1s}}]", "clusters[0].sync.timout: unknown key, did you mean timeout?"),
-        ("http: {listen: 5}", "http.listen: Input should be a valid string"),
+        ("http: {listen: 5}", "http.listen: must be text: write ':5' in quotes"),
         ("clusters: [{sync: {timeout: x}}]", "clusters[0].sync.timeout: 'x' is no duration"),
         ("log: 3", "log: must be a mapping"),
         ("log: [", "config.yaml, line 1, column 7: "),

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from apisix_ingress.errors import ConfigError
 from apisix_ingress.kube.manifests import ManifestSource, find_files, load
+from apisix_ingress.kube.unread import remedy
 from apisix_ingress.model.keys import ObjectKey, Read
 from apisix_ingress.model.kube import decode_config_map
 from apisix_ingress.model.resources import RESOURCES, Resource
@@ -92,6 +94,11 @@ def test_every_version_of_a_kind_is_read(version: str, tmp_path: Path) -> None:
     [
         ("a: [1", "line 2, column 1: did not find expected ',' or ']'"),
         ("a: 1\na: 2", "line 2, column 1: key 'a' is given twice"),
+        (
+            "apiVersion: v1\nkind: A\nmetadata: {name: a}\napiVersion: v1",
+            "line 4, column 1: key 'apiVersion' is given twice; is a --- missing before it?",
+        ),
+        ("spec:\n  kind: A\n  kind: B", "line 3, column 3: key 'kind' is given twice"),
         ("- 1", "document 1: not a mapping"),
         ("kind: List\nitems: [1]", "document 1, item 1: not a mapping"),
         ("metadata: {name: x}", "document 1: no kind"),
@@ -123,6 +130,61 @@ def test_every_version_of_a_kind_is_read(version: str, tmp_path: Path) -> None:
 def test_a_mistake_is_named_with_its_place(tmp_path: Path, text: str, want: str) -> None:
     [got] = errors(write(tmp_path / "a.yaml", text))
     assert got.startswith(want)
+    assert ("---" in got) == ("---" in want)
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "want"),
+    [
+        ("apisix.apache.org/v2beta3", "ApisixRoute", "convert it to apisix.apache.org/v2"),
+        ("apisix.apache.org/v2", "ApisixRoutes", "did you mean ApisixRoute?"),
+        ("apisix.apache.com/v2", "ApisixRoute", "did you mean apiVersion: apisix.apache.org/v2?"),
+        ("apisix.apache.org/v1alpha1", "GatewayProxy", "there is no such kind here"),
+    ],
+)
+def test_an_object_meant_for_us_that_is_not_read_comes_with_the_remedy(
+    version: str, kind: str, want: str, tmp_path: Path
+) -> None:
+    file = write(tmp_path / "a.yaml", f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: a}}\n")
+    got = load([file])
+    assert [str(error) for error in got.unread] == [f"{file}: document 1: {kind} {version} is not read: {want}"]
+    assert (got.ignored, got.errors, got.empty) == ({}, (), ())
+
+
+def test_an_object_meant_for_us_without_api_version_is_named(tmp_path: Path) -> None:
+    [got] = load([write(tmp_path / "a.yaml", "kind: ApisixRoute\n")]).unread
+    want = "ApisixRoute without apiVersion is not read: did you mean apiVersion: apisix.apache.org/v2?"
+    assert got.message == f"document 1: {want}"
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "want"),
+    [
+        ("networking.k8s.io/v1beta1", "Ingress", "convert it to networking.k8s.io/v1"),
+        ("v1", "Services", "did you mean Service?"),
+        ("v1", "ServiceAccount", ""),
+        ("serving.knative.dev/v1", "Service", ""),
+    ],
+)
+def test_remedy_is_offered_only_where_there_is_one(version: str, kind: str, want: str) -> None:
+    assert remedy(version, kind) == want
+
+
+def test_unknown_fields_are_found_in_custom_resources_alone(tmp_path: Path) -> None:
+    route = ROUTE % ("web", "a")
+    service = "apiVersion: v1\nkind: Service\nmetadata: {name: x}\nspec: {typo: 1}\n"
+    got = load([write(tmp_path / "a.yaml", f"{route}---\n{service}")])
+    assert [(field.key, field.path, field.message) for field in got.unknown] == [
+        (WEB, "spec.note", "unknown field, it does nothing")
+    ]
+
+
+def test_paths_without_a_document_are_named(tmp_path: Path) -> None:
+    empty = write(tmp_path / "empty.yaml", "# nothing\n---\n")
+    (tmp_path / "folder").mkdir()
+    web = write(tmp_path / "web.yaml", ROUTE % ("web", "a"))
+    got = load([empty, web, tmp_path / "folder", tmp_path / "none"])
+    assert got.empty == (str(empty), str(tmp_path / "folder"))
 
 
 def test_aliases_that_blow_up_are_refused_unresolved(tmp_path: Path) -> None:
@@ -227,6 +289,25 @@ async def test_a_folder_that_vanishes_empties_nothing(bench: Bench) -> None:
     assert bench.note() == "first"
 
 
+async def test_what_has_no_effect_is_logged_when_a_file_is_taken_in(bench: Bench) -> None:
+    rules = "{http: [{match: {host: [a]}}, {zzz: 1}]}"
+    text = f"apiVersion: apisix.apache.org/v2\nkind: ApisixRoute\nmetadata: {{name: a}}\nspec: {rules}\n"
+    old = "apiVersion: apisix.apache.org/v2beta3\nkind: ApisixRoute\n"
+    with capture_logs() as logs:
+        file = write(bench.folder / "a.yaml", f"{text}---\n{old}")
+        await bench.until(lambda: any(line["event"] == "manifests.read" for line in logs))
+        write(bench.folder / "end.yaml", ROUTE % ("end", "end"))
+        await bench.until(lambda: bench.note("end") == "end")
+    unknown = [line for line in logs if line["event"] == "manifest.unknown_field" and line["object"].endswith("/a")]
+    shape = {"event": "manifest.unknown_field", "log_level": "warning", "object": "ApisixRoute default/a"}
+    assert unknown == [
+        {**shape, "path": "spec.http[0].match.host", "nearest": "hosts"},
+        {**shape, "path": "spec.http[1].zzz", "nearest": None},
+    ]
+    [unread] = [line["problem"] for line in logs if line["event"] == "manifest.unread"]
+    assert unread.startswith(f"{file}: document 2: ApisixRoute apisix.apache.org/v2beta3 is not read: convert")
+
+
 async def test_a_touched_file_wakes_nobody(bench: Bench) -> None:
     bench.reads.clear()
     write(bench.folder / "web.yaml", ROUTE % ("web", "first"))
@@ -248,6 +329,25 @@ async def test_nothing_is_synced_while_a_file_was_never_readable(
     write(tmp_path / "bad.yaml", "")
     async with asyncio.timeout(WAIT_SECONDS):
         await bench.source.synced.wait()
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+
+
+async def test_nothing_is_synced_while_a_document_was_never_good(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("apisix_ingress.kube.manifests.POLL_SECONDS", 0.01)
+    write(tmp_path / "m/web.yaml", ROUTE % ("web", "a") + "---\nkind: ApisixRoute\n" + "apiVersion: apisix.apache.org/v2")
+    bench = Bench(tmp_path / "m")
+    task = asyncio.create_task(bench.source.run())
+    await bench.until(lambda: bench.note() == "a" and "without metadata.name" in bench.source.problem)
+    assert not bench.source.synced.is_set()
+    assert not any(store.synced for store in bench.stores.values())
+    write(tmp_path / "m/web.yaml", ROUTE % ("web", "a") + "---" + ROUTE % ("other", "b"))
+    async with asyncio.timeout(WAIT_SECONDS):
+        await bench.source.synced.wait()
+    assert (bench.note("other"), bench.source.problem) == ("b", "")
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await task

@@ -1,0 +1,26 @@
+"""Prints YAML as people write it: each value where it belongs, without anchors, and long texts line by line."""
+
+from __future__ import annotations
+
+from typing import Any, TextIO
+
+import yaml
+
+
+class _Dumper(yaml.SafeDumper):
+    """Repeats a value that occurs twice, and writes a text of several lines as a block."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Dumper.add_representer(str, _text)
+
+
+def print_yaml(document: Any, stream: TextIO) -> None:
+    """Print a document; keys keep their order."""
+    yaml.dump(document, stream, _Dumper, sort_keys=False, allow_unicode=True, width=1000)
