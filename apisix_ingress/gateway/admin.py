@@ -21,6 +21,7 @@ from apisix_ingress.gateway.retry import CUT_OFF, resending
 from apisix_ingress.gateway.tls import TlsContext
 from apisix_ingress.gateway.transport import AiohttpTransport
 from apisix_ingress.gateway.words import scrub
+from apisix_ingress.model.json import FrozenJson
 from apisix_ingress.model.keys import RECORD_KINDS, RecordKey, RecordKind
 from apisix_ingress.model.names import is_owned
 from apisix_ingress.model.records import UNLABELLED, Record, comparable, references
@@ -29,6 +30,8 @@ from apisix_ingress.model.records import UNLABELLED, Record, comparable, referen
 _SPARE_CONNECTIONS = len(RECORD_KINDS) + 1
 # A list of all routes may be large and takes the gateway its time: seconds.
 _LIST_TIMEOUT = 60.0
+# Seconds without a single byte of a list after which the gateway counts as frozen.
+_LIST_SILENCE = 10.0
 # So many listed records are compared before other tasks get their turn: about 2 ms.
 _YIELD_EVERY = 50
 # The share of a request's time after which a connection that does not come about is given up.
@@ -125,7 +128,7 @@ class AdminBackend:
         self._client = httpx.AsyncClient(transport=transport, trust_env=False)
         connect = timeout * _CONNECT_SHARE
         self._write_limits = {"timeout": httpx.Timeout(timeout, connect=connect, pool=connect).as_dict()}
-        self._list_limits = {"timeout": httpx.Timeout(_LIST_TIMEOUT, connect=connect, pool=connect).as_dict()}
+        self._list_limits = {"timeout": httpx.Timeout(_LIST_SILENCE, connect=connect, pool=connect).as_dict()}
         self._headers = self._new_headers()
         self._version = ""
 
@@ -209,7 +212,11 @@ class AdminBackend:
 
     async def _list(self, kind: RecordKind) -> httpx.Response | None:
         """Return the list of a kind, or None if the gateway does not serve the kind."""
-        reply = await self._call("GET", kind, limits=self._list_limits)
+        try:
+            async with asyncio.timeout(_LIST_TIMEOUT):
+                reply = await self._call("GET", kind, limits=self._list_limits)
+        except TimeoutError:
+            raise GatewayUnavailable(f"GET {kind}: no whole list within {_LIST_TIMEOUT:g} s") from None
         self._version = reply.headers.get("Server", "")
         if reply.status_code < 300:
             return reply
@@ -224,7 +231,7 @@ class AdminBackend:
         others: dict[RecordKey, Found] = {}
         for number, (key, body) in enumerate(records_of(kind, content), 1):
             name = body.get("name")
-            digest, refs = comparable(kind, body), frozenset(references(kind, body))
+            digest, refs = _digest(kind, body), frozenset(references(kind, body))
             is_ours = key in ledger or is_owned(body.get("labels"), self._controller)
             (owned if is_ours else others)[key] = Found(digest, refs, name if isinstance(name, str) else "")
             if number % _YIELD_EVERY == 0:
@@ -280,6 +287,14 @@ class AdminBackend:
         if self._key.secret:
             headers["X-API-KEY"] = self._key.secret
         return httpx.Headers(headers)
+
+
+def _digest(kind: RecordKind, body: FrozenJson) -> bytes:
+    """Return the comparable form; empty, which differs from any, for a body nested too deeply to have one."""
+    try:
+        return comparable(kind, body)
+    except (TypeError, RecursionError):
+        return b""
 
 
 def _path(key: RecordKey) -> str:

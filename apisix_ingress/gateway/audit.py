@@ -12,7 +12,7 @@ from itertools import islice
 
 import structlog
 
-from apisix_ingress.errors import GatewayError, GatewayUnauthorized
+from apisix_ingress.errors import GatewayError, GatewayUnauthorized, GatewayUnavailable
 from apisix_ingress.gateway.backend import Backend, Found, Listing
 from apisix_ingress.gateway.dispatch import Dispatch
 from apisix_ingress.gateway.holdings import Holdings
@@ -57,7 +57,8 @@ class Audit:
             stale_after: Seconds after which a list is read anew, if it took that long until ready.
             live: Called before the comparison: from then on changes have to be queued.
         """
-        ledger = self._ledger(inherited)
+        # Others may have led since: for records without labels only the ledger of the backend counts.
+        ledger = frozenset(key for key in self._ledger(inherited) if key.kind not in UNLABELLED)
         listing, listed_at = await self._list_surely(ledger), self._clock.monotonic()
         await ready.wait()
         if self._clock.monotonic() - listed_at > stale_after:
@@ -109,6 +110,9 @@ class Audit:
                 gate.shut(error)
                 self._observer.compared(self._dispatch.cluster, ok=False)
                 await self._tell_all()
+            except Exception as error:
+                self._log.error("audit.crashed", exc_info=error)
+                gate.shut(GatewayUnavailable("internal error: see the log of the controller", sent=False))
             else:
                 gate.succeeded()
                 return listing

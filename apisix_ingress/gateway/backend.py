@@ -75,7 +75,9 @@ class Listing:
 
 
 class Backend(Protocol):
-    """One gateway cluster. Every call ends within `timeout` seconds, and raises a GatewayError if it did not succeed.
+    """One gateway cluster. Every call ends, and raises a GatewayError if it did not succeed.
+
+    A list may take longer than `timeout`, which bounds the other calls: it has a bound of its own for each kind.
 
     An error's `sent` says whether the gateway may have carried the call out all the same. A cancelled call may have
     been carried out.

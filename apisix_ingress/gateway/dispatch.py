@@ -248,8 +248,14 @@ class Dispatch:
         self._failing[key] = error
         delay = max(self._limiter.when(key), getattr(error, "retry_after", None) or 0.0)
         self.queue.add_after(key, delay, urgent=key in self._urgent)
-        if self._limiter.failures(key) == PATIENCE:
+        self._lose_patience(key, error)
+
+    def _lose_patience(self, key: RecordKey, error: GatewayError) -> None:
+        """Let deletes go on without a record that failed often; it may have been marked again since the last time."""
+        failures = self._limiter.failures(key)
+        if failures == PATIENCE:
             self._log.warning("record.failing", record=str(key), error=str(error))
+        if failures >= PATIENCE:
             self.agenda.give_up(key)
             self.wake(key)
             self.tell(key)
@@ -276,8 +282,10 @@ class Dispatch:
 
     def crashed(self, key: RecordKey) -> None:
         """Note that handling a record failed for no reason that a gateway gave: a bug, in the log."""
-        self._failing[key] = GatewayError("internal error: see the log of the controller")
+        error = GatewayError("internal error: see the log of the controller")
+        self._failing[key] = error
         self.queue.add_after(key, self._limiter.when(key))
+        self._lose_patience(key, error)
 
     def tick(self, now: float) -> None:
         """Queue what time alone makes due: rejected records to try again, and records that are held no longer."""

@@ -12,8 +12,8 @@ from typing import Protocol
 
 import structlog
 
-from apisix_ingress.errors import IngressError
-from apisix_ingress.gateway.backend import Backend, Listing, NotTried
+from apisix_ingress.errors import GatewayRejected, IngressError
+from apisix_ingress.gateway.backend import Backend, DependencyPending, Listing, NotTried
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.records import UNLABELLED, Record
 
@@ -74,6 +74,8 @@ class LedgeredBackend:
         self._cluster = cluster
         self._written: set[RecordKey] = set()
         """Records that this process wrote or is about to write."""
+        self._held: set[RecordKey] = set()
+        """Records of ours that the gateway has, or may have."""
         self._log = log.bind(cluster=cluster)
 
     @property
@@ -87,6 +89,7 @@ class LedgeredBackend:
         if noted is None:
             return await self._backend.list_managed(ledger)
         listing = await self._backend.list_managed({*ledger, *noted})
+        self._held.update(key for key in listing.owned if key.kind in UNLABELLED)
         await self._tidy(listing, noted)
         return listing
 
@@ -105,18 +108,15 @@ class LedgeredBackend:
                 raise NotTried(f"the ledger can't be written: {error}") from error
             if took_write:
                 raise NotTried("the ledger was written first", at_once=True)
-        await self._backend.put(record)
+        await self._put(record)
 
     async def delete(self, key: RecordKey) -> None:
         """Delete a record; one that is not there counts as deleted."""
         await self._backend.delete(key)
         if key.kind in UNLABELLED:
             self._written.discard(key)
-            try:
-                await self._ledger.forget(self._cluster, (key,))
-            except IngressError as error:
-                # The next list shows that it is gone.
-                self._log.warning("ledger.unwritable", record=str(key), error=str(error))
+            self._held.discard(key)
+            await self._forget(key)
 
     async def probe(self) -> None:
         """Find out cheaply whether the cluster would serve a call."""
@@ -125,6 +125,34 @@ class LedgeredBackend:
     def credentials_changed(self) -> bool:
         """Say whether other credentials are at hand than those that the last call used."""
         return self._backend.credentials_changed()
+
+    async def _put(self, record: Record) -> None:
+        key = record.key
+        if key.kind not in UNLABELLED:
+            await self._backend.put(record)
+            return
+        try:
+            await self._backend.put(record)
+        except (GatewayRejected, DependencyPending):
+            if key not in self._held:
+                await self._disown(key)
+            raise
+        except BaseException:
+            self._held.add(key)  # it may have been carried out
+            raise
+        self._held.add(key)
+
+    async def _disown(self, key: RecordKey) -> None:
+        """Take a record out that the gateway refused: one of this id that comes later is somebody else's."""
+        self._written.discard(key)
+        await self._forget(key)
+
+    async def _forget(self, key: RecordKey) -> None:
+        try:
+            await self._ledger.forget(self._cluster, (key,))
+        except IngressError as error:
+            # The next list shows that it is gone.
+            self._log.warning("ledger.unwritable", record=str(key), error=str(error))
 
     async def _noted(self) -> frozenset[RecordKey] | None:
         """Return what the ledger names, or None if it can't be read: then nothing is ours for its sake."""

@@ -232,6 +232,13 @@ class ClusterSync:
             self._dispatch.crashed(key)
             return True
 
+    async def _audit(self, audit: Audit) -> bool:
+        try:
+            return await audit.run_once()
+        except Exception as error:
+            self._log.error("audit.crashed", exc_info=error)
+            return False
+
     async def _keep(self, audit: Audit) -> None:
         """Do what time alone makes due."""
         dispatch, was_open = self._dispatch, True
@@ -241,6 +248,6 @@ class ClusterSync:
             dispatch.tick(now)
             # A cluster that was away may have come back with other records.
             if is_open and (now >= self._audit_due or not was_open):
-                done = await audit.run_once()
+                done = await self._audit(audit)
                 self._audit_due = self._clock.monotonic() + (self._audit_interval if done else AUDIT_RETRY)
             was_open = is_open

@@ -20,6 +20,10 @@ _HIDDEN = "***"
 _TITLE = re.compile(r"<title>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 _PEM = re.compile(r"-----BEGIN [A-Z ]+-----.*?(-----END [A-Z ]+-----|$)", re.DOTALL)
 _SENSITIVE = re.compile(r"key|secret|token|passw|credential|auth|private", re.IGNORECASE)
+# What the gateway says that it was given, up to the last quote: the value may hold some itself.
+_ECHO = re.compile(r'\b(with|got) "(?:.*"|.*)', re.DOTALL)
+_UNNAMED = r"(?<!property )(?<!plugin )"
+_QUOTED = re.compile(rf"""{_UNNAMED}(?:(?<!\w)"[^"]*"|(?<!\w)'[^']*')""")
 # Shorter values are words that any sentence may hold.
 _SHORTEST_SECRET = 4
 
@@ -39,12 +43,39 @@ def said(content: bytes, status: int) -> str:
 def scrub(message: str, body: FrozenJson | None = None, *secrets: str) -> str:
     """Return a message on one line, shortened, without PEM blocks and without sensitive values of the body."""
     message = _PEM.sub(_HIDDEN, message)
+    if body is not None:
+        message = _without_echoes(message, body)
     hidden = {*secrets, *(_sensitive(body, inside=False) if body is not None else ())}
     for value in sorted(hidden, key=len, reverse=True):
         if len(value) >= _SHORTEST_SECRET:
             message = message.replace(value, _HIDDEN)
     message = " ".join("".join(char if char.isprintable() else " " for char in message).split())
     return message if len(message) <= LIMIT else message[: LIMIT - 1] + "…"
+
+
+def _without_echoes(message: str, body: FrozenJson) -> str:
+    """Hide quoted values: any field of a plugin may come from a Secret. Names of properties and plugins stay."""
+    message = _ECHO.sub(rf'\1 "{_HIDDEN}"', message)
+    values = sorted(set(_texts(body.get("plugins", body))), key=len, reverse=True)
+    for value in values:
+        if len(value) >= _SHORTEST_SECRET:
+            message = re.sub(rf"""{_UNNAMED}(["']){re.escape(value)}\1""", rf"\1{_HIDDEN}\1", message)
+    return _QUOTED.sub(lambda quoted: _hidden_if(quoted.group(), values), message)
+
+
+def _hidden_if(quoted: str, values: list[str]) -> str:
+    text, mark = quoted[1:-1], quoted[0]
+    is_echo = any(value == text or (len(value) >= _SHORTEST_SECRET and value in text) for value in values)
+    return f"{mark}{_HIDDEN}{mark}" if is_echo else quoted
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield every text that is a value."""
+    if isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _texts(item)
+    elif isinstance(value, str) and value:
+        yield value
 
 
 def _of_text(text: str) -> str:

@@ -44,6 +44,9 @@ WRITE_ONLY: dict[RecordKind, tuple[tuple[str, ...], ...]] = {
 _EXACT = 2**53
 """Up to here a float holds every integer; a larger one stays a float, since JSON integers end at 64 bits."""
 
+_UNENCODABLE = b"\0"
+"""Digest of a record nested too deeply to be sent: equal to nothing that a gateway may hold."""
+
 
 @dataclass(frozen=True, eq=False)
 class Record:
@@ -75,7 +78,10 @@ class Record:
     @cached_property
     def digest(self) -> bytes:
         """The comparable form: equal to `comparable` of what a gateway returns for it."""
-        return comparable(self.key.kind, self.body)
+        try:
+            return comparable(self.key.kind, self.body)
+        except (TypeError, RecursionError):
+            return _UNENCODABLE
 
     def __eq__(self, other: object) -> bool:
         """Compare by what would be sent, and where."""

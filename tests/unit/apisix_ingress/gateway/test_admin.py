@@ -21,6 +21,7 @@ Handler = Callable[[httpx.Request], httpx.Response]
 ROUTE = RecordKey("routes", "1a2b")
 HTML_500 = "<html>\n<head><title>500 Internal Server Error</title></head>\n<body>…</body></html>\n"
 OURS = owner_labels("apisix-ingress")
+RECORDED = (Path(__file__).parents[4] / "e2e/devgateway/contract/admin.jsonl").read_text(encoding="utf-8").splitlines()
 OFF = {"error_msg": "stream mode is disabled, can not add stream routes"}
 
 
@@ -374,3 +375,63 @@ async def test_every_kind_is_listed_once_and_unpaged() -> None:
     await backend.aclose()
     assert got.version == "APISIX/3.18.0"
     assert seen == [f"/apisix/admin/{kind}".encode() for kind in RECORD_KINDS]
+
+
+@pytest.mark.parametrize(
+    ("words", "want"),
+    [
+        (
+            'failed to check the configuration of plugin "csrf" err: property "host" validation failed: '
+            'failed to match pattern "^\\\\S+$" with "canary s3cr3t!"',
+            'failed to check the configuration of plugin "csrf" err: property "host" validation failed: '
+            'failed to match pattern "^\\\\S+$" with "***"',
+        ),
+        ('property "host" failed: bad "canary s3cr3t!" here', 'property "host" failed: bad "***" here'),
+        ("property 'host' failed: bad 'x canary s3cr3t! y'", "property 'host' failed: bad '***'"),
+        ('failed to match pattern "^a$" with "a"b"', 'failed to match pattern "^a$" with "***"'),
+    ],
+)
+async def test_values_of_plugins_that_the_gateway_echoes_are_hidden(words: str, want: str) -> None:
+    record = make_record(plugins={"csrf": {"host": "canary s3cr3t!", "scheme": "host"}})
+    with pytest.raises(GatewayRejected) as caught:
+        await make_backend(replying(400, {"error_msg": words})).put(record)
+    assert caught.value.message == want
+
+
+async def test_a_record_of_somebody_else_that_is_nested_too_deeply_is_listed() -> None:
+    text = '{"list": [{"key": "/apisix/routes/x", "value": {"id": "x", "a": ' + "[" * 300 + "]" * 300 + "}}]}"
+    backend = make_backend(listing(routes=httpx.Response(200, text=text)))
+    assert (await backend.list_managed(())).foreign == {RecordKey("routes", "x")}
+
+
+async def test_a_list_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def drip(request: httpx.Request) -> httpx.Response:
+        await asyncio.Event().wait()
+        raise AssertionError("never")
+
+    monkeypatch.setattr("apisix_ingress.gateway.admin._LIST_TIMEOUT", 0.01)
+    key = AdminKey(lambda: SecretStr("sesame-key"))
+    transport = httpx.MockTransport(drip)
+    backend = AdminBackend("http://gateway", key, controller="apisix-ingress", timeout=5.0, transport=transport)
+    with pytest.raises(GatewayUnavailable, match="no whole list within"):
+        async with asyncio.timeout(5):
+            await backend.list_managed(())
+
+
+async def test_values_that_a_real_gateway_echoed_are_hidden() -> None:
+    words = {found for line in RECORDED for found in _words(orjson.loads(line)) if ' with "' in found}
+    assert words
+    for said in words:
+        with pytest.raises(GatewayRejected) as caught:
+            await make_backend(replying(400, {"error_msg": said})).put(make_record(uri="/a"))
+        assert caught.value.message == said.rpartition(' with "')[0] + ' with "***"'
+
+
+def _words(value: object) -> list[str]:
+    """Return every refusal in a recorded exchange."""
+    if isinstance(value, list):
+        return [found for item in value for found in _words(item)]
+    if not isinstance(value, dict):
+        return []
+    own = [value["error_msg"]] if isinstance(value.get("error_msg"), str) else []
+    return own + [found for item in value.values() for found in _words(item)]

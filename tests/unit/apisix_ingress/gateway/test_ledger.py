@@ -5,7 +5,7 @@ from collections.abc import Collection
 
 import pytest
 
-from apisix_ingress.errors import KubeUnavailable
+from apisix_ingress.errors import GatewayRejected, KubeUnavailable
 from apisix_ingress.gateway.backend import Listing, NotTried
 from apisix_ingress.gateway.ledger import LedgeredBackend, MemoryLedger
 from apisix_ingress.gateway.states import RecordState
@@ -222,3 +222,39 @@ async def test_what_a_gateway_does_not_list_for_now_is_not_forgotten() -> None:
     ledger = PersistentLedger(RULE)
     await LedgeredBackend(Without(FakeGateway()), ledger, "c1").list_managed(())
     assert ledger.events == []
+
+
+class Refusing(FakeBackend):
+    async def put(self, record: Record) -> None:
+        raise GatewayRejected(400, "no such plugin")
+
+
+async def test_a_record_that_was_refused_is_not_ours_when_somebody_makes_it_by_hand() -> None:
+    ledger, gateway = PersistentLedger(), FakeGateway(stored={})
+    backend = LedgeredBackend(Refusing(gateway), ledger, "c1")
+    with pytest.raises(NotTried):
+        await backend.put(rule())
+    with pytest.raises(GatewayRejected):
+        await backend.put(rule())
+    assert await ledger.keys("c1") == frozenset()
+
+
+async def test_a_record_whose_later_version_was_refused_stays_ours() -> None:
+    ledger, gateway = PersistentLedger(RULE), FakeGateway(stored={RULE: dict(rule().body)})
+    backend = LedgeredBackend(Refusing(gateway), ledger, "c1")
+    await backend.list_managed(())
+    with pytest.raises(GatewayRejected):
+        await backend.put(rule(plugin="echo"))
+    assert await ledger.keys("c1") == {RULE}
+
+
+@on_stage
+async def test_a_new_term_trusts_the_ledger_rather_than_what_the_process_knew() -> None:
+    ledger = PersistentLedger()
+    stage = ledgered(ledger, [rule()], [])
+    async with stage.running():
+        assert stage.log == [("put", str(RULE))]
+    await ledger.forget("c1", [RULE])  # another one led, deleted it, and somebody made it by hand
+    stage.wanted.replace([])
+    async with stage.running():
+        assert set(stage.gateway.stored) == {RULE}

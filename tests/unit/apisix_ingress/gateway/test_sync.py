@@ -5,13 +5,14 @@ import contextlib
 import logging
 import math
 import random
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator, Sequence
 from typing import Any
 
 import pytest
 import structlog
 
 from apisix_ingress.errors import GatewayUnavailable, LeadershipLost
+from apisix_ingress.gateway.backend import Listing
 from apisix_ingress.gateway.dispatch import PATIENCE
 from apisix_ingress.gateway.gate import KEY_CHECK_INTERVAL, KEY_PROBE_INTERVAL
 from apisix_ingress.gateway.states import RecordState
@@ -695,3 +696,54 @@ async def test_state_of_a_record_that_is_to_go_is_pending() -> None:
         await asyncio.sleep(1)
         assert stage.sync.record_state(UPSTREAM) == APPLIED
         assert math.isinf(stage.term.remaining())
+
+
+def nested(levels: int) -> dict[str, object]:
+    body: dict[str, object] = {}
+    for _ in range(levels):
+        body = {"a": body}
+    return body
+
+
+@on_stage
+async def test_a_record_that_cannot_be_encoded_does_not_hold_up_deletes() -> None:
+    stage = Stage([UPSTREAM_RECORD])
+    deep = make_record(OTHER, plugins=nested(300))
+
+    class Encoding(FakeBackend):
+        async def put(self, record: Record) -> None:
+            assert record.payload
+            await super().put(record)
+
+    stage.backend = Encoding(stage.gateway)
+    stage.sync = stage.new_sync()
+    async with stage.running():
+        stage.want(deep)
+        await asyncio.sleep(10)
+        assert UPSTREAM not in stage.gateway.stored
+        want = RecordState("unreachable", "internal error: see the log of the controller")
+        assert stage.sync.record_state(OTHER) == want
+
+
+@on_stage
+async def test_a_list_that_crashes_is_read_again() -> None:
+    stage = Stage([UPSTREAM_RECORD])
+    failing = [TypeError("a bug"), TypeError("a bug")]
+
+    class Buggy(FakeBackend):
+        async def list_managed(self, ledger: Collection[RecordKey]) -> Listing:
+            if failing:
+                raise failing.pop()
+            return await super().list_managed(ledger)
+
+    stage.backend = Buggy(stage.gateway)
+    stage.sync = stage.new_sync()
+    async with stage.running():
+        await asyncio.sleep(60)
+        assert stage.sync.record_state(UPSTREAM) == APPLIED
+        failing.append(TypeError("a bug"))
+        await asyncio.sleep(1000)
+        assert failing == []
+        stage.want()
+        await asyncio.sleep(1)
+    assert stage.gateway.stored == {}
