@@ -6,6 +6,7 @@ credentials after a 401: who retries is said by the class of the error.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
@@ -27,6 +28,7 @@ from apisix_ingress.errors import (
     KubeUnreachable,
 )
 from apisix_ingress.kube.credentials import Credentials, find_credentials
+from apisix_ingress.kube.depth import cut
 from apisix_ingress.kube.lines import LineSplitter
 from apisix_ingress.kube.transport import Request, Transport
 from apisix_ingress.model.json import JsonObject
@@ -234,11 +236,11 @@ class KubeApi:
                 self._reached()
                 await self._raise_for(response, where)
                 content = await response.read()
-        return self._parse(content, where)
+        return await self._parse(content, where)
 
-    def _parse(self, content: bytes, where: str) -> JsonObject:
+    async def _parse(self, content: bytes, where: str) -> JsonObject:
         try:
-            answer = orjson.loads(content)
+            answer = await _loads(content)
         except orjson.JSONDecodeError:
             raise KubeUnavailable(f"{where}: the answer is no JSON") from None
         if not isinstance(answer, dict):
@@ -276,6 +278,19 @@ class KubeApi:
 
     def _at(self, method: str, path: str) -> str:
         return f"API server {self.host}: {method} {path}"
+
+
+async def _loads(content: bytes) -> Any:
+    """Parse JSON; where one object is nested too deep to be parsed, all but its depths are.
+
+    Raises:
+        orjson.JSONDecodeError: it is no JSON.
+    """
+    try:
+        return orjson.loads(content)
+    except orjson.JSONDecodeError:
+        # It may take long, and is rarely needed: the loop goes on meanwhile.
+        return orjson.loads(await asyncio.to_thread(cut, content))
 
 
 def _selecting(fields: str) -> list[tuple[str, str]]:

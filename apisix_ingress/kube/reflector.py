@@ -22,6 +22,7 @@ import structlog
 
 from apisix_ingress.errors import KubeError, KubeForbidden, KubeGone, KubeNotFound, KubeUnavailable, KubeUnreachable
 from apisix_ingress.kube.api import KubeApi
+from apisix_ingress.kube.depth import check_depth, cut
 from apisix_ingress.kube.watching import (
     NO_OBSERVER,
     MalformedEvent,
@@ -36,7 +37,7 @@ from apisix_ingress.kube.watching import (
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kube import KubeObject
-from apisix_ingress.model.resources import Resource
+from apisix_ingress.model.resources import CUSTOM_GROUP, Resource
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.ratelimit import ExponentialBackoff
 from apisix_ingress.state.store import Store
@@ -219,14 +220,21 @@ class Reflector:
         async with stream as lines:
             self._heard()
             async for line in lines:
-                try:
-                    event = parse_event(line, where)
-                except MalformedEvent as error:
-                    self._refuse_line(str(error))
-                self._take(event)
+                self._take(await self._read(line, where))
                 words += 1
                 await self._breathe(words)
         return await self._after_watch(words, self._clock.monotonic() - began)
+
+    async def _read(self, line: bytes, where: str) -> WatchEvent:
+        try:
+            return parse_event(line, where)
+        except MalformedEvent:
+            # Perhaps it is only nested too deep. Cutting may take long: the loop goes on meanwhile.
+            shallow = await asyncio.to_thread(cut, line)
+        try:
+            return parse_event(shallow, where)
+        except MalformedEvent as error:
+            self._refuse_line(str(error))
 
     def _heard(self) -> None:
         """Note that the API server answers."""
@@ -279,6 +287,9 @@ class Reflector:
     def _decode(self, key: ObjectKey | None, raw: JsonObject) -> KubeObject | None:
         """Return the trimmed object, or None for one that can't be read: what was stored of it stays."""
         try:
+            # Only custom resources have fields of any shape; notes on these in the metadata are not read.
+            if self.resource.group == CUSTOM_GROUP:
+                check_depth({**raw, "metadata": None})
             item = self.resource.decode(raw)
         except _DECODE_ERRORS as error:
             self._report(key, raw, error)

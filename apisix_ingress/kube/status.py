@@ -134,7 +134,8 @@ class StatusWriter:
         self._written_at: dict[ObjectKey, float] = {}
         self._announced: dict[ObjectKey, tuple[str, str]] = {}
         self._without_status: set[str] = set()
-        self._complaints: set[str] = set()
+        self._complaints: dict[str, ObjectKey] = {}
+        """What was complained of, with the object it came up with: its success, or its end, lets it be told again."""
 
     def wake(self, key: ObjectKey) -> None:
         """Have the status of an object looked at; cheap, and also for objects that have none."""
@@ -317,6 +318,7 @@ class StatusWriter:
             return
         self._learn(key, item.meta.resource_version, answer)
         self._written_at[key] = self._clock.monotonic()
+        self._settle(key)
         told = {"status": condition.status, "generation": condition.generation} if condition else {}
         log.info("status.written", object=str(key), fields=sorted(change), **told)
         if condition is not None and "conditions" in change and not _says(held.status, condition):
@@ -355,6 +357,7 @@ class StatusWriter:
         self._announced.pop(key, None)
         self._doubted_at.pop(key, None)
         self._outdated.discard(key)
+        self._settle(key)
         self.queue.forget(key)
 
     # What goes wrong.
@@ -371,11 +374,14 @@ class StatusWriter:
             case _:
                 log.error("status.failed", object=str(key), exc_info=error)
 
+    def _settle(self, key: ObjectKey) -> None:
+        self._complaints = {text: other for text, other in self._complaints.items() if other != key}
+
     def _complain(self, key: ObjectKey, error: KubeError) -> None:
         complaint = f"{key.kind} {type(error).__name__}"
         if complaint in self._complaints:
             return
-        self._complaints.add(complaint)
+        self._complaints[complaint] = key
         name = self._resources[key.kind].plural
         remedy = f"grant patch on {name}/status" if isinstance(error, KubeForbidden) else ""
         log.warning("status.refused", object=str(key), problem=str(error), remedy=remedy)

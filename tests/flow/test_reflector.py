@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import random
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
@@ -9,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
+from structlog.testing import capture_logs
 
 from apisix_ingress.kube.api import KubeApi
 from apisix_ingress.kube.reflector import Reflector
@@ -17,6 +20,7 @@ from apisix_ingress.model.keys import ObjectKey, Read
 from apisix_ingress.model.resources import RESOURCES, Resource
 from apisix_ingress.runtime.clock import MonotonicClock
 from apisix_ingress.state.store import Store
+from tests.fakes import apiserver
 from tests.fakes.apiserver import FakeApiServer, Fault, Kind, Manifest, error_event
 
 QUICK = ReflectorOptions(
@@ -133,6 +137,30 @@ def route(name: str, **spec: Any) -> Manifest:
         "metadata": {"name": name},
         "spec": spec or {"http": []},
     }
+
+
+NESTED = "NESTED"
+"""Stands in for a value that a Python server could not write."""
+
+
+@pytest.fixture
+def spell(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Return what makes the server write that many levels in place of NESTED, in lists and in events."""
+
+    def spell(levels: int) -> None:
+        mark, nested, event = json.dumps(NESTED), "[" * levels + "]" * levels, apiserver._event
+
+        def respond(data: object, **options: Any) -> web.Response:
+            text = json.dumps(data).replace(mark, nested)
+            return web.Response(text=text, content_type="application/json", **options)
+
+        def announce(type: str, item: Manifest) -> bytes:
+            return event(type, item).replace(mark.encode(), nested.encode())
+
+        monkeypatch.setattr(web, "json_response", respond)
+        monkeypatch.setattr(apiserver, "_event", announce)
+
+    return spell
 
 
 def put_routes(server: FakeApiServer, count: int) -> set[str]:
@@ -357,6 +385,31 @@ async def test_an_object_that_cannot_be_read_harms_only_itself(server: FakeApiSe
         assert bench.notes.undecodables == 2
         server.put(secret("bad", "b2s="))
         await bench.until_names("bad", "good", "next")
+
+
+@pytest.mark.parametrize("levels", [250, 1_100, 9_000])
+async def test_an_object_that_is_nested_too_deep_harms_only_itself(
+    server: FakeApiServer, tmp_path: Path, levels: int, spell: Callable[[int], None]
+) -> None:
+    spell(levels)
+    server.put(route("deep", http=[{"plugins": [{"config": NESTED}]}]))
+    server.put(route("good"))
+    with capture_logs() as logs:
+        async with reflecting(server, tmp_path) as bench:
+            await bench.reflector.synced.wait()
+            assert bench.names() == {"good"}
+            await bench.until_watching()
+            server.put(route("good", http=[{"plugins": [{"config": NESTED}]}]))
+            server.put(route("next"))
+            await bench.until_names("good", "next")
+            assert (bench.get("good").spec, bench.notes.failures) == ({"http": []}, [])
+            server.put(route("deep"))
+            await bench.until_names("deep", "good", "next")
+            server.remove("apisixroutes", "good")
+            await bench.until_names("deep", "next")
+    got = [(line["object"], line["error"]) for line in logs if line["event"] == "object.undecodable"]
+    reason = "ValueError: nested deeper than 200 levels"
+    assert got == [("ApisixRoute default/deep", reason), ("ApisixRoute default/good", reason)]
 
 
 async def test_a_kind_that_is_missing_counts_as_synced_and_is_picked_up(server: FakeApiServer, tmp_path: Path) -> None:

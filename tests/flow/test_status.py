@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from apisix_ingress.errors import LeadershipLost
 from apisix_ingress.kube.api import KubeApi
@@ -296,6 +297,23 @@ async def test_a_refused_write_is_tried_again_slowly(bench: Bench, status: int) 
     bench.want(WEB, synced(1))
     assert await bench.writer.flush(WAIT_SECONDS)
     assert (bench.writes(), bench.writer.queue.delayed) == (1, 1)
+
+
+async def test_a_permission_that_is_lost_again_is_told_again(bench: Bench) -> None:
+    forbidden = Fault("patch", "apisixroutes", status=403)
+    with capture_logs() as logs:
+        for generation in (1, 2):
+            bench.server.faults.append(forbidden)
+            bench.want(WEB, synced(generation))
+            assert await bench.writer.flush(WAIT_SECONDS)
+            bench.writer.wake(WEB)
+            assert await bench.writer.flush(WAIT_SECONDS)
+            bench.server.faults.remove(forbidden)
+            bench.writer.wake(WEB)
+            await bench.until_said("True", generation)
+            assert await bench.writer.flush(WAIT_SECONDS)
+    got = [line["remedy"] for line in logs if line["event"] == "status.refused"]
+    assert got == ["grant patch on apisixroutes/status"] * 2
 
 
 async def test_an_unavailable_api_server_is_tried_again(bench: Bench) -> None:

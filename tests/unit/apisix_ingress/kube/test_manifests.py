@@ -338,7 +338,8 @@ async def test_nothing_is_synced_while_a_document_was_never_good(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("apisix_ingress.kube.manifests.POLL_SECONDS", 0.01)
-    write(tmp_path / "m/web.yaml", ROUTE % ("web", "a") + "---\nkind: ApisixRoute\n" + "apiVersion: apisix.apache.org/v2")
+    text = ROUTE % ("web", "a") + "---\nkind: ApisixRoute\napiVersion: apisix.apache.org/v2\n"
+    write(tmp_path / "m/web.yaml", text)
     bench = Bench(tmp_path / "m")
     task = asyncio.create_task(bench.source.run())
     await bench.until(lambda: bench.note() == "a" and "without metadata.name" in bench.source.problem)
