@@ -121,3 +121,12 @@ def test_a_record_nested_too_deeply_has_a_digest_that_no_gateway_answers() -> No
     for _ in range(300):
         body = {"a": body}
     assert Record(RecordKey("routes", "r1"), "r", body).digest == b"\0"
+
+
+def test_two_versions_nested_too_deeply_are_not_equal() -> None:
+    body: dict[str, Any] = {}
+    for _ in range(300):
+        body = {"a": body}
+    first, second = (Record(RecordKey("routes", "r1"), "r", {"n": n, **body}) for n in (1, 2))
+    assert first != second
+    assert first == Record(first.key, "r", first.body)
