@@ -199,9 +199,8 @@ class Controller:
         return readiness
 
     def gateways(self) -> str | None:
-        """Return which clusters can't be reached, or None."""
-        away = [sync.name for sync in self.syncs if not sync.reachable]
-        return f"gateway clusters that can't be reached: {', '.join(away)}" if away else None
+        """Return which clusters are not written to and why, or None."""
+        return "; ".join(f"cluster {sync.name}: {sync.trouble}" for sync in self.syncs if sync.trouble) or None
 
     async def _prepare(self) -> None:
         """Let writing begin once there is a whole world to write."""

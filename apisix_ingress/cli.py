@@ -140,6 +140,7 @@ def translate(
     from apisix_ingress.log import setup_logging
     from apisix_ingress.offline import complaints, document, settle, warnings
     from apisix_ingress.options import translation_options
+    from apisix_ingress.redaction import escape
 
     settings = _settings(config)
     setup_logging("error", settings.log.format)  # problems are printed below
@@ -150,7 +151,7 @@ def translate(
     # On a terminal the document, which ends with the problems, is what people see already.
     repeated = () if sys.stdout.isatty() else complaints(outcome, loaded)
     for line in (*warnings(outcome, loaded), *repeated):
-        print(line, file=sys.stderr)
+        print(escape(line), file=sys.stderr)
     raise SystemExit(EXIT_PROBLEMS if shown["problems"] else 0)
 
 

@@ -173,7 +173,8 @@ class Audit:
                 async for chunk in _chunks(keys)
             ]
         )
-        dispatch.known &= keys
+        # Not the keys from above: what came while they were compared is known as well.
+        dispatch.known &= dispatch.holdings.records().union(self._wanted.keys())
         self._hold_back(found)
         dispatch.agenda.turn()
         async for chunk in _chunks((*found.upserts, *found.deletes)):

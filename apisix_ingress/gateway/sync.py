@@ -116,6 +116,11 @@ class ClusterSync:
         return self._dispatch.gate.is_open
 
     @property
+    def trouble(self) -> str:
+        """Why the cluster is not written to, in words for people; empty while it is reachable."""
+        return "" if self.reachable else self._dispatch.gate.reason
+
+    @property
     def backlog(self) -> int:
         """How many records wait for a look or a write, those that wait for a retry left out."""
         return self._dispatch.queue.depth

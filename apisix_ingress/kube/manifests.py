@@ -130,7 +130,8 @@ def find_files(path: Path) -> tuple[Path, ...]:
     for folder, folders, names in os.walk(path):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         files = (Path(folder, name) for name in names if not name.startswith("."))
-        found.extend(file for file in files if file.suffix.lower() in SUFFIXES)
+        # A pipe would be waited for until somebody writes to it.
+        found.extend(file for file in files if file.suffix.lower() in SUFFIXES and not file.is_fifo())
     return tuple(sorted(found))
 
 

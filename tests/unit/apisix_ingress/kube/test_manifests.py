@@ -223,6 +223,7 @@ def test_an_object_in_two_files_is_an_error_that_names_both(tmp_path: Path) -> N
 def test_files_are_found_in_a_stable_order(tmp_path: Path) -> None:
     for name in ("b.yml", "a.json", "c/d.YAML", ".e.yaml"):
         write(tmp_path / name, "")
+    os.mkfifo(tmp_path / "pipe.yaml")
     assert find_files(tmp_path) == (tmp_path / "a.json", tmp_path / "b.yml", tmp_path / "c/d.YAML")
 
 
