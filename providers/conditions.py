@@ -7,26 +7,13 @@ While that is under way nothing is said.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Literal, Protocol
+from typing import Protocol
 
+from apisix_ingress.gateway.states import RecordState
 from apisix_ingress.model.condition import Condition, aborted, synced
 from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.model.records import Record
 from apisix_ingress.state.world import World
-
-StateKind = Literal["applied", "pending", "waiting", "rejected", "unreachable"]
-
-
-class State(Protocol):
-    """What one cluster says of one record."""
-
-    @property
-    def kind(self) -> StateKind:
-        """How far the record is."""
-
-    @property
-    def message(self) -> str:
-        """Why it is not applied, in the gateway's words."""
 
 
 class Cluster(Protocol):
@@ -36,7 +23,7 @@ class Cluster(Protocol):
     def name(self) -> str:
         """The name in the settings."""
 
-    def record_state(self, key: RecordKey) -> State:
+    def record_state(self, key: RecordKey) -> RecordState:
         """Return how far a wanted record is."""
 
 

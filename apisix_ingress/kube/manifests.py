@@ -23,7 +23,7 @@ from apisix_ingress.kube.yamlfile import Document, DocumentError, read_documents
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kube import CustomObject, KubeObject
-from apisix_ingress.model.resources import RESOURCES, Resource
+from apisix_ingress.model.resources import DECODE_ERRORS, RESOURCES, Resource
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.state.store import Store
 
@@ -32,7 +32,6 @@ log = structlog.get_logger()
 STDIN = "-"
 POLL_SECONDS = 0.25
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})
-_DECODE_ERRORS = (ValueError, TypeError, KeyError, AttributeError, IndexError)
 _YIELD_EVERY = 50
 
 Signature = tuple[int, int, int]
@@ -206,7 +205,7 @@ def _completed(resource: Resource, body: JsonObject) -> JsonObject:
 def _decode(resource: Resource, body: JsonObject) -> KubeObject:
     try:
         return resource.decode(body)
-    except _DECODE_ERRORS as error:
+    except DECODE_ERRORS as error:
         # The text of some errors quotes the value; of a Secret only our own words are shown.
         hidden = resource.kind == "Secret" and type(error) is not ValueError
         reason = type(error).__name__ if hidden else f"{type(error).__name__}: {str(error)[:200]}"

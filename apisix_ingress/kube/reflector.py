@@ -37,7 +37,7 @@ from apisix_ingress.kube.watching import (
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kube import KubeObject
-from apisix_ingress.model.resources import CUSTOM_GROUP, Resource
+from apisix_ingress.model.resources import CUSTOM_GROUP, DECODE_ERRORS, Resource
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.ratelimit import ExponentialBackoff
 from apisix_ingress.state.store import Store
@@ -47,7 +47,6 @@ log = structlog.get_logger()
 LONGEST_PAUSE = 120.0
 """A Retry-After beyond this many seconds is not believed."""
 _MALFORMED_LIMIT = 3
-_DECODE_ERRORS = (ValueError, TypeError, KeyError, AttributeError, IndexError)
 
 
 class Reflector:
@@ -291,7 +290,7 @@ class Reflector:
             if self.resource.group == CUSTOM_GROUP:
                 check_depth({**raw, "metadata": None})
             item = self.resource.decode(raw)
-        except _DECODE_ERRORS as error:
+        except DECODE_ERRORS as error:
             self._report(key, raw, error)
             return None
         self._undecodable.pop(item.meta.key, None)

@@ -32,6 +32,9 @@ PLUGIN_INDEX = "plugin"
 GRANTS_BY_NAMESPACES = "namespaces"
 """Index of ReferenceGrants: `namespace/namespace of those that may refer to it`."""
 
+DECODE_ERRORS = (ValueError, TypeError, KeyError, AttributeError, IndexError)
+"""What a decoder or an index function may raise for an object that can't be what it claims to be."""
+
 IndexFunction = Callable[[Any], Iterable[str]]
 
 

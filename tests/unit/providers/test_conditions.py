@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from apisix_ingress.gateway.states import RecordState
 from apisix_ingress.model.condition import Condition, aborted, synced
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.problem import Problem
 from apisix_ingress.model.records import Record
 from apisix_ingress.state.world import Report, World
-from providers.conditions import Conditions, StateKind
+from providers.conditions import Conditions
 from tests.factories import make_claim, make_claimant, make_key, make_record
 
 OWNER = make_key()
@@ -17,23 +18,17 @@ UPSTREAM = make_record("default_web_80", kind="upstreams")
 ROUTE = make_record("one", body={"upstream_id": UPSTREAM.key.id})
 
 
-@dataclass(frozen=True)
-class FakeState:
-    kind: StateKind
-    message: str = ""
-
-
 @dataclass
 class FakeCluster:
     """A cluster where a record is applied unless told otherwise; keeps what it was asked for."""
 
     name: str = "default"
-    states: dict[RecordKey, FakeState] = field(default_factory=dict)
+    states: dict[RecordKey, RecordState] = field(default_factory=dict)
     asked: list[RecordKey] = field(default_factory=list)
 
-    def record_state(self, key: RecordKey) -> FakeState:
+    def record_state(self, key: RecordKey) -> RecordState:
         self.asked.append(key)
-        return self.states.get(key, FakeState("applied"))
+        return self.states.get(key, RecordState("applied"))
 
 
 def make_world(*records: Record, problems: Sequence[Problem] = (), generation: int = 3) -> World:
@@ -61,7 +56,7 @@ def test_object_without_records_is_synced() -> None:
 
 
 def test_errors_and_degradations_are_told_whatever_the_clusters_say() -> None:
-    cluster = FakeCluster(states={ROUTE.key: FakeState("rejected", "no")})
+    cluster = FakeCluster(states={ROUTE.key: RecordState("rejected", "no")})
     problems = [
         Problem("A", "a is missing", "spec.a"),
         Problem("B", "lost", severity="degraded"),
@@ -77,12 +72,12 @@ def test_warning_does_not_hinder_success() -> None:
 
 
 def test_nothing_is_said_while_a_record_is_under_way() -> None:
-    cluster = FakeCluster(states={ROUTE.key: FakeState("pending")})
+    cluster = FakeCluster(states={ROUTE.key: RecordState("pending")})
     assert condition_of(make_world(ROUTE), FakeCluster("east"), cluster) is None
 
 
 def test_failure_names_the_cluster_the_record_and_the_gateways_words() -> None:
-    bad = FakeCluster("west", {ROUTE.key: FakeState("rejected", "uri: wrong type")})
+    bad = FakeCluster("west", {ROUTE.key: RecordState("rejected", "uri: wrong type")})
     got = condition_of(make_world(ROUTE), FakeCluster("east"), bad)
     assert got == aborted(3, f"cluster west: {ROUTE.key}: uri: wrong type")
 
@@ -90,9 +85,9 @@ def test_failure_names_the_cluster_the_record_and_the_gateways_words() -> None:
 def test_every_failure_is_told_even_while_others_are_under_way() -> None:
     other = make_record("two")
     states = {
-        ROUTE.key: FakeState("waiting", "its upstream was rejected"),
-        UPSTREAM.key: FakeState("unreachable", "connection refused"),
-        other.key: FakeState("pending"),
+        ROUTE.key: RecordState("waiting", "its upstream was rejected"),
+        UPSTREAM.key: RecordState("unreachable", "connection refused"),
+        other.key: RecordState("pending"),
     }
     got = condition_of(make_world(ROUTE, other), FakeCluster(states=states))
     want = (
@@ -102,7 +97,7 @@ def test_every_failure_is_told_even_while_others_are_under_way() -> None:
 
 
 def test_condition_waits_for_the_records_that_the_owners_records_name() -> None:
-    cluster = FakeCluster(states={UPSTREAM.key: FakeState("pending")})
+    cluster = FakeCluster(states={UPSTREAM.key: RecordState("pending")})
     assert condition_of(make_world(ROUTE), cluster) is None
 
 
@@ -132,7 +127,7 @@ def test_owners_and_claimants_are_interested_in_a_record() -> None:
 
 
 def test_who_asked_while_a_record_was_under_way_is_named_once() -> None:
-    conditions = Conditions(make_world(ROUTE), [FakeCluster(states={UPSTREAM.key: FakeState("pending")})])
+    conditions = Conditions(make_world(ROUTE), [FakeCluster(states={UPSTREAM.key: RecordState("pending")})])
     assert conditions.of(OWNER) is None
     assert conditions.take_waiting(ROUTE.key) == ()
     assert conditions.take_waiting(UPSTREAM.key) == (OWNER,)
