@@ -12,7 +12,7 @@ import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import aiohttp
 import orjson
@@ -45,11 +45,7 @@ LIST_SECONDS = 60.0
 CONNECT_SECONDS = 10.0
 _LONGEST_REASON = 500
 
-PatchType = Literal["merge", "json"]
-_PATCH_TYPES: Mapping[PatchType, str] = {
-    "merge": "application/merge-patch+json",
-    "json": "application/json-patch+json",
-}
+_MERGE_PATCH = {"Content-Type": "application/merge-patch+json"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,18 +123,14 @@ class KubeApi:
         return await self._request("PUT", path, body=body, timeout=timeout)
 
     async def patch(
-        self, path: str, body: object, *, kind: PatchType = "merge", manager: str = "", timeout: float = REQUEST_SECONDS
+        self, path: str, body: object, *, manager: str = "", timeout: float = REQUEST_SECONDS
     ) -> JsonObject:
-        """Patch an object; KubeConflict if the patch holds a resourceVersion that is not the current one.
+        """Merge-patch an object; KubeConflict if the patch holds a resourceVersion that is not the current one.
 
         The API server keeps who set which field: `manager`, or if empty the name of this program.
         """
-        headers, query = {"Content-Type": _PATCH_TYPES[kind]}, [("fieldManager", manager)] if manager else []
-        return await self._request("PATCH", path, query=query, body=body, headers=headers, timeout=timeout)
-
-    async def delete(self, path: str, *, timeout: float = REQUEST_SECONDS) -> JsonObject:
-        """Delete an object."""
-        return await self._request("DELETE", path, timeout=timeout)
+        query = [("fieldManager", manager)] if manager else []
+        return await self._request("PATCH", path, query=query, body=body, headers=_MERGE_PATCH, timeout=timeout)
 
     async def page(
         self, path: str, *, limit: int, more: str = "", fields: str = "", timeout: float = LIST_SECONDS

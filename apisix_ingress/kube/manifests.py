@@ -85,13 +85,6 @@ class LoadResult:
     unknown: tuple[UnknownField, ...] = ()
     empty: tuple[str, ...] = ()
 
-    def by_kind(self) -> dict[str, list[KubeObject]]:
-        """Return the objects by kind."""
-        found: dict[str, list[KubeObject]] = {}
-        for item in self.objects:
-            found.setdefault(item.meta.kind, []).append(item)
-        return found
-
 
 def load(paths: Iterable[str | Path], resources: Mapping[str, Resource] = RESOURCES) -> LoadResult:
     """Read files, folders (with all below them) and standard input (`-`) once."""

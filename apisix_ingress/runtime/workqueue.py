@@ -276,11 +276,6 @@ class WorkQueue(Generic[K]):
         return len(self._processing)
 
     @property
-    def is_shut_down(self) -> bool:
-        """Whether `shut_down` was called."""
-        return self._shut_down
-
-    @property
     def is_idle(self) -> bool:
         """Whether nothing is dirty, processed, or delayed and due by now."""
         self._promote()

@@ -5,6 +5,7 @@ A socket belongs to the namespace it was made in: a listener made outside and a 
 
 import asyncio
 import contextlib
+import os
 import signal
 import socket
 from collections.abc import Sequence
@@ -55,11 +56,16 @@ async def _pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> Non
 async def run_with_ports(command: Sequence[str], listeners: Sequence[socket.socket]) -> int:
     """Run a command while connections to the listeners are carried, and return its exit status.
 
-    SIGTERM is passed on to the command; a Ctrl-C at the terminal reaches it anyway.
+    SIGTERM and SIGINT are passed on to the command, but for a Ctrl-C at the terminal, which reaches it anyway.
     """
     loop = asyncio.get_running_loop()
     child = await asyncio.create_subprocess_exec(*command)
-    loop.add_signal_handler(signal.SIGINT, lambda: None)
+
+    def interrupt() -> None:
+        if not _hears_terminal():
+            child.send_signal(signal.SIGINT)
+
+    loop.add_signal_handler(signal.SIGINT, interrupt)
     loop.add_signal_handler(signal.SIGTERM, child.terminate)
     carrier = asyncio.create_task(forward(listeners), name="forward")
     try:
@@ -68,3 +74,17 @@ async def run_with_ports(command: Sequence[str], listeners: Sequence[socket.sock
         carrier.cancel()
         await asyncio.gather(carrier, return_exceptions=True)
     return status if status >= 0 else 128 - status
+
+
+def _hears_terminal() -> bool:
+    """Say whether a Ctrl-C reaches this process and its children: a second SIGINT would break off their clean-up."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)

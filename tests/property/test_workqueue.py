@@ -180,7 +180,6 @@ class QueueMachine(RuleBasedStateMachine):
         got = (len(self.queue), self.queue.depth, self.queue.processing, self.queue.delayed)
         assert got == want
         assert self.queue.is_idle == (not ready and not self.processing)
-        assert self.queue.is_shut_down == self.shut_down
 
     def teardown(self) -> None:
         """P2, P5: whatever is still wanted is handed out, each key once, and then nothing more."""
