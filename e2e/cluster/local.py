@@ -23,9 +23,10 @@ from types import TracebackType
 from typing import Self
 
 from e2e.cluster import flags
-from e2e.cluster.binaries import Binaries, BinariesError, locate
+from e2e.cluster.binaries import Binaries, locate
 from e2e.cluster.certs import write_certificates
 from e2e.cluster.client import KubeClient
+from e2e.cluster.gobuild import BinariesError
 from e2e.cluster.process import Process
 from e2e.devgateway.ports import free_port
 

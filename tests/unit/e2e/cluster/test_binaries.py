@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from e2e.cluster import binaries
-from e2e.cluster.binaries import BinariesError
+from e2e.cluster import binaries, gobuild
+from e2e.cluster.gobuild import BinariesError
 
 GO_MOD = """module example
 
@@ -73,7 +73,7 @@ def test_the_cache_name_changes_with_the_machine(tmp_path: Path, monkeypatch: py
     ],
 )
 def test_the_cache_is_the_nearest_named_folder(environ: dict[str, str], want: str) -> None:
-    assert binaries.cache_root(environ) == Path(want)
+    assert gobuild.cache_root(environ) == Path(want)
 
 
 def test_the_programs_report_the_version_they_are_built_from() -> None:
@@ -84,7 +84,7 @@ def test_the_programs_report_the_version_they_are_built_from() -> None:
 
 
 def test_one_build_makes_every_program() -> None:
-    got = binaries.build_command("/go", "v1.34.4", Path("/out"))
+    got = binaries.cluster_recipe().command("/go", Path("/out"))
     want = [f"k8s.io/kubernetes/cmd/{name}" for name in binaries.PROGRAMS]
     assert (got[:2], got[-len(want) - 1 :]) == (["/go", "build"], ["-o=/out/", *want])
 
@@ -149,5 +149,15 @@ def test_a_failed_build_leaves_nothing_and_says_what_go_said(tmp_path: Path, mon
 
 
 def test_progress_counts_downloads_and_packages() -> None:
-    got = binaries.progress("go: downloading a v1\ngo: downloading b v2\nk8s.io/api/core/v1\n", 30)
+    got = gobuild.progress("go: downloading a v1\ngo: downloading b v2\nk8s.io/api/core/v1\n", 30)
     assert got == "    30 s: 2 modules downloaded, 1 packages compiled"
+
+
+def test_helm_is_built_at_the_pinned_version_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_go(tmp_path / "bin", "touch $out/helm", monkeypatch)
+    said: list[str] = []
+    got = [binaries.locate_helm({"APISIX_INGRESS_CACHE": str(tmp_path / "cache")}, said.append) for _ in range(2)]
+    version = binaries.module_version((binaries.HELM_MODULE / "go.mod").read_text(), "helm.sh/helm/v3")
+    assert got[0] == got[1]
+    assert got[0].parent.name.startswith(f"helm-{version}-")
+    assert [line for line in said if line.startswith("building")] == [said[0]]
