@@ -52,7 +52,8 @@ class Scope:
     def adopt(self, other: Scope, path: str, source: ObjectKey) -> None:
         """Take over what was found in an object that this one stands or falls with, told at `path`."""
         for problem in other.problems:
-            self._note(problem.code, path, f"{source}: {problem}", problem.severity)
+            text = f"{source}: {problem}"
+            self.problems.append(Problem(problem.code, text, path, problem.severity, problem.origin or source))
         self.references |= other.references
         self.revoked |= other.revoked
         self.has_code |= other.has_code

@@ -182,6 +182,17 @@ class AdminBackend:
         if reply.status_code >= 300:
             raise error_of(reply, "GET routes", None, self._key.secret)
 
+    async def read(self, path: str) -> bytes:
+        """Return what the Admin API says about something that is no record, such as `plugins/list`.
+
+        Raises:
+            GatewayError: It did not answer, or refused; the class says which.
+        """
+        reply = await self._bounded("GET", path)
+        if reply.status_code >= 300:
+            raise error_of(reply, f"GET {path}", None, self._key.secret)
+        return reply.content
+
     def credentials_changed(self) -> bool:
         """Say whether the file of the admin key changed since it was read."""
         return self._key.changed()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
+
+from apisix_ingress.model.keys import ObjectKey
 
 Severity = Literal["error", "degraded", "warning"]
 """error: nothing new is published for the object. degraded: it is published, and its condition is False.
@@ -19,12 +21,14 @@ class Problem:
         message: A sentence that names the cause and the remedy. Never holds Secret data.
         path: The field, e.g. `spec.http[0].backends[1].servicePort`; empty for the object as a whole.
         severity: What the mistake costs.
+        origin: Another object that the mistake is in; None: it is in the object itself. The message names it as well.
     """
 
     code: str
     message: str
     path: str = ""
     severity: Severity = "error"
+    origin: ObjectKey | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         """Render as `path: message`."""
