@@ -18,6 +18,7 @@ def translation_options(settings: Settings) -> Options:
         endpoint_source=kubernetes.endpoint_source,
         cross_namespace=kubernetes.cross_namespace,
         code_plugins=kubernetes.code_plugins,
+        secret_references=kubernetes.secret_references,
         namespace_selector=kubernetes.selector,
         plugin_metadata=ObjectKey("ConfigMap", namespace, name) if name else None,
         clusters=frozenset(cluster.name for cluster in settings.clusters),

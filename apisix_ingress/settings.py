@@ -230,6 +230,8 @@ class KubernetesSettings(_Section):
     """Whether an object may refer to another namespace freely or only with a ReferenceGrant."""
     code_plugins: Literal["allow", "refuse"] = "allow"
     """Whether objects may have plugins and fields that run code in the gateway or open its control API."""
+    secret_references: Literal["allow", "refuse"] = "allow"
+    """Whether objects may have the gateway fill in its environment ($env://) or its secret stores ($secret://)."""
     plugin_metadata: Annotated[str, AfterValidator(_check_config_map)] = ""
     """namespace/name of the ConfigMap with plugin metadata; empty: none is read."""
     election: ElectionSettings = ElectionSettings()

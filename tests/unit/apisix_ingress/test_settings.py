@@ -26,6 +26,7 @@ kubernetes:
   endpoint_source: endpointslices
   cross_namespace: allow
   code_plugins: allow
+  secret_references: allow
   plugin_metadata: ""
   election: {enabled: true, name: apisix-ingress-leader, namespace: "", lease_duration: 15s, renew_deadline: 10s,
     retry_period: 2s}
