@@ -23,6 +23,7 @@ from apisix_ingress.kube.reflector import Reflector
 from apisix_ingress.kube.status import WRITE_SECONDS, StatusWriter
 from apisix_ingress.metrics import Metrics
 from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.kube import KubeObject
 from apisix_ingress.model.resources import Resource
 from apisix_ingress.observers import ReflectorMetrics
 from apisix_ingress.runtime.clock import Clock
@@ -38,6 +39,9 @@ class Status(Protocol):
 
     def wake(self, key: ObjectKey) -> None:
         """Look at an object's status."""
+
+    def noticed(self, item: KubeObject) -> None:
+        """Look at a version of an object that differs from the one before in its status at most."""
 
     async def run(self, term: Term) -> None:
         """Write until cancelled."""
@@ -67,6 +71,9 @@ class NoStatus:
     """For objects that have nowhere to write their status to."""
 
     def wake(self, key: ObjectKey) -> None:
+        """Forget it."""
+
+    def noticed(self, item: KubeObject) -> None:
         """Forget it."""
 
     async def run(self, term: Term) -> None:
@@ -121,6 +128,10 @@ class ApiStatus:
         """Look at an object's status."""
         self._writer.wake(key)
 
+    def noticed(self, item: KubeObject) -> None:
+        """Look whether a status says what we wrote."""
+        self._writer.noticed(item)
+
     async def run(self, term: Term) -> None:
         """Write until cancelled."""
         self._running = True
@@ -144,14 +155,15 @@ class ApiSource:
         observer = ReflectorMetrics(parts.metrics)
         self._api = api
         self._metrics = parts.metrics
+        self.status: Status = ApiStatus(api, settings, parts) if settings.status.enabled else NoStatus()
+        silent = self.status.noticed
         self._reflectors = [
-            Reflector(resource, stores[resource.kind], api, clock=clock, rng=rng, observer=observer)
+            Reflector(resource, stores[resource.kind], api, clock=clock, rng=rng, observer=observer, silent=silent)
             for resource in parts.resources
         ]
         namespace = settings.election.namespace or os.environ.get("POD_NAMESPACE") or api.namespace
         self.election: Election = _election(api, namespace, settings.election, parts)
         self.ledger: Ledger = ConfigMapLedger(api, namespace, settings.controller_name)
-        self.status: Status = ApiStatus(api, settings, parts) if settings.status.enabled else NoStatus()
 
     async def run(self) -> None:
         """List and watch every kind until cancelled."""

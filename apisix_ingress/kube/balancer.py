@@ -16,7 +16,12 @@ def shown(status: FrozenJson) -> list[JsonObject]:
 
 def are_equal(some: Sequence[JsonObject], others: Sequence[JsonObject]) -> bool:
     """Say whether two lists hold the same addresses; as in the 1.8 line the order is nobody's business."""
-    return sorted(map(_rank, some)) == sorted(map(_rank, others))
+    return ranked(some) == ranked(others)
+
+
+def ranked(addresses: Sequence[JsonObject]) -> list[tuple[str, str, str]]:
+    """Return addresses in an order that is always the same, as values to compare."""
+    return sorted(map(_rank, addresses))
 
 
 def is_set_by(manager: str, item: JsonObject) -> bool:

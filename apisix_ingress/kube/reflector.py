@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import structlog
@@ -60,6 +61,7 @@ class Reflector:
         rng: For jitter.
         options: Sizes and times.
         observer: Told what a metric may want to know.
+        silent: Told of each object that the store took without telling anybody: it is equal in all that is compared.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class Reflector:
         rng: random.Random,
         options: ReflectorOptions | None = None,
         observer: ReflectorObserver = NO_OBSERVER,
+        silent: Callable[[KubeObject], None] = lambda item: None,
     ) -> None:
         self.resource = resource
         self.synced = asyncio.Event()
@@ -86,6 +89,7 @@ class Reflector:
         self._rng = rng
         self._options = options or ReflectorOptions()
         self._observer = observer
+        self._silent = silent
         self._backoff: ExponentialBackoff[str] = ExponentialBackoff(
             self._options.backoff_base, self._options.backoff_cap, 0.5, rng=rng
         )
@@ -315,6 +319,8 @@ class Reflector:
         known = self._store.get(item.meta.key) is not None
         if self._store.set(item):
             self._observer.changed(self.resource.kind, "update" if known else "add")
+        else:
+            self._silent(item)
 
     def _delete(self, key: ObjectKey) -> None:
         if self._store.delete(key):

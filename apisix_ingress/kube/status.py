@@ -2,7 +2,7 @@
 
 Level-triggered: a key is woken, the wanted condition is asked for, and only a difference from what the API server has
 is written. Conditions of other writers and other fields of the status are kept: lists can only be patched as a whole,
-so every patch carries the resourceVersion that it was made from.
+so every patch carries the resourceVersion that it was made from. What somebody else overwrites is put right.
 """
 
 from __future__ import annotations
@@ -22,13 +22,15 @@ from apisix_ingress.errors import (
     KubeUnavailable,
     LeadershipLost,
 )
-from apisix_ingress.kube.balancer import are_equal, is_set_by, shown
+from apisix_ingress.kube.balancer import are_equal, is_set_by, ranked, shown
+from apisix_ingress.kube.conditions import differing, is_newer, merged, of_type, rendered, says
+from apisix_ingress.kube.contest import Contests
 from apisix_ingress.kube.events import EventRecorder
-from apisix_ingress.kube.texts import bounded_message, timestamp
-from apisix_ingress.model.condition import SYNCED, Condition
+from apisix_ingress.kube.texts import timestamp
+from apisix_ingress.model.condition import CONDITION_TYPE, SYNCED, Condition
 from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import ObjectKey
-from apisix_ingress.model.kube import Meta
+from apisix_ingress.model.kube import CustomObject, KubeObject, Meta
 from apisix_ingress.model.names import DEFAULT_CONTROLLER
 from apisix_ingress.model.resources import CUSTOM_GROUP, RESOURCES, Resource
 from apisix_ingress.runtime.clock import Clock
@@ -96,6 +98,7 @@ class StatusWriter:
         observer: Of the queue.
         busy: Whether records wait for their write just now: those go first, for some seconds at most.
         timeout: Bound of one request in seconds; the term has to last as long when one begins.
+        on_write: Told the kind of the object of each write, and how it ended: `ok` or the name of the error.
     """
 
     def __init__(
@@ -113,7 +116,9 @@ class StatusWriter:
         observer: QueueObserver | None = None,
         busy: Callable[[], bool] = lambda: False,
         timeout: float = WRITE_SECONDS,
+        on_write: Callable[[str, str], None] = lambda kind, outcome: None,
     ) -> None:
+        self._on_write = on_write
         self._busy = busy
         self._timeout = timeout
         self._api = api
@@ -134,12 +139,22 @@ class StatusWriter:
         self._written_at: dict[ObjectKey, float] = {}
         self._announced: dict[ObjectKey, tuple[str, str]] = {}
         self._without_status: set[str] = set()
+        self._contests = Contests(clock=clock, rng=rng)
+        self._running = False
         self._complaints: dict[str, ObjectKey] = {}
         """What was complained of, with the object it came up with: its success, or its end, lets it be told again."""
 
     def wake(self, key: ObjectKey) -> None:
         """Have the status of an object looked at; cheap, and also for objects that have none."""
         self.queue.add(key)
+
+    def noticed(self, item: KubeObject) -> None:
+        """Look at a version of an object that is equal to the one before, but perhaps for its status."""
+        if self._running and isinstance(item, CustomObject):
+            key = item.meta.key
+            delay = self._contests.overwritten(key, self._place(key, item.status))
+            if delay is not None:
+                self.queue.add_after(key, delay)
 
     async def run(self, term: Term) -> None:
         """Write until cancelled. Keys that were woken between terms are looked at first.
@@ -161,7 +176,12 @@ class StatusWriter:
                 self._complain(key, error)
                 self.queue.add_after(key, _SLOW_SECONDS * (1 + self._rng.random()))
 
-        await run_workers(self.queue, handle, workers=_WORKERS, name="status", on_error=self._on_error)
+        self._contests.clear()
+        self._running = True
+        try:
+            await run_workers(self.queue, handle, workers=_WORKERS, name="status", on_error=self._on_error)
+        finally:
+            self._running = False
 
     async def flush(self, seconds: float) -> bool:
         """Wait until nothing is left to write, so many seconds at most; return whether that came about.
@@ -252,8 +272,14 @@ class StatusWriter:
 
     def _conditions(self, key: ObjectKey, condition: Condition, held: _Held) -> JsonObject | None:
         """Return what has to be patched in the status of a custom resource, None if nothing has."""
-        conditions = self._merged(key, condition, held.status.get("conditions"))
-        return None if conditions is None else {"conditions": conditions}
+        wanted, ours = rendered(condition), of_type(held.status, condition.type)
+        if ours is not None:
+            differs = differing(ours, wanted)
+            if not differs:
+                self._note(key, held.status)
+            if not differs or is_newer(ours, condition) or self._is_too_soon(key, differs):
+                return None
+        return {"conditions": merged(held.status, wanted, timestamp(self._clock.now()))}
 
     async def _balancer(
         self, resource: Resource, meta: Meta, addresses: Sequence[JsonObject], condition: Condition | None, held: _Held
@@ -264,6 +290,8 @@ class StatusWriter:
         requests into the void. Until then, and when none are left, only what we set ourselves is touched.
         """
         current = shown(held.status)
+        if addresses and are_equal(addresses, current):
+            self._note(meta.key, held.status)
         if are_equal(addresses, current) or (addresses and condition is None):
             return None
         if not addresses or condition is None or condition.status != "True":
@@ -272,28 +300,9 @@ class StatusWriter:
                 return None
         return {"loadBalancer": {"ingress": list(addresses)}}
 
-    def _merged(self, key: ObjectKey, condition: Condition, stored: object) -> list[JsonObject] | None:
-        """Return the whole list of conditions with ours in its place, None if it is there already."""
-        known = [each for each in stored if isinstance(each, dict)] if isinstance(stored, list) else []
-        ours = next((each for each in known if each.get("type") == condition.type), None)
-        wanted: JsonObject = {
-            "type": condition.type,
-            "status": condition.status,
-            "reason": condition.reason,
-            "message": bounded_message(condition.message),
-            "observedGeneration": condition.generation,
-        }
-        if ours is not None:
-            differing = {name for name, value in wanted.items() if ours.get(name) != value}
-            if not differing or _is_newer(ours, condition) or self._is_too_soon(key, differing):
-                return None
-        kept = ours is not None and ours.get("status") == condition.status and ours.get("lastTransitionTime")
-        wanted["lastTransitionTime"] = kept or timestamp(self._clock.now())
-        return [wanted if each is ours else each for each in known] if ours is not None else [*known, wanted]
-
-    def _is_too_soon(self, key: ObjectKey, differing: set[str]) -> bool:
+    def _is_too_soon(self, key: ObjectKey, differs: frozenset[str]) -> bool:
         """Whether only the words differ and they were written a moment ago; if so, look again later."""
-        if differing != {"message"}:
+        if differs != {"message"}:
             return False
         left = self._written_at.get(key, -_REWORD_SECONDS) + _REWORD_SECONDS - self._clock.monotonic()
         if left > 0:
@@ -309,20 +318,39 @@ class StatusWriter:
         term.check(self._timeout)
         try:
             answer = await self._api.patch(path, body, manager=self._manager, timeout=self._timeout)
-        except (KubeConflict, KubeUnavailable):
-            # Somebody else wrote, or we did and the reply is lost: what we know of it is no longer so.
-            self._outdated.add(key)
-            raise
-        except KubeNotFound:
+        except KubeError as error:
+            self._on_write(key.kind, type(error).__name__)
+            if isinstance(error, KubeConflict | KubeUnavailable):
+                # Somebody else wrote, or we did and the reply is lost: what we know of it is no longer so.
+                self._outdated.add(key)
+            if not isinstance(error, KubeNotFound):
+                raise
             await self._find_out(resource, item.meta)
             return
-        self._learn(key, item.meta.resource_version, answer)
-        self._written_at[key] = self._clock.monotonic()
-        self._settle(key)
+        self._written(key, item.meta.resource_version, answer)
         told = {"status": condition.status, "generation": condition.generation} if condition else {}
         log.info("status.written", object=str(key), fields=sorted(change), **told)
-        if condition is not None and "conditions" in change and not _says(held.status, condition):
+        if condition is not None and "conditions" in change and not says(held.status, condition):
             self._announce(item.meta, condition)
+
+    def _written(self, key: ObjectKey, seen: str, answer: JsonObject) -> None:
+        self._on_write(key.kind, "ok")
+        self._learn(key, seen, answer)
+        self._written_at[key] = self._clock.monotonic()
+        self._note(key, self._held[key].status)
+        self._settle(key)
+
+    def _note(self, key: ObjectKey, status: FrozenJson) -> None:
+        """Remember what stands in our place now; an empty place is anybody's."""
+        if words := self._place(key, status):
+            self._contests.said(key, words)
+        else:
+            self._contests.forget(key)
+
+    def _place(self, key: ObjectKey, status: FrozenJson) -> object:
+        """Return what stands in our place of a status."""
+        is_custom = self._resources[key.kind].group == CUSTOM_GROUP
+        return of_type(status, CONDITION_TYPE) if is_custom else ranked(shown(status))
 
     async def _find_out(self, resource: Resource, meta: Meta) -> None:
         """Find out what a 404 on the status means: the object is gone, or its CRD has no status subresource."""
@@ -357,6 +385,7 @@ class StatusWriter:
         self._announced.pop(key, None)
         self._doubted_at.pop(key, None)
         self._outdated.discard(key)
+        self._contests.forget(key)
         self._settle(key)
         self.queue.forget(key)
 
@@ -385,20 +414,3 @@ class StatusWriter:
         name = self._resources[key.kind].plural
         remedy = f"grant patch on {name}/status" if isinstance(error, KubeForbidden) else ""
         log.warning("status.refused", object=str(key), problem=str(error), remedy=remedy)
-
-
-def _says(status: FrozenJson, condition: Condition) -> bool:
-    """Whether a stored status says the same already, if for another generation."""
-    words = (condition.type, condition.status, condition.reason, bounded_message(condition.message))
-    stored = status.get("conditions")
-    return isinstance(stored, list) and any(
-        tuple(each.get(name) for name in ("type", "status", "reason", "message")) == words
-        for each in stored
-        if isinstance(each, dict)
-    )
-
-
-def _is_newer(ours: JsonObject, condition: Condition) -> bool:
-    """Whether the stored condition speaks of a later generation than the wanted one."""
-    observed = ours.get("observedGeneration")
-    return isinstance(observed, int) and observed > condition.generation

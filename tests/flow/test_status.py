@@ -40,9 +40,7 @@ class Bench:
         self.stores: dict[str, Store[Any]] = {
             kind: Store(kind, lambda read: None) for kind in ("ApisixRoute", "Ingress")
         }
-        self.reflectors = [
-            Reflector(RESOURCES[kind], store, api, clock=clock, rng=rng) for kind, store in self.stores.items()
-        ]
+        self.outcomes: list[tuple[str, str]] = []
         self.recorder = EventRecorder(api, clock=clock, rng=rng, on_drop=self.drop)
         self.writer = StatusWriter(
             api,
@@ -52,7 +50,13 @@ class Bench:
             rng=rng,
             recorder=self.recorder,
             addresses=lambda key: self.addresses if key == SHOP else None,
+            on_write=lambda kind, outcome: self.outcomes.append((kind, outcome)),
         )
+        silent = self.writer.noticed
+        self.reflectors = [
+            Reflector(RESOURCES[kind], store, api, clock=clock, rng=rng, silent=silent)
+            for kind, store in self.stores.items()
+        ]
         self.term = Term(clock, holder="tester")
 
     def drop(self) -> None:
@@ -172,6 +176,42 @@ async def test_conditions_and_fields_of_others_are_kept(bench: Bench) -> None:
     await bench.until(lambda: len(bench.events()) == 1, "an Event")
     want = ("Warning", "ResourceSyncAborted", "ApisixIngress synced failed, with error: no Service", 1)
     assert bench.events() == [want]
+
+
+def put_conditions(bench: Bench, *conditions: dict[str, Any]) -> None:
+    """Be another writer of the status."""
+    item = bench.server.get("apisixroutes", "web") or {}
+    bench.server.put({**item, "status": {**item["status"], "conditions": list(conditions)}})
+
+
+@pytest.mark.parametrize("others", [[], [{"type": "ResourcesAvailable", "status": "Unknown"}]], ids=["gone", "changed"])
+async def test_a_condition_that_somebody_overwrote_is_put_right(bench: Bench, others: list[dict[str, Any]]) -> None:
+    bench.want(WEB, synced(1))
+    await bench.until_said("True", 1)
+    await bench.until_stored(WEB)
+    put_conditions(bench, *others)
+    await bench.until_said("True", 1)
+    assert bench.outcomes == [("ApisixRoute", "ok")] * 2
+
+
+async def test_conditions_of_others_wake_nobody(bench: Bench) -> None:
+    bench.want(WEB, synced(1))
+    await bench.until_said("True", 1)
+    await bench.until_stored(WEB)
+    await bench.until(lambda: bench.writer.queue.is_idle, "nothing to do")
+    put_conditions(bench, *bench.conditions(), {"type": "Theirs", "status": "True"})
+    await bench.until_stored(WEB)
+    assert (bench.writer.queue.is_idle, bench.writer.queue.delayed) == (True, 0)
+
+
+async def test_addresses_that_somebody_removed_are_put_back(bench: Bench) -> None:
+    bench.addresses = [{"ip": "192.0.2.1"}]
+    bench.want(SHOP, synced(1))
+    await bench.until(lambda: bench.shown() == bench.addresses, "the addresses")
+    await bench.until_stored(SHOP)
+    item = bench.server.get("ingresses", "shop") or {}
+    bench.server.put({**item, "status": {}})
+    await bench.until(lambda: bench.shown() == bench.addresses, "the addresses again")
 
 
 async def test_the_transition_time_changes_with_the_status_only(bench: Bench) -> None:
