@@ -77,7 +77,9 @@ def document(outcome: Outcome) -> JsonObject:
     """Return an outcome as a golden file has it."""
     records: dict[str, list[JsonObject]] = {}
     for key in sorted(outcome.records):
-        records.setdefault(key.kind, []).append(orjson.loads(outcome.records[key].payload))
+        body = orjson.loads(outcome.records[key].payload)
+        # The body of plugin metadata does not say which plugin it is for: the gateway takes that from the address.
+        records.setdefault(key.kind, []).append({"id": key.id} | body if key.kind == "plugin_metadata" else body)
     problems = {
         str(key): [f"{item.severity} {item.code} {item.path}".rstrip() for item in found]
         for key, found in sorted(outcome.problems.items())

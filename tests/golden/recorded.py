@@ -1,0 +1,97 @@
+"""What controller 1.8.4 sent for the golden cases, and in what ours differs from it.
+
+`recorded.jsonl` has a case a line: the bodies as they were sent (without private keys), the condition of each object
+after each state, and, where the recording shows a defect of 1.8, the number of the defect or the rule that it breaks.
+`differences.yaml` lists every case whose records or conditions are not those of the recording. Nothing here translates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from apisix_ingress.model.json import JsonObject
+from tests.golden.cases import Case, normal
+
+ROOT = Path(__file__).parent
+UNREFERENCED = "False, unreferenced"
+"""1.8 said so of an ApisixUpstream as long as any upstream that it could decorate does not exist."""
+FAILING = ("error ", "degraded ")
+"""Problems that make a condition False: nothing was published, or not all of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What 1.8 sent and said once a state had settled."""
+
+    records: Mapping[str, Any]
+    conditions: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """One case."""
+
+    case: str
+    states: tuple[State, ...]
+    defect: str
+
+
+@cache
+def recordings() -> Mapping[str, Recording]:
+    """Return every recording by the name of its case."""
+    lines = (orjson.loads(line) for line in (ROOT / "recorded.jsonl").read_bytes().splitlines())
+    return {
+        line["case"]: Recording(line["case"], tuple(State(**state) for state in line["states"]), line.get("defect", ""))
+        for line in lines
+    }
+
+
+def differences(case: Case) -> dict[str, list[str]]:
+    """Return what differs from the recording, by state (`0` is the first): kinds of records, names of objects."""
+    found: dict[str, list[str]] = {}
+    for number, (state, recorded) in enumerate(zip(case.states, recordings()[case.path.name].states, strict=True)):
+        want = case.want(state)
+        differing = [*_kinds(want, recorded), *_conditions(want, recorded)]
+        if differing:
+            found[str(number)] = differing
+    return found
+
+
+def _kinds(want: JsonObject, recorded: State) -> Iterator[str]:
+    ours = normal({"problems": {}, "records": comparable(want["records"])})["records"]
+    theirs = normal({"problems": {}, "records": comparable(recorded.records)})["records"]
+    yield from sorted(kind for kind in {*ours, *theirs} if ours.get(kind) != theirs.get(kind))
+
+
+def comparable(records: Mapping[str, list[JsonObject]]) -> JsonObject:
+    """Return records without what stands in no relation to the objects.
+
+    1.8 kept weights in a label `meta_weight` of upstreams; the weights are in the route, and nothing reads the label.
+    """
+    result: JsonObject = {}
+    for kind, found in records.items():
+        copies = [{name: value for name, value in each.items() if (kind, name) != ("ssls", "key")} for each in found]
+        for each in copies:
+            if kind == "upstreams" and "labels" in each:
+                each["labels"] = {key: value for key, value in each["labels"].items() if key != "meta_weight"}
+            if kind == "ssls":
+                each.setdefault("snis", [])
+        result[kind] = copies
+    return result
+
+
+def _conditions(want: JsonObject, recorded: State) -> Iterator[str]:
+    for name, theirs in sorted(recorded.conditions.items()):
+        if name not in want["problems"]:
+            ours = "none"
+        else:
+            ours = "False" if any(problem.startswith(FAILING) for problem in want["problems"][name]) else "True"
+        # An ApisixUpstream is judged by its own fields here, whether or not every upstream exists that it decorates.
+        if theirs not in (ours, UNREFERENCED):
+            yield f"{name}: {ours}, was {theirs}"

@@ -1,0 +1,37 @@
+"""The golden cases against what controller 1.8.4 sent: all of them are here, and every difference is listed."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.golden.cases import Case, all_cases
+from tests.golden.recorded import differences, recordings
+
+CASES = {case.path.name: case for case in all_cases() if case.path.parent.name == "oracle"}
+LISTED: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("differences.yaml").read_text())
+DIFFER: dict[str, dict[int, list[str]]] = LISTED["differ"]
+ALIKE: dict[str, str] = LISTED["alike"]
+
+
+def test_every_recording_is_a_golden_case_with_all_its_states() -> None:
+    want = {name: len(recording.states) for name, recording in recordings().items()}
+    assert {name: len(case.states) for name, case in CASES.items()} == want
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_what_differs_from_the_1_8_line_is_listed(case: Case) -> None:
+    want = {str(state): found for state, found in DIFFER.get(case.path.name, {}).items()}
+    assert differences(case) == want
+
+
+def test_every_case_on_the_lists_exists_and_says_why() -> None:
+    listed = {*DIFFER, *ALIKE}
+    assert listed <= CASES.keys()
+    assert sorted(name for name in listed if not (CASES[name].path / "NOTE").exists()) == []
+
+
+def test_every_recorded_defect_is_on_one_list() -> None:
+    defects = {name for name, recording in recordings().items() if recording.defect}
+    assert defects - DIFFER.keys() == set(ALIKE)
