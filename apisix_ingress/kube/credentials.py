@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import yaml
 
 from apisix_ingress.errors import ConfigError
+from apisix_ingress.kube.package import light
 from apisix_ingress.runtime.clock import Clock
 
 ACCOUNT_FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -104,7 +105,8 @@ class InCluster:
         return self._load()
 
     def _load(self) -> Access:
-        from kubernetes.aio.client.configuration import Configuration
+        with light():
+            from kubernetes.aio.client.configuration import Configuration
 
         host, port = self._environ["KUBERNETES_SERVICE_HOST"], self._environ.get("KUBERNETES_SERVICE_PORT") or "443"
         token_file, ca_file, namespace_file = (self._folder / name for name in ("token", "ca.crt", "namespace"))
@@ -153,7 +155,8 @@ class Kubeconfig:
         )
 
     def _merged(self) -> tuple[tuple[Path, ...], Any]:
-        from kubernetes.aio.config.kube_config import KubeConfigMerger
+        with light():
+            from kubernetes.aio.config.kube_config import KubeConfigMerger
 
         files = tuple(Path(name).expanduser() for name in self._paths.split(os.pathsep) if name)
         found = tuple(path for path in files if path.exists())
@@ -167,9 +170,10 @@ class Kubeconfig:
             raise ConfigError(f"kubeconfig {self._paths}: not a kubeconfig ({type(error).__name__})") from None
 
     async def _configuration(self, merged: Any) -> Any:
-        from kubernetes.aio.client.configuration import Configuration
-        from kubernetes.aio.config.config_exception import ConfigException
-        from kubernetes.aio.config.kube_config import KubeConfigLoader
+        with light():
+            from kubernetes.aio.client.configuration import Configuration
+            from kubernetes.aio.config.config_exception import ConfigException
+            from kubernetes.aio.config.kube_config import KubeConfigLoader
 
         configuration = Configuration(host="")
         try:
@@ -185,9 +189,10 @@ class Kubeconfig:
 
     async def _run(self, plugin: Any, configuration: Any) -> tuple[str, float | None]:
         """Run the credential plugin; it answers with a token or a client certificate."""
-        from kubernetes.aio.config.config_exception import ConfigException
-        from kubernetes.aio.config.exec_provider import ExecProvider
-        from kubernetes.aio.config.kube_config import ConfigNode, FileOrData
+        with light():
+            from kubernetes.aio.config.config_exception import ConfigException
+            from kubernetes.aio.config.exec_provider import ExecProvider
+            from kubernetes.aio.config.kube_config import ConfigNode, FileOrData
 
         where = f"kubeconfig {self._paths}: credential plugin {plugin.get('command')!r}"
         try:
@@ -238,7 +243,8 @@ def _user_of(merged: Any, paths: str) -> dict[str, Any]:
     if name:
         raise ConfigError(f"kubeconfig {paths}: the current context names the user {name!r}, which is not there")
     # The package can't read a context without user: it gets an empty one.
-    from kubernetes.aio.config.kube_config import ConfigNode
+    with light():
+        from kubernetes.aio.config.kube_config import ConfigNode
 
     anonymous: dict[str, Any] = {}
     merged.value["users"].append(ConfigNode(_ANONYMOUS, {"name": _ANONYMOUS, "user": anonymous}, merged.path))

@@ -18,6 +18,7 @@ import structlog
 from apisix_ingress import __version__
 from apisix_ingress.errors import ConfigError
 from apisix_ingress.kube.credentials import Access, Credentials
+from apisix_ingress.kube.package import light
 from apisix_ingress.redaction import register_secret
 from apisix_ingress.runtime.clock import Clock
 
@@ -73,7 +74,8 @@ class _Client:
 
 
 def _make_client(access: Access, pool_size: int) -> Any:
-    from kubernetes.aio.client.api_client import ApiClient
+    with light():
+        from kubernetes.aio.client.api_client import ApiClient
 
     configuration = access.configuration
     configuration.connection_pool_maxsize = pool_size
