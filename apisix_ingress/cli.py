@@ -108,7 +108,10 @@ def run(
 
     Example: apisix-ingress run --kubeconfig ~/.kube/config --admin-url http://127.0.0.1:9180/apisix/admin
     """
-    from apisix_ingress.app import run_controller
+    from apisix_ingress.lean import lean_imports
+
+    with lean_imports():
+        from apisix_ingress.app import run_controller
 
     overrides = {
         "kubernetes": {"kubeconfig": kubeconfig},

@@ -137,7 +137,7 @@ PublishedAddress = Annotated[str, AfterValidator(_check_published)]
 class _Section(BaseModel):
     """What all sections share: frozen, and a key nobody knows is an error."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class LogSettings(_Section):

@@ -24,3 +24,16 @@ def test_help_and_version_import_nothing_heavy(argument: str) -> None:
     got = set(done.stdout.rpartition("modules:")[2].split())
     assert "typer" in got
     assert got & HEAVY == set()
+
+
+def test_the_controller_imports_no_part_of_a_library_that_it_never_uses() -> None:
+    script = (
+        "import gc, sys\n"
+        "from apisix_ingress.lean import lean_imports\n"
+        "with lean_imports():\n"
+        "    import apisix_ingress.app\n"
+        "print(gc.isenabled(), *sorted({'httpx._main', 'pygments', 'rich', 'structlog'} & set(sys.modules)))\n"
+        "import rich\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "structlog"]
