@@ -1,0 +1,164 @@
+"""From YAML to plain data as JSON has it, with budgets: a text of strangers must not harm its reader.
+
+Few nodes through aliases, few levels, no key given twice, no tags beyond plain data. Which file it is, and what the
+data means, is known to the callers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from typing import Any
+
+import yaml
+
+_LARGEST_DOCUMENT = 1_000_000
+"""Nodes of a document once its aliases are resolved."""
+_HEAD = frozenset({"apiVersion", "kind", "metadata"})
+"""Keys with which an object begins."""
+
+
+class DocumentError(ValueError):
+    """A text can't be read; the message begins with line and column where they are known."""
+
+
+class _Loader(yaml.CSafeLoader):
+    """The safe loader, which refuses a key given twice and what only looks like data."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[str] = set()
+        for key_node, _ in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise yaml.MarkedYAMLError(None, None, "a key must be a plain text", key_node.start_mark)
+            if key_node.value in seen:
+                raise yaml.MarkedYAMLError(None, None, _twice(key_node), key_node.start_mark)
+            seen.add(key_node.value)
+        return super().construct_mapping(node, deep)
+
+
+def _twice(key: yaml.ScalarNode) -> str:
+    # Two files put together where the first does not end the document: the second object continues it.
+    is_head = key.start_mark.column == 0 and key.value in _HEAD
+    return f"key {key.value!r} is given twice{'; is a --- missing before it?' if is_head else ''}"
+
+
+def read_yaml(content: bytes, *, deepest: int) -> Iterator[Any]:
+    """Yield the data of each document of a text, None for an empty one.
+
+    Args:
+        content: UTF-8.
+        deepest: Levels that a document may have.
+
+    Raises:
+        DocumentError: it is no YAML, or over a budget.
+    """
+    loader = None
+    try:
+        text = content.decode("utf-8-sig")
+        _check_depth(text, deepest)
+        loader = _Loader(text)
+        while loader.check_node():
+            node = loader.get_node()
+            if node is not None:
+                _check_size(node)
+            yield plain(loader.construct_document(node))
+    except yaml.MarkedYAMLError as error:
+        raise DocumentError(f"{_position(error.problem_mark)}{error.problem}") from None
+    except yaml.YAMLError as error:
+        raise DocumentError(str(error).splitlines()[0]) from None
+    except UnicodeDecodeError as error:
+        raise DocumentError(f"not UTF-8 (byte {error.start})") from None
+    except (ValueError, TypeError, RecursionError) as error:
+        raise DocumentError(f"holds a value that can't be read ({type(error).__name__})") from None
+    finally:
+        if loader is not None:
+            loader.dispose()
+
+
+def _check_depth(text: str, deepest: int) -> None:
+    """Refuse what is nested too deep, by its events alone: the C loader recurses until the process dies."""
+    depth = 0
+    for event in yaml.parse(text, _Loader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > deepest:
+                mark: Any = event.start_mark  # the C parser has a class of its own for marks
+                raise yaml.MarkedYAMLError(None, None, f"nested deeper than {deepest} levels", mark)
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+
+
+def _check_size(root: yaml.Node) -> None:
+    """Refuse a document whose aliases blow it up; the count is made without resolving them."""
+    sizes: dict[int, int] = {}
+
+    def size(node: yaml.Node) -> int:
+        known = sizes.get(id(node))
+        if known is not None:
+            return known
+        sizes[id(node)] = _LARGEST_DOCUMENT + 1  # a node that holds itself
+        total = 1
+        for child in _children(node):
+            total += size(child)
+            if total > _LARGEST_DOCUMENT:
+                raise yaml.MarkedYAMLError(None, None, "too large once its aliases are resolved", node.start_mark)
+        sizes[id(node)] = total
+        return total
+
+    size(root)
+
+
+def _children(node: yaml.Node) -> Iterator[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            yield key
+            yield value
+    elif isinstance(node, yaml.SequenceNode):
+        yield from node.value
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON has it: YAML's times become texts again, keys are texts.
+
+    Raises:
+        ValueError: JSON has no such value.
+    """
+    match value:
+        case dict():
+            return {_key(key): plain(item) for key, item in value.items()}
+        case list():
+            return [plain(item) for item in value]
+        case datetime():
+            aware = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+            return aware.isoformat(timespec="microseconds" if aware.microsecond else "seconds").replace("+00:00", "Z")
+        case date():
+            return value.isoformat()
+        case float() if not math.isfinite(value):
+            raise ValueError("not a JSON number")
+        case int() if not -(2**63) <= value < 2**64:
+            raise ValueError("an integer too large for JSON")
+        case str():
+            value.encode()  # a lone surrogate can't be sent
+            return value
+        case None | bool() | int() | float():
+            return value
+        case _:
+            raise ValueError("not a JSON value")
+
+
+def _key(key: Any) -> str:
+    """Return a key as a text; `on: x`, `80: y` are read as YAML 1.1 means them, then written out as JSON would."""
+    match key:
+        case str():
+            return key
+        case bool():
+            return "true" if key else "false"
+        case None:
+            return "null"
+        case _:
+            return str(key)
+
+
+def _position(mark: yaml.Mark | None) -> str:
+    return "" if mark is None else f"line {mark.line + 1}, column {mark.column + 1}: "
