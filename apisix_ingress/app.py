@@ -18,6 +18,7 @@ from pydantic import SecretStr
 
 from apisix_ingress import __version__
 from apisix_ingress.errors import IngressError, LeadershipLost
+from apisix_ingress.expiry import expiries
 from apisix_ingress.gateway.admin import AdminBackend, AdminKey, RequestHook
 from apisix_ingress.gateway.ledger import LedgeredBackend
 from apisix_ingress.gateway.sync import ClusterSync
@@ -25,9 +26,10 @@ from apisix_ingress.gateway.tls import TlsContext, TlsFiles
 from apisix_ingress.http import HttpServer, Readiness
 from apisix_ingress.log import register_secret, setup_logging
 from apisix_ingress.metrics import Metrics
-from apisix_ingress.observers import AdminMetrics, Fanout, ReconcileMetrics, SyncMetrics
+from apisix_ingress.observers import AdminMetrics, Fanout, ReconcileMetrics, SyncLag, SyncMetrics
 from apisix_ingress.options import translation_options
 from apisix_ingress.runtime.clock import Clock, MonotonicClock
+from apisix_ingress.runtime.stall import StallWatch
 from apisix_ingress.runtime.tasks import cancel
 from apisix_ingress.runtime.term import Term
 from apisix_ingress.settings import ClusterSettings, Settings, split_address
@@ -81,6 +83,7 @@ async def build(settings: Settings, manifests: Path | None, held: AsyncExitStack
     """
     clock, rng, identity = MonotonicClock(), random.Random(), new_identity()
     metrics = Metrics(pod=os.environ.get("POD_NAME") or socket.gethostname(), namespace=os.getenv("POD_NAMESPACE", ""))
+    lag = SyncLag(metrics, clock)
     options = translation_options(settings)
     world = World(resources(options))
     syncs: list[ClusterSync] = []
@@ -93,10 +96,10 @@ async def build(settings: Settings, manifests: Path | None, held: AsyncExitStack
     registry = Registry(
         world,
         options,
-        Fanout(syncs, wake),
+        Fanout(syncs, wake, lag),
         clock=clock,
         rng=rng,
-        observer=metrics.queue,
+        observer=lag.queue,
         outcome=ReconcileMetrics(metrics),
     )
     for cluster in settings.clusters:
@@ -112,10 +115,10 @@ async def build(settings: Settings, manifests: Path | None, held: AsyncExitStack
                 rng=rng,
                 concurrency=cluster.sync.concurrency,
                 audit_interval=cluster.sync.audit_interval,
-                observer=SyncMetrics(metrics, conditions, wake),
+                observer=SyncMetrics(metrics, conditions, wake, lag),
             )
         )
-    controller = Controller(world, source, registry, syncs, metrics, clock, asyncio.Event())
+    controller = Controller(world, source, registry, syncs, metrics, lag, clock, asyncio.Event())
     host, port = split_address(settings.http.listen)
     await held.enter_async_context(
         HttpServer(host, port, readiness=controller.readiness(), metrics=metrics, gateways=controller.gateways)
@@ -167,14 +170,17 @@ class Controller:
     registry: Registry
     syncs: list[ClusterSync]
     metrics: Metrics
+    lag: SyncLag
     clock: Clock
     ready: asyncio.Event
     """Set once every store is complete and every object was translated once: writing may begin."""
 
     async def run(self, stop: asyncio.Event) -> None:
         """Run until `stop` is set, then end everything in order: the lease goes last."""
-        self.metrics.on_scrape(self._scrape)
+        stalls = StallWatch(self.clock)
+        self.metrics.on_scrape(lambda: self._scrape(stalls))
         async with asyncio.TaskGroup() as tasks:
+            watch = tasks.create_task(stalls.run(), name="stall-watch")
             objects = tasks.create_task(self.source.run(), name="source")
             providers = tasks.create_task(self.registry.run(), name="providers")
             leader = tasks.create_task(self.source.election.lead(self._lead), name="leader")
@@ -190,6 +196,7 @@ class Controller:
             await asyncio.gather(*(sync.drain(DRAIN_SECONDS) for sync in self.syncs))
             await self.source.status.flush(DRAIN_SECONDS)
             await cancel(leader)
+            await cancel(watch)
 
     def readiness(self) -> Readiness:
         """Return what /readyz asks: a follower is ready as soon as it could take over."""
@@ -213,7 +220,6 @@ class Controller:
 
     async def _lead(self, term: Term) -> None:
         """Write, for as long as the term lasts."""
-        self.metrics.set_leader(True)
         self.source.ledger.renew()
         try:
             async with asyncio.TaskGroup() as writers:
@@ -225,14 +231,17 @@ class Controller:
                 raise
             raise LeadershipLost("the lease may have run out: writing stopped") from None
         finally:
-            self.metrics.set_leader(False)
+            self.lag.forget()
 
-    def _scrape(self) -> None:
+    def _scrape(self, stalls: StallWatch) -> None:
         now = self.clock.monotonic()
+        self.metrics.set_leader(self.source.election.leading)
+        self.metrics.set_event_loop_lag(stalls.longest())
+        self.metrics.set_certificates(expiries(self.world.desired))
         for kind, provider in self.registry.providers.items():
             self.metrics.set_queue_age(kind, provider.queue.oldest_age(now))
         for sync in self.syncs:
-            self.metrics.set_sync_lag(sync.name, sync.lag())
+            self.metrics.set_pending(sync.name, age=self.lag.oldest(sync.name), backlog=sync.backlog)
             for record_kind, tally in sync.tally().items():
                 self.metrics.set_records(
                     sync.name,

@@ -1,14 +1,22 @@
 """Prometheus metrics: every name, label and type in one place, behind methods that hide the client.
 
-The names that the 1.8 line exposed are kept. No label ever takes a value that users can make many
-of: no object, record, namespace, host or route. Figures that only matter when somebody looks are set by
-`on_scrape`.
+The names that the 1.8 line exposed are kept. No label ever takes a value that users can make many of (object, record,
+namespace, host, route), but for certificates, of which only those that expire first are shown. Figures that only matter
+when somebody looks are set by `on_scrape`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, TypeVar
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    Summary,
+    disable_created_metrics,
+    generate_latest,
+)
 from prometheus_client.metrics import MetricWrapperBase
 
 NAMESPACE = "apisix_ingress_controller"
@@ -22,17 +30,30 @@ M = TypeVar("M", bound=MetricWrapperBase)
 _CONSTANT_LABELS = ("controller_pod", "controller_namespace")
 _WRITES = frozenset({"create", "update", "delete"})
 _QUICK_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+_LAG_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+_NANOSECONDS = 1e9
+_REQUESTS = "apisix_requests"
 
 
 class QueueMetrics:
     """The metrics of one queue; it is a ``QueueObserver`` of `apisix_ingress.runtime.workqueue`."""
 
-    def __init__(self, depth: Gauge, adds: Counter, retries: Counter, waited: Histogram, worked: Histogram) -> None:
+    def __init__(
+        self,
+        depth: Gauge,
+        adds: Counter,
+        retries: Counter,
+        waited: Histogram,
+        worked: Histogram,
+        *,
+        on_start: Callable[[float], None],
+    ) -> None:
         self._depth = depth
         self._adds = adds
         self._retries = retries
         self._waited = waited
         self._worked = worked
+        self._on_start = on_start
 
     def depth(self, keys: int) -> None:
         """Set how many keys are dirty."""
@@ -49,6 +70,7 @@ class QueueMetrics:
     def started(self, waited: float) -> None:
         """Observe the seconds a key waited."""
         self._waited.observe(waited)
+        self._on_start(waited)
 
     def finished(self, worked: float) -> None:
         """Observe the seconds a key was worked on."""
@@ -71,15 +93,19 @@ class Metrics:
         self._define_legacy()
         self._define_queues()
         self._define_sync()
+        self._define_objects()
 
     def _define_legacy(self) -> None:
-        """Metrics of the 1.8 line, which counts requests and answers without ``_total``: hence a Gauge for these."""
-        self._requests = self._make(Gauge, "apisix_requests", "Requests to the Admin API.", ["resource", "op"])
+        """Metrics of the 1.8 line (v1-behaviour.md §9), which counts requests and answers without ``_total``.
+
+        The client has no such counters, so gauges count; the 1.8 line calls the first one a counter, see `render`.
+        """
+        self._requests = self._make(Gauge, _REQUESTS, "Requests to the Admin API.", ["resource", "op"])
         self._status_codes = self._make(
             Gauge, "apisix_status_codes", "Answers of the Admin API; 0: none came.", ["resource", "status_code"]
         )
-        self._latencies = self._seconds(
-            "apisix_request_latencies", "Seconds that requests to the Admin API took.", "operation"
+        self._latencies = self._make(
+            Summary, "apisix_request_latencies", "Nanoseconds that requests to the Admin API took.", ["operation"]
         )
         self._is_leader = self._make(Gauge, "is_leader", "1 while this process leads.")
         self._health = self._make(Counter, "check_cluster_health", "Successful checks of a gateway cluster.", ["name"])
@@ -101,11 +127,15 @@ class Metrics:
 
     def _define_sync(self) -> None:
         per_kind = ["cluster", "kind"]
-        self._lag = self._make(
-            Gauge, "sync_lag_seconds", "Age of the oldest change that a cluster has not confirmed.", ["cluster"]
+        self._lag = self._seconds(
+            "sync_lag_seconds", "From a change seen to its records confirmed by a cluster.", "cluster", _LAG_BUCKETS
         )
+        self._pending_age = self._make(
+            Gauge, "sync_pending_age_seconds", "Age of the oldest change that a cluster has not confirmed.", ["cluster"]
+        )
+        self._backlog = self._make(Gauge, "sync_backlog", "Records that wait for a look or a write.", ["cluster"])
         self._desired = self._make(Gauge, "records_desired", "Records that should exist.", per_kind)
-        self._applied = self._make(Gauge, "records_applied", "Records known to exist as they should.", per_kind)
+        self._applied = self._make(Gauge, "records_applied", "Records known to exist.", per_kind)
         self._quarantined = self._make(Gauge, "records_quarantined", "Records the gateway rejected.", per_kind)
         self._drift = self._make(Counter, "drift_repaired", "Records that an audit put right.", ["cluster"])
         self._held = self._make(Gauge, "mass_delete_held", "1 while a suspicious sweep is held back.", ["cluster"])
@@ -113,9 +143,14 @@ class Metrics:
         self._writes = self._make(
             Counter,
             "record_writes",
-            "Writes of records by how they ended.",
+            "Writes of records by how they ended: ok, or the name of the error.",
             ["cluster", "kind", "operation", "outcome"],
         )
+        self._requests_took = self._seconds(
+            "admin_request_seconds", "Seconds that requests to the Admin API took.", "operation"
+        )
+
+    def _define_objects(self) -> None:
         self._watch_failures = self._make(
             Counter, "watch_failures", "Lists and watches that ended badly.", ["kind", "reason"]
         )
@@ -124,13 +159,32 @@ class Metrics:
         self._watch_age = self._make(
             Gauge, "watch_age_seconds", "Seconds since the API server last said anything about a kind.", ["kind"]
         )
+        self._status_writes = self._make(
+            Counter,
+            "status_writes",
+            "Writes of objects' status by how they ended: ok, or the name of the error.",
+            ["kind", "outcome"],
+        )
+        self._events_dropped = self._make(
+            Counter, "kube_events_dropped", "Events for kubectl describe that could not be sent."
+        )
+        self._at(self._events_dropped)  # shown from the start: a rate needs a zero to begin with
+        self._expiry = self._make(
+            Gauge,
+            "certificate_expiry_timestamp_seconds",
+            "When a certificate in use expires, in Unix time; of the secrets that expire first.",
+            ["secret_namespace", "secret_name"],
+        )
+        self._stall = self._make(
+            Gauge, "event_loop_lag_seconds", "The longest that the event loop kept a task waiting in the last minute."
+        )
 
     def _make(self, kind: type[M], name: str, text: str, labels: Sequence[str] = ()) -> M:
         return kind(name, text, [*_CONSTANT_LABELS, *labels], namespace=NAMESPACE, registry=self._registry)
 
-    def _seconds(self, name: str, text: str, label: str) -> Histogram:
+    def _seconds(self, name: str, text: str, label: str, buckets: Sequence[float] = _QUICK_BUCKETS) -> Histogram:
         labels = [*_CONSTANT_LABELS, label]
-        return Histogram(name, text, labels, namespace=NAMESPACE, registry=self._registry, buckets=_QUICK_BUCKETS)
+        return Histogram(name, text, labels, namespace=NAMESPACE, registry=self._registry, buckets=buckets)
 
     def _at(self, metric: M, *values: str) -> M:
         """Return the series of `metric` with these values of its own labels."""
@@ -143,15 +197,21 @@ class Metrics:
         op = "write" if operation in _WRITES else "read"
         self._at(self._requests, resource, op).inc()
         self._at(self._status_codes, resource, str(status or 0)).inc()
-        self._at(self._latencies, operation).observe(seconds)
+        self._at(self._latencies, operation).observe(seconds * _NANOSECONDS)
+        self._at(self._requests_took, operation).observe(seconds)
 
     def record_cluster_healthy(self, cluster: str) -> None:
         """Count a successful health check of a gateway cluster."""
         self._at(self._health, cluster).inc()
 
-    def set_sync_lag(self, cluster: str, seconds: float) -> None:
-        """Set the age of the oldest change that `cluster` has not confirmed."""
-        self._at(self._lag, cluster).set(seconds)
+    def record_sync_lag(self, cluster: str, seconds: float) -> None:
+        """Note how long after a change was seen `cluster` confirmed a record of it."""
+        self._at(self._lag, cluster).observe(seconds)
+
+    def set_pending(self, cluster: str, *, age: float, backlog: int) -> None:
+        """Set the age in seconds of the oldest change that `cluster` has not confirmed, and how many records wait."""
+        self._at(self._pending_age, cluster).set(age)
+        self._at(self._backlog, cluster).set(backlog)
 
     def set_records(self, cluster: str, kind: str, *, desired: int, applied: int, quarantined: int) -> None:
         """Set how many records of `kind` should exist in `cluster`, do, and were rejected."""
@@ -209,14 +269,33 @@ class Metrics:
         """Set the seconds since the last event or bookmark of `kind`."""
         self._at(self._watch_age, kind).set(seconds)
 
-    def queue(self, name: str) -> QueueMetrics:
-        """Return the observer for the queue `name`."""
+    def record_status_write(self, kind: str, outcome: str) -> None:
+        """Count a write of the status of an object of `kind`: `ok` or the name of the error."""
+        self._at(self._status_writes, kind, outcome).inc()
+
+    def record_event_dropped(self) -> None:
+        """Count an Event that was given up."""
+        self._at(self._events_dropped).inc()
+
+    def set_certificates(self, expiries: Mapping[tuple[str, str], float]) -> None:
+        """Show when the certificates of these secrets (namespace, name) expire, and no others."""
+        self._expiry.clear()
+        for (namespace, name), expiry in expiries.items():
+            self._at(self._expiry, namespace, name).set(expiry)
+
+    def set_event_loop_lag(self, seconds: float) -> None:
+        """Set how long the event loop kept a task waiting at most of late."""
+        self._at(self._stall).set(seconds)
+
+    def queue(self, name: str, on_start: Callable[[float], None] = lambda waited: None) -> QueueMetrics:
+        """Return the observer for the queue `name`; `on_start` is told how long each key waited that is handed out."""
         return QueueMetrics(
             self._at(self._queue_depth, name),
             self._at(self._queue_adds, name),
             self._at(self._queue_retries, name),
             self._at(self._queue_wait, name),
             self._at(self._queue_work, name),
+            on_start=on_start,
         )
 
     def set_queue_age(self, queue: str, seconds: float) -> None:
@@ -233,7 +312,9 @@ class Metrics:
         """Return the text exposition, of type `CONTENT_TYPE`."""
         for hook in self._scrape_hooks:
             hook()
-        return generate_latest(self._registry)
+        name = f"{NAMESPACE}_{_REQUESTS}"
+        text = generate_latest(self._registry)
+        return text.replace(f"# TYPE {name} gauge".encode(), f"# TYPE {name} counter".encode())
 
     def value(self, name: str, labels: Mapping[str, str] | None = None) -> float | None:
         """Return one sample by its name without namespace and its own labels, None if there is none; for tests."""

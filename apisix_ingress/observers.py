@@ -9,6 +9,8 @@ from apisix_ingress.gateway.states import Operation, RecordState
 from apisix_ingress.gateway.sync import ClusterSync
 from apisix_ingress.metrics import Metrics
 from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind
+from apisix_ingress.runtime.clock import Clock
+from apisix_ingress.runtime.workqueue import QueueObserver
 from providers.conditions import Conditions
 
 Wake = Callable[[ObjectKey], None]
@@ -39,7 +41,19 @@ RECONCILE_RESOURCES = {
     "Service": "endpoints",
     "ConfigMap": "configMap",
 }
-"""Kind → label `resource` of the 1.8 line."""
+"""Kind → label `resource` of the 1.8 line, for what is translated."""
+
+EVENT_RESOURCES = RECONCILE_RESOURCES | {
+    "Service": "service",
+    "Endpoints": "endpoints",
+    "EndpointSlice": "endpointSlice",
+    "Secret": "secret",
+    "Pod": "pod",
+    "Namespace": "namespace",
+    "IngressClass": "ingressClass",
+    "ReferenceGrant": "referenceGrant",
+}
+"""Kind → label `resource` for changes; those that the 1.8 line does not count are named in its manner."""
 
 ChangeName = Literal["add", "update", "delete"]
 
@@ -56,7 +70,7 @@ class ReflectorMetrics:
 
     def changed(self, kind: str, operation: ChangeName) -> None:
         """Count a change that reached the store."""
-        self._metrics.record_event(operation, kind)
+        self._metrics.record_event(operation, EVENT_RESOURCES.get(kind, kind))
 
     def undecodable(self, kind: str) -> None:
         """Count an object version that can't be read."""
@@ -98,6 +112,51 @@ class ReconcileMetrics:
         self._metrics.record_reconcile(RECONCILE_RESOURCES.get(kind, kind), success=well)
 
 
+class SyncLag:
+    """Measures from the moment a change is seen until a cluster has confirmed each record that follows from it.
+
+    A store tells of a change at once, so it is seen when its key becomes ready in a provider's queue. The key is handed
+    out, translated and its records are marked in one step without an await: the hand-out just before tells the time.
+    Changes that come before a term has taken over are left out, since that compares everything.
+    """
+
+    def __init__(self, metrics: Metrics, clock: Clock) -> None:
+        self._metrics = metrics
+        self._clock = clock
+        self._seen_at = clock.monotonic()
+        self._pending: dict[str, dict[RecordKey, float]] = {}
+
+    def queue(self, kind: str) -> QueueObserver:
+        """Return the observer of the queue of the provider of a kind."""
+        return self._metrics.queue(kind, self._started)
+
+    def marked(self, cluster: str, keys: Iterable[RecordKey]) -> None:
+        """Note that records are wanted differently because of the change that was handed out last."""
+        pending = self._pending.setdefault(cluster, {})
+        for key in keys:
+            pending.setdefault(key, self._seen_at)
+
+    def told(self, cluster: str, key: RecordKey, state: RecordState) -> None:
+        """Note the state of a record; one that was rejected waits for an edit, which is a change of its own."""
+        if state.kind not in ("applied", "rejected"):
+            return
+        seen_at = self._pending.get(cluster, {}).pop(key, None)
+        if seen_at is not None and state.kind == "applied":
+            self._metrics.record_sync_lag(cluster, self._clock.monotonic() - seen_at)
+
+    def oldest(self, cluster: str) -> float:
+        """Return the seconds since the oldest change that a cluster has not confirmed was seen; 0: there is none."""
+        pending = self._pending.get(cluster)
+        return self._clock.monotonic() - min(pending.values()) if pending else 0.0
+
+    def forget(self) -> None:
+        """Drop what was under way when a term ended: the next one compares everything."""
+        self._pending.clear()
+
+    def _started(self, waited: float) -> None:
+        self._seen_at = self._clock.monotonic() - waited
+
+
 class SyncMetrics:
     """Shows what a sync engine does, and wakes the status of objects whose records changed their state.
 
@@ -105,16 +164,19 @@ class SyncMetrics:
         metrics: Where figures go.
         conditions: Knows which objects a record matters to.
         wake: Called with each of them.
+        lag: Told which records are settled.
     """
 
-    def __init__(self, metrics: Metrics, conditions: Conditions, wake: Wake) -> None:
+    def __init__(self, metrics: Metrics, conditions: Conditions, wake: Wake, lag: SyncLag) -> None:
         self._metrics = metrics
+        self._lag = lag
         self._conditions = conditions
         self._wake = wake
         self._last: dict[tuple[str, RecordKey], RecordState] = {}
 
     def outcome(self, cluster: str, key: RecordKey, state: RecordState) -> None:
         """Wake the owners and who waited for it; claimants only when the state is another one than before."""
+        self._lag.told(cluster, key, state)
         waiting = self._conditions.take_waiting(key)
         owners = self._conditions.owners(key)
         if not owners:
@@ -152,14 +214,17 @@ class SyncMetrics:
 class Fanout:
     """Carries the results of translations to every cluster and to the status of the object."""
 
-    def __init__(self, syncs: Sequence[ClusterSync], wake: Wake) -> None:
+    def __init__(self, syncs: Sequence[ClusterSync], wake: Wake, lag: SyncLag) -> None:
         self._syncs = syncs
         self._wake = wake
+        self._lag = lag
 
     def mark_dirty(self, keys: Iterable[RecordKey], *, urgent: bool) -> None:
         """Tell every cluster."""
         marked = tuple(keys)
         for sync in self._syncs:
+            if sync.taken_over:
+                self._lag.marked(sync.name, marked)
             sync.mark_dirty(marked, urgent=urgent)
 
     def reported(self, owner: ObjectKey) -> None:

@@ -108,7 +108,8 @@ class ApiStatus:
         addresses = Addresses(parts.world, settings.status.publish_service, settings.status.addresses)
         timeout = _write_seconds(settings.election)
         self._running = False
-        self._events = EventRecorder(api, clock=clock, rng=rng, timeout=timeout)
+        dropped = parts.metrics.record_event_dropped
+        self._events = EventRecorder(api, clock=clock, rng=rng, on_drop=dropped, timeout=timeout)
         self._writer = StatusWriter(
             api,
             parts.world.stores,
@@ -121,6 +122,7 @@ class ApiStatus:
             observer=queue,
             busy=parts.busy,
             timeout=timeout,
+            on_write=parts.metrics.record_status_write,
         )
         addresses.follow(self._writer.wake)
 

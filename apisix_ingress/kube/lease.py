@@ -128,7 +128,6 @@ class LeaderElector:
         options: The Lease.
         clock: For every deadline, and for the times that people read.
         rng: For jitter.
-        on_change: Told when leadership begins and ends.
     """
 
     def __init__(
@@ -138,7 +137,6 @@ class LeaderElector:
         *,
         clock: Clock,
         rng: random.Random,
-        on_change: Callable[[bool], None] | None = None,
     ) -> None:
         self.problem = ""
         """Why this process can't campaign, for people; empty: it can."""
@@ -148,7 +146,6 @@ class LeaderElector:
         self._options = options
         self._clock = clock
         self._rng = rng
-        self._on_change = on_change or (lambda leads: None)
         self._collection = f"/apis/coordination.k8s.io/v1/namespaces/{options.namespace}/leases"
         self._path = f"{self._collection}/{options.name}"
         self._lease: JsonObject | None = None
@@ -171,14 +168,12 @@ class LeaderElector:
         while True:
             term = await self._campaign()
             self._term = term
-            self._on_change(True)
             log.info("term.started", identity=self._options.identity)
             try:
                 await self._serve(term, work)
             finally:
                 term.end()
                 self._term = None
-                self._on_change(False)
                 log.info("term.ended", identity=self._options.identity)
             await self._clock.sleep(self._pause())
 

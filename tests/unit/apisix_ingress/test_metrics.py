@@ -1,4 +1,7 @@
-"""Names, labels and values as a scrape sees them."""
+"""Names, labels and values as a scrape sees them, and as `docs/metrics.md` lists them."""
+
+import re
+from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -10,8 +13,11 @@ from tests.fakes.clock import FakeClock
 # A label outside this list needs a reason why its values are few.
 BOUNDED_LABELS = {
     *("controller_pod", "controller_namespace", "resource", "op", "status_code", "operation", "name"),
-    *("result", "queue", "cluster", "kind", "le"),
+    *("result", "queue", "cluster", "kind", "le", "reason", "outcome"),
+    # Of the secrets that expire first alone: see `expiry.SHOWN`.
+    *("secret_namespace", "secret_name"),
 }
+DOCUMENT = Path(__file__).parents[3] / "docs" / "metrics.md"
 
 
 def make_metrics() -> Metrics:
@@ -22,7 +28,16 @@ def touch_all(metrics: Metrics) -> None:
     """Call every recording method once."""
     metrics.record_request(resource="route", operation="update", status=201, seconds=0.02)
     metrics.record_cluster_healthy("default")
-    metrics.set_sync_lag("default", 1.5)
+    metrics.record_sync_lag("default", 1.5)
+    metrics.set_pending("default", age=2.5, backlog=7)
+    metrics.record_write("default", "routes", "put", "ok")
+    metrics.record_list("Ingress", 0.3)
+    metrics.record_watch_failure("Ingress", "gone")
+    metrics.set_deletes_held("Ingress", 30)
+    metrics.record_status_write("Ingress", "KubeConflict")
+    metrics.record_event_dropped()
+    metrics.set_certificates({("default", "web"): 1893456000})
+    metrics.set_event_loop_lag(0.25)
     metrics.set_records("default", "routes", desired=3, applied=2, quarantined=1)
     metrics.record_drift("default", 2)
     metrics.set_mass_delete_held("default", True)
@@ -49,9 +64,20 @@ def test_each_method_sets_its_series() -> None:
     want: list[tuple[str, dict[str, str], float]] = [
         ("apisix_requests", {"resource": "route", "op": "write"}, 1),
         ("apisix_status_codes", {"resource": "route", "status_code": "201"}, 1),
-        ("apisix_request_latencies_sum", {"operation": "update"}, 0.02),
+        ("apisix_request_latencies_sum", {"operation": "update"}, 20_000_000),
+        ("admin_request_seconds_sum", {"operation": "update"}, 0.02),
         ("check_cluster_health_total", {"name": "default"}, 1),
-        ("sync_lag_seconds", {"cluster": "default"}, 1.5),
+        ("sync_lag_seconds_sum", {"cluster": "default"}, 1.5),
+        ("sync_pending_age_seconds", {"cluster": "default"}, 2.5),
+        ("sync_backlog", {"cluster": "default"}, 7),
+        ("record_writes_total", {**per_kind, "operation": "put", "outcome": "ok"}, 1),
+        ("list_seconds_sum", {"kind": "Ingress"}, 0.3),
+        ("watch_failures_total", {"kind": "Ingress", "reason": "gone"}, 1),
+        ("deletes_held", {"kind": "Ingress"}, 30),
+        ("status_writes_total", {"kind": "Ingress", "outcome": "KubeConflict"}, 1),
+        ("kube_events_dropped_total", {}, 1),
+        ("certificate_expiry_timestamp_seconds", {"secret_namespace": "default", "secret_name": "web"}, 1893456000),
+        ("event_loop_lag_seconds", {}, 0.25),
         ("records_desired", per_kind, 3),
         ("records_applied", per_kind, 2),
         ("records_quarantined", per_kind, 1),
@@ -92,6 +118,49 @@ def test_exposition_has_the_names_of_the_1_8_line_with_constant_labels() -> None
     lines = metrics.render().decode().splitlines()
     assert f'{NAMESPACE}_apisix_requests{{{constants},op="write",resource="route"}} 1.0' in lines
     assert f"{NAMESPACE}_is_leader{{{constants}}} 1.0" in lines
+    types = dict(line.split()[2:] for line in lines if line.startswith("# TYPE"))
+    want = {
+        "is_leader": "gauge",
+        "apisix_status_codes": "gauge",
+        "apisix_request_latencies": "summary",
+        "apisix_requests": "counter",
+        "check_cluster_health_total": "counter",
+        "sync_operation_total": "counter",
+        "cache_sync_total": "counter",
+        "events_total": "counter",
+    }
+    assert {name: types.get(f"{NAMESPACE}_{name}") for name in want} == want
+
+
+def test_certificates_that_are_gone_are_shown_no_more() -> None:
+    metrics = make_metrics()
+    metrics.set_certificates({("default", "old"): 1})
+    metrics.set_certificates({("default", "new"): 2})
+    labels = {"secret_namespace": "default"}
+    name = "certificate_expiry_timestamp_seconds"
+    got = [metrics.value(name, {**labels, "secret_name": secret}) for secret in ("old", "new")]
+    assert got == [None, 2]
+
+
+def rows(metrics: Metrics) -> list[str]:
+    """Return the rows of the table of all metrics, sorted by name: name, type, labels of its own, meaning."""
+    text = metrics.render().decode()
+    texts = dict(re.findall(r"^# HELP (\S+) (.*)$", text, re.MULTILINE))
+    found = []
+    for name, kind in re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE):
+        series = re.search(rf"^{name}(?:_bucket|_sum)?{{(.*)}}", text, re.MULTILINE)
+        assert series, f"{name} has no series: touch it in touch_all"
+        labels = re.findall(r'(\w+)="', series[1])
+        own = ", ".join(f"`{each}`" for each in labels if not each.startswith("controller_") and each != "le")
+        found.append(f"| `{name.removeprefix(NAMESPACE + '_')}` | {kind} | {own or '-'} | {texts[name]} |")
+    return sorted(found)
+
+
+def test_the_document_lists_exactly_what_is_exposed() -> None:
+    metrics = make_metrics()
+    touch_all(metrics)
+    listed = [line for line in DOCUMENT.read_text().splitlines() if line.startswith("| `") and line.count(" | ") == 3]
+    assert sorted(listed) == rows(metrics)
 
 
 def test_every_label_has_few_values_by_its_nature() -> None:
