@@ -20,6 +20,7 @@ from translation.draft import Draft
 from translation.external import external_body, is_external
 from translation.ownership import class_is_ours
 from translation.scope import Scope
+from translation.texts import check_spec
 from translation.upstream_settings import decorator, for_port, settings_body
 
 
@@ -117,6 +118,7 @@ def claim_external(draft: Draft, reference: UpstreamReference, path: str) -> str
         draft.missing("UpstreamNotFound", path, key)
     else:
         scope = Scope(key.kind, key.namespace, draft.view, draft.options)
+        check_spec(scope, obj.spec)
         try:
             spec = parse_spec("ApisixUpstream", obj.spec)
         except SpecError as error:

@@ -26,6 +26,7 @@ from translation.context import Options
 from translation.draft import Draft
 from translation.plugins import Plugins, present, translate_plugins
 from translation.result import Translation
+from translation.texts import check_object, check_record, check_secret
 
 _USERNAME = re.compile(r"[a-zA-Z0-9_-]{1,256}")
 """What a gateway takes as a username (APISIX consumer schema)."""
@@ -66,6 +67,7 @@ def translate_consumer(obj: CustomObject, view: View, options: Options) -> Trans
     username = names.consumer_name(draft.namespace, obj.meta.name)
     draft.hold("consumers", ids=frozenset({username}))
     _check_username(draft, username)
+    check_object(draft, obj)
     try:
         spec = parse_spec("ApisixConsumer", obj.spec)
     except SpecError as error:
@@ -77,6 +79,7 @@ def translate_consumer(obj: CustomObject, view: View, options: Options) -> Trans
         "labels": names.owner_labels(options.controller_name, obj.meta.labels),
         "plugins": _plugins(draft, spec),
     }
+    check_record(draft, "consumers", body)
     translation = draft.finish()
     record = Record(RecordKey("consumers", username), username, body)
     return translation if translation.failed else replace(translation, records=(record,))
@@ -135,6 +138,7 @@ def _read(draft: Draft, model: type[SpecPart], secret: Secret, path: str) -> Spe
             except UnicodeDecodeError:
                 draft.error("InvalidSecret", path, f"{secret.meta.key}: the value of {key} is not UTF-8; replace it")
                 return None
+            check_secret(draft, secret, key, secret.data[key].decode(), path)
     try:
         return model.model_validate(values)
     except ValidationError as error:

@@ -15,6 +15,7 @@ from apisix_ingress.state.view import View
 from translation.context import Options
 from translation.result import Translation
 from translation.scope import Scope
+from translation.texts import check_record
 
 
 class Draft(Scope):
@@ -39,6 +40,7 @@ class Draft(Scope):
 
     def record(self, kind: RecordKind, name: str, body: JsonObject, *, existing_only: bool = False) -> None:
         """Add a record; `name` is what its id is made from."""
+        check_record(self, kind, body)
         key = RecordKey(kind, body["id"])
         self._records.append(Record(key, name, body, existing_only=existing_only))
 
@@ -61,7 +63,7 @@ class Draft(Scope):
         What a setting refuses is not protected: a gateway may have it from when it was allowed.
         """
         problems = tuple(dict.fromkeys(self.problems))
-        if self.revoked or self.has_code:
+        if self.revoked or self.forbidden:
             return Translation(problems=problems, revoked=self.revoked)
         whole = Translation((), tuple(self._claims), problems, tuple(self._holds))
         if whole.failed:

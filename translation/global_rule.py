@@ -19,6 +19,7 @@ from translation.draft import Draft
 from translation.ownership import is_ours
 from translation.plugins import translate_plugins
 from translation.result import Translation
+from translation.texts import check_object
 
 
 def translate_global_rule(obj: CustomObject, view: View, options: Options) -> Translation:
@@ -27,6 +28,7 @@ def translate_global_rule(obj: CustomObject, view: View, options: Options) -> Tr
     name = names.object_name(draft.namespace, obj.meta.name)
     record_id = view.record_id("global_rules", name)
     draft.hold("global_rules", ids=frozenset({record_id}))
+    check_object(draft, obj)
     try:
         spec = parse_spec("ApisixGlobalRule", obj.spec)
     except SpecError as error:

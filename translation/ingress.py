@@ -21,10 +21,10 @@ from translation.context import Options
 from translation.draft import Draft
 from translation.ingress_spec import Backend, IngressSpec, parse_ingress
 from translation.ingress_tls import hold_tls, translate_tls
-from translation.matching import check_text
 from translation.plugins import present
 from translation.result import Translation
 from translation.route import find_plugin_config
+from translation.texts import check_object
 
 DEFAULT_PRIORITY = -1
 """Of the route for the default backend: of routes with one path the larger priority wins, and others have 0."""
@@ -53,6 +53,7 @@ def translate_ingress(obj: CustomObject, view: View, options: Options) -> Transl
     """Return the routes, certificates and claims of an Ingress."""
     draft = Draft(obj.meta, view, options)
     draft.hold("routes", prefix=names.ingress_prefix(draft.namespace, draft.meta.name))
+    check_object(draft, obj)
     spec = parse_ingress(draft, obj.spec)
     if spec is None:
         return draft.finish()
@@ -96,7 +97,6 @@ def _name(draft: Draft, entry: _Entry, seen: dict[str, _Entry]) -> str:
 
 
 def _route(draft: Draft, entry: _Entry, extras: RouteAnnotations, name: str, *, shared: bool) -> None:
-    check_text(draft, entry.path, f"{entry.field}.path")
     body = draft.stamp("routes", name) | present({"host": entry.host, "priority": _priority(entry, extras, shared)})
     body |= _path(entry, extras)
     body["upstream_id"] = _upstream(draft, entry, extras)

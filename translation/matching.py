@@ -6,7 +6,6 @@ Sources of the rules: v1-behaviour.md §2.4; the `vars` of the APISIX route sche
 from __future__ import annotations
 
 import ipaddress
-import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -80,7 +79,6 @@ def is_network(text: str) -> bool:
 def check_paths(scope: Scope, paths: Sequence[str], path: str) -> None:
     """Note each request path that no request can have."""
     for index, text in enumerate(paths):
-        check_text(scope, text, f"{path}[{index}]")
         if not text.startswith("/"):
             message = f"{text!r} never matches: begin it with /"
             scope.warn("PathNeverMatches", f"{path}[{index}]", message)
@@ -91,9 +89,3 @@ def check_hosts(scope: Scope, hosts: Sequence[str], path: str) -> None:
     for index, host in enumerate(hosts):
         if ":" in host and not host.startswith("["):
             scope.warn("HostNeverMatches", f"{path}[{index}]", f"{host!r} never matches: leave the port out")
-
-
-def check_text(scope: Scope, text: str, path: str) -> None:
-    """Note a text with control characters: a gateway or a log may take them for something else."""
-    if not text.isprintable() and any(unicodedata.category(char) == "Cc" for char in text):
-        scope.error("ControlCharacter", path, "has a control character; remove it")

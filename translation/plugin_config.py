@@ -10,6 +10,7 @@ from translation.context import Options
 from translation.draft import Draft
 from translation.plugins import translate_plugins
 from translation.result import Translation
+from translation.texts import check_object
 
 
 def translate_plugin_config(obj: CustomObject, view: View, options: Options) -> Translation:
@@ -18,6 +19,7 @@ def translate_plugin_config(obj: CustomObject, view: View, options: Options) -> 
     name = names.object_name(obj.meta.namespace, obj.meta.name)
     body = draft.stamp("plugin_configs", name, labelled=True)
     draft.hold("plugin_configs", ids=frozenset({body["id"]}))
+    check_object(draft, obj)
     try:
         spec = parse_spec("ApisixPluginConfig", obj.spec)
     except SpecError as error:

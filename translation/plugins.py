@@ -14,6 +14,7 @@ from apisix_ingress.model.kube import Secret
 from crds.v2.common import Plugin
 from crds.v2.route import Authentication
 from translation.scope import Scope
+from translation.texts import check_secret
 
 Plugins = dict[str, JsonObject]
 """Plugin → configuration, as a record has them."""
@@ -27,6 +28,10 @@ _CODE = frozenset(
         "script",
         # Its templates may hold Lua code (lua-resty-template).
         "body-transformer",
+        # It starts a program of the user's choice.
+        "mcp-bridge",
+        # It writes texts of the user's choice to files of the user's choice, those with code included.
+        "file-logger",
         # They run no code, but open what is not meant for users: the control API, and requests past the route's rules.
         "public-api",
         "batch-requests",
@@ -65,7 +70,7 @@ def refuse_code(scope: Scope, what: str, path: str) -> None:
     if scope.options.code_plugins == "refuse":
         message = f"{what} is refused by the controller's setting kubernetes.code_plugins: refuse; remove it"
         scope.error("CodeRefused", path, message)
-        scope.has_code = True
+        scope.forbidden = True
 
 
 def _config(scope: Scope, plugin: Plugin, path: str) -> JsonObject:
@@ -85,6 +90,7 @@ def _merged(scope: Scope, config: JsonObject, secret: Secret, path: str) -> Json
         except UnicodeDecodeError:
             scope.error("InvalidSecret", path, f"{secret.meta.key}: the value of {key} is not UTF-8 text; replace it")
             continue
+        check_secret(scope, secret, key, value, path)
         _put(result, key.split("."), value)
     return result
 

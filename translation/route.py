@@ -22,11 +22,12 @@ from translation.backends import Backend, claim_external, claim_service
 from translation.context import Options
 from translation.draft import Draft
 from translation.durations import timeout_body, timeout_parts
-from translation.matching import check_addresses, check_hosts, check_paths, check_text, expressions
+from translation.matching import check_addresses, check_hosts, check_paths, expressions
 from translation.ownership import is_ours
-from translation.plugins import Plugins, authenticate, check_code, present, refuse_code, translate_plugins
+from translation.plugins import Plugins, authenticate, present, refuse_code, translate_plugins
 from translation.result import Translation
 from translation.scope import Scope
+from translation.texts import check_object
 
 TRAFFIC_SPLIT = "traffic-split"
 
@@ -35,6 +36,7 @@ def translate_route(obj: CustomObject, view: View, options: Options) -> Translat
     """Return the routes, stream routes and claims of an ApisixRoute."""
     draft = Draft(obj.meta, view, options)
     _hold(draft, obj.spec)
+    check_object(draft, obj)
     try:
         spec = parse_spec("ApisixRoute", obj.spec)
     except SpecError as error:
@@ -54,24 +56,23 @@ def find_plugin_config(draft: Draft, namespace: str, name: str, path: str) -> st
     found = draft.custom(key)
     if found is None or not is_ours(found, draft.view, draft.options):
         draft.missing("PluginConfigNotFound", path, key)
-    elif draft.options.code_plugins == "refuse":
+    elif "refuse" in (draft.options.code_plugins, draft.options.secret_references):
         _check_plugin_config(draft, found, path)
     return draft.view.record_id("plugin_configs", names.object_name(namespace, name))
 
 
 def _check_plugin_config(draft: Draft, found: CustomObject, path: str) -> None:
-    """Note code in a plugin config that is referred to: a gateway keeps a record for as long as a route names it."""
+    """Note what the settings refuse in a plugin config: a gateway keeps its record for as long as a route names it."""
     scope = Scope(found.meta.kind, found.meta.namespace, draft.view, draft.options)
+    check_object(scope, found)
     with contextlib.suppress(SpecError):
-        for index, plugin in enumerate(parse_spec("ApisixPluginConfig", found.spec).plugins):
-            if plugin.enable:
-                check_code(scope, plugin.name, plugin.config or {}, f"spec.plugins[{index}]")
-    draft.adopt(scope, path, found.meta.key)
+        translate_plugins(scope, parse_spec("ApisixPluginConfig", found.spec).plugins, "spec.plugins")
+    if scope.forbidden:
+        draft.adopt(scope, path, found.meta.key)
 
 
 def _http(draft: Draft, rule: HttpRule, path: str) -> None:
     name = names.route_name(draft.namespace, draft.meta.name, rule.name)
-    check_text(draft, rule.name, f"{path}.name")
     body = draft.stamp("routes", name, labelled=True)
     body |= _matching(draft, rule.match, f"{path}.match")
     body |= present({"priority": rule.priority, "enable_websocket": rule.websocket})
@@ -150,7 +151,6 @@ def _backend(draft: Draft, backend: StreamBackend, path: str) -> Backend:
 
 def _stream(draft: Draft, rule: StreamRule, path: str) -> None:
     name = names.stream_route_name(draft.namespace, draft.meta.name, rule.name)
-    check_text(draft, rule.name, f"{path}.name")
     body = draft.stamp("stream_routes", name)
     del body["name"]  # the 1.8 line sends none
     body |= {"server_port": rule.match.ingress_port, **present({"sni": rule.match.host})}

@@ -34,8 +34,8 @@ class Scope:
         """What is referred to by a grant."""
         self.revoked = False
         """Whether a reference lacks its grant: what was published by it must go."""
-        self.has_code = False
-        """Whether the object holds code that the settings refuse."""
+        self.forbidden = False
+        """Whether the object holds what the settings refuse."""
 
     def error(self, code: str, path: str, message: str) -> None:
         """Note a problem that keeps the object from being published."""
@@ -56,7 +56,7 @@ class Scope:
             self.problems.append(Problem(problem.code, text, path, problem.severity, problem.origin or source))
         self.references |= other.references
         self.revoked |= other.revoked
-        self.has_code |= other.has_code
+        self.forbidden |= other.forbidden
 
     def misfit(self, error: SpecError) -> None:
         """Note each mistake of a spec that does not fit its kind."""

@@ -23,6 +23,7 @@ from translation.context import Options
 from translation.draft import Draft
 from translation.ingress_tls import ssl_body
 from translation.result import Translation
+from translation.texts import check_object
 
 _CA_KEYS = ("cert", "tls.crt", "ca.crt")
 """Keys of a Secret under which a CA is looked for, in this order (v1-behaviour.md §2.9)."""
@@ -43,6 +44,7 @@ def translate_tls(obj: CustomObject, view: View, options: Options, *, now: datet
     name = names.object_name(draft.namespace, obj.meta.name)
     record_id = view.record_id("ssls", name)
     draft.hold("ssls", ids=frozenset({record_id}))
+    check_object(draft, obj)
     try:
         spec = parse_spec("ApisixTls", obj.spec)
     except SpecError as error:

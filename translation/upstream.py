@@ -16,6 +16,7 @@ from translation.context import Options
 from translation.draft import Draft
 from translation.external import external_body, is_external
 from translation.result import NOTHING, Translation
+from translation.texts import check_object
 from translation.upstream_settings import for_port, settings_body
 
 
@@ -26,6 +27,7 @@ def translate_upstream(obj: CustomObject | None, view: View, options: Options) -
     draft = Draft(obj.meta, view, options)
     name = names.object_name(obj.meta.namespace, obj.meta.name)
     draft.hold("upstreams", ids=frozenset({view.record_id("upstreams", name)}))
+    check_object(draft, obj)
     try:
         spec = parse_spec("ApisixUpstream", obj.spec)
     except SpecError as error:

@@ -27,6 +27,7 @@ from translation.durations import seconds, timeout_body, timeout_parts
 from translation.ownership import class_is_ours
 from translation.plugins import present
 from translation.scope import Scope
+from translation.texts import check_spec
 
 _UNSET: tuple[object, ...] = (None, "", ())
 
@@ -39,6 +40,7 @@ def decorator(scope: Scope, namespace: str, service: str) -> ApisixUpstreamSpec 
     found = scope.view.get(CustomObject, ObjectKey("ApisixUpstream", namespace, service))
     if found is None or not class_is_ours(found, scope.view, scope.options):
         return None
+    check_spec(scope, found.spec)
     try:
         return parse_spec("ApisixUpstream", found.spec)
     except SpecError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from translation.scope import Scope
+from translation.texts import check_text
 
 PREFIX = "k8s.apisix.apache.org/"
 
@@ -21,9 +22,11 @@ class Annotations:
         self.scope = scope
         self._values = values
 
-    def text(self, name: str) -> str:
-        """Return the value without white space around it; empty if absent."""
-        return self._values.get(PREFIX + name, "").strip()
+    def text(self, name: str, *, block: bool = False) -> str:
+        """Return the value without white space around it; empty if absent. It may have several lines if `block`."""
+        text = self._values.get(PREFIX + name, "").strip()
+        check_text(self.scope, text, self.field(name), block=block)
+        return text
 
     def flag(self, name: str) -> bool:
         """Say whether the value is `true`, the only spelling of yes."""
@@ -34,7 +37,10 @@ class Annotations:
 
     def items(self, name: str) -> list[str]:
         """Return the parts of a comma-separated list, without white space around them and without empty ones."""
-        return [item for part in self.text(name).split(",") if (item := part.strip())]
+        found = [item for part in self.text(name, block=True).split(",") if (item := part.strip())]
+        for item in found:
+            check_text(self.scope, item, self.field(name))
+        return found
 
     def number(self, name: str) -> int | None:
         """Return a whole number that is not negative, or None; anything else is left out with a warning."""

@@ -67,7 +67,7 @@ def _response_rewrite(annotations: Annotations) -> JsonObject:
     if code and code not in _STATUSES:
         annotations.warn("response-rewrite-status-code", f"{code} is not a status, so it is left out")
         code = None
-    body = annotations.text("response-rewrite-body")
+    body = annotations.text("response-rewrite-body", block=True)
     headers = {
         "add": [f"{name}:{value}" for name, value in _headers(annotations, "response-rewrite-add-header")],
         "set": dict(_headers(annotations, "response-rewrite-set-header")),

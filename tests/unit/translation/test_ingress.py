@@ -130,8 +130,8 @@ def test_null_counts_as_absent() -> None:
 def test_host_and_path_that_can_not_be_are_refused() -> None:
     got = translate(ingress(ingress_rule("/a\x00", host="a b")), service())
     assert told(got) == [
-        "error InvalidHost spec.rules[0].host",
         "error ControlCharacter spec.rules[0].http.paths[0].path",
+        "error InvalidHost spec.rules[0].host",
     ]
 
 

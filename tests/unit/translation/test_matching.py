@@ -77,15 +77,6 @@ def test_every_bad_address_is_told() -> None:
     assert [problem.path for problem in found.problems] == ["p[1]", "p[2]"]
 
 
-def test_control_character_in_a_path_is_refused() -> None:
-    found = scope()
-    check_paths(found, ["/a\nb", "/ü", "/\u2028", "/c\x85"], "p")
-    assert [(problem.code, problem.path) for problem in found.problems] == [
-        ("ControlCharacter", "p[0]"),
-        ("ControlCharacter", "p[3]"),
-    ]
-
-
 def test_path_and_host_that_never_match_are_told() -> None:
     found = scope()
     check_paths(found, ["a"], "paths")
