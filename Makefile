@@ -63,6 +63,7 @@ $(STAMP): requirements/dev.txt pyproject.toml
 lock: install ## compile pyproject.toml into requirements/*.txt
 	$(BIN)/uv pip compile pyproject.toml --universal --generate-hashes --python-version 3.11 --quiet -o requirements/run.txt
 	$(BIN)/uv pip compile pyproject.toml --group dev --universal --generate-hashes --python-version 3.11 --quiet -o requirements/dev.txt
+	$(BIN)/uv pip compile pyproject.toml --group bench --universal --generate-hashes --python-version 3.11 --quiet -c requirements/dev.txt -o requirements/bench.txt
 
 clean: ## remove what the tasks made here
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
