@@ -1,0 +1,216 @@
+"""One request of an API server: read within bounds, judged, answered.
+
+Whoever sends too much, too slowly or too often is turned away, so that neither the memory nor the event loop of the
+controller suffers. A check that crashes or takes too long lets the object pass with a warning: refusing objects for a
+mistake of ours would be worse, and the controller looks at each object anyway.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+import structlog
+from aiohttp import web
+
+from apisix_ingress.runtime.clock import Clock
+from apisix_ingress.webhook.review import Review, ReviewError, Verdict, parse_review, render
+
+log = structlog.get_logger()
+
+Result = Literal["allowed", "warned", "denied", "crashed", "late", "invalid", "oversized", "busy", "slow", "aborted"]
+"""How a request ended; the label of a metric."""
+
+CRASHED = Verdict(warnings=("the object was not checked: the check crashed; the controller checks it again",))
+LATE = Verdict(warnings=("the object was not checked: that took too long; the controller checks it again",))
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds.
+
+    Attributes:
+        body: Bytes of a request.
+        deadline: Seconds for a request, from its headers to the answer.
+        inline: Bytes beyond which a request is worked on in a thread, so that the event loop goes on.
+        requests: Requests at once.
+        memory: Bytes of all requests at once; one that does not tell its length counts as the longest.
+        large: Requests of more than `inline` bytes at once.
+        first: Seconds from a connection to its first request.
+        idle: Seconds between two requests; more than the API server's 90, so that it is the one who closes.
+        connections: Connections at once.
+    """
+
+    body: int = 3 * 1024 * 1024
+    deadline: float = 2.0
+    inline: int = 32 * 1024
+    requests: int = 1024
+    memory: int = 48 * 1024 * 1024
+    large: int = 8
+    first: float = 5.0
+    idle: float = 120.0
+    connections: int = 1024
+
+
+class Observer(Protocol):
+    """Who counts."""
+
+    def answered(self, kind: str, result: Result, seconds: float) -> None:
+        """Count a request: the kind of the object (empty: not known), how it ended, and how long it took."""
+
+
+Judge = Callable[[Review], Verdict]
+
+
+class _Refused(Exception):
+    """A request that is turned away without a look at the object."""
+
+    def __init__(self, result: Result, status: int, text: str) -> None:
+        super().__init__(text)
+        self.result = result
+        self.status = status
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """What becomes known of a request on its way."""
+
+    kind: str = ""
+    result: Result = "aborted"
+
+
+@dataclass(slots=True)
+class Admission:
+    """Answers requests.
+
+    Attributes:
+        judge: Decides. Called in a thread for large objects.
+        observer: Told about every request.
+        clock: Measures.
+        limits: The bounds.
+        thread: Works on large requests, one after the other.
+    """
+
+    judge: Judge
+    observer: Observer
+    clock: Clock
+    limits: Limits
+    thread: ThreadPoolExecutor
+    _requests: int = field(default=0, init=False)
+    _memory: int = field(default=0, init=False)
+    _large: int = field(default=0, init=False)
+
+    async def handle(self, request: web.Request) -> web.Response:
+        """Answer a request."""
+        began, outcome = self.clock.monotonic(), _Outcome()
+        try:
+            return await self._answer(request, outcome)
+        except _Refused as refusal:
+            outcome.result = refusal.result
+            return _refusal(refusal)
+        finally:
+            self.observer.answered(outcome.kind, outcome.result, self.clock.monotonic() - began)
+
+    async def _answer(self, request: web.Request, outcome: _Outcome) -> web.Response:
+        size = self.limits.body if request.content_length is None else request.content_length
+        if size > self.limits.body:
+            raise _Refused("oversized", 413, f"the body is larger than {self.limits.body} bytes")
+        ends = asyncio.get_running_loop().time() + self.limits.deadline
+        with self._room_for(size):
+            content = await self._read(request, ends)
+            if len(content) <= self.limits.inline:
+                review = _parsed(content)
+                verdict = self._judged(review)
+            else:
+                review, verdict = await self._judged_apart(content, ends)
+        outcome.kind, outcome.result = review.kind, _result(verdict)
+        return web.Response(body=render(review, verdict), content_type="application/json")
+
+    async def _read(self, request: web.Request, ends: float) -> bytes:
+        try:
+            async with asyncio.timeout_at(ends):
+                return await request.read()
+        except TimeoutError:
+            raise _Refused("slow", 408, f"the body did not come within {self.limits.deadline:g} s") from None
+        except web.HTTPRequestEntityTooLarge:
+            raise _Refused("oversized", 413, f"the body is larger than {self.limits.body} bytes") from None
+
+    async def _judged_apart(self, content: bytes, ends: float) -> tuple[Review, Verdict]:
+        """Judge a large object in a thread; one that is not done in time goes on there, and its end is not awaited.
+
+        Stores may change meanwhile, which can trip a check: it is made once more then.
+        """
+        loop = asyncio.get_running_loop()
+        if self._large >= self.limits.large:
+            raise _Refused("busy", 429, "too many large objects at once")
+        self._large += 1
+        review: list[Review] = []
+        work = loop.run_in_executor(self.thread, self._worked_off, content, review)
+        work.add_done_callback(self._large_done)
+        try:
+            async with asyncio.timeout_at(ends):
+                return await asyncio.shield(work)
+        except TimeoutError:
+            if review:
+                return review[0], LATE
+            raise _Refused("slow", 503, f"the body could not be read within {self.limits.deadline:g} s") from None
+
+    def _large_done(self, work: asyncio.Future[tuple[Review, Verdict]]) -> None:
+        self._large -= 1
+        if not work.cancelled():
+            work.exception()  # whoever waited has it; after the deadline nobody wants it
+
+    def _worked_off(self, content: bytes, parsed: list[Review]) -> tuple[Review, Verdict]:
+        review = _parsed(content)
+        parsed.append(review)
+        return review, self._judged(review, tries=2)
+
+    def _judged(self, review: Review, *, tries: int = 1) -> Verdict:
+        try:
+            return self.judge(review)
+        except Exception as error:
+            if tries > 1:
+                return self._judged(review, tries=tries - 1)
+            name = f"{review.kind} {review.namespace}/{review.name}"
+            log.error("review.crashed", object=name, operation=review.operation, exc_info=error)
+            return CRASHED
+
+    @contextmanager
+    def _room_for(self, size: int) -> Iterator[None]:
+        """Count a request, or turn it away when there are too many."""
+        if self._requests >= self.limits.requests or self._memory + size > self.limits.memory:
+            raise _Refused("busy", 429, "too many requests at once")
+        self._requests += 1
+        self._memory += size
+        try:
+            yield
+        finally:
+            self._requests -= 1
+            self._memory -= size
+
+
+def _parsed(content: bytes) -> Review:
+    try:
+        return parse_review(content)
+    except ReviewError as error:
+        raise _Refused("invalid", 400, str(error)) from None
+
+
+def _result(verdict: Verdict) -> Result:
+    if verdict in (CRASHED, LATE):
+        return "crashed" if verdict == CRASHED else "late"
+    if not verdict.allowed:
+        return "denied"
+    return "warned" if verdict.warnings else "allowed"
+
+
+def _refusal(refusal: _Refused) -> web.Response:
+    """Return the answer to a request that is turned away; the rest of its body is not waited for."""
+    headers = {"Retry-After": "1"} if refusal.status == 429 else {}
+    response = web.Response(status=refusal.status, text=f"{refusal}\n", headers=headers)
+    response.force_close()
+    return response

@@ -1,0 +1,107 @@
+"""The certificate that the webhook shows, loaded again when its files change; connections that are open keep theirs.
+
+A pair that does not fit, or a file that can't be read (it is being replaced), leaves the former one in use.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import structlog
+
+from apisix_ingress.errors import ConfigError
+from apisix_ingress.runtime.clock import Clock
+
+log = structlog.get_logger()
+
+CHECK_INTERVAL = 1.0
+"""Seconds between two looks at the files."""
+
+Stamp = tuple[tuple[int, int, int], ...]
+
+
+@dataclass(slots=True)
+class ServerCertificate:
+    """The TLS context of the server.
+
+    Args:
+        cert_file: PEM certificate chain.
+        key_file: PEM private key, without a password.
+        clock: Where time comes from.
+
+    Raises:
+        ConfigError: At the start, if the pair can't be used.
+    """
+
+    cert_file: str
+    key_file: str
+    clock: Clock
+    context: ssl.SSLContext = field(init=False)
+    _stamp: Stamp = field(init=False, default=())
+
+    def __post_init__(self) -> None:
+        self.context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        self.context.minimum_version = ssl.TLSVersion.TLSv1_2
+        self._stamp = self._look()
+        try:
+            self._load(self.context)
+        except (OSError, ValueError) as error:
+            raise ConfigError(
+                f"webhook: {self._files}: {_reason(error)}; give a readable PEM certificate and its key"
+            ) from None
+
+    async def follow(self) -> None:
+        """Load the pair again whenever its files change, until cancelled."""
+        while True:
+            await self.clock.sleep(CHECK_INTERVAL)
+            await asyncio.to_thread(self.reload)
+
+    def reload(self) -> bool:
+        """Load the pair again if its files changed; say whether another one is shown now."""
+        stamp = self._look()
+        if stamp == self._stamp:
+            return False
+        # A bad pair is told once, and looked at again when a file changes again: the other half may yet come.
+        self._stamp = stamp
+        try:
+            # `load_cert_chain` changes the certificate before it looks at the key: the live context must not try.
+            self._load(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
+            self._load(self.context)
+        except (OSError, ValueError) as error:
+            log.warning("certificate.kept", files=self._files, reason=_reason(error))
+            return False
+        log.info("certificate.loaded", files=self._files)
+        return True
+
+    @property
+    def _files(self) -> str:
+        return f"{self.cert_file}, {self.key_file}"
+
+    def _load(self, context: ssl.SSLContext) -> None:
+        context.load_cert_chain(self.cert_file, self.key_file, password=_no_password)
+
+    def _look(self) -> Stamp:
+        """Return what changes when a file, or a link on the way to it, is replaced."""
+        return tuple(_stamp(path) for path in (self.cert_file, self.key_file))
+
+
+def _no_password() -> str:
+    """Refuse a key with a password; otherwise OpenSSL would ask at the terminal."""
+    raise ValueError("the private key has a password")
+
+
+def _stamp(path: str) -> tuple[int, int, int]:
+    try:
+        status = os.stat(Path(path).resolve())
+    except OSError:
+        return (0, 0, 0)
+    return (status.st_mtime_ns, status.st_ino, status.st_size)
+
+
+def _reason(error: Exception) -> str:
+    """Say what is wrong with a file; OpenSSL's own words name no secret."""
+    return str(getattr(error, "reason", None) or getattr(error, "strerror", None) or error)

@@ -1,0 +1,97 @@
+"""Connections to the webhook: how long each may be idle, and how many there may be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from aiohttp import web
+from aiohttp.web_protocol import RequestHandler
+
+from apisix_ingress.runtime.clock import Clock
+
+SWEEP_INTERVAL = 1.0
+"""Seconds between two looks at all connections."""
+
+
+@dataclass(slots=True)
+class Connections:
+    """The connections of one server.
+
+    Attributes:
+        server: Makes the handler of a connection.
+        clock: Where time comes from.
+        most: Connections at once; beyond them the one that has been idle longest is closed.
+        first: Seconds from a connection to its first request.
+        idle: Seconds between two requests.
+    """
+
+    server: web.Server
+    clock: Clock
+    most: int
+    first: float
+    idle: float
+    _since: dict[RequestHandler, float] = field(default_factory=dict)
+    """Open connections → when each was accepted, or its last request ended."""
+    _served: set[RequestHandler] = field(default_factory=set)
+    _active: set[RequestHandler] = field(default_factory=set)
+
+    def __len__(self) -> int:
+        """How many connections there are, those in their TLS handshake included."""
+        return len(self._since)
+
+    def accept(self) -> RequestHandler:
+        """Return the handler of a new connection."""
+        if len(self._since) >= self.most:
+            self._drop_idlest()
+        connection = self.server()
+        self._since[connection] = self.clock.monotonic()
+        return connection
+
+    @contextmanager
+    def active(self, request: web.Request) -> Iterator[None]:
+        """Leave the connection of a request alone while the request is worked on."""
+        connection = request.protocol
+        self._active.add(connection)
+        try:
+            yield
+        finally:
+            self._active.discard(connection)
+            if connection in self._since:
+                self._since[connection] = self.clock.monotonic()
+                self._served.add(connection)
+
+    async def run(self) -> None:
+        """Look at all connections again and again, until cancelled."""
+        while True:
+            await self.clock.sleep(SWEEP_INTERVAL)
+            self.sweep()
+
+    def sweep(self) -> None:
+        """Close the connections that have been idle for too long, forget those that are closed."""
+        now, open_ = self.clock.monotonic(), set(self.server.connections)
+        for connection, since in tuple(self._since.items()):
+            waited = now - since
+            if connection not in open_:
+                # It is in its TLS handshake, whose end the event loop sees to, or it is closed.
+                if waited > self.first or connection in self._served:
+                    self._forget(connection)
+            elif connection not in self._active and waited > self._patience(connection):
+                self._close(connection)
+
+    def _patience(self, connection: RequestHandler) -> float:
+        return self.idle if connection in self._served else self.first
+
+    def _drop_idlest(self) -> None:
+        idle = [each for each in self.server.connections if each not in self._active and each in self._since]
+        if idle:
+            self._close(min(idle, key=self._since.__getitem__))
+
+    def _close(self, connection: RequestHandler) -> None:
+        connection.force_close()
+        self._forget(connection)
+
+    def _forget(self, connection: RequestHandler) -> None:
+        self._since.pop(connection, None)
+        self._served.discard(connection)

@@ -1,0 +1,123 @@
+"""The HTTPS server of the webhook, `POST /validate`: listening and TLS. What it answers is decided in `admission`."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import Self
+
+from aiohttp import web
+
+from apisix_ingress.errors import ConfigError
+from apisix_ingress.runtime.clock import Clock
+from apisix_ingress.webhook.admission import Admission, Judge, Limits, Observer
+from apisix_ingress.webhook.certificate import ServerCertificate
+from apisix_ingress.webhook.connections import Connections
+
+PATH = "/validate"
+
+_SHUTDOWN_TIMEOUT = 1.0
+"""Seconds that a request in flight, and TLS, get to end when the server stops."""
+
+
+class WebhookServer:
+    """Serves `POST /validate`; use ``async with``, and `run` while it is open.
+
+    Args:
+        host: Address to listen on, empty for every interface.
+        port: 0 for any free one, see `port`.
+        certificate: What is shown to clients.
+        judge: Decides; called in a thread for large objects.
+        observer: Told about every request.
+        clock: Where time comes from.
+        limits: The bounds.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        *,
+        certificate: ServerCertificate,
+        judge: Judge,
+        observer: Observer,
+        clock: Clock,
+        limits: Limits | None = None,
+    ) -> None:
+        self._host = host
+        self._port = port
+        self._certificate = certificate
+        self._clock = clock
+        self._limits = limits or Limits()
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="webhook")
+        self._admission = Admission(judge, observer, clock, self._limits, self._thread)
+        self._runner = web.AppRunner(
+            self._application(),
+            access_log=None,
+            # A compressed body could unfold to any size; API servers send none.
+            auto_decompress=False,
+            keepalive_timeout=self._limits.idle,
+            lingering_time=0,
+            shutdown_timeout=_SHUTDOWN_TIMEOUT,
+        )
+        self._connections: Connections | None = None
+        self._server: asyncio.Server | None = None
+
+    async def __aenter__(self) -> Self:
+        """Listen and serve.
+
+        Raises:
+            ConfigError: The address can't be used.
+        """
+        await self._runner.setup()
+        assert self._runner.server is not None  # it is set up
+        limits = self._limits
+        self._connections = Connections(self._runner.server, self._clock, limits.connections, limits.first, limits.idle)
+        try:
+            self._server = await asyncio.get_running_loop().create_server(
+                self._connections.accept,
+                self._host or None,
+                self._port,
+                ssl=self._certificate.context,
+                ssl_handshake_timeout=limits.first,
+                ssl_shutdown_timeout=_SHUTDOWN_TIMEOUT,
+            )
+        except OSError as error:
+            await self._runner.cleanup()
+            reason = error.strerror or error
+            raise ConfigError(f"webhook.listen: can't listen on {self._host}:{self._port}: {reason}") from None
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Take no more requests, let those in flight end, close every connection."""
+        if self._server is not None:
+            self._server.close()
+        await self._runner.cleanup()
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    @property
+    def port(self) -> int:
+        """The port that is listened on."""
+        assert self._server is not None, "the server is not started"
+        port: int = self._server.sockets[0].getsockname()[1]
+        return port
+
+    async def run(self) -> None:
+        """Follow the certificate and look after connections, until cancelled."""
+        assert self._connections is not None, "the server is not started"
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._certificate.follow(), name="webhook-certificate")
+            group.create_task(self._connections.run(), name="webhook-connections")
+
+    def _application(self) -> web.Application:
+        application = web.Application(client_max_size=self._limits.body)
+        application.router.add_post(PATH, self._validate)
+        return application
+
+    async def _validate(self, request: web.Request) -> web.Response:
+        assert self._connections is not None  # a request came
+        with self._connections.active(request):
+            return await self._admission.handle(request)

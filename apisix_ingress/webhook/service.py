@@ -1,0 +1,98 @@
+"""The webhook as a whole: server, checks and one schema cache for each gateway cluster, wired."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Self
+
+from apisix_ingress.runtime.clock import Clock
+from apisix_ingress.state.world import World
+from apisix_ingress.webhook.admission import Limits, Observer
+from apisix_ingress.webhook.cache import Read, SchemaCache
+from apisix_ingress.webhook.certificate import ServerCertificate
+from apisix_ingress.webhook.checks import Checks
+from apisix_ingress.webhook.plugins import Books
+from apisix_ingress.webhook.review import Review, Verdict
+from apisix_ingress.webhook.server import WebhookServer
+from translation.context import Options
+
+NOT_READY = Verdict(warnings=("the object was not checked: the controller is starting; it checks the object later",))
+
+
+class Webhook:
+    """Answers API servers; use ``async with``, and `run` while it is open.
+
+    Args:
+        address: Host (empty: every interface) and port to listen on.
+        certificate: What is shown to clients.
+        world: Stores and records of the controller; only read.
+        options: The settings of translations.
+        gateways: Gateway cluster → how its Admin API is asked.
+        ready: Whether the world is complete.
+        observer: Told about every request.
+        clock: Where time comes from.
+        rng: Spreads what several replicas ask.
+        limits: The bounds of the server.
+    """
+
+    def __init__(
+        self,
+        address: tuple[str, int],
+        certificate: ServerCertificate,
+        *,
+        world: World,
+        options: Options,
+        gateways: Mapping[str, Read],
+        ready: Callable[[], bool],
+        observer: Observer,
+        clock: Clock,
+        rng: random.Random,
+        limits: Limits | None = None,
+    ) -> None:
+        self._caches = {name: SchemaCache(name, read, clock=clock, rng=rng) for name, read in gateways.items()}
+        self._ready = ready
+        self._checks = Checks(world, options, self._books, clock.now, lambda cluster: self._caches[cluster].ask())
+        self._server = WebhookServer(
+            *address, certificate=certificate, judge=self.judge, observer=observer, clock=clock, limits=limits
+        )
+
+    async def __aenter__(self) -> Self:
+        """Listen and serve.
+
+        Raises:
+            ConfigError: The address can't be used.
+        """
+        await self._server.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop serving."""
+        await self._server.__aexit__(kind, error, trace)
+
+    @property
+    def port(self) -> int:
+        """The port that is listened on."""
+        return self._server.port
+
+    async def run(self) -> None:
+        """Keep schemas and certificate up to date, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._server.run(), name="webhook-server")
+            for name, cache in self._caches.items():
+                group.create_task(cache.run(), name=f"schemas-{name}")
+
+    def judge(self, review: Review) -> Verdict:
+        """Answer a request."""
+        return self._checks.verdict(review) if self._ready() else NOT_READY
+
+    def schema_ages(self) -> dict[str, float]:
+        """Return how old each cluster's schemas are, in seconds; a cluster that never told them has none."""
+        return {name: cache.age for name, cache in self._caches.items() if cache.age is not None}
+
+    def _books(self) -> Books:
+        return {name: cache.book for name, cache in self._caches.items()}

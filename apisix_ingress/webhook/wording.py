@@ -1,0 +1,88 @@
+"""Sentences for what breaks a schema. The words are those that tools of the 1.8 line look for; none holds a value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jsonschema_rs import ValidationError, ValidationErrorKind
+
+_BRANCHES = 3
+"""Alternatives of which the first mistake is told."""
+
+_PATTERN_LENGTH = 128
+
+_LIMITS = {
+    "maximum": "Must be less than or equal to {limit}",
+    "exclusiveMaximum": "Must be less than {limit}",
+    "minimum": "Must be greater than or equal to {limit}",
+    "exclusiveMinimum": "Must be greater than {limit}",
+    "maxLength": "String length must be less than or equal to {limit}",
+    "minLength": "String length must be greater than or equal to {limit}",
+    "maxItems": "Array must have at most {limit} items",
+    "minItems": "Array must have at least {limit} items",
+    "maxProperties": "Must have at most {limit} properties",
+    "minProperties": "Must have at least {limit} properties",
+    "multipleOf": "Must be a multiple of {multiple_of}",
+    "required": "{property} is required",
+    "uniqueItems": "array items must be unique",
+    "format": "Does not match format '{format}'",
+    "contains": "At least one of the items must match",
+    "not": "Must not validate the schema (not)",
+    "falseSchema": "False always fails validation",
+}
+_JSON_TYPES: tuple[tuple[type | tuple[type, ...], str], ...] = (
+    (bool, "boolean"),
+    (int, "integer"),
+    (float, "number"),
+    (str, "string"),
+    (list, "array"),
+    (dict, "object"),
+)
+
+
+def path_of(path: Sequence[str | int]) -> str:
+    """Render a path as `rules[0].count`; empty for the whole."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
+
+
+def sentence(error: ValidationError) -> str:
+    """Return what is wrong at the path of an error."""
+    match error.kind:
+        case ValidationErrorKind.Type():
+            types = ", ".join(error.kind.as_dict()["types"])
+            return f"Invalid type. Expected: {types}, given: {_type_of(error.instance)}"
+        case ValidationErrorKind.AdditionalProperties(unexpected):
+            return f"Additional property {', '.join(unexpected)} is not allowed"
+        case ValidationErrorKind.FalseSchema() if error.schema_path[-1:] == ["additionalProperties"]:
+            return "No properties are allowed"
+        case ValidationErrorKind.Enum(options):
+            return f"must be one of the following: {', '.join(map(_literal, options))}"
+        case ValidationErrorKind.Constant(expected):
+            return f"does not match: {_literal(expected)}"
+        case ValidationErrorKind.Pattern(pattern):
+            return f"Does not match pattern '{pattern[:_PATTERN_LENGTH]}'"
+        case ValidationErrorKind.AnyOf(context):
+            return f"Must validate at least one schema (anyOf){_alternatives(context)}"
+        case ValidationErrorKind.OneOfNotValid(context):
+            return f"Must validate one and only one schema (oneOf){_alternatives(context)}"
+        case ValidationErrorKind.OneOfMultipleValid():
+            return "Must validate one and only one schema (oneOf), but validates several"
+        case ValidationErrorKind.PropertyNames(inner):
+            return f"a property name is wrong: {sentence(inner)}"
+    template = _LIMITS.get(error.kind.name)
+    return template.format(**error.kind.as_dict()) if template else f"breaks the rule {error.kind.name}"
+
+
+def _alternatives(context: Sequence[Sequence[ValidationError]]) -> str:
+    """Return the first mistake of some alternatives, in brackets."""
+    first = [branch[0] for branch in context if branch]
+    found = dict.fromkeys(map(sentence, first[:_BRANCHES]))
+    return f": {'; or '.join(found)}" if found else ""
+
+
+def _literal(value: object) -> str:
+    return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+def _type_of(value: object) -> str:
+    return next((name for types, name in _JSON_TYPES if isinstance(value, types)), "null")
