@@ -40,8 +40,9 @@ format: install ## let ruff fix and format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-generate: install ## write the generated files anew: CRDs
+generate: install binaries ## write the generated files anew: CRDs, kustomize bases, the table of the chart's values
 	$(BIN)/python -m crds --write
+	$(BIN)/python -m e2e.chart --write
 
 bench: install ## figures of this machine, side by side
 	$(BIN)/python -m benchmarks

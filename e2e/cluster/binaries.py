@@ -67,7 +67,7 @@ def locate_helm(environ: Mapping[str, str] | None = None, say: Say | None = None
     recipe = Recipe(
         HELM_MODULE,
         ("helm.sh/helm/v3/cmd/helm",),
-        ("-s", "-w", f"-X=helm.sh/helm/v3/internal/version.version={version}"),
+        helm_link_flags(version, module_version(go_mod, "k8s.io/client-go")),
         title=f"helm {version} (about a minute)",
         without_go="Go is needed once to build helm: install Go 1.24 or newer",
     )
@@ -132,6 +132,15 @@ def link_flags(version: str) -> tuple[str, ...]:
     package = "k8s.io/component-base/version"
     named = {"gitVersion": version, "gitMajor": major, "gitMinor": minor, "gitTreeState": "archive"}
     return ("-s", "-w", *(f"-X={package}.{name}={value}" for name, value in named.items()))
+
+
+def helm_link_flags(version: str, client_version: str) -> tuple[str, ...]:
+    """Return linker flags that make helm report its version, and that of the Kubernetes it takes for granted."""
+    _, minor, _ = client_version.split(".", 2)
+    names = {"internal/version.version": version}
+    for package in ("pkg/chartutil", "pkg/lint/rules"):
+        names |= {f"{package}.k8sVersionMajor": "1", f"{package}.k8sVersionMinor": minor}
+    return ("-s", "-w", *(f"-X=helm.sh/helm/v3/{name}={value}" for name, value in names.items()))
 
 
 def _cache_name(prefix: str, version: str, go_mod: str, flags: tuple[str, ...]) -> str:

@@ -106,7 +106,9 @@ class KubeClient:
 
     # -- objects ---------------------------------------------------------------------------------------------------
 
-    def apply(self, source: Source, *, namespace: str | None = None) -> list[Manifest]:
+    def apply(
+        self, source: Source, *, namespace: str | None = None, strict: bool = False, rehearse: bool = False
+    ) -> list[Manifest]:
         """Apply manifests server-side, in their order, and return the objects as they are now.
 
         A CustomResourceDefinition is waited for until its kind can be used.
@@ -114,14 +116,18 @@ class KubeClient:
         Args:
             source: a manifest, several, YAML text, or the path of a YAML file or a folder of such files.
             namespace: for manifests that name none.
+            strict: a field that the API server does not know is an error.
+            rehearse: have them checked, admission included, but not stored.
         """
         applied = []
+        query = {"fieldManager": FIELD_MANAGER, "force": "true"}
+        query |= {"fieldValidation": "Strict"} if strict else {}
+        query |= {"dryRun": "All"} if rehearse else {}
         for manifest in load_manifests(source):
-            query = {"fieldManager": FIELD_MANAGER, "force": "true"}
             path = f"{self._collection(manifest, namespace)}/{manifest['metadata']['name']}"
             headers = {"Content-Type": "application/apply-patch+yaml"}
             got = self.request("PATCH", path, body=manifest, params=query, headers=headers)
-            if got["kind"] == "CustomResourceDefinition":
+            if got["kind"] == "CustomResourceDefinition" and not rehearse:
                 got = self._wait_established(got["metadata"]["name"])
             applied.append(got)
         return applied

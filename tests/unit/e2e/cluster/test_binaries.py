@@ -161,3 +161,9 @@ def test_helm_is_built_at_the_pinned_version_and_kept(tmp_path: Path, monkeypatc
     assert got[0] == got[1]
     assert got[0].parent.name.startswith(f"helm-{version}-")
     assert [line for line in said if line.startswith("building")] == [said[0]]
+
+
+def test_helm_takes_the_kubernetes_of_its_client_for_granted() -> None:
+    got = binaries.helm_link_flags("v3.19.0", "v0.34.0")
+    assert "-X=helm.sh/helm/v3/internal/version.version=v3.19.0" in got
+    assert "-X=helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor=34" in got

@@ -1,0 +1,136 @@
+{{- define "apisix-ingress.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 48 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- /* At most 48 characters: the names of all objects begin with it. */ -}}
+{{- define "apisix-ingress.fullname" -}}
+{{- $name := include "apisix-ingress.name" . -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 48 | trimSuffix "-" -}}
+{{- else if contains $name .Release.Name -}}
+{{- .Release.Name | trunc 48 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 48 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "apisix-ingress.selectorLabels" -}}
+{{- if .Values.labelsOverride -}}
+{{- tpl (toYaml .Values.labelsOverride) . -}}
+{{- else -}}
+app.kubernetes.io/name: {{ include "apisix-ingress.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+{{- end -}}
+
+{{- define "apisix-ingress.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{ include "apisix-ingress.selectorLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end -}}
+
+{{- define "apisix-ingress.serviceAccountName" -}}
+{{- if .Values.serviceAccount.create -}}
+{{- default (include "apisix-ingress.fullname" .) .Values.serviceAccount.name -}}
+{{- else -}}
+{{- required "serviceAccount.name: name the account, since serviceAccount.create is false" .Values.serviceAccount.name -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "apisix-ingress.image" -}}
+{{- $image := .Values.deployment.image -}}
+{{- if $image.digest -}}
+{{ $image.repository }}@{{ $image.digest }}
+{{- else -}}
+{{ $image.repository }}:{{ default .Chart.AppVersion $image.tag }}
+{{- end -}}
+{{- end -}}
+
+{{- define "apisix-ingress.className" -}}
+{{- $class := .Values.config.kubernetes.ingressClass -}}
+{{- if eq $class "apisix-and-all" -}}apisix{{- else -}}{{ $class }}{{- end -}}
+{{- end -}}
+
+{{- /* The admin URL of the first cluster: an endpoint, else a Service here, else the Service of the chart of APISIX. */ -}}
+{{- define "apisix-ingress.adminUrl" -}}
+{{- $plane := .Values.gatewayProxy.provider.controlPlane -}}
+{{- $admin := .Values.apisix.adminService -}}
+{{- if $plane.endpoints -}}
+{{- $url := first $plane.endpoints | trimSuffix "/" -}}
+{{- if (urlParse $url).path -}}{{ $url }}{{- else -}}{{ $url }}/apisix/admin{{- end -}}
+{{- else if $plane.service.name -}}
+http://{{ $plane.service.name }}.{{ .Release.Namespace }}.svc:{{ $plane.service.port }}/apisix/admin
+{{- else -}}
+http://{{ $admin.name }}.{{ default .Release.Namespace $admin.namespace }}.svc:{{ $admin.port }}/apisix/admin
+{{- end -}}
+{{- end -}}
+
+{{- /* Every gateway cluster in one form, as JSON: {"items": [{name, adminUrl, adminKey, tls}]}. */ -}}
+{{- define "apisix-ingress.clusters" -}}
+{{- $plane := .Values.gatewayProxy.provider.controlPlane -}}
+{{- $first := dict "name" "default" "adminUrl" (include "apisix-ingress.adminUrl" .) -}}
+{{- $_ := set $first "adminKey" $plane.auth.adminKey -}}
+{{- $_ := set $first "tls" $plane.tls -}}
+{{- $items := list -}}
+{{- range $index, $item := prepend .Values.clusters $first -}}
+{{- $where := ternary "gatewayProxy.provider.controlPlane.auth.adminKey" (printf "clusters[%d].adminKey" (sub $index 1)) (eq $index 0) -}}
+{{- $key := default dict $item.adminKey -}}
+{{- $ref := default dict (default dict $key.valueFrom).secretKeyRef -}}
+{{- if and $key.value $ref.name -}}
+{{- fail (printf "%s: give value or valueFrom, not both" $where) -}}
+{{- else if not (or $key.value $ref.name) -}}
+{{- fail (printf "%s: the admin key of the gateways is missing and has no default: name the Secret that holds it (%s.valueFrom.secretKeyRef.name and .key), or give the key itself (%s.value)" $where $where $where) -}}
+{{- end -}}
+{{- if and (eq $.Values.preset "multi-tenant") (has $key.value (list "edd1c9f034335f136f87ad84b625c8f1" "4054f7cf07e344346cd3f287985e76a2")) -}}
+{{- fail (printf "%s: this key is published with APISIX, everybody knows it: set another one at the gateways and here" $where) -}}
+{{- end -}}
+{{- $secret := dict "name" $ref.name "key" (default "admin-key" $ref.key) -}}
+{{- if $key.value -}}
+{{- $secret = dict "name" (printf "%s-admin" (include "apisix-ingress.fullname" $)) "key" $item.name -}}
+{{- end -}}
+{{- $tls := merge (dict) (default dict $item.tls) (dict "verify" true "caSecretName" "" "clientSecretName" "") -}}
+{{- if and $item.tls (hasKey $item.tls "verify") -}}{{- $_ := set $tls "verify" $item.tls.verify -}}{{- end -}}
+{{- $items = append $items (dict "name" $item.name "adminUrl" $item.adminUrl "secret" $secret "value" (default "" $key.value) "tls" $tls "provider" $item.provider) -}}
+{{- end -}}
+{{- dict "items" $items | toJson -}}
+{{- end -}}
+
+{{- /* namespace/name of the ConfigMap with plugin metadata, or nothing. */ -}}
+{{- define "apisix-ingress.pluginMetadata" -}}
+{{- if .Values.gatewayProxy.provider.pluginMetadata -}}
+{{- if .Values.config.kubernetes.pluginMetadata -}}
+{{- fail "config.kubernetes.pluginMetadata names a ConfigMap and gatewayProxy.provider.pluginMetadata would make one: give one of them" -}}
+{{- end -}}
+{{ .Release.Namespace }}/{{ include "apisix-ingress.fullname" . }}-plugin-metadata
+{{- else -}}
+{{ .Values.config.kubernetes.pluginMetadata }}
+{{- end -}}
+{{- end -}}
+
+{{- /* Whether addresses are written to the status of an Ingress: "true" or nothing. */ -}}
+{{- define "apisix-ingress.publishes" -}}
+{{- $status := .Values.config.status -}}
+{{- if and $status.enabled (or $status.publishService $status.addresses) -}}true{{- end -}}
+{{- end -}}
+
+{{- define "apisix-ingress.webhookSecret" -}}
+{{- $certificate := .Values.webhook.certificate -}}
+{{- if and $certificate.provided $certificate.certManager.enabled -}}
+{{- fail "webhook.certificate: provided and certManager.enabled exclude each other: the certificate has one source" -}}
+{{- else if $certificate.provided -}}
+{{- required "webhook.certificate.secretName: name the Secret with tls.crt and tls.key, since webhook.certificate.provided is true" $certificate.secretName -}}
+{{- else -}}
+{{ include "apisix-ingress.fullname" . }}-webhook
+{{- end -}}
+{{- end -}}
+
+{{- /* Settings on which the preset has the last word, as JSON: {crossNamespace, codePlugins, secretReferences}. */ -}}
+{{- define "apisix-ingress.isolation" -}}
+{{- $kubernetes := .Values.config.kubernetes -}}
+{{- if eq .Values.preset "multi-tenant" -}}
+{{- dict "crossNamespace" "grant" "codePlugins" "refuse" "secretReferences" "refuse" | toJson -}}
+{{- else -}}
+{{- pick $kubernetes "crossNamespace" "codePlugins" "secretReferences" | toJson -}}
+{{- end -}}
+{{- end -}}

@@ -1,0 +1,97 @@
+{{- /* What is asked of objects that live in namespaces; docs/architecture.md has the same as a table. */ -}}
+{{- define "apisix-ingress.rules" -}}
+{{- $kubernetes := .Values.config.kubernetes -}}
+{{- $status := .Values.config.status.enabled -}}
+- apiGroups: [""]
+  resources:
+    - services
+    - pods
+    - secrets
+    {{- if eq $kubernetes.endpointSource "endpoints" }}
+    - endpoints
+    {{- end }}
+  verbs: [list, watch]
+{{- if eq $kubernetes.endpointSource "endpointslices" }}
+- apiGroups: [discovery.k8s.io]
+  resources: [endpointslices]
+  verbs: [list, watch]
+{{- end }}
+{{- if eq (include "apisix-ingress.isolation" . | fromJson).crossNamespace "grant" }}
+- apiGroups: [gateway.networking.k8s.io]
+  resources: [referencegrants]
+  verbs: [list, watch]
+{{- end }}
+- apiGroups: [networking.k8s.io]
+  resources: [ingresses]
+  verbs: [list, watch{{ if include "apisix-ingress.publishes" . }}, get{{ end }}]
+{{- if include "apisix-ingress.publishes" . }}
+- apiGroups: [networking.k8s.io]
+  resources: [ingresses/status]
+  verbs: [patch]
+{{- end }}
+- apiGroups: [apisix.apache.org]
+  resources:
+    - apisixconsumers
+    - apisixglobalrules
+    - apisixpluginconfigs
+    - apisixroutes
+    - apisixtlses
+    - apisixupstreams
+  verbs: [list, watch{{ if $status }}, get{{ end }}]
+{{- if $status }}
+- apiGroups: [apisix.apache.org]
+  resources:
+    - apisixconsumers/status
+    - apisixglobalrules/status
+    - apisixpluginconfigs/status
+    - apisixroutes/status
+    - apisixtlses/status
+    - apisixupstreams/status
+  verbs: [patch]
+{{- end }}
+{{- end -}}
+
+{{- /* What is asked of objects outside namespaces. */ -}}
+{{- define "apisix-ingress.clusterRules" -}}
+{{- $status := .Values.config.status.enabled -}}
+- apiGroups: [""]
+  resources: [namespaces]
+  verbs: [list, watch]
+- apiGroups: [networking.k8s.io]
+  resources: [ingressclasses]
+  verbs: [list, watch]
+- apiGroups: [apisix.apache.org]
+  resources: [apisixclusterconfigs]
+  verbs: [list, watch{{ if $status }}, get{{ end }}]
+{{- if $status }}
+- apiGroups: [apisix.apache.org]
+  resources: [apisixclusterconfigs/status]
+  verbs: [patch]
+# Also the Events of objects outside namespaces, which stand in the namespace default.
+- apiGroups: [""]
+  resources: [events]
+  verbs: [create, patch]
+{{- end }}
+{{- end -}}
+
+{{- /* What is asked of the namespace of the controller: the lease, and the ledger of records without labels. */ -}}
+{{- define "apisix-ingress.ownRules" -}}
+{{- $election := .Values.config.leaderElection -}}
+# A rule for create can't name the object.
+- apiGroups: [""]
+  resources: [configmaps]
+  verbs: [create]
+- apiGroups: [""]
+  resources: [configmaps]
+  resourceNames: [{{ .Values.config.recordOwner }}-ledger]
+  verbs: [get, update]
+{{- if not $election.disable }}
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  verbs: [create]
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  resourceNames: [{{ $election.id }}]
+  verbs: [get, update]
+{{- end }}
+{{- end -}}

@@ -1,0 +1,398 @@
+"""The chart: what helm makes of it, what the API server says to that, and what is generated from it is up to date."""
+
+import json
+import re
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import crds
+from apisix_ingress import __version__
+from apisix_ingress.settings import Settings, load_settings
+from e2e import chart
+from e2e.chart import CHART, KUSTOMIZE, ROOT, WITH_KEY, HelmError, find, helm, merged, nested, render
+from e2e.cluster.binaries import locate
+from e2e.cluster.client import KubeApiError, KubeClient, Manifest, load_manifests
+
+KEY = "gatewayProxy.provider.controlPlane.auth.adminKey"
+RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
+FOREIGN_GROUPS = ("cert-manager.io", "monitoring.coreos.com")
+PUBLISHED_KEY = "edd1c9f034335f136f87ad84b625c8f1"
+
+VARIANTS: Mapping[str, Mapping[str, Any]] = {
+    "defaults": {},
+    "multi-tenant": {"preset": "multi-tenant"},
+    "one replica, no election, no status": {
+        "deployment": {"replicas": 1},
+        "config": {"leaderElection": {"disable": True}, "status": {"enabled": False}},
+    },
+    "endpoints and published addresses": {
+        "config": {
+            "kubernetes": {"endpointSource": "endpoints", "namespaceSelector": "team in (a,b),!legacy"},
+            "status": {"publishService": "gateways/apisix"},
+        }
+    },
+    "default class of another name": {"config": {"kubernetes": {"ingressClass": "edge", "defaultIngressClass": True}}},
+    "several clusters with TLS": {
+        "gatewayProxy": {"provider": {"controlPlane": {"tls": {"verify": False}}}},
+        "clusters": [
+            {
+                "name": "edge",
+                "adminUrl": "https://edge.example.org/apisix/admin",
+                "adminKey": {"value": "a-key-of-its-own"},
+                "tls": {"caSecretName": "edge-ca", "clientSecretName": "edge-client"},
+                "provider": {"concurrency": 4},
+            }
+        ],
+    },
+    "plugin metadata": {"gatewayProxy": {"provider": {"pluginMetadata": {"http-logger": {"log_format": {"a": "$b"}}}}}},
+    "webhook with a certificate made here": {"webhook": {"enabled": True}},
+    "webhook with a certificate of cert-manager": {
+        "webhook": {"enabled": True, "certificate": {"certManager": {"enabled": True}}}
+    },
+    "webhook with a certificate that exists": {
+        "webhook": {
+            "enabled": True,
+            "failurePolicy": "Fail",
+            "namespaceSelector": {"matchLabels": {"team": "a"}},
+            "certificate": {"provided": True, "secretName": "tls", "caBundle": "Y2E="},
+        }
+    },
+    "everything else": {
+        "labelsOverride": {"app": "{{ .Release.Name }}"},
+        "serviceMonitor": {"enabled": True, "namespace": "default", "labels": {"release": "prometheus"}},
+        "podDisruptionBudget": {"minAvailable": "50%"},
+        "metrics": {"service": {"port": 9090, "annotations": {"a": "b"}}},
+        "networkPolicy": {
+            "metrics": {"from": [{"namespaceSelector": {"matchLabels": {"team": "monitoring"}}}]},
+            "apiServer": {"to": [{"ipBlock": {"cidr": "192.0.2.0/24"}}], "ports": [16443]},
+            "admin": {"to": [{"podSelector": {"matchLabels": {"app": "apisix"}}}], "ports": [9180, 9181]},
+            "extraEgress": [{"ports": [{"port": 4317}]}],
+        },
+        "deployment": {
+            "replicas": 3,
+            "annotations": {"a": "b"},
+            "podAnnotations": {"a": "b"},
+            "podLabels": {"a": "b"},
+            "image": {"digest": "sha256:" + "0" * 64},
+            "imagePullSecrets": [{"name": "pull"}],
+            "nodeSelector": {"kubernetes.io/os": "linux"},
+            "tolerations": [{"key": "a", "operator": "Exists"}],
+            "affinity": {"podAntiAffinity": {}},
+            "priorityClassName": "system-cluster-critical",
+            "extraEnv": [{"name": "APISIX_INGRESS_LOG__LEVEL", "value": "debug"}],
+        },
+    },
+}
+
+SERVED = [name for name in VARIANTS if not name.startswith("webhook")]
+
+
+def values_of(variant: str) -> dict[str, Any]:
+    return merged(WITH_KEY, VARIANTS[variant])
+
+
+def settings_of(manifests: list[Manifest], folder: Path) -> Settings:
+    """Return the settings that the program would run with; its own check must let them pass."""
+    file = folder / "config.yaml"
+    file.write_text(find(manifests, "ConfigMap", "test-apisix-ingress")["data"]["config.yaml"])
+    return load_settings(file)
+
+
+def test_the_chart_has_nothing_that_helm_lint_minds() -> None:
+    said = helm("lint", "--strict", CHART, "--set-json", f"{KEY}={json.dumps(chart.ADMIN_SECRET)}")
+    assert [line for line in said.splitlines() if line.startswith(("[WARNING]", "[ERROR]"))] == []
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_api_server_takes_every_field_of_a_render(variant: str, api: KubeClient, namespace: str) -> None:
+    manifests = render(values_of(variant), release="test", namespace=namespace)
+    ours = [each for each in manifests if each["apiVersion"].partition("/")[0] not in FOREIGN_GROUPS]
+    api.apply(ours, strict=True, rehearse=True)
+
+
+@pytest.mark.parametrize("variant", SERVED)
+def test_the_program_takes_the_settings_of_a_render(variant: str, tmp_path: Path) -> None:
+    got = settings_of(render(values_of(variant), release="test"), tmp_path)
+    assert [cluster.admin_key_file for cluster in got.clusters] == [
+        f"/etc/apisix-ingress/keys/{cluster.name}/admin-key" for cluster in got.clusters
+    ]
+
+
+def test_without_values_the_settings_are_the_defaults_of_the_program(tmp_path: Path) -> None:
+    got = settings_of(render(release="test", namespace="here"), tmp_path)
+    assert got.kubernetes == Settings().kubernetes
+    (cluster,) = got.clusters
+    assert (cluster.admin_url, cluster.sync) == (
+        "http://apisix-admin.here.svc:9180/apisix/admin",
+        Settings().clusters[0].sync,
+    )
+
+
+@pytest.mark.parametrize("variant", SERVED)
+def test_every_file_that_the_settings_name_is_mounted(variant: str, tmp_path: Path) -> None:
+    manifests = render(values_of(variant), release="test")
+    settings = settings_of(manifests, tmp_path)
+    named = {settings.webhook.cert_file, settings.webhook.key_file} if settings.webhook.enabled else set()
+    for cluster in settings.clusters:
+        named |= {cluster.admin_key_file, cluster.tls.ca_file, cluster.tls.cert_file, cluster.tls.key_file}
+    spec = find(manifests, "Deployment")["spec"]["template"]["spec"]
+    files = {volume["name"]: volume.get("secret", {}).get("items", []) for volume in spec["volumes"]}
+    mounts = spec["containers"][0]["volumeMounts"]
+    got = {f"{mount['mountPath']}/{item['path']}" for mount in mounts for item in files[mount["name"]]}
+    assert got == named - {""}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_restricted_pod_security_standard_accepts_the_pod(variant: str, api: KubeClient) -> None:
+    with api.namespace(labels=RESTRICTED) as namespace:
+        manifests = render(values_of(variant), release="test", namespace=namespace)
+        api.apply(find(manifests, "ServiceAccount"))
+        template = find(manifests, "Deployment")["spec"]["template"]
+        pod = {"apiVersion": "v1", "kind": "Pod", **template}
+        pod["metadata"] = {**template["metadata"], "name": "pod", "namespace": namespace}
+        del pod["spec"]["topologySpreadConstraints"]
+        api.apply(pod, strict=True)
+        api.delete("Pod", "pod", namespace=namespace, grace=0)
+
+
+def test_the_restricted_pod_security_standard_is_enforced_at_all(api: KubeClient) -> None:
+    with api.namespace(labels=RESTRICTED) as namespace:
+        pod: Manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pod"}}
+        pod["spec"] = {"containers": [{"name": "a", "image": "a"}]}
+        with pytest.raises(KubeApiError, match="violates PodSecurity"):
+            api.create(pod, namespace=namespace)
+
+
+def test_a_release_is_installed_upgraded_and_removed(api: KubeClient, namespace: str, kubeconfig: Path) -> None:
+    def run(*command: str) -> str:
+        access = ("--kubeconfig", str(kubeconfig), "--namespace", namespace)
+        return helm(*command, *access)
+
+    selector = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
+    values = {"ingressClass": {"create": False}, "webhook": {"enabled": True, "namespaceSelector": selector}}
+    sets: tuple[str, ...] = ("--set-json", f"{KEY}={json.dumps({'value': PUBLISHED_KEY})}")
+    sets += tuple(part for name, value in values.items() for part in ("--set-json", f"{name}={json.dumps(value)}"))
+    notes = run("install", namespace, str(CHART), *sets, "--set", "config.probeAddr=:8081")
+    name = f"{namespace}-apisix-ingress"
+    assert f"deployment/{name}" in notes
+    assert "no effect here: config.probeAddr." in notes
+    assert "published with APISIX" in notes
+    hook = api.get("ValidatingWebhookConfiguration", name)["webhooks"][0]
+    deployment = api.get("Deployment", name, namespace=namespace)
+
+    run("upgrade", namespace, str(CHART), *sets, "--set", "config.logLevel=debug")
+    # The certificate stays, and the Pods are replaced, since they read the settings when they start.
+    after = api.get("ValidatingWebhookConfiguration", name)["webhooks"][0]
+    assert after["clientConfig"]["caBundle"] == hook["clientConfig"]["caBundle"]
+    assert api.get("Deployment", name, namespace=namespace)["spec"]["template"] != deployment["spec"]["template"]
+
+    run("uninstall", namespace)
+    for kind in ("ClusterRole", "ClusterRoleBinding", "ValidatingWebhookConfiguration"):
+        assert api.find(kind, name) is None
+    assert api.objects("Deployment", namespace=namespace) == []
+
+
+@pytest.mark.parametrize(
+    ("values", "want"),
+    [
+        ({}, rf"{KEY}: the admin key of the gateways is missing and has no default: name the Secret .*secretKeyRef"),
+        (nested(KEY, {"value": "a", **chart.ADMIN_SECRET}), f"{KEY}: give value or valueFrom, not both"),
+        (
+            {"preset": "multi-tenant", **nested(KEY, {"value": PUBLISHED_KEY})},
+            "this key is published with APISIX, everybody knows it",
+        ),
+        (
+            merged(WITH_KEY, nested("config.leaderElection.disable", True)),
+            r"config\.leaderElection\.disable needs deployment\.replicas: 1",
+        ),
+        (
+            merged(
+                WITH_KEY, nested("webhook", {"enabled": True, "certificate": {"provided": True, "secretName": "tls"}})
+            ),
+            r"webhook\.certificate\.caBundle: give the CA",
+        ),
+        (
+            merged(WITH_KEY, nested("serviceAccount.create", False)),
+            r"serviceAccount\.name: name the account",
+        ),
+    ],
+)
+def test_values_that_do_not_go_together_are_refused_with_the_remedy(values: dict[str, Any], want: str) -> None:
+    with pytest.raises(HelmError, match=want):
+        render(values)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "want"),
+    [
+        ("deployment.replica", 3, "at '/deployment': additional properties 'replica' not allowed"),
+        ("deployment.replicas", "two", "at '/deployment/replicas': got string, want integer"),
+        ("config.logLevel", "loud", "at '/config/logLevel': value must be one of 'debug'"),
+        ("config.leaderElection.leaseDuration", "long", "at '/config/leaderElection/leaseDuration'"),
+        ("config.kubernetes.crossNamespace", "deny", "value must be one of 'allow', 'grant'"),
+        ("config.status.publishService", "apisix", "at '/config/status/publishService'"),
+        ("gatewayProxy.provider.controlPlane.endpoints", ["apisix:9180"], "endpoints/0': 'apisix:9180' does not match"),
+        ("clusters", [{"name": "edge"}], "at '/clusters/0': missing properties 'adminUrl', 'adminKey'"),
+        ("networkPolicy.apiServer.ports", [70000], "at '/networkPolicy/apiServer/ports/0'"),
+        ("preset", "strict", "at '/preset': value must be one of '', 'multi-tenant'"),
+        ("webhook.timeoutSeconds", 60, "at '/webhook/timeoutSeconds': maximum: got 60, want 30"),
+    ],
+)
+def test_the_schema_names_a_wrong_value(name: str, value: object, want: str) -> None:
+    with pytest.raises(HelmError) as refused:
+        render(merged(WITH_KEY, nested(name, value)))
+    assert want in str(refused.value)
+
+
+def test_every_value_has_a_type_and_every_property_a_default() -> None:
+    def leaves(node: object, prefix: str, known: set[str]) -> set[str]:
+        if isinstance(node, dict) and prefix not in known and node:
+            return {leaf for name, each in node.items() for leaf in leaves(each, f"{prefix}.{name}".lstrip("."), known)}
+        return {prefix}
+
+    found = {each.name: each for each in chart.properties()}
+    defaults = yaml.safe_load((CHART / "values.yaml").read_text())
+    given = leaves(defaults, "", set(found))
+    without_default = {name for name, each in found.items() if each.default is None and each.has_effect}
+    assert given - found.keys() <= {f"{KEY}.valueFrom", "webhook.certificate.certManager.issuerRef"}
+    assert {name for name in without_default if "[]" not in name} == {
+        "global",
+        "enabled",
+        f"{KEY}.valueFrom.secretKeyRef.name",
+        f"{KEY}.valueFrom.secretKeyRef.key",
+        *(f"webhook.certificate.certManager.issuerRef.{name}" for name in ("name", "kind", "group")),
+    }
+
+
+def test_nothing_in_the_schema_is_open_but_what_kubernetes_defines() -> None:
+    def check(node: object, path: str) -> list[str]:
+        found = []
+        if isinstance(node, dict):
+            if "properties" in node and node.get("additionalProperties") is not False:
+                found.append(path)
+            found += [each for name, part in node.items() for each in check(part, f"{path}/{name}")]
+        return found
+
+    assert check(json.loads((CHART / "values.schema.json").read_text()), "") == []
+
+
+def test_values_of_the_peers_chart_are_taken() -> None:
+    values = {
+        "config": {
+            "logLevel": "warn",
+            "leaderElection": {"id": "leader", "disable": False},
+            "metricsAddr": ":8080",
+            "provider": {"type": "apisix-standalone", "syncPeriod": "1h", "initSyncDelay": "20m"},
+            "kubernetes": {"ingressClass": "apisix", "defaultIngressClass": True},
+        },
+        "deployment": {"replicas": 1, "adcContainer": {"image": {"tag": "a"}}, "podSecurityContext": {"fsGroup": 2000}},
+        "gatewayProxy": {
+            "createDefault": True,
+            "provider": {
+                "type": "ControlPlane",
+                "controlPlane": {"endpoints": ["http://apisix-admin.apisix.svc:9180"], "auth": {"type": "AdminKey"}},
+            },
+        },
+        "podDisruptionBudget": {"enabled": True, "minAvailable": "90%", "maxUnavailable": 1},
+        "autoscaling": {"enabled": False},
+    }
+    manifests = render(merged(WITH_KEY, values), release="test")
+    config = yaml.safe_load(find(manifests, "ConfigMap")["data"]["config.yaml"])
+    assert config["log"]["level"] == "warning"
+    assert config["clusters"][0]["admin_url"] == "http://apisix-admin.apisix.svc:9180/apisix/admin"
+    assert config["clusters"][0]["sync"]["audit_interval"] == "1h"
+    class_ = find(manifests, "IngressClass", "apisix")
+    assert class_["metadata"]["annotations"] == {"ingressclass.kubernetes.io/is-default-class": "true"}
+    assert config["kubernetes"]["ingress_class_controller"] == class_["spec"]["controller"]
+
+
+def test_the_network_policy_lets_in_the_named_ports_only() -> None:
+    policy = find(render(values_of("webhook with a certificate that exists")), "NetworkPolicy")["spec"]
+    assert [port["port"] for rule in policy["ingress"] for port in rule["ports"]] == [8080, 8443]
+    assert policy["policyTypes"] == ["Ingress", "Egress"]
+    several = find(render(values_of("several clusters with TLS")), "NetworkPolicy")["spec"]
+    assert [port["port"] for port in several["egress"][2]["ports"]] == [9180, 443]
+
+
+def test_one_replica_has_no_disruption_budget() -> None:
+    kinds = {each["kind"] for each in render(merged(WITH_KEY, nested("deployment.replicas", 1)))}
+    assert "PodDisruptionBudget" not in kinds
+
+
+def test_the_webhook_asks_for_what_the_controller_reads() -> None:
+    manifests = render(values_of("webhook with a certificate of cert-manager"), release="test", namespace="here")
+    (hook,) = find(manifests, "ValidatingWebhookConfiguration")["webhooks"]
+    service = find(manifests, "Service", "test-apisix-ingress-webhook")["metadata"]
+    assert hook["clientConfig"]["service"] == {
+        "name": service["name"],
+        "namespace": service["namespace"],
+        "path": "/validate",
+        "port": 443,
+    }
+    custom, ingress = hook["rules"]
+    assert custom["resources"] == sorted(each["spec"]["names"]["plural"] for each in crds.manifests())
+    assert ingress["resources"] == ["ingresses"]
+    certificate = find(manifests, "Certificate")
+    assert certificate["spec"]["secretName"] == service["name"]
+    assert certificate["spec"]["issuerRef"]["name"] == find(manifests, "Issuer")["metadata"]["name"]
+    assert find(manifests, "ValidatingWebhookConfiguration")["metadata"]["annotations"] == {
+        "cert-manager.io/inject-ca-from": f"here/{certificate['metadata']['name']}"
+    }
+
+
+def test_what_is_generated_is_up_to_date() -> None:
+    assert chart.stale() == []
+
+
+@pytest.mark.parametrize("base", ["base", "multi-tenant"])
+def test_kustomize_builds_the_bases(base: str, api: KubeClient) -> None:
+    kubectl = locate().kubectl
+    assert kubectl is not None
+    built = subprocess.run(
+        [kubectl, "kustomize", KUSTOMIZE / base], capture_output=True, text=True, timeout=60, check=True
+    )
+    got = load_manifests(built.stdout)
+    want = [*crds.manifests(), *load_manifests(KUSTOMIZE / base / "controller.yaml")]
+
+    def identity(each: Manifest) -> tuple[str, str]:
+        return each["kind"], each["metadata"]["name"]
+
+    assert sorted(map(identity, got)) == sorted(map(identity, want))
+    outside = [each for each in got if "namespace" not in each["metadata"]]
+    api.apply([each for each in outside if each["kind"] != "CustomResourceDefinition"], strict=True, rehearse=True)
+
+
+def test_the_image_is_pinned_unprivileged_and_fetches_nothing_unchecked() -> None:
+    text = (ROOT / "deploy" / "Dockerfile").read_text()
+    lines = [line for line in text.replace("\\\n", " ").splitlines() if line and not line.startswith("#")]
+    final = lines[max(number for number, line in enumerate(lines) if line.startswith("FROM ")) :]
+    assert re.search(r"^ARG PYTHON_IMAGE=python:\d+\.\d+\.\d+-slim-[a-z]+$", text, re.MULTILINE)
+    assert {line.split()[1] for line in lines if line.startswith("FROM ")} == {"${PYTHON_IMAGE}"}
+    assert [line for line in lines if line.startswith("ADD ")] == []
+    assert [line for line in final if line.startswith("USER ")] == ["USER 65532:65532"]
+    assert any("PYTHONSAFEPATH=1" in line for line in final)
+    installs = [line for line in lines if " install " in line and " -r " in line]
+    assert len(installs) == 2
+    assert all("--require-hashes" in line and "--only-binary :all:" in line for line in installs)
+    assert any("pip wheel --no-deps --no-build-isolation" in line for line in lines)
+
+
+def test_the_image_is_built_with_what_is_locked() -> None:
+    def pins(file: Path) -> set[str]:
+        return set(re.findall(r"^[a-z0-9_.-]+==\S+", file.read_text(), re.MULTILINE))
+
+    builders = pins(ROOT / "deploy" / "build.txt")
+    locked = pins(ROOT / "requirements" / "dev.txt")
+    assert "hatchling" in {pin.partition("==")[0] for pin in builders}
+    names = {pin.partition("==")[0] for pin in locked}
+    assert {pin for pin in builders if pin.partition("==")[0] in names} <= locked
+
+
+def test_the_chart_has_the_version_of_the_program() -> None:
+    meta = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert (meta["version"], meta["appVersion"]) == (__version__, __version__)

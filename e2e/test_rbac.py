@@ -1,0 +1,310 @@
+"""What the shipped roles grant is what the controller uses: no request is refused, and no verb is there in vain.
+
+A controller runs under the account and the settings of a rendered chart; the API server's audit log tells what it
+asked for.
+"""
+
+import itertools
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from trustme import CA
+
+from e2e.chart import WITH_KEY, find, merged, nested, render
+from e2e.cluster.client import KubeClient, Manifest, wait_until
+from e2e.cluster.local import LocalCluster
+from e2e.controller import Controller
+from e2e.story import Stage, route, says
+from e2e.test_grants import DEFINITION
+from e2e.test_ingress_status import ingress, show
+
+CUSTOM = (
+    "ApisixRoute",
+    "ApisixUpstream",
+    "ApisixPluginConfig",
+    "ApisixTls",
+    "ApisixConsumer",
+    "ApisixGlobalRule",
+    "ApisixClusterConfig",
+)
+BURST = 12
+BURSTS = 20
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Right:
+    """One thing that an account may do; `name` and `namespace` are empty where it may do it to all."""
+
+    group: str
+    resource: str
+    verb: str
+    namespace: str = ""
+    name: str = ""
+
+
+class Audit:
+    """What one account asked of the API server."""
+
+    def __init__(self, log: Path, namespace: str, account: str) -> None:
+        self._log = log
+        self._user = f"system:serviceaccount:{namespace}:{account}"
+
+    def events(self) -> Iterator[Mapping[str, Any]]:
+        """Yield its requests; those in progress too."""
+        for line in self._log.read_text().splitlines():
+            # The last line may be half written.
+            if self._user in line and line.endswith("}"):
+                event = json.loads(line)
+                if event["user"]["username"] == self._user:
+                    yield event
+
+    def refused(self) -> list[str]:
+        """Return what it was not allowed."""
+        return [
+            f"{event['verb']} {event['requestURI']}"
+            for event in self.events()
+            if event.get("responseStatus", {}).get("code") in (401, 403)
+        ]
+
+    def uses(self, right: Right) -> bool:
+        """Whether it made use of a right."""
+        return any(_is_covered(event, right) for event in self.events())
+
+    def unused(self, rights: Sequence[Right]) -> list[Right]:
+        """Return the rights that it did not use."""
+        events = [event for event in self.events() if "objectRef" in event]
+        return [right for right in rights if not any(_is_covered(event, right) for event in events)]
+
+
+def _is_covered(event: Mapping[str, Any], right: Right) -> bool:
+    about = event.get("objectRef") or {}
+    resource = "/".join(filter(None, (about.get("resource"), about.get("subresource"))))
+    asked = (about.get("apiGroup", ""), resource, event["verb"])
+    return (
+        asked == (right.group, right.resource, right.verb)
+        and right.namespace in ("", about.get("namespace"))
+        and right.name in ("", about.get("name"))
+    )
+
+
+def granted(manifests: Sequence[Manifest]) -> list[Right]:
+    """Return every right that the roles among manifests grant."""
+    rights = []
+    for role in (each for each in manifests if each["kind"] in ("ClusterRole", "Role")):
+        namespace = role["metadata"].get("namespace", "")
+        for rule in role["rules"]:
+            parts = (rule["apiGroups"], rule["resources"], rule["verbs"], rule.get("resourceNames", [""]))
+            for group, resource, verb, name in itertools.product(*parts):
+                rights.append(Right(group, resource, verb, namespace, name))
+    assert rights
+    assert not any("*" in (right.group, right.resource, right.verb) for right in rights)
+    return rights
+
+
+class Play:
+    """A stage with a controller that runs as the chart has it."""
+
+    def __init__(self, stage: Stage, cluster: LocalCluster, values: Mapping[str, Any], *, name: str) -> None:
+        self.stage = stage
+        self.cluster = f"east-{stage.mark}"
+        own = {"recordOwner": f"rbac-{stage.mark}", "kubernetes": {"namespaceSelector": stage.selector}}
+        values = merged(WITH_KEY, {"config": own}, values)
+        self.manifests = render(values, release=name, namespace=stage.namespace)
+        self.status = values["config"].get("status", {}).get("enabled", True)
+        account = find(self.manifests, "ServiceAccount")["metadata"]["name"]
+        kinds = ("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
+        self._applied = [each for each in self.manifests if each["kind"] in kinds]
+        # The ConfigMap with plugin metadata is of the chart as well.
+        metadata = [each for each in self.manifests if each["metadata"]["name"].endswith("-plugin-metadata")]
+        self._applied += [each for each in metadata if each["kind"] == "ConfigMap"]
+        stage.api.apply(self._applied, strict=True)
+        self.audit = Audit(cluster.audit_log, stage.namespace, account)
+        token = stage.api.account_token(account, namespace=stage.namespace)
+        self._kubeconfig = cluster.kubeconfig_for(token, account)
+
+    def start(self) -> Controller:
+        """Start the controller with the settings of the chart, but for where things are on this machine."""
+        settings = yaml.safe_load(find(self.manifests, "ConfigMap", self._config_name)["data"]["config.yaml"])
+        kubernetes = settings["kubernetes"]
+        # In a Pod this is the namespace of the release by itself.
+        kubernetes["election"]["namespace"] = self.stage.namespace
+        kubernetes["kubeconfig"] = str(self._kubeconfig)
+        return self.stage.start({self.cluster: self.stage.gateway}, kubernetes=kubernetes)
+
+    @property
+    def _config_name(self) -> str:
+        name: str = find(self.manifests, "Deployment")["metadata"]["name"]
+        return name
+
+    def close(self) -> None:
+        """Remove what is outside the stage's namespace."""
+        for each in self._applied:
+            if each["kind"].startswith("ClusterRole"):
+                self.stage.api.delete(each["kind"], each["metadata"]["name"])
+        self.stage.api.delete("ApisixClusterConfig", self.cluster)
+
+    def objects(self) -> list[Manifest]:
+        """Return an object of every kind, each of them right."""
+        leaf = CA().issue_cert(self.stage.host)
+        pair = {"tls.crt": leaf.cert_chain_pems[0].bytes().decode(), "tls.key": leaf.private_key_pem.bytes().decode()}
+        header = {"name": "response-rewrite", "enable": True, "config": {"headers": {"set": {"X-A": "b"}}}}
+        kinds: dict[str, Manifest] = {
+            "ApisixUpstream": {"loadbalancer": {"type": "least_conn"}},
+            "ApisixPluginConfig": {"plugins": [header]},
+            "ApisixTls": {"hosts": [self.stage.host], "secret": {"name": "cert", "namespace": self.stage.namespace}},
+            "ApisixConsumer": {"authParameter": {"keyAuth": {"secretRef": {"name": "key"}}}},
+            "ApisixGlobalRule": {"plugins": [{"name": "request-id", "enable": True}]},
+        }
+        secured = ingress(self.stage.host, "secured")
+        secured["spec"]["tls"] = [{"hosts": [f"tls.{self.stage.host}"], "secretName": "cert"}]
+        return [
+            {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "cert"}, "stringData": pair},
+            {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "key"}, "stringData": {"key": "sesame"}},
+            *(self.custom(kind, spec) for kind, spec in kinds.items()),
+            self.custom("ApisixClusterConfig", {"monitoring": {"prometheus": {"enable": True}}}),
+            route(self.stage.host, plugin_config_name="web"),
+            ingress(f"i.{self.stage.host}"),
+            secured,
+        ]
+
+    def custom(self, kind: str, spec: Mapping[str, Any]) -> Manifest:
+        """Return a custom resource; the one that stands for a cluster has its name."""
+        name = self.cluster if kind == "ApisixClusterConfig" else "web"
+        return {"apiVersion": "apisix.apache.org/v2", "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+    def until_all_are_well(self) -> None:
+        """Wait until traffic flows, and every object says that its records are there where it may."""
+        self.stage.traffic.until_status(200, self.stage.host)
+        self.stage.traffic.until_status(200, f"i.{self.stage.host}")
+        records = self.stage.gateway.records
+        for kind in ("ssls", "consumers", "global_rules", "plugin_configs", "upstreams"):
+            wait_until(lambda kind=kind: records(kind), bool, f"{kind} at the gateway")  # type: ignore[misc]
+        for kind in CUSTOM if self.status else ():
+            name = self.cluster if kind == "ApisixClusterConfig" else "web"
+            self.stage.api.wait(kind, name, says("True"), "to be synced", namespace=self.stage.namespace)
+
+    def make_statuses_conflict(self, right: Right) -> None:
+        """Change objects faster than the controller follows, until it had to read one that changed under its hands."""
+        kind = next(each for each in CUSTOM if right.resource.startswith(each.lower()))
+        name = self.cluster if kind == "ApisixClusterConfig" else "web"
+        namespace = "" if kind == "ApisixClusterConfig" else self.stage.namespace
+        for _ in range(BURSTS):
+            for number in range(BURST):
+                change = {"spec": {"ingressClassName": f"class-{number}"}}
+                self.stage.api.patch(kind, name, change, namespace=namespace)
+            self.stage.api.wait(kind, name, says("True"), "to be synced", namespace=namespace)
+            if self.audit.uses(right):
+                return
+
+    def repeat_a_mistake(self) -> None:
+        """Make the same mistake twice: its second Event is the first one, counted on."""
+        good, bad = route(self.stage.host), route(self.stage.host, plugins={"no-such-plugin": {"a": 1}})
+        for _ in range(2):
+            self.stage.apply(bad)
+            self.stage.wait_route(says("False", "no-such-plugin"), "to be refused")
+            self.stage.apply(good)
+            self.stage.wait_route(says("True"), "to be well")
+
+
+StartPlay = Callable[[Mapping[str, Any]], Play]
+
+
+@pytest.fixture
+def play(stage: Stage, request: pytest.FixtureRequest) -> Iterator[StartPlay]:
+    """A function that renders a chart and applies its roles."""
+    if request.config.getoption("--cluster") != "local":
+        pytest.skip("the audit log is that of the local cluster")
+    plays = []
+
+    def make(values: Mapping[str, Any]) -> Play:
+        plays.append(Play(stage, request.getfixturevalue("local_cluster"), values, name=f"rbac-{stage.mark}"))
+        return plays[-1]
+
+    yield make
+    for each in plays:
+        each.close()
+
+
+@pytest.fixture
+def granting(cluster_api: KubeClient) -> Iterator[None]:
+    """The kind ReferenceGrant."""
+    cluster_api.apply(DEFINITION)
+    yield
+    cluster_api.delete("CustomResourceDefinition", DEFINITION["metadata"]["name"])
+
+
+def check(play: Play) -> None:
+    """Compare what was granted with what was used."""
+    rights = granted(play.manifests)
+    gets = [right for right in rights if right.group == "apisix.apache.org" and right.verb == "get"]
+    for right in play.audit.unused(gets):
+        play.make_statuses_conflict(right)
+    for controller in play.stage.controllers:
+        assert controller.stop() == 0
+    assert play.audit.unused([*rights, Right("", "pods", "get")]) == [Right("", "pods", "get")]
+    assert play.audit.refused() == []
+
+
+def test_with_the_defaults_nothing_is_refused_and_nothing_granted_in_vain(play: StartPlay) -> None:
+    shown = play({})
+    shown.start()
+    shown.stage.serve()
+    shown.stage.apply(shown.objects())
+    shown.until_all_are_well()
+    # The ledger changes once more.
+    shown.stage.apply(shown.custom("ApisixGlobalRule", {"plugins": [{"name": "cors", "enable": True}]}))
+    shown.repeat_a_mistake()
+    check(shown)
+
+
+@pytest.mark.usefixtures("granting")
+def test_with_every_option_nothing_is_refused_and_nothing_granted_in_vain(play: StartPlay, stage: Stage) -> None:
+    values = {
+        "preset": "multi-tenant",
+        "config": {
+            "kubernetes": {"endpointSource": "endpoints"},
+            "status": {"publishService": f"{stage.namespace}/gw"},
+        },
+        "gatewayProxy": {"provider": {"pluginMetadata": {"http-logger": {"log_format": {"a": "$host"}}}}},
+    }
+    shown = play(values)
+    shown.start()
+    stage.serve()
+    stage.pods.service("gw", {"app": "gw"}, type="LoadBalancer")
+    stage.apply(shown.objects())
+    show(stage, "Service", "gw", {"ip": "192.0.2.1"})
+    shown.until_all_are_well()
+
+    def addresses(item: Manifest | None) -> list[Manifest]:
+        return list(((item or {}).get("status") or {}).get("loadBalancer", {}).get("ingress") or [])
+
+    stage.api.wait("Ingress", "web", lambda item: bool(addresses(item)), "to show it", namespace=stage.namespace)
+    # Whose addresses they are is looked up before they are taken back.
+    stage.api.delete("Service", "gw", namespace=stage.namespace)
+    stage.api.wait("Ingress", "web", lambda item: not addresses(item), "to show none", namespace=stage.namespace)
+    stage.apply(shown.custom("ApisixGlobalRule", {"plugins": [{"name": "cors", "enable": True}]}))
+    shown.repeat_a_mistake()
+    check(shown)
+
+
+def test_with_the_fewest_options_the_roles_shrink_and_nothing_is_refused(play: StartPlay) -> None:
+    config = {"leaderElection": {"disable": True}, "status": {"enabled": False}}
+    shown = play(merged({"config": config}, nested("deployment.replicas", 1)))
+    resources = {right.resource for right in granted(shown.manifests)}
+    assert not resources & {"leases", "events", "endpoints", "referencegrants"}
+    assert not any(resource.endswith("/status") for resource in resources)
+    shown.start()
+    shown.stage.serve()
+    shown.stage.apply(shown.objects())
+    shown.until_all_are_well()
+    before = len(shown.stage.gateway.records("global_rules"))
+    second = shown.custom("ApisixGlobalRule", {"plugins": [{"name": "cors", "enable": True}]})
+    second["metadata"]["name"] = "second"
+    shown.stage.apply(second)
+    wait_until(lambda: len(shown.stage.gateway.records("global_rules")), lambda got: got > before, "another rule")
+    check(shown)
