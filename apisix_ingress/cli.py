@@ -177,7 +177,11 @@ def check_config(file: Annotated[Path, typer.Argument(metavar="FILE", help="Conf
 
     Example: apisix-ingress check-config config.yaml
     """
+    from apisix_ingress.cautions import cautions
+
     settings = _settings(file)
+    for line in cautions(settings):
+        print(f"warning: {line}", file=sys.stderr)
     names = ", ".join(cluster.name for cluster in settings.clusters)
     print(f"{file}: ok, gateway clusters: {names}")
 

@@ -9,7 +9,6 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self
-from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -26,6 +25,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from apisix_ingress.errors import ConfigError
 from apisix_ingress.model.address import is_ip
+from apisix_ingress.model.adminapi import HEADER_VALUE, PUBLISHED_KEY, PUBLISHED_KEYS, check_admin_url
 from apisix_ingress.model.duration import parse_duration
 from apisix_ingress.model.selector import Selector, parse_selector
 from apisix_ingress.settings_errors import explain
@@ -35,9 +35,15 @@ _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
 _PUBLISH_SERVICE = re.compile(r"([a-z0-9][a-z0-9-]*/[a-z0-9][a-z0-9-]*)?")
 _CONFIG_MAP = re.compile(r"([a-z0-9][a-z0-9-]*/[a-z0-9][a-z0-9.-]*)?")
-_HEADER_VALUE = re.compile(r"[\x21-\x7e]*")
 # client-go's JitterFactor: a renewal is tried every retry_period, stretched by up to this factor.
 _RETRY_JITTER = 1.2
+
+MULTI_TENANT = "multi-tenant"
+PRESETS: Mapping[str, Mapping[str, str]] = {
+    "": {},
+    MULTI_TENANT: {"cross_namespace": "grant", "code_plugins": "refuse", "secret_references": "refuse"},
+}
+"""Preset → what it makes the defaults of the section `kubernetes`."""
 
 
 def split_address(text: str) -> tuple[str, int]:
@@ -87,13 +93,6 @@ def _check_selector(text: str) -> str:
     return text
 
 
-def _check_no_webhook(enabled: bool) -> bool:
-    # Silence would leave people with the belief that bad objects are refused.
-    if enabled:
-        raise ValueError("the admission webhook is not part of this version: set webhook.enabled to false")
-    return enabled
-
-
 def _check_published(address: str) -> str:
     """Check an address as the API server does, which would refuse the status of every Ingress."""
     if not is_ip(address) and not _SUBDOMAIN.fullmatch(address):
@@ -108,21 +107,10 @@ def _split_commas(value: object) -> object:
     return value
 
 
-def _normalise_url(text: str) -> str:
-    """Check an Admin API URL, drop its trailing slash. An error does not repeat it: it may hold a password."""
-    remedy = "write it like http://127.0.0.1:9180/apisix/admin"
-    try:
-        parts = urlsplit(text)
-        port_is_valid = parts.port != 0
-    except ValueError as error:
-        raise ValueError(f"is no URL ({error}); {remedy}") from None
-    if parts.scheme not in ("http", "https") or not parts.hostname or not port_is_valid:
-        raise ValueError(f"must be an http or https URL; {remedy}")
-    if "@" in parts.netloc:
-        raise ValueError("must not hold credentials; use admin_key or admin_key_file")
-    if parts.query or parts.fragment or not _HEADER_VALUE.fullmatch(text):
-        raise ValueError(f"must be plain, without query, fragment or spaces; {remedy}")
-    return f"{parts.scheme}://{parts.netloc.lower()}{parts.path.rstrip('/')}"
+def _check_preset(name: str) -> str:
+    if name not in ("", MULTI_TENANT):
+        raise ValueError(f"must be {MULTI_TENANT} or empty")
+    return name
 
 
 Duration = Annotated[float, BeforeValidator(parse_duration)]
@@ -130,7 +118,7 @@ PositiveDuration = Annotated[float, BeforeValidator(parse_duration), Field(gt=0)
 Address = Annotated[str, AfterValidator(_check_address)]
 Name = Annotated[str, AfterValidator(_check_name)]
 ObjectName = Annotated[str, AfterValidator(_check_subdomain)]
-AdminUrl = Annotated[str, AfterValidator(_normalise_url)]
+AdminUrl = Annotated[str, AfterValidator(check_admin_url)]
 PublishedAddress = Annotated[str, AfterValidator(_check_published)]
 
 
@@ -157,16 +145,22 @@ class HttpSettings(_Section):
 
 
 class WebhookSettings(_Section):
-    """The admission webhook: its keys are reserved, this version has none."""
+    """The admission webhook: it looks at objects before they are stored."""
 
-    enabled: Annotated[bool, AfterValidator(_check_no_webhook)] = False
-    """Whether it is served; only false is taken."""
+    enabled: bool = False
+    """Whether it is served."""
     listen: Address = "0.0.0.0:8443"
     """Address, host:port; always TLS."""
     cert_file: str = ""
     """PEM certificate chain, read again when it changes."""
     key_file: str = ""
     """PEM private key, read again when it changes."""
+
+    @model_validator(mode="after")
+    def _has_its_pair(self) -> Self:
+        if self.enabled and not (self.cert_file and self.key_file):
+            raise ValueError("the webhook needs both cert_file and key_file: API servers speak TLS only")
+        return self
 
 
 class ElectionSettings(_Section):
@@ -291,9 +285,14 @@ class ClusterSettings(_Section):
     def _has_one_usable_key(self) -> Self:
         if self.admin_key.get_secret_value() and self.admin_key_file:
             raise ValueError("admin_key and admin_key_file exclude each other: give one of them")
-        if not _HEADER_VALUE.fullmatch(self.admin_key.get_secret_value()):
+        if not HEADER_VALUE.fullmatch(self.admin_key.get_secret_value()):
             raise ValueError("admin_key holds a space, line break or other character no HTTP header takes")
         return self
+
+    @property
+    def key_setting(self) -> str:
+        """The setting that the admin key is in."""
+        return f"admin_key_file {self.admin_key_file}" if self.admin_key_file else "admin_key"
 
     def read_admin_key(self) -> SecretStr:
         """Return the admin key as it is now, from the file if one is named.
@@ -309,7 +308,7 @@ class ClusterSettings(_Section):
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
             raise ConfigError(f"{where}: can't be read: {reason}") from None
-        if not key or not _HEADER_VALUE.fullmatch(key):
+        if not key or not HEADER_VALUE.fullmatch(key):
             raise ConfigError(f"{where}: must hold the admin key alone, on one line")
         return SecretStr(key)
 
@@ -320,6 +319,8 @@ class Settings(BaseSettings):
     # BaseSettings would read the environment by itself and replace lists as a whole: the layers come merged.
     model_config = SettingsConfigDict(extra="forbid", frozen=True)
 
+    preset: Annotated[str, AfterValidator(_check_preset)] = ""
+    """multi-tenant: other defaults, for objects of people who don't trust each other; see `PRESETS`."""
     log: LogSettings = LogSettings()
     http: HttpSettings = HttpSettings()
     webhook: WebhookSettings = WebhookSettings()
@@ -338,9 +339,19 @@ class Settings(BaseSettings):
         """Take init arguments only."""
         return (init_settings,)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _lay_over_preset(cls, values: object) -> object:
+        """Put what is given over the defaults of the preset."""
+        preset = PRESETS.get(str(values.get("preset"))) if isinstance(values, dict) else None
+        given = values.get("kubernetes", {}) if isinstance(values, dict) else None
+        if not preset or not isinstance(values, dict) or not isinstance(given, dict):
+            return values
+        return {**values, "kubernetes": {**preset, **given}}
+
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        problems = [*self._taken_names(), *self._slow_writes()]
+        problems = [*self._taken_names(), *self._slow_writes(), *self._published_keys()]
         if not self.clusters:
             problems.append("clusters: name at least one gateway cluster")
         if problems:
@@ -354,6 +365,13 @@ class Settings(BaseSettings):
             "give each cluster its own"
             for index, cluster in enumerate(self.clusters)
             if first.setdefault(cluster.name, index) != index
+        ]
+
+    def _published_keys(self) -> list[str]:
+        return [
+            f"clusters[{index}].admin_key: {PUBLISHED_KEY} (preset: {self.preset})"
+            for index, cluster in enumerate(self.clusters)
+            if self.preset == MULTI_TENANT and cluster.admin_key.get_secret_value() in PUBLISHED_KEYS
         ]
 
     def _slow_writes(self) -> list[str]:

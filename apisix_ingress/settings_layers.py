@@ -4,17 +4,21 @@ Values pass through as plain mappings, lists and scalars. What they mean is know
 """
 
 import json
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
-
 from apisix_ingress.errors import ConfigError
+from apisix_ingress.model.yamldata import DocumentError, read_yaml
 
 ENVIRONMENT_PREFIX = "APISIX_INGRESS_"
 _NESTING = "__"
 _MISSING = object()
+
+LARGEST_FILE = 2**20
+"""Bytes of a configuration file."""
+DEEPEST = 50
+"""Levels of a configuration file; the settings have five."""
 
 Location = Sequence[str | int]
 
@@ -32,48 +36,38 @@ class Layer:
     values: Mapping[str, object]
 
 
-class _StrictLoader(yaml.SafeLoader):
-    """A safe loader that refuses a key given twice, of which YAML would silently keep the last."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, object]:
-        seen: set[str] = set()
-        for key_node, _ in node.value:
-            if not isinstance(key_node, yaml.ScalarNode):
-                continue
-            if key_node.value in seen:
-                raise yaml.MarkedYAMLError(
-                    problem=f"key {key_node.value!r} is given twice", problem_mark=key_node.start_mark
-                )
-            seen.add(key_node.value)
-        return super().construct_mapping(node, deep)
-
-
 def read_file(path: Path) -> Layer:
     """Read a YAML file; an empty one holds no values.
 
     Raises:
-        ConfigError: it can't be read, is no YAML (line and column are named) or no mapping.
+        ConfigError: it can't be read, is no YAML (line and column are named), over a budget, or no mapping.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise ConfigError(f"{path}: can't be read: {reason}") from None
-    try:
-        values = yaml.load(text, _StrictLoader)  # a SafeLoader
-    except yaml.MarkedYAMLError as error:
-        raise ConfigError(f"{path}{_position(error.problem_mark)}: {error.problem}") from None
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path}: not YAML: {str(error).splitlines()[0]}") from None
-    if values is None:
-        values = {}
+    documents = _parse(path, _content(path))
+    if len(documents) > 1:
+        raise ConfigError(f"{path}: holds {len(documents)} documents; write one, without --- between its parts")
+    values = documents[0] if documents else {}
     if not isinstance(values, dict):
         raise ConfigError(f"{path}: the top level must be a mapping such as `log: {{level: info}}`")
     return Layer(str(path), values)
 
 
-def _position(mark: yaml.Mark | None) -> str:
-    return "" if mark is None else f", line {mark.line + 1}, column {mark.column + 1}"
+def _content(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            content = file.read(LARGEST_FILE + 1)
+    except OSError as error:
+        raise ConfigError(f"{path}: can't be read: {error.strerror}") from None
+    if len(content) > LARGEST_FILE:
+        raise ConfigError(f"{path}: can't be read: larger than {LARGEST_FILE // 2**20} MB: is it the right file?")
+    return content
+
+
+def _parse(path: Path, content: bytes) -> list[object]:
+    """Return the documents that are not empty."""
+    try:
+        return [values for values in read_yaml(content, deepest=DEEPEST) if values is not None]
+    except DocumentError as error:
+        raise ConfigError(f"{path}: {error}") from None
 
 
 def read_environment(environ: Mapping[str, str], sections: Sequence[str]) -> Layer:
@@ -108,7 +102,7 @@ def _decode(variable: str, text: str) -> object:
         return text
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise ConfigError(f"environment variable {variable}: starts like JSON but is none") from None
 
 

@@ -404,13 +404,19 @@ def test_check_config_names_the_gateway_clusters(cli: Cli) -> None:
         ("http: {listen: 5}", "http.listen: must be text: write ':5' in quotes"),
         ("clusters: [{sync: {timeout: x}}]", "clusters[0].sync.timeout: 'x' is no duration"),
         ("log: 3", "log: must be a mapping"),
-        ("log: [", "config.yaml, line 1, column 7: "),
+        ("log: [", "config.yaml: line 2, column 1: "),
     ],
 )
 def test_check_config_says_in_one_line_what_is_wrong(cli: Cli, text: str, want: str) -> None:
     got = cli("check-config", cli.write("config.yaml", text))
     assert (got.returncode, got.stdout) == (2, "")
     assert (got.stderr.startswith(f"error: {want}"), got.stderr.count("\n")) == (True, 1), got.stderr
+
+
+def test_check_config_tells_what_is_better_not_left_so(cli: Cli) -> None:
+    got = cli("check-config", cli.write("config.yaml", "preset: multi-tenant\nkubernetes: {code_plugins: allow}"))
+    assert (got.returncode, got.stderr.partition(":")[0], got.stderr.count("\n")) == (0, "warning", 1)
+    assert "kubernetes.code_plugins: allow takes a protection of preset multi-tenant off" in got.stderr
 
 
 # run: what ends it

@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 import yaml
 
+from apisix_ingress.cautions import cautions
 from apisix_ingress.errors import ConfigError
 from apisix_ingress.settings import Settings, load_settings, split_address
-from apisix_ingress.settings_layers import Layer, origin
+from apisix_ingress.settings_layers import LARGEST_FILE, Layer, origin
 
 # The configuration file as the documentation shows it, every default written out.
 DOCUMENTED = """
+preset: ""
 log: {level: info, format: auto}
 http: {listen: "0.0.0.0:8080"}
 webhook: {enabled: false, listen: "0.0.0.0:8443", cert_file: "", key_file: ""}
@@ -251,7 +253,7 @@ def test_unusable_admin_key_file_is_one_line_without_its_content(
             "kubernetes.audit_interval: unknown key, did you mean clusters.sync.audit",
         ),
         ("http: {colour: red}", "http.colour: unknown key, known here: listen (from FILE)"),
-        ("1: {}", "1: unknown key, known here: log, http, webhook, kubernetes, clusters (from FILE)"),
+        ("1: {}", "1: unknown key, known here: preset, log, http, webhook, kubernetes, clusters (from FILE)"),
         ("log: {level: loud}", "log.level: must be one of debug, info, warning, error (from FILE)"),
         ("log:", "log: must be a mapping of keys to values (from FILE)"),
         ("http: {listen: 8080}", "http.listen: must be text: write ':8080' in quotes (from FILE)"),
@@ -262,11 +264,12 @@ def test_unusable_admin_key_file_is_one_line_without_its_content(
         ("clusters: [{sync: {concurrency: []}}]", "clusters[0].sync.concurrency: must be a whole number (from FILE)"),
         ("clusters: [{tls: {verify: 7}}]", "clusters[0].tls.verify: must be true or false (from FILE)"),
         ("clusters: [{tls: {verify: []}}]", "clusters[0].tls.verify: must be true or false (from FILE)"),
+        ("preset: tenants", "preset: must be multi-tenant or empty (from FILE)"),
         ("clusters: 7", "clusters: must be a list (lines that start with -) (from FILE)"),
         ("http: {listen: '8080'}", "http.listen: '8080' is no address; write host:port"),
         (
-            "webhook: {enabled: true, cert_file: a, key_file: b}",
-            "webhook.enabled: the admission webhook is not part of this version: set webhook.enabled to false (from",
+            "webhook: {enabled: true, cert_file: a}",
+            "webhook: the webhook needs both cert_file and key_file: API servers speak TLS only (from FILE)",
         ),
         (
             "kubernetes: {namespace_selector: 'a=b=c'}",
@@ -356,6 +359,10 @@ def test_complaint_names_the_variable_or_the_command_line(config: Path) -> None:
     [
         ({"APISIX_INGRESS_CLUSTER__0__NAME": "a"}, "cluster: unknown key, did you mean clusters?"),
         ({"APISIX_INGRESS_CLUSTERS__2__NAME": "a"}, "clusters[2]: the next free index is 0"),
+        (
+            {"APISIX_INGRESS_CLUSTERS": "[" * 100_000},
+            "environment variable APISIX_INGRESS_CLUSTERS: starts like JSON but is none",
+        ),
         ({"APISIX_INGRESS_LOG": "{]"}, "environment variable APISIX_INGRESS_LOG: starts like JSON but is none"),
         (
             {"APISIX_INGRESS_CLUSTERS": "[]", "APISIX_INGRESS_CLUSTERS__0__NAME": "a"},
@@ -371,18 +378,28 @@ def test_mistake_in_the_environment_names_what_to_change(environ: dict[str, str]
 
 # Files.
 
+# Each level holds the one below it nine times.
+BOMB = "\n".join(["a0: &a0 [x]", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 9))])
+
 
 @pytest.mark.parametrize(
     ("text", "want"),
     [
-        ("log: {level: info\nhttp: {}", "FILE, line 2, column 5: "),
-        ("log:\n\tlevel: info", "FILE, line 2, column 1: found character '\\t' that cannot start any token"),
-        ("log: {}\nhttp: {}\nlog: {}", "FILE, line 3, column 1: key 'log' is given twice"),
-        ("? [a]\n: b", "FILE, line 1, column 3: found unhashable key"),
+        ("log: {level: info\nhttp: {}", "FILE: line 2, column 5: "),
+        ("log:\n\tlevel: info", "FILE: line 2, column 1: found character that cannot start any token"),
+        ("log: {}\nhttp: {}\nlog: {}", "FILE: line 3, column 1: key 'log' is given twice"),
+        ("? [a]\n: b", "FILE: line 1, column 3: a key must be a plain text"),
+        ("log: {level: 2001-99-99}", "FILE: "),
+        ("log: !!set {level}", "FILE: "),
+        ("log: " + "{a: " * 60 + "}" * 60, "FILE: line 1, column 202: nested deeper than 50 levels"),
+        ("[" * 5000, "FILE: line 1, column 51: nested deeper than 50 levels"),
+        (BOMB, "FILE: line 7, column 5: too large once its aliases are resolved"),
+        ("log: {}\n---\nhttp: {}", "FILE: holds 2 documents; write one"),
+        ("#" * (LARGEST_FILE + 1), "FILE: can't be read: larger than 1 MB"),
         ("- log", "FILE: the top level must be a mapping"),
         ("just text", "FILE: the top level must be a mapping"),
-        ("log: \x07", "FILE: not YAML: unacceptable character #x0007"),
-        ("!!python/object/apply:os.getcwd []", "FILE, line 1, column 1: could not determine a constructor"),
+        ("log: \x07", "FILE: unacceptable character #x0007"),
+        ("!!python/object/apply:os.getcwd []", "FILE: line 1, column 1: could not determine a constructor"),
     ],
 )
 def test_file_that_is_no_configuration_is_refused_with_its_position(text: str, want: str, config: Path) -> None:
@@ -396,7 +413,7 @@ def test_file_that_can_not_be_read_is_named(tmp_path: Path) -> None:
         load_settings(tmp_path / "none.yaml")
     latin = tmp_path / "latin.yaml"
     latin.write_bytes(b"log: \xe9")
-    with pytest.raises(ConfigError, match=r"latin\.yaml: can't be read: not UTF-8"):
+    with pytest.raises(ConfigError, match=r"latin\.yaml: not UTF-8 \(byte 5\)"):
         load_settings(latin)
 
 
@@ -413,3 +430,67 @@ def test_default_has_no_source_and_the_last_layer_wins() -> None:
     assert origin(layers, ("clusters", 1)) == ""
     assert origin(layers, ("clusters", 0, "name")) == "environment, APISIX_INGRESS_CLUSTERS__0__NAME"
     assert origin(layers[:1], ("clusters", 0, "name")) == "file"
+
+
+# The preset, and what is better not left so.
+
+PUBLISHED = "edd1c9f034335f136f87ad84b625c8f1"
+
+
+def test_preset_changes_defaults_and_what_is_given_goes_over_it(config: Path) -> None:
+    got = load(config, "preset: multi-tenant\nkubernetes: {code_plugins: allow, controller_name: mine}").kubernetes
+    want = ("grant", "allow", "refuse", "mine")
+    assert (got.cross_namespace, got.code_plugins, got.secret_references, got.controller_name) == want
+
+
+def test_preset_may_come_from_the_environment(config: Path) -> None:
+    got = load(config, "kubernetes: {}", {"APISIX_INGRESS_PRESET": "multi-tenant"})
+    assert got.kubernetes.cross_namespace == "grant"
+    assert list(cautions(got)) == []
+
+
+def test_each_protection_that_is_taken_off_is_told_with_its_remedy(config: Path) -> None:
+    text = "preset: multi-tenant\nkubernetes: {cross_namespace: allow, code_plugins: allow, secret_references: allow}"
+    got = list(cautions(load(config, text)))
+    assert [line.partition(":")[0] for line in got] == [
+        "kubernetes.cross_namespace",
+        "kubernetes.code_plugins",
+        "kubernetes.secret_references",
+    ]
+    assert got[0].endswith("remove the setting, or write grant")
+
+
+def test_without_the_preset_nothing_is_taken_off() -> None:
+    assert list(cautions(Settings())) == []
+
+
+def test_published_admin_key_is_told_for_each_cluster(config: Path) -> None:
+    text = f"clusters: [{{admin_key: {PUBLISHED}}}, {{name: b, admin_key: mine}}, {{name: c, admin_key: {PUBLISHED}}}]"
+    got = list(cautions(load(config, text)))
+    assert [line.partition(" is a key")[0] for line in got] == [
+        "clusters[0].admin_key (cluster default):",
+        "clusters[2].admin_key (cluster c):",
+    ]
+    assert all(PUBLISHED not in line for line in got)
+
+
+def test_published_admin_key_is_an_error_with_the_preset(config: Path) -> None:
+    got = complaint(config, f"preset: multi-tenant\nclusters: [{{admin_key: {PUBLISHED}}}]")
+    assert got.startswith("clusters[0].admin_key: is a key from APISIX's default configuration")
+    assert PUBLISHED not in got
+
+
+@pytest.mark.parametrize(
+    ("url", "want"),
+    [
+        ("http://127.0.0.2:9180/apisix/admin", False),
+        ("http://[::1]:9180/apisix/admin", False),
+        ("http://localhost:9180/apisix/admin", False),
+        ("https://gw:9180/apisix/admin", False),
+        ("http://gw:9180/apisix/admin", True),
+        ("http://127.gw:9180/apisix/admin", True),
+    ],
+)
+def test_plain_http_to_another_machine_is_told(url: str, want: bool, config: Path) -> None:
+    got = list(cautions(load(config, f"clusters: [{{admin_url: '{url}'}}]")))
+    assert [line.partition(" (")[0] for line in got] == ["clusters[0].admin_url"] * want

@@ -1,0 +1,40 @@
+"""What in the settings is allowed, works, and is better not left so: told by `check-config` and at the start.
+
+What can't work, or must not be, is an error in `settings` instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from apisix_ingress.model.adminapi import PUBLISHED_KEY, PUBLISHED_KEYS, is_exposed
+from apisix_ingress.settings import PRESETS, Settings
+
+_PROTECTIONS = {
+    "cross_namespace": "objects may use Secrets, Services and plugin configs of any namespace",
+    "code_plugins": "objects may run code in the gateways",
+    "secret_references": "objects may read environment variables and secret stores of the gateways",
+}
+
+
+def cautions(settings: Settings) -> Iterator[str]:
+    """Yield a sentence for each: the setting, what is wrong with it, the remedy."""
+    yield from _weakened(settings)
+    for index, cluster in enumerate(settings.clusters):
+        if cluster.admin_key.get_secret_value() in PUBLISHED_KEYS:
+            yield f"clusters[{index}].admin_key (cluster {cluster.name}): {PUBLISHED_KEY}"
+        if is_exposed(cluster.admin_url):
+            yield (
+                f"clusters[{index}].admin_url (cluster {cluster.name}): plain http to another machine: who can listen "
+                "on the way reads the admin key and every private key; use https, or see that nobody can"
+            )
+
+
+def _weakened(settings: Settings) -> Iterator[str]:
+    for name, strict in PRESETS[settings.preset].items():
+        value = getattr(settings.kubernetes, name)
+        if value != strict:
+            yield (
+                f"kubernetes.{name}: {value} takes a protection of preset {settings.preset} off: {_PROTECTIONS[name]}; "
+                f"remove the setting, or write {strict}"
+            )
