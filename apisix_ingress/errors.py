@@ -4,6 +4,7 @@
 
     IngressError
     ├── ConfigError              nobody retries: the start fails with one line that says what to fix
+    ├── UsageError               nobody retries: a command was given something it can't read
     ├── KubeError                an answer of the API server that no other class describes
     │   ├── KubeUnavailable      reflector, elector, status writer: after a jittered backoff
     │   │   └── KubeUnreachable  the same; the outage was told already, once for all of them
@@ -28,6 +29,10 @@ class IngressError(Exception):
 
 class ConfigError(IngressError):
     """The configuration can't work. The text is for the person who wrote it; one line per thing to fix."""
+
+
+class UsageError(IngressError):
+    """A command, or a form of the status page, was given something malformed. The text says what to write instead."""
 
 
 class KubeError(IngressError):

@@ -1,0 +1,155 @@
+"""Expressions of a route's `vars`, evaluated with a reason: what was asked, what was found, and whether it holds.
+
+Follows lua-resty-expr as the gateway runs it. A value that the request does not tell makes the answer None, unless
+the rest decides it.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import regex
+
+from apisix_ingress.explain.request import Unknown
+
+Lookup = Callable[[str], str | None]
+
+REGEX_TIMEOUT = 0.05
+"""Seconds for one regular expression: the pattern belongs to a tenant."""
+
+_LOGIC = ("AND", "OR", "!AND", "!OR")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether a condition holds (None: can't be told), and the words that say why."""
+
+    holds: bool | None
+    reason: str
+
+
+class Malformed(Exception):
+    """The gateway would not compile it: the route never matches."""
+
+
+def evaluate(rules: Sequence[Any], lookup: Lookup) -> Verdict:
+    """Evaluate a route's `vars`; no rules hold."""
+    if not rules:
+        return Verdict(True, "")
+    try:
+        return _group(rules, lookup)
+    except Malformed as error:
+        return Verdict(False, f"vars can't be compiled: {error}")
+
+
+def _group(rules: Any, lookup: Lookup) -> Verdict:
+    if not isinstance(rules, list) or not rules:
+        raise Malformed("rule too short")
+    if isinstance(rules[0], list):
+        return _combine("AND", [_group(rule, lookup) for rule in rules])
+    logic = str(rules[0]).upper()
+    if logic in _LOGIC:
+        if len(rules) <= 2:
+            raise Malformed("rule too short")
+        return _combine(logic, [_group(rule, lookup) for rule in rules[1:]])
+    return _comparison(rules, lookup)
+
+
+def _combine(logic: str, parts: list[Verdict]) -> Verdict:
+    is_or = logic.endswith("OR")
+    deciding = [part for part in parts if part.holds is is_or]
+    open_parts = [part for part in parts if part.holds is None]
+    chosen = deciding or open_parts or parts
+    holds: bool | None = is_or if deciding else None if open_parts else not is_or
+    reason = chosen[0].reason if chosen is not parts or not is_or else " and ".join(part.reason for part in parts)
+    if logic.startswith("!"):
+        return Verdict(None if holds is None else not holds, f"not ({reason})")
+    return Verdict(holds, reason)
+
+
+def _comparison(rule: list[Any], lookup: Lookup) -> Verdict:
+    negated = len(rule) == 4
+    if negated and rule[1] != "!":
+        raise Malformed("bad 'not' expression")
+    parts = [rule[0], *rule[2:4]] if negated else list(rule[:3])
+    name, operator, wanted = parts + [None] * (3 - len(parts))
+    operator = str(operator).lower()
+    if len(parts) == 2 and operator not in _OPERATORS:
+        operator, wanted = "==", parts[1]
+    if operator not in _OPERATORS:
+        raise Malformed(f"invalid operator '{operator}'")
+    asked = f"{name} {'not ' if negated else ''}{operator} {wanted!r}"
+    try:
+        found = lookup(str(name))
+        holds = _OPERATORS[operator](found, wanted)
+    except (Unknown, TimeoutError) as error:
+        return Verdict(None, f"{asked}: {error}")
+    return Verdict(
+        holds != negated, f"{asked}, and it is {found!r}" if found is not None else f"{asked}, and it is absent"
+    )
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    if not isinstance(value, str):
+        return None
+    try:
+        return float(int(value, 16)) if value.strip().lower().startswith("0x") else float(value)
+    except ValueError:
+        return None
+
+
+def _equal(found: str | None, wanted: object) -> bool:
+    if isinstance(wanted, int | float) and not isinstance(wanted, bool):
+        return _number(found) == float(wanted)
+    return found == wanted
+
+
+def _ordered(compare: Callable[[float, float], bool]) -> Callable[[str | None, object], bool]:
+    def run(found: str | None, wanted: object) -> bool:
+        left, right = _number(found), _number(wanted)
+        return left is not None and right is not None and compare(left, right)
+
+    return run
+
+
+def _matching(flags: int) -> Callable[[str | None, object], bool]:
+    def run(found: str | None, wanted: object) -> bool:
+        if found is None:
+            return False
+        try:
+            return regex.search(str(wanted), found, flags, timeout=REGEX_TIMEOUT) is not None
+        except regex.error:
+            return False
+        except TimeoutError:
+            raise TimeoutError("the regular expression takes too long") from None
+
+    return run
+
+
+def _in_networks(found: str | None, wanted: object) -> bool:
+    try:
+        address = ipaddress.ip_address(found or "")
+        networks = wanted if isinstance(wanted, list) else [wanted]
+        return any(address in ipaddress.ip_network(str(network), strict=False) for network in networks)
+    except ValueError:
+        return False
+
+
+_OPERATORS: dict[str, Callable[[str | None, Any], bool]] = {
+    "==": _equal,
+    "~=": lambda found, wanted: not _equal(found, wanted),
+    ">": _ordered(lambda left, right: left > right),
+    ">=": _ordered(lambda left, right: left >= right),
+    "<": _ordered(lambda left, right: left < right),
+    "<=": _ordered(lambda left, right: left <= right),
+    "~~": _matching(0),
+    "~*": _matching(regex.IGNORECASE),
+    "in": lambda found, wanted: isinstance(wanted, list) and found in wanted,
+    "has": lambda found, wanted: False,  # asks for a list, and a request's variables are text
+    "ipmatch": _in_networks,
+}

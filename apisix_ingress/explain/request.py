@@ -1,0 +1,188 @@
+"""One request as the gateway's matching sees it: host, path, and the variables that expressions ask for.
+
+Rules from the recorded data plane: the host counts in lower case without port and trailing dot; the path is decoded,
+its slashes merged and its dots resolved before it is matched (matching facts 1 and 6).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from urllib.parse import parse_qsl, unquote_to_bytes, urlsplit
+
+from apisix_ingress.errors import UsageError
+from apisix_ingress.model.address import is_ip
+
+_METHOD = re.compile(r"[A-Z]+(-[A-Z]+)?")
+_UNKNOWABLE = re.compile(
+    r"(post_arg_|graphql_|ssl_|upstream_|balancer_|time_|tcpinfo_|proxy_protocol_|geoip2?_)\w*"
+    r"|msec|pid|binary_remote_addr|connection(_requests|_time)?|remote_port|server_addr|request_(id|length|time|body|completion)|body_bytes_sent"
+    r"|bytes_(sent|received)|hostname|nginx_version|pipe|status|realpath_root|document_root|request_filename"
+)
+
+
+class Unknown(Exception):
+    """A variable that the request as given does not tell."""
+
+
+@dataclass(frozen=True)
+class ProbeRequest:
+    """A request to explain.
+
+    Attributes:
+        method: In upper case.
+        scheme: http or https.
+        authority: The Host header: host, perhaps with a port.
+        target: Path and query as sent, e.g. `/a%20b?x=1`.
+        headers: By lower-case name.
+        remote_addr: Address of the client; empty: not told.
+        server_port: Port of the listener; None: not told.
+    """
+
+    method: str
+    scheme: str
+    authority: str
+    target: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    remote_addr: str = ""
+    server_port: int | None = None
+
+    @cached_property
+    def host(self) -> str:
+        """The host that is matched."""
+        host = self.authority.lower()
+        if host.startswith("["):
+            return host.partition("]")[0] + "]"
+        return host.partition(":")[0].rstrip(".")
+
+    @cached_property
+    def path(self) -> str:
+        """The path that is matched."""
+        return normalise(self.target.partition("?")[0])
+
+    @cached_property
+    def _query(self) -> str:
+        return self.target.partition("?")[2]
+
+    @cached_property
+    def _arguments(self) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for name, value in parse_qsl(self._query, keep_blank_values=True):
+            found.setdefault(name, value)
+        return found
+
+    @cached_property
+    def _cookies(self) -> dict[str, str]:
+        pairs = (part.strip().partition("=") for part in self.headers.get("cookie", "").split(";"))
+        return {name: value for name, _, value in pairs if name}
+
+    def variable(self, name: str) -> str | None:
+        """Return a variable by its nginx name, or None where the gateway finds none.
+
+        Raises:
+            Unknown: The request as given does not tell it.
+        """
+        if name.startswith("arg_"):
+            return self._arguments.get(name[4:])
+        if name == "http_host":
+            return self.authority
+        if name.startswith("http_"):
+            return self.headers.get(name[5:].lower().replace("_", "-"))
+        if name.startswith("cookie_"):
+            return self._cookies.get(name[7:])
+        if name in ("remote_addr", "realip_remote_addr") and not self.remote_addr:
+            raise Unknown(f"{name} is not told; give --remote-addr")
+        if name == "server_port" and self.server_port is None:
+            raise Unknown("server_port is not told; give --server-port")
+        if name not in self._plain and _UNKNOWABLE.fullmatch(name):
+            raise Unknown(f"{name} can't be told from a URL and headers")
+        return self._plain.get(name)
+
+    @cached_property
+    def _plain(self) -> dict[str, str | None]:
+        return {
+            "uri": self.path,
+            "request_uri": self.target,
+            "host": self.host,
+            "remote_addr": self.remote_addr,
+            "realip_remote_addr": self.remote_addr,
+            "request_method": self.method,
+            "method": self.method,
+            "scheme": self.scheme,
+            "https": "on" if self.scheme == "https" else "",
+            "query_string": self._query or None,
+            "args": self._query or None,
+            "is_args": "?" if self._query else "",
+            "server_port": str(self.server_port),
+            "content_length": self.headers.get("content-length"),
+            "content_type": self.headers.get("content-type"),
+            "server_protocol": "HTTP/1.1",
+        }
+
+
+def normalise(path: str) -> str:
+    """Return a path as matching sees it: decoded, slashes merged, dots resolved."""
+    decoded = unquote_to_bytes(path).decode("utf-8", "surrogateescape")
+    pieces = re.sub("/+", "/", decoded).split("/")[1:]
+    parts: list[str] = []
+    for piece in pieces:
+        if piece == "..":
+            del parts[-1:]
+        elif piece != ".":
+            parts.append(piece)
+    if pieces and pieces[-1] in (".", ".."):
+        parts.append("")
+    return "/" + "/".join(parts)
+
+
+def parse_request(
+    url: str, method: str = "GET", headers: tuple[str, ...] = (), remote_addr: str = "", server_port: int | None = None
+) -> ProbeRequest:
+    """Read what `explain` is given; `host/path` means http.
+
+    Args:
+        url: `https://host/path?query`, `host/path` or `/path` (then without a host).
+        method: Any case.
+        headers: `Name: value` or `Name=value`; Host replaces the URL's.
+        remote_addr: Address of the client.
+        server_port: Port of the gateway's listener.
+
+    Raises:
+        UsageError: One of them is malformed.
+    """
+    if any(ord(char) <= 0x20 or ord(char) == 0x7F for char in url):
+        raise UsageError(f"URL {url!r} has a space or a control character; write it percent-encoded")
+    try:
+        parts = urlsplit(url if "://" in url else f"http://{url}")
+    except ValueError as error:
+        raise UsageError(f"URL {url!r} can't be read ({error})") from None
+    if parts.scheme not in ("http", "https"):
+        raise UsageError(f"URL {url!r} has the scheme {parts.scheme!r}; write http:// or https://")
+    if not _METHOD.fullmatch(method.upper()):
+        raise UsageError(f"method {method!r} is none; write e.g. GET")
+    if remote_addr and not is_ip(remote_addr):
+        raise UsageError(f"client address {remote_addr!r} is no IP address; write e.g. 192.0.2.7")
+    given = dict(_header(text) for text in headers)
+    authority = given.pop("host", parts.netloc.rpartition("@")[2])
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    return ProbeRequest(method.upper(), parts.scheme, _ascii(authority), target, given, remote_addr, server_port)
+
+
+def _header(text: str) -> tuple[str, str]:
+    found = re.match(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+)\s*[:=]\s*(.*)", text, re.DOTALL)
+    if found is None or any(char in text for char in "\r\n\0"):
+        raise UsageError(f"header {text!r} is malformed; write -H 'Name: value'")
+    return found.group(1).lower(), found.group(2)
+
+
+def _ascii(authority: str) -> str:
+    """Return a host with international labels as clients send it."""
+    if authority.isascii():
+        return authority
+    host, colon, port = authority.partition(":")
+    try:
+        return host.encode("idna").decode("ascii") + colon + port
+    except UnicodeError as error:
+        raise UsageError(f"host {host!r} is no host name ({error})") from None

@@ -1,0 +1,233 @@
+"""The gateway's choice among routes, with a reason for each that is not chosen.
+
+Rules from the recorded data plane (matching facts 1 to 5): an exact host before a longer wildcard before a shorter one
+before no host; within a level an exact uri before the longest prefix; priority orders routes of one uri only; equals
+stay in the order in which the gateway met them, which after its restart is the order of their ids. A route that fails
+its method, addresses or vars gives way to the next one, across levels.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from apisix_ingress.explain.expressions import evaluate
+from apisix_ingress.explain.request import ProbeRequest, Unknown
+from apisix_ingress.model.json import FrozenJson
+
+Outcome = Literal["wins", "loses", "may win"]
+
+
+@dataclass(frozen=True, slots=True)
+class RouteFacts:
+    """One route as the gateway knows it.
+
+    Attributes:
+        id: Its id.
+        body: Its body.
+        order: Its place among equals; by default the gateway's after a restart, the order of ids.
+        service_hosts: Hosts of its service, which count if it has none of its own.
+    """
+
+    id: str
+    body: FrozenJson
+    order: int = 0
+    service_hosts: tuple[str, ...] = ()
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Its hosts in lower case; one empty string: every host."""
+        own = [self.body["host"]] if "host" in self.body else self.body.get("hosts")
+        return tuple(dict.fromkeys(str(host).lower() for host in own or self.service_hosts)) or ("",)
+
+    @property
+    def uris(self) -> tuple[str, ...]:
+        """Its uris."""
+        found = [self.body["uri"]] if "uri" in self.body else self.body.get("uris") or ()
+        return tuple(dict.fromkeys(str(uri) for uri in found))
+
+    @property
+    def priority(self) -> int:
+        """Its priority; 0 unless given."""
+        return int(self.body.get("priority") or 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A route whose host and uri fit the request, through one of its hosts and one of its uris."""
+
+    route: RouteFacts
+    host: str
+    uri: str
+    outcome: Outcome
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """A route that is no candidate, and the first thing that keeps it out."""
+
+    route: RouteFacts
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What the gateway does with a request.
+
+    Attributes:
+        candidates: In the order in which the gateway asks them.
+        missed: Routes that it does not ask.
+    """
+
+    candidates: tuple[Candidate, ...]
+    missed: tuple[Missed, ...]
+
+    @property
+    def winner(self) -> Candidate | None:
+        """The route that answers, as far as can be told; None: 404."""
+        return next((found for found in self.candidates if found.outcome == "wins"), None)
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether nothing that can't be told comes before the winner."""
+        return all(found.outcome != "may win" for found in self.candidates)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    """How well one host and uri of a route fit; smaller sorts first."""
+
+    route: RouteFacts
+    host: str
+    uri: str
+    rank: tuple[int, int, int, int, int, int, str]
+
+
+def choose(request: ProbeRequest, routes: Iterable[RouteFacts]) -> Choice:
+    """Walk the routes as the gateway does and say of each what became of it."""
+    fits: list[_Fit] = []
+    missed: list[Missed] = []
+    for route in routes:
+        best = min(_fits(route, request), key=lambda fit: fit.rank, default=None)
+        if best is None:
+            missed.append(Missed(route, _why_no_candidate(route, request)))
+        else:
+            fits.append(best)
+    fits.sort(key=lambda fit: fit.rank)
+    return Choice(tuple(_judge(fits, request)), tuple(missed))
+
+
+def _judge(fits: list[_Fit], request: ProbeRequest) -> Iterator[Candidate]:
+    winner: _Fit | None = None
+    for fit in fits:
+        holds, reason = check(fit.route, request)
+        if holds is False:
+            yield Candidate(fit.route, fit.host, fit.uri, "loses", reason)
+        elif winner is not None:
+            yield Candidate(fit.route, fit.host, fit.uri, "loses", _why_behind(fit, winner))
+        elif holds is None:
+            yield Candidate(fit.route, fit.host, fit.uri, "may win", reason)
+        else:
+            winner = fit
+            yield Candidate(fit.route, fit.host, fit.uri, "wins", _why_first(fit))
+
+
+def _fits(route: RouteFacts, request: ProbeRequest) -> Iterator[_Fit]:
+    if route.body.get("status", 1) == 0:
+        return
+    hosts = [(level, host) for host in route.hosts if (level := _host_level(host, request.host)) is not None]
+    uris = [(level, uri) for uri in route.uris if (level := _uri_level(uri, request.path)) is not None]
+    for host_level, host in hosts:
+        for uri_level, uri in uris:
+            rank = (*host_level, *uri_level, -route.priority, route.order, route.id)
+            yield _Fit(route, host, uri, rank)
+
+
+def _host_level(pattern: str, host: str) -> tuple[int, int] | None:
+    """Return how specific a host pattern is that fits, or None."""
+    if not pattern:
+        return (2, 0)
+    if pattern.startswith("*"):
+        return (1, -len(pattern)) if host.endswith(pattern[1:]) else None
+    return (0, 0) if pattern == host else None
+
+
+def _uri_level(pattern: str, path: str) -> tuple[int, int] | None:
+    prefix, star, rest = pattern.partition("*")
+    if not star:
+        return (0, 0) if pattern == path else None
+    if not path.startswith(prefix):
+        return None
+    if rest and not _glob(pattern).fullmatch(path):
+        return None
+    return (1, -len(prefix))
+
+
+def _glob(pattern: str) -> re.Pattern[str]:
+    # Lazy, with no nested repeats: its time grows with the path, not explosively.
+    return re.compile(".*?".join(re.escape(part) for part in pattern.split("*")), re.DOTALL)
+
+
+def check(route: RouteFacts, request: ProbeRequest) -> tuple[bool | None, str]:
+    """Say whether everything beyond host and uri fits; None: it can't be told."""
+    methods = route.body.get("methods") or ()
+    if methods and request.method not in methods:
+        return False, f"its methods are {', '.join(methods)}, the request's is {request.method}"
+    addresses = [route.body["remote_addr"]] if "remote_addr" in route.body else route.body.get("remote_addrs") or ()
+    verdict = evaluate(route.body.get("vars") or (), request.variable)
+    if verdict.holds is False:
+        return False, f"vars: {verdict.reason}"
+    if addresses:
+        try:
+            told = request.variable("remote_addr")
+        except Unknown as error:
+            return None, f"it wants a client of {', '.join(addresses)}; {error}"
+        if not _is_in(str(told), addresses):
+            return False, f"it wants a client of {', '.join(addresses)}, and the client is {told}"
+    if "filter_func" in route.body:
+        return None, "its filter_func is Lua code, which only the gateway can run"
+    return verdict.holds, f"vars: {verdict.reason}"
+
+
+def _is_in(address: str, networks: Iterable[str]) -> bool:
+    try:
+        parsed = ipaddress.ip_address(address)
+        return any(parsed in ipaddress.ip_network(network, strict=False) for network in networks)
+    except ValueError:
+        return False
+
+
+def _why_no_candidate(route: RouteFacts, request: ProbeRequest) -> str:
+    if route.body.get("status", 1) == 0:
+        return "it is switched off (status 0)"
+    if all(_host_level(host, request.host) is None for host in route.hosts):
+        return f"its host is {', '.join(route.hosts)}, the request's is {request.host or 'none'}"
+    return f"its uri is {', '.join(route.uris)}, the request's path is {request.path}"
+
+
+def _why_behind(fit: _Fit, winner: _Fit) -> str:
+    if fit.rank[:2] != winner.rank[:2]:
+        return f"its host ({fit.host or 'any'}) is less specific than {winner.host or 'any'}"
+    if fit.rank[2] != winner.rank[2]:
+        return f"its uri {fit.uri} is a prefix, {winner.uri} is exactly the path"
+    if fit.rank[3] != winner.rank[3]:
+        return f"its uri {fit.uri} is a shorter prefix than {winner.uri}"
+    if fit.route.priority != winner.route.priority:
+        return f"its priority {fit.route.priority} is lower than {winner.route.priority}"
+    return (
+        f"it has the host, uri and priority of {winner.route.id}, which comes first (after a restart: the smaller id)"
+    )
+
+
+def _why_first(fit: _Fit) -> str:
+    host = f"host {fit.host}" if fit.host else "any host"
+    return f"{host}, uri {fit.uri}, priority {fit.route.priority}"
+
+
+def by_id(records: Iterable[Mapping[str, Any]]) -> list[RouteFacts]:
+    """Return routes in the order of a restarted gateway."""
+    return [RouteFacts(str(body["id"]), body) for body in sorted(records, key=lambda body: str(body["id"]))]

@@ -1,0 +1,66 @@
+"""What `explain` is given, and what a bad one is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from apisix_ingress.errors import UsageError
+from apisix_ingress.explain.request import Unknown, normalise, parse_request
+
+
+@pytest.mark.parametrize(
+    ("url", "want"),
+    [
+        ("https://Shop.ORG:8443/a%20b?x=1", ("https", "shop.org", "/a b")),
+        ("shop.org/a", ("http", "shop.org", "/a")),
+        ("shop.org", ("http", "shop.org", "/")),
+        ("shop.org.:80/a/", ("http", "shop.org", "/a/")),
+        ("/only/path", ("http", "", "/only/path")),
+        ("http://[::1]:80/x", ("http", "[::1]", "/x")),
+        ("http://user:secret@shop.org/x", ("http", "shop.org", "/x")),
+        ("http://bücher.example/x", ("http", "xn--bcher-kva.example", "/x")),
+    ],
+)
+def test_url_is_read_as_clients_send_it(url: str, want: tuple[str, str, str]) -> None:
+    request = parse_request(url)
+    got = (request.scheme, request.host, request.path)
+    assert got == want
+
+
+@pytest.mark.parametrize(
+    ("arguments", "want"),
+    [
+        ({"url": "ftp://a/b"}, "URL 'ftp://a/b' has the scheme 'ftp'; write http:// or https://"),
+        ({"url": "a b"}, "URL 'a b' has a space or a control character; write it percent-encoded"),
+        ({"url": "http://[::1/x"}, "URL 'http://[::1/x' can't be read (Invalid IPv6 URL)"),
+        ({"url": "a", "method": "G T"}, "method 'G T' is none; write e.g. GET"),
+        ({"url": "a", "headers": ("x",)}, "header 'x' is malformed; write -H 'Name: value'"),
+        ({"url": "a", "headers": ("x: a\nb",)}, "header 'x: a\\nb' is malformed; write -H 'Name: value'"),
+        ({"url": "a", "remote_addr": "1.2.3"}, "client address '1.2.3' is no IP address; write e.g. 192.0.2.7"),
+        ({"url": "http://" + "ü" * 80 + ".example/"}, "is no host name"),
+    ],
+)
+def test_malformed_argument_is_told_what_to_write(arguments: dict[str, object], want: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_request(**arguments)  # type: ignore[arg-type]
+    assert want in str(caught.value)
+
+
+def test_header_replaces_the_host_and_is_found_by_its_variable() -> None:
+    request = parse_request("10.0.0.1/x", headers=("Host: shop.org", "X-Canary=always", "Cookie: a=1; b=2"))
+    got = (request.host, request.variable("http_x_canary"), request.variable("cookie_b"), request.variable("http_none"))
+    assert got == ("shop.org", "always", "2", None)
+
+
+@pytest.mark.parametrize("name", ["remote_addr", "server_port", "post_arg_x", "graphql_name", "request_id"])
+def test_variable_that_is_not_told_is_unknown(name: str) -> None:
+    with pytest.raises(Unknown):
+        parse_request("a/b").variable(name)
+
+
+@pytest.mark.parametrize(
+    ("path", "want"),
+    [("/a/../b", "/b"), ("//a///b", "/a/b"), ("/%61/./b/", "/a/b/"), ("/a/..", "/"), ("/a/b/.", "/a/b/"), ("/..", "/")],
+)
+def test_path_is_matched_in_its_plain_form(path: str, want: str) -> None:
+    assert normalise(path) == want
