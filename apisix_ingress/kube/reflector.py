@@ -41,7 +41,7 @@ from apisix_ingress.model.kube import KubeObject
 from apisix_ingress.model.resources import CUSTOM_GROUP, DECODE_ERRORS, Resource
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.ratelimit import ExponentialBackoff
-from apisix_ingress.state.store import Store
+from apisix_ingress.state.portion import Fillable
 
 log = structlog.get_logger()
 
@@ -55,10 +55,11 @@ class Reflector:
 
     Args:
         resource: The kind.
-        store: Its store; nobody else writes it.
+        store: Its store, or the portion of it for a namespace; nobody else writes it.
         api: The API server.
         clock: For delays and ages.
         rng: For jitter.
+        namespace: The one that is read; empty: all.
         options: Sizes and times.
         observer: Told what a metric may want to know.
         silent: Told of each object that the store took without telling anybody: it is equal in all that is compared.
@@ -67,16 +68,19 @@ class Reflector:
     def __init__(
         self,
         resource: Resource,
-        store: Store[Any],
+        store: Fillable,
         api: KubeApi,
         *,
         clock: Clock,
         rng: random.Random,
+        namespace: str = "",
         options: ReflectorOptions | None = None,
         observer: ReflectorObserver = NO_OBSERVER,
         silent: Callable[[KubeObject], None] = lambda item: None,
     ) -> None:
         self.resource = resource
+        self.namespace = resource.only.namespace if resource.only else namespace
+        """Of the objects that are read; empty: all."""
         self.synced = asyncio.Event()
         """Set once the store has been complete for the first time, also when the kind is absent."""
         self.absent = False
@@ -105,7 +109,7 @@ class Reflector:
         self._undecodable: dict[ObjectKey, str] = {}
 
     def _collection(self) -> str:
-        return self.resource.path(self.resource.only.namespace if self.resource.only else "")
+        return self.resource.path(self.namespace)
 
     async def run(self) -> None:
         """List and watch until cancelled."""
@@ -345,7 +349,8 @@ class Reflector:
         if error.status == 401:
             return f"the credentials are not accepted: {error}"
         name = f"{self.resource.plural}.{self.resource.group}" if self.resource.group else self.resource.plural
-        return f"listing {name} is forbidden: grant get, list, watch on {name} ({error})"
+        where = f" in namespace {self.namespace}" if self.namespace else ""
+        return f"listing {name} is forbidden: grant list, watch on {name}{where} ({error})"
 
     async def _look_for_kind(self) -> float:
         """Find out what a 404 means. The API group's own list has to agree, twice if objects would go."""
