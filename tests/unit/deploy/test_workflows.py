@@ -1,0 +1,71 @@
+"""The workflows: pinned actions, small permissions, bounded time, and commands that exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[3]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+PINNED = re.compile(r"[\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+")
+
+
+def jobs() -> list[Any]:
+    return [
+        pytest.param(job, id=f"{path.stem} {name}")
+        for path in WORKFLOWS
+        for name, job in yaml.safe_load(path.read_text())["jobs"].items()
+    ]
+
+
+def test_there_are_workflows_for_changes_and_releases() -> None:
+    assert [path.stem for path in WORKFLOWS] == ["ci", "release"]
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_every_action_is_pinned_by_commit_and_says_its_version(path: Path) -> None:
+    used = re.findall(r"uses: (.+)", path.read_text())
+    assert used
+    assert [line for line in used if not PINNED.fullmatch(line)] == []
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_workflow_may_only_read_unless_a_job_says_more(path: Path) -> None:
+    assert yaml.safe_load(path.read_text())["permissions"] == {"contents": "read"}
+
+
+@pytest.mark.parametrize("job", jobs())
+def test_job_is_bounded_and_leaves_no_credentials(job: dict[str, Any]) -> None:
+    assert 0 < job["timeout-minutes"] <= 90
+    checkouts = [step for step in job["steps"] if str(step.get("uses", "")).startswith("actions/checkout@")]
+    assert [step["with"]["persist-credentials"] for step in checkouts] == [False] * len(checkouts)
+
+
+@pytest.mark.parametrize("job", jobs())
+def test_tasks_of_a_job_exist(job: dict[str, Any]) -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    commands = [str(step.get("run", "")) for step in job["steps"]]
+    tasks = {found for command in commands for found in re.findall(r"^make ([\w-]+)", command, re.MULTILINE)}
+    assert {task for task in tasks if not re.search(rf"^{task}:", makefile, re.MULTILINE)} == set()
+
+
+def test_text_of_a_pull_request_is_never_put_into_a_command() -> None:
+    for path in WORKFLOWS:
+        for job in yaml.safe_load(path.read_text())["jobs"].values():
+            assert [step["run"] for step in job["steps"] if "${{" in str(step.get("run", ""))] == []
+
+
+@pytest.mark.parametrize("name", ["bug", "idea"])
+def test_issue_form_has_fields_with_labels(name: str) -> None:
+    form = yaml.safe_load((ROOT / ".github" / "ISSUE_TEMPLATE" / f"{name}.yml").read_text())
+    assert all(field["attributes"]["label"] for field in form["body"])
+
+
+def test_bug_report_asks_for_the_bundle() -> None:
+    form = yaml.safe_load((ROOT / ".github" / "ISSUE_TEMPLATE" / "bug.yml").read_text())
+    (bundle,) = (field for field in form["body"] if field["id"] == "bundle")
+    assert bundle["validations"]["required"]
