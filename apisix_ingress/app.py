@@ -9,9 +9,11 @@ import os
 import random
 import signal
 import socket
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import structlog
 from pydantic import SecretStr
@@ -32,11 +34,15 @@ from apisix_ingress.runtime.clock import Clock, MonotonicClock
 from apisix_ingress.runtime.stall import StallWatch
 from apisix_ingress.runtime.tasks import cancel
 from apisix_ingress.runtime.term import Term
-from apisix_ingress.settings import ClusterSettings, Settings, split_address
+from apisix_ingress.settings import ClusterSettings, Settings, WebhookSettings, split_address
 from apisix_ingress.sources import Parts, Source, new_identity, open_source
 from apisix_ingress.state.world import World
 from providers.conditions import Conditions
 from providers.registry import Registry, resources
+from translation.context import Options
+
+if TYPE_CHECKING:
+    from apisix_ingress.webhook.service import Webhook
 
 log = structlog.get_logger()
 
@@ -87,6 +93,7 @@ async def build(settings: Settings, manifests: Path | None, held: AsyncExitStack
     options = translation_options(settings)
     world = World(resources(options))
     syncs: list[ClusterSync] = []
+    gateways: dict[str, AdminBackend] = {}
     conditions = Conditions(world, syncs)
     parts = Parts(
         resources(options), world, conditions, metrics, clock, rng, identity, busy=lambda: any(map(is_busy, syncs))
@@ -106,6 +113,7 @@ async def build(settings: Settings, manifests: Path | None, held: AsyncExitStack
         agent = f"apisix-ingress/{__version__} ({identity})"
         backend = connect(cluster, options.controller_name, clock, agent=agent, on_request=AdminMetrics(metrics))
         held.push_async_callback(backend.aclose)
+        gateways[cluster.name] = backend
         syncs.append(
             ClusterSync(
                 cluster.name,
@@ -119,11 +127,36 @@ async def build(settings: Settings, manifests: Path | None, held: AsyncExitStack
             )
         )
     controller = Controller(world, source, registry, syncs, metrics, lag, clock, asyncio.Event())
+    if settings.webhook.enabled:
+        await _open_webhook(settings.webhook, controller, options, gateways, rng, held)
     host, port = split_address(settings.http.listen)
     await held.enter_async_context(
         HttpServer(host, port, readiness=controller.readiness(), metrics=metrics, gateways=controller.gateways)
     )
     return controller
+
+
+async def _open_webhook(
+    settings: WebhookSettings,
+    controller: Controller,
+    options: Options,
+    gateways: Mapping[str, AdminBackend],
+    rng: random.Random,
+    held: AsyncExitStack,
+) -> None:
+    from apisix_ingress.webhook.service import open_webhook  # it costs time and memory, and most go without
+
+    controller.webhook = await open_webhook(
+        settings,
+        controller.world,
+        options,
+        {name: gateway.read for name, gateway in gateways.items()},
+        ready=controller.ready.is_set,
+        metrics=controller.metrics,
+        clock=controller.clock,
+        rng=rng,
+        held=held,
+    )
 
 
 def is_busy(sync: ClusterSync) -> bool:
@@ -174,6 +207,7 @@ class Controller:
     clock: Clock
     ready: asyncio.Event
     """Set once every store is complete and every object was translated once: writing may begin."""
+    webhook: Webhook | None = None
 
     async def run(self, stop: asyncio.Event) -> None:
         """Run until `stop` is set, then end everything in order: the lease goes last."""
@@ -185,6 +219,7 @@ class Controller:
             providers = tasks.create_task(self.registry.run(), name="providers")
             leader = tasks.create_task(self.source.election.lead(self._lead), name="leader")
             prepare = tasks.create_task(self._prepare(), name="prepare")
+            webhook = tasks.create_task(self.webhook.run(), name="webhook") if self.webhook else None
             await stop.wait()
             log.info("controller.stopping")
             await cancel(prepare)
@@ -197,6 +232,8 @@ class Controller:
             await self.source.status.flush(DRAIN_SECONDS)
             await cancel(leader)
             await cancel(watch)
+            if webhook:
+                await cancel(webhook)
 
     def readiness(self) -> Readiness:
         """Return what /readyz asks: a follower is ready as soon as it could take over."""

@@ -93,6 +93,7 @@ class Metrics:
         self._define_legacy()
         self._define_queues()
         self._define_sync()
+        self._define_webhook()
         self._define_objects()
 
     def _define_legacy(self) -> None:
@@ -177,6 +178,13 @@ class Metrics:
         )
         self._stall = self._make(
             Gauge, "event_loop_lag_seconds", "The longest that the event loop kept a task waiting in the last minute."
+        )
+
+    def _define_webhook(self) -> None:
+        self._reviews = self._make(Counter, "webhook_requests", "Admission requests by outcome.", ["kind", "result"])
+        self._review_seconds = self._seconds("webhook_request_seconds", "Seconds an admission request took.", "result")
+        self._schema_age = self._make(
+            Gauge, "webhook_schema_age_seconds", "Seconds since a cluster told its plugin schemas.", ["cluster"]
         )
 
     def _make(self, kind: type[M], name: str, text: str, labels: Sequence[str] = ()) -> M:
@@ -301,6 +309,17 @@ class Metrics:
     def set_queue_age(self, queue: str, seconds: float) -> None:
         """Set the seconds that the oldest key of `queue` has waited."""
         self._at(self._queue_age, queue).set(seconds)
+
+    # The webhook.
+
+    def record_review(self, kind: str, result: str, seconds: float) -> None:
+        """Count an admission request; kind and result are one of a few constant words."""
+        self._at(self._reviews, kind, result).inc()
+        self._at(self._review_seconds, result).observe(seconds)
+
+    def set_schema_age(self, cluster: str, seconds: float) -> None:
+        """Set the seconds since `cluster` told its plugin schemas."""
+        self._at(self._schema_age, cluster).set(seconds)
 
     # Exposition.
 

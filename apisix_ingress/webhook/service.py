@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Self
 
+from apisix_ingress.metrics import Metrics
 from apisix_ingress.runtime.clock import Clock
+from apisix_ingress.settings import WebhookSettings, split_address
 from apisix_ingress.state.world import World
-from apisix_ingress.webhook.admission import Limits, Observer
+from apisix_ingress.webhook.admission import Limits, Observer, Result
 from apisix_ingress.webhook.cache import Read, SchemaCache
 from apisix_ingress.webhook.certificate import ServerCertificate
-from apisix_ingress.webhook.checks import Checks
+from apisix_ingress.webhook.checks import TRANSLATORS, Checks
 from apisix_ingress.webhook.plugins import Books
 from apisix_ingress.webhook.review import Review, Verdict
 from apisix_ingress.webhook.server import WebhookServer
@@ -96,3 +99,51 @@ class Webhook:
 
     def _books(self) -> Books:
         return {name: cache.book for name, cache in self._caches.items()}
+
+
+class ReviewMetrics:
+    """Counts requests. Kinds that are not checked have one label: an API server may be told to send any."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+
+    def answered(self, kind: str, result: Result, seconds: float) -> None:
+        """Count a request."""
+        self._metrics.record_review(kind if kind in TRANSLATORS else "other", result, seconds)
+
+
+async def open_webhook(
+    settings: WebhookSettings,
+    world: World,
+    options: Options,
+    gateways: Mapping[str, Read],
+    *,
+    ready: Callable[[], bool],
+    metrics: Metrics,
+    clock: Clock,
+    rng: random.Random,
+    held: AsyncExitStack,
+) -> Webhook:
+    """Return the webhook that the settings ask for; it listens, and is closed by `held`.
+
+    Raises:
+        ConfigError: The address or the certificate can't be used.
+    """
+    webhook = Webhook(
+        split_address(settings.listen),
+        ServerCertificate(settings.cert_file, settings.key_file, clock),
+        world=world,
+        options=options,
+        gateways=gateways,
+        ready=ready,
+        observer=ReviewMetrics(metrics),
+        clock=clock,
+        rng=rng,
+    )
+
+    def scrape() -> None:
+        for cluster, age in webhook.schema_ages().items():
+            metrics.set_schema_age(cluster, age)
+
+    metrics.on_scrape(scrape)
+    return await held.enter_async_context(webhook)

@@ -52,6 +52,8 @@ def touch_all(metrics: Metrics) -> None:
     queue = metrics.queue("ingress")
     queue.depth(4)
     queue.added()
+    metrics.record_review("ApisixRoute", "denied", 0.4)
+    metrics.set_schema_age("default", 9)
     queue.retried()
     queue.started(0.1)
     queue.finished(0.2)
@@ -96,6 +98,9 @@ def test_each_method_sets_its_series() -> None:
         ("queue_retries_total", {"queue": "ingress"}, 1),
         ("queue_wait_seconds_sum", {"queue": "ingress"}, 0.1),
         ("queue_work_seconds_sum", {"queue": "ingress"}, 0.2),
+        ("webhook_requests_total", {"kind": "ApisixRoute", "result": "denied"}, 1),
+        ("webhook_request_seconds_sum", {"result": "denied"}, 0.4),
+        ("webhook_schema_age_seconds", {"cluster": "default"}, 9),
     ]
     got = [(name, labels, metrics.value(name, labels)) for name, labels, _ in want]
     assert got == want
