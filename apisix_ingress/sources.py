@@ -7,11 +7,11 @@ import os
 import random
 import secrets
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from apisix_ingress.gateway.ledger import Ledger, MemoryLedger
 from apisix_ingress.kube.api import KubeApi
@@ -29,6 +29,8 @@ from apisix_ingress.observers import ReflectorMetrics
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.term import Term
 from apisix_ingress.settings import ElectionSettings, KubernetesSettings
+from apisix_ingress.state.portion import Fillable, portions
+from apisix_ingress.state.store import Store
 from apisix_ingress.state.world import World
 from providers.addresses import Addresses
 from providers.conditions import Conditions
@@ -125,6 +127,8 @@ class ApiStatus:
             on_write=parts.metrics.record_status_write,
         )
         addresses.follow(self._writer.wake)
+        self._clock, self._metrics = clock, parts.metrics
+        parts.metrics.on_scrape(self._scrape)
 
     def wake(self, key: ObjectKey) -> None:
         """Look at an object's status."""
@@ -148,6 +152,9 @@ class ApiStatus:
         """Wait until the conditions that are queued are written; a follower writes none, so there is no use in it."""
         return self._running and await self._writer.flush(seconds)
 
+    def _scrape(self) -> None:
+        self._metrics.set_queue_age("status", self._writer.queue.oldest_age(self._clock.monotonic()))
+
 
 class ApiSource:
     """Objects of an API server."""
@@ -160,8 +167,9 @@ class ApiSource:
         self.status: Status = ApiStatus(api, settings, parts) if settings.status.enabled else NoStatus()
         silent = self.status.noticed
         self._reflectors = [
-            Reflector(resource, stores[resource.kind], api, clock=clock, rng=rng, observer=observer, silent=silent)
+            Reflector(resource, store, api, clock=clock, rng=rng, namespace=namespace, observer=observer, silent=silent)
             for resource in parts.resources
+            for namespace, store in _portions(resource, stores[resource.kind], settings.watch_namespaces).items()
         ]
         namespace = settings.election.namespace or os.environ.get("POD_NAMESPACE") or api.namespace
         self.election: Election = _election(api, namespace, settings.election, parts)
@@ -172,7 +180,7 @@ class ApiSource:
         self._metrics.on_scrape(self._scrape)
         async with asyncio.TaskGroup() as group:
             for reflector in self._reflectors:
-                group.create_task(reflector.run(), name=f"reflector-{reflector.resource.kind}")
+                group.create_task(reflector.run(), name=f"reflector-{_collection(reflector)}")
 
     async def synced(self) -> None:
         """Return once every kind was listed."""
@@ -183,14 +191,18 @@ class ApiSource:
         """Return what the API server refuses, and what was not listed yet; a kind it does not know lacks nothing."""
         if self._api.outage:
             return {f"API server {self._api.host}": self._api.outage}
-        found = {item.resource.plural: item.problem for item in self._reflectors if item.problem and not item.absent}
-        waiting = {item.resource.plural: "not listed yet" for item in self._reflectors if not item.synced.is_set()}
+        found = {_collection(item): item.problem for item in self._reflectors if item.problem and not item.absent}
+        waiting = {_collection(item): "not listed yet" for item in self._reflectors if not item.synced.is_set()}
         leases = {"leases": self.election.problem} if self.election.problem else {}
         return {**waiting, **found, **leases}
 
     def _scrape(self) -> None:
+        ages: dict[str, float] = {}
         for reflector in self._reflectors:
-            self._metrics.set_watch_age(reflector.resource.kind, reflector.age())
+            kind = reflector.resource.kind
+            ages[kind] = max(ages.get(kind, 0.0), reflector.age())
+        for kind, age in ages.items():
+            self._metrics.set_watch_age(kind, age)
 
 
 class FileSource:
@@ -227,6 +239,19 @@ async def open_source(
         return FileSource(manifests, parts)
     api = await held.enter_async_context(await KubeApi.connect(settings.kubeconfig, clock=parts.clock))
     return ApiSource(api, settings, parts)
+
+
+def _portions(resource: Resource, store: Store[Any], namespaces: Sequence[str]) -> Mapping[str, Fillable]:
+    """Return what is filled apart: namespace → its portion of the store, or the whole under no name."""
+    if not namespaces or not resource.namespaced or resource.only is not None:
+        return {"": store}
+    return portions(store, namespaces)
+
+
+def _collection(reflector: Reflector) -> str:
+    """Return what a reflector reads, for people."""
+    plural = reflector.resource.plural
+    return f"{plural} in {reflector.namespace}" if reflector.namespace else plural
 
 
 def new_identity() -> str:
