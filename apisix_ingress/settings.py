@@ -100,6 +100,10 @@ def _check_published(address: str) -> str:
     return address
 
 
+def _unique(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(names))
+
+
 def _split_commas(value: object) -> object:
     """Let one text, as it comes from the environment or a flag, stand for a list."""
     if isinstance(value, str):
@@ -212,6 +216,8 @@ class KubernetesSettings(_Section):
     """Path; empty: the credentials of the Pod, else $KUBECONFIG, else ~/.kube/config."""
     namespace_selector: Annotated[str, AfterValidator(_check_selector)] = ""
     """Label selector of the namespaces that are served, evaluated live; empty: all."""
+    watch_namespaces: Annotated[tuple[Name, ...], BeforeValidator(_split_commas), AfterValidator(_unique)] = ()
+    """The namespaces that are read at all, so that rights in these suffice; empty: every one."""
     ingress_class: ObjectName = "apisix-and-all"
     """apisix-and-all: Ingress of class apisix and every custom resource; otherwise that class only."""
     ingress_class_controller: str = "apisix.apache.org/apisix-ingress-controller"
@@ -230,6 +236,15 @@ class KubernetesSettings(_Section):
     """namespace/name of the ConfigMap with plugin metadata; empty: none is read."""
     election: ElectionSettings = ElectionSettings()
     status: StatusSettings = StatusSettings()
+
+    @model_validator(mode="after")
+    def _reads_what_it_publishes(self) -> Self:
+        namespace = self.status.publish_service.partition("/")[0]
+        if namespace and self.watch_namespaces and namespace not in self.watch_namespaces:
+            raise ValueError(
+                f"status.publish_service is in namespace {namespace}, which is not read: add it to watch_namespaces"
+            )
+        return self
 
     @property
     def selector(self) -> Selector:

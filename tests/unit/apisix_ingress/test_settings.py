@@ -22,6 +22,7 @@ webhook: {enabled: false, listen: "0.0.0.0:8443", cert_file: "", key_file: ""}
 kubernetes:
   kubeconfig: ""
   namespace_selector: ""
+  watch_namespaces: []
   ingress_class: apisix-and-all
   ingress_class_controller: apisix.apache.org/apisix-ingress-controller
   controller_name: apisix-ingress
@@ -278,6 +279,11 @@ def test_unusable_admin_key_file_is_one_line_without_its_content(
         ("kubernetes: {controller_name: A_b}", "kubernetes.controller_name: 'A_b' is no name"),
         ("kubernetes: {ingress_class: ''}", "kubernetes.ingress_class: '' is no object name"),
         ("kubernetes: {cross_namespace: deny}", "kubernetes.cross_namespace: must be one of allow, grant (from FILE)"),
+        ("kubernetes: {watch_namespaces: [Team]}", "kubernetes.watch_namespaces[0]: 'Team' is no name"),
+        (
+            "kubernetes: {watch_namespaces: [a], status: {publish_service: b/gw}}",
+            "kubernetes: status.publish_service is in namespace b, which is not read: add it to watch_namespaces",
+        ),
         ("kubernetes: {status: {publish_service: gw}}", "kubernetes.status.publish_service: 'gw' names no Service"),
         ("kubernetes: {plugin_metadata: meta}", "kubernetes.plugin_metadata: 'meta' names no ConfigMap"),
         (
@@ -494,3 +500,8 @@ def test_published_admin_key_is_an_error_with_the_preset(config: Path) -> None:
 def test_plain_http_to_another_machine_is_told(url: str, want: bool, config: Path) -> None:
     got = list(cautions(load(config, f"clusters: [{{admin_url: '{url}'}}]")))
     assert [line.partition(" (")[0] for line in got] == ["clusters[0].admin_url"] * want
+
+
+def test_a_namespace_is_watched_once_however_often_it_is_named(config: Path) -> None:
+    environ = {"APISIX_INGRESS_KUBERNETES__WATCH_NAMESPACES": "b,a,b"}
+    assert load(config, "", environ).kubernetes.watch_namespaces == ("b", "a")
