@@ -300,4 +300,5 @@ async def test_a_certificate_that_is_used_no_more_is_not_shown(
 
 def test_every_documented_figure_has_a_story() -> None:
     told = {move.name.removesuffix("_count") for story in STORIES for move in story.moves} | {HELD.name}
-    assert told == DOCUMENTED
+    # The webhook is served on request alone, and has stories of its own.
+    assert told == {name for name in DOCUMENTED if not name.startswith("webhook_")}
