@@ -1,6 +1,6 @@
-"""The sync engine of one gateway cluster: its tasks, from taking over at the start of a term to its end.
+"""The sync engine of one gateway cluster: spells of writing, one after the other, inside terms of leadership.
 
-What is decided about a record is in `plan`, how one is written in `dispatch`, how the cluster is compared in `audit`.
+What a spell does is in `spell`. Here is what outlasts one: which address is the cluster's, and what is told of it.
 """
 
 from __future__ import annotations
@@ -14,26 +14,17 @@ from typing import NamedTuple
 import structlog
 
 from apisix_ingress.errors import LeadershipLost
-from apisix_ingress.gateway.audit import Audit
 from apisix_ingress.gateway.backend import Backend
-from apisix_ingress.gateway.dispatch import Dispatch
+from apisix_ingress.gateway.holdings import Holdings
 from apisix_ingress.gateway.plan import Wanted
+from apisix_ingress.gateway.spell import Spell
 from apisix_ingress.gateway.states import SILENT, RecordState, SyncObserver
 from apisix_ingress.model.keys import RECORD_KINDS, RecordKey, RecordKind
 from apisix_ingress.runtime.clock import Clock
-from apisix_ingress.runtime.tasks import bounded
+from apisix_ingress.runtime.tasks import cancel
 from apisix_ingress.runtime.term import Term
 
 log = structlog.get_logger()
-
-TICK = 1.0
-"""Seconds between two looks at what time alone makes due: an audit, a hold that was lifted, a new try."""
-
-AUDIT_RETRY = 5.0
-"""Seconds after which an audit that failed is tried again."""
-
-BREATH = 50
-"""So many records in a row are settled without a write before other tasks get their turn."""
 
 
 class Tally(NamedTuple):
@@ -78,76 +69,69 @@ class ClusterSync:
         self._concurrency = concurrency
         self._audit_interval = audit_interval
         self._observer = observer or SILENT
-        self._log = log.bind(cluster=name)
-        self._dispatch = self._fresh()
-        # Live: changes are queued. They have to be from before the first comparison on, which takes its time.
-        self._live = False
-        self._taken_over = False
-        self._audit_due = 0.0
+        self._moved = asyncio.Event()
+        self._spell = self._new_spell(Holdings(), set(), first_audit=audit_interval)
 
     def mark_dirty(self, keys: Iterable[RecordKey], *, urgent: bool = False) -> None:
         """Take note that records are wanted differently; urgent ones go ahead of others. Never blocks.
 
         Outside a term, and until it has taken over, nothing is queued: taking over compares everything.
         """
-        if self._live:
-            self._dispatch.mark(keys, urgent=urgent)
-        else:
-            self._dispatch.remember(keys)
+        self._spell.mark_dirty(keys, urgent=urgent)
 
     def record_state(self, key: RecordKey) -> RecordState:
         """Return how far a wanted record is in this cluster."""
-        return self._dispatch.state(key)
+        return self._spell.dispatch.state(key)
 
     def idle(self) -> bool:
         """Say whether nothing is in flight and nothing left to do; what waits or was rejected does not count."""
-        dispatch = self._dispatch
-        is_quiet = dispatch.queue.is_idle and not dispatch.queue.delayed and dispatch.agenda.is_clear
-        return self._taken_over and is_quiet
+        return self._spell.idle
 
     @property
     def taken_over(self) -> bool:
         """Whether this process leads, and has compared the cluster with what is wanted."""
-        return self._taken_over
+        return self._spell.taken_over
 
     @property
     def reachable(self) -> bool:
         """Whether the cluster was not found to be down or to refuse the admin key."""
-        return self._dispatch.gate.is_open
+        return self._spell.dispatch.gate.is_open
 
     @property
     def trouble(self) -> str:
         """Why the cluster is not written to, in words for people; empty while it is reachable."""
-        return "" if self.reachable else self._dispatch.gate.reason
+        return "" if self.reachable else self._spell.dispatch.gate.reason
 
     @property
     def backlog(self) -> int:
         """How many records wait for a look or a write, those that wait for a retry left out."""
-        return self._dispatch.queue.depth
+        return self._spell.dispatch.queue.depth
 
     def lag(self) -> float:
         """Return the seconds that the oldest change has waited for its write, those that wait for a retry left out."""
-        return self._dispatch.queue.oldest_age(self._clock.monotonic())
+        return self._spell.dispatch.queue.oldest_age(self._clock.monotonic())
 
     def tally(self) -> dict[RecordKind, Tally]:
         """Return how many records of each kind should exist, do as far as known, and were rejected."""
+        dispatch = self._spell.dispatch
         wanted = Counter(key.kind for key in self._wanted.keys() if self._wanted.get(key, self.name) is not None)  # noqa: SIM118
-        applied = Counter(key.kind for key in self._dispatch.holdings.applied)
-        rejected = Counter(key.kind for key in self._dispatch.quarantine.keys())  # noqa: SIM118
+        applied = Counter(key.kind for key in dispatch.holdings.applied)
+        rejected = Counter(key.kind for key in dispatch.quarantine.keys())  # noqa: SIM118
         return {kind: Tally(wanted[kind], applied[kind], rejected[kind]) for kind in RECORD_KINDS}
 
-    @property
-    def counts(self) -> dict[str, int]:
-        """How many records are applied, unknown, in flight, queued, rejected and held back."""
-        dispatch = self._dispatch
-        return {
-            "applied": len(dispatch.holdings.applied),
-            "unknown": len(dispatch.holdings.unknown),
-            "in_flight": len(dispatch.holdings.flying),
-            "queued": dispatch.queue.depth + dispatch.queue.delayed,
-            "rejected": len(dispatch.quarantine),
-            "held": len(dispatch.withheld),
-        }
+    def move(self, backend: Backend) -> None:
+        """Write to another address from now on: it is read first, as at the start of a term.
+
+        Writes in flight are abandoned: nothing that was sent to the former address is sent to this one, nothing is
+        deleted there, and nothing it confirmed counts any more. The first comparison comes as soon as such a write has
+        ended: if it is the same gateway by another name, it may have been carried out after the cluster was read.
+        """
+        self._backend = backend
+        former = self._spell
+        self._spell = self._new_spell(Holdings(), former.dispatch.known, first_audit=backend.timeout)
+        if not former.dispatch.gate.is_open:
+            self._observer.breaker(self.name, is_open=False)
+        self._moved.set()
 
     async def run(self, term: Term, ready: asyncio.Event) -> None:
         """Take the cluster over and keep it in sync until cancelled.
@@ -162,97 +146,39 @@ class ClusterSync:
         Raises:
             LeadershipLost: A write was due when the lease may have run out.
         """
-        inherited = self._dispatch.holdings
-        self._dispatch = self._fresh()
-        audit = Audit(self._dispatch, self._backend, self._wanted, clock=self._clock, observer=self._observer)
+        former = self._spell.dispatch
+        self._spell = self._new_spell(former.holdings, former.known, first_audit=self._audit_interval)
         try:
-            async with asyncio.TaskGroup() as group:
-                group.create_task(self._dispatch.gate.attend(self._backend), name=f"sync-{self.name}-gate")
-                await audit.take_over(ready, inherited, stale_after=self._audit_interval, live=self._go_live)
-                self._taken_over = True
-                for number in range(self._concurrency):
-                    group.create_task(self._work(term), name=f"sync-{self.name}-{number}")
-                group.create_task(self._keep(audit), name=f"sync-{self.name}-keeper")
+            while True:
+                self._moved.clear()
+                async with asyncio.TaskGroup() as group:
+                    spell = group.create_task(self._spell.run(term, ready), name=f"sync-{self.name}")
+                    await self._moved.wait()
+                    await cancel(spell)
         except BaseExceptionGroup as errors:
             lost, others = errors.split(LeadershipLost)
             if lost is None or others is not None:
                 raise
             raise LeadershipLost(f"cluster {self.name}: the lease may have run out: writing stopped") from None
-        finally:
-            self._live = self._taken_over = False
 
     async def drain(self, seconds: float) -> bool:
         """Wait until what is queued is written, for some seconds at most; say whether it is.
 
         What waits for a retry, for another record or for an unreachable cluster is not waited for.
         """
-        if not self._taken_over or not self.reachable:
-            return False
-        try:
-            await bounded(self._dispatch.queue.idle(), seconds, clock=self._clock)
-        except TimeoutError:
-            return False
-        return True
+        return await self._spell.drain(seconds)
 
-    def _fresh(self) -> Dispatch:
-        """Return the state of a new term; what this process learnt about what is wanted stays."""
-        former: Dispatch | None = getattr(self, "_dispatch", None)
-        dispatch = Dispatch(
-            self.name, self._backend, self._wanted, clock=self._clock, rng=self._rng, observer=self._observer
+    def _new_spell(self, inherited: Holdings, known: set[RecordKey], *, first_audit: float) -> Spell:
+        return Spell(
+            self.name,
+            self._backend,
+            self._wanted,
+            clock=self._clock,
+            rng=self._rng,
+            observer=self._observer,
+            inherited=inherited,
+            known=known,
+            concurrency=self._concurrency,
+            audit_interval=self._audit_interval,
+            first_audit=first_audit,
         )
-        if former is not None:
-            dispatch.known = former.known
-        return dispatch
-
-    def _go_live(self) -> None:
-        self._live = True
-        self._audit_due = self._clock.monotonic() + self._audit_interval
-
-    async def _work(self, term: Term) -> None:
-        """Be one of the workers."""
-        dispatch, settled = self._dispatch, 0
-        while True:
-            await dispatch.gate.passable()
-            key = await dispatch.queue.get()
-            try:
-                if not dispatch.gate.is_open:
-                    dispatch.queue.add(key)
-                elif await self._handle(key, term):
-                    settled = 0
-                else:
-                    settled += 1
-            finally:
-                dispatch.queue.done(key)
-            if settled >= BREATH:
-                settled = 0
-                await asyncio.sleep(0)
-
-    async def _handle(self, key: RecordKey, term: Term) -> bool:
-        try:
-            return await self._dispatch.handle(key, term)
-        except LeadershipLost:
-            raise
-        except Exception as error:
-            self._log.error("record.crashed", record=str(key), exc_info=error)
-            self._dispatch.crashed(key)
-            return True
-
-    async def _audit(self, audit: Audit) -> bool:
-        try:
-            return await audit.run_once()
-        except Exception as error:
-            self._log.error("audit.crashed", exc_info=error)
-            return False
-
-    async def _keep(self, audit: Audit) -> None:
-        """Do what time alone makes due."""
-        dispatch, was_open = self._dispatch, True
-        while True:
-            await self._clock.sleep(TICK)
-            now, is_open = self._clock.monotonic(), dispatch.gate.is_open
-            dispatch.tick(now)
-            # A cluster that was away may have come back with other records.
-            if is_open and (now >= self._audit_due or not was_open):
-                done = await self._audit(audit)
-                self._audit_due = self._clock.monotonic() + (self._audit_interval if done else AUDIT_RETRY)
-            was_open = is_open

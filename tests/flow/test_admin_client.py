@@ -218,7 +218,7 @@ async def test_engine_converges_over_faults_on_the_wire(gateway: DevGateway, act
 async def test_engine_goes_on_when_the_gateway_is_restarted(gateway: DevGateway) -> None:
     records = world(100)
     async with connected(gateway) as backend, leading(backend, FakeWanted(records)) as sync:
-        await eventually(lambda: sync.counts["applied"] >= 50)
+        await eventually(lambda: sum(kind.applied for kind in sync.tally().values()) >= 50)
         await asyncio.to_thread(gateway.kill)
         await asyncio.to_thread(gateway.start)
         await until_applied(sync, records)

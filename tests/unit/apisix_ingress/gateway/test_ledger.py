@@ -12,9 +12,7 @@ from apisix_ingress.gateway.states import RecordState
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.records import Record
 from tests.fakes.gateway import FakeBackend, FakeGateway, make_record
-from tests.unit.apisix_ingress.gateway.test_sync import Stage, on_stage, play
-
-__all__ = ["play"]
+from tests.unit.apisix_ingress.gateway.stage import Stage, on_stage
 
 RULE, OTHER = RecordKey("global_rules", "a1"), RecordKey("global_rules", "b2")
 ROUTE_RECORD = make_record(RecordKey("routes", "r1"), uri="/a")

@@ -1,0 +1,146 @@
+"""A stage for the sync engine on virtual time: a gateway, what is wanted, one engine between them."""
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from typing import Any
+
+from apisix_ingress.gateway.states import RecordState
+from apisix_ingress.gateway.sync import ClusterSync
+from apisix_ingress.model.keys import RecordKey, RecordKind
+from apisix_ingress.model.records import Record
+from apisix_ingress.runtime.term import Term
+from tests.fakes.gateway import FakeBackend, FakeGateway, FakeWanted, LoopClock, make_record
+
+UPSTREAM = RecordKey("upstreams", "u1")
+OTHER = RecordKey("upstreams", "u2")
+ROUTE = RecordKey("routes", "r1")
+UPSTREAM_RECORD = make_record(UPSTREAM, nodes={"a:80": 1})
+ROUTE_RECORD = make_record(ROUTE, upstream_id="u1")
+APPLIED = RecordState("applied")
+
+
+class Notes:
+    """An observer that remembers."""
+
+    def __init__(self) -> None:
+        self.outcomes: list[tuple[RecordKey, RecordState]] = []
+        self.writes: list[tuple[str, str, str]] = []
+        self.drifts: list[int] = []
+        self.helds: list[int] = []
+        self.comparisons: list[bool] = []
+        self.breakers: list[bool] = []
+
+    def outcome(self, cluster: str, key: RecordKey, state: RecordState) -> None:
+        self.outcomes.append((key, state))
+
+    def written(self, cluster: str, kind: RecordKind, op: str, seconds: float, status: str) -> None:
+        self.writes.append((kind, op, status))
+
+    def compared(self, cluster: str, ok: bool) -> None:
+        self.comparisons.append(ok)
+
+    def drift(self, cluster: str, records: int) -> None:
+        self.drifts.append(records)
+
+    def held(self, cluster: str, records: int) -> None:
+        self.helds.append(records)
+
+    def breaker(self, cluster: str, is_open: bool) -> None:
+        self.breakers.append(is_open)
+
+
+class Stage:
+    """A gateway, what is wanted, and one engine between them."""
+
+    def __init__(self, records: Sequence[Record] = (), stored: Sequence[Record] = ()) -> None:
+        self.gateway = FakeGateway(stored={record.key: dict(record.body) for record in stored})
+        self.wanted = FakeWanted(records)
+        self.backend = FakeBackend(self.gateway)
+        self.notes = Notes()
+        self.clock = LoopClock()
+        self.ready = asyncio.Event()
+        self.term = Term(self.clock, holder="me")
+        self.sync = self.new_sync()
+
+    def new_sync(self, concurrency: int = 4) -> ClusterSync:
+        return ClusterSync(
+            "c1",
+            self.backend,
+            self.wanted,
+            clock=self.clock,
+            rng=random.Random(1),
+            concurrency=concurrency,
+            observer=self.notes,
+        )
+
+    @contextlib.asynccontextmanager
+    async def running(self, *, ready: bool = True) -> AsyncIterator[None]:
+        """Lead for as long as the block lasts."""
+        if ready:
+            self.ready.set()
+        task = asyncio.create_task(self.sync.run(self.term, self.ready))
+        self.sync.mark_dirty(self.wanted.keys())
+        try:
+            await asyncio.sleep(1)
+            yield
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+
+    def want(self, *records: Record, urgent: bool = False) -> None:
+        self.sync.mark_dirty(self.wanted.replace(records), urgent=urgent)
+
+    @property
+    def log(self) -> list[tuple[str, str]]:
+        return [(op, str(key)) for op, key in self.gateway.log]
+
+
+Play = Callable[[Coroutine[Any, Any, None]], None]
+
+
+def on_stage(story: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[Play], None]:
+    """Make a test of a coroutine function: it runs on virtual time."""
+
+    def test(play: Play) -> None:
+        play(story())
+
+    test.__doc__ = story.__doc__
+    return test
+
+
+class FailingBackend:
+    """Makes every put of one record fail; takes the place of the stage's backend's put."""
+
+    def __init__(self, stage: Stage, key: RecordKey, error: Exception) -> None:
+        self.calls = 0
+        self.error: Exception | None = error
+        self.times: list[float] = []
+        put = stage.backend.put
+
+        async def failing(record: Record) -> None:
+            if record.key == key and self.error is not None:
+                self.calls += 1
+                self.times.append(stage.clock.monotonic())
+                raise self.error
+            await put(record)
+
+        stage.backend.put = failing  # type: ignore[method-assign]
+
+
+def many(count: int) -> list[Record]:
+    return [make_record(RecordKey("routes", f"many{n}")) for n in range(count)]
+
+
+def counts(sync: ClusterSync) -> dict[str, int]:
+    """Return how many records are applied, unknown, in flight, queued, rejected and held back."""
+    dispatch = sync._spell.dispatch
+    return {
+        "applied": len(dispatch.holdings.applied),
+        "unknown": len(dispatch.holdings.unknown),
+        "in_flight": len(dispatch.holdings.flying),
+        "queued": dispatch.queue.depth + dispatch.queue.delayed,
+        "rejected": len(dispatch.quarantine),
+        "held": len(dispatch.withheld),
+    }

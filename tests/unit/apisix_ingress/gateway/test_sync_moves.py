@@ -1,0 +1,137 @@
+"""A cluster that gets another address while it is written to."""
+
+import asyncio
+
+from apisix_ingress.gateway.states import RecordState
+from apisix_ingress.model.keys import RecordKey
+from tests.fakes.gateway import FakeBackend, FakeGateway, make_record
+from tests.unit.apisix_ingress.gateway.stage import (
+    APPLIED,
+    OTHER,
+    ROUTE,
+    ROUTE_RECORD,
+    UPSTREAM,
+    UPSTREAM_RECORD,
+    Stage,
+    many,
+    on_stage,
+)
+
+
+def elsewhere(stage: Stage) -> FakeGateway:
+    """Move the stage's cluster to a new gateway, which is returned."""
+    gateway = FakeGateway()
+    stage.sync.move(FakeBackend(gateway))
+    return gateway
+
+
+@on_stage
+async def test_a_new_address_is_read_and_gets_what_it_lacks() -> None:
+    stage = Stage([UPSTREAM_RECORD, ROUTE_RECORD])
+    async with stage.running():
+        assert stage.sync.record_state(ROUTE) == APPLIED
+        stage.gateway.log.clear()
+        new = FakeGateway(stored={UPSTREAM: dict(UPSTREAM_RECORD.body), OTHER: dict(make_record(OTHER).body)})
+        stage.sync.move(FakeBackend(new))
+        await asyncio.sleep(2)
+        assert new.log == [("put", ROUTE), ("delete", OTHER)]
+        assert stage.sync.record_state(ROUTE) == APPLIED
+    assert stage.log == []
+    assert set(stage.gateway.stored) == {UPSTREAM, ROUTE}
+
+
+@on_stage
+async def test_what_the_former_address_confirmed_does_not_count_any_more() -> None:
+    stage = Stage([UPSTREAM_RECORD])
+    async with stage.running():
+        elsewhere(stage)
+        assert stage.sync.record_state(UPSTREAM) == RecordState("pending")
+        assert not stage.sync.taken_over
+
+
+@on_stage
+async def test_no_write_that_was_meant_for_the_former_address_reaches_the_new_one() -> None:
+    stage = Stage()
+    stage.gateway.faults.slow = 1.0
+    async with stage.running():
+        stage.want(*many(50))
+        await asyncio.sleep(0.5)
+        before = len(stage.log)
+        stage.wanted.replace([UPSTREAM_RECORD])
+        new = elsewhere(stage)
+        await asyncio.sleep(30)
+        assert new.log == [("put", UPSTREAM)]
+        assert len(stage.log) <= before + 4  # what was in flight may have been carried out
+    assert stage.gateway.violations == []
+
+
+@on_stage
+async def test_back_at_the_former_address_what_went_meanwhile_is_deleted_there() -> None:
+    stage = Stage([UPSTREAM_RECORD, make_record(OTHER)])
+    async with stage.running():
+        elsewhere(stage)
+        await asyncio.sleep(2)
+        stage.want(UPSTREAM_RECORD)
+        await asyncio.sleep(1)
+        stage.gateway.log.clear()
+        stage.sync.move(stage.backend)
+        await asyncio.sleep(2)
+        assert stage.log == [("delete", "upstreams/u2")]
+
+
+@on_stage
+async def test_an_address_that_is_down_says_so_and_a_better_one_ends_it() -> None:
+    stage = Stage([UPSTREAM_RECORD])
+    async with stage.running():
+        elsewhere(stage).faults.down = True
+        await asyncio.sleep(10)
+        assert stage.sync.record_state(UPSTREAM) == RecordState("unreachable", "connection refused")
+        assert stage.sync.trouble == "connection refused"
+        stage.sync.move(stage.backend)
+        assert stage.sync.trouble == ""
+        await asyncio.sleep(2)
+        assert stage.sync.record_state(UPSTREAM) == APPLIED
+    assert stage.notes.breakers == [True, False]
+
+
+@on_stage
+async def test_an_abandoned_write_that_the_same_gateway_carries_out_late_is_put_right() -> None:
+    stage = Stage([make_record(UPSTREAM, nodes={"a:1": 1})])
+    async with stage.running():
+        stage.want(UPSTREAM_RECORD)
+        stage.sync.move(FakeBackend(stage.gateway))
+        await asyncio.sleep(2)
+        stage.gateway.stored[UPSTREAM] = make_record(UPSTREAM, nodes={"a:1": 1}).body
+        await asyncio.sleep(stage.backend.timeout + 2)
+        assert stage.gateway.stored[UPSTREAM] == UPSTREAM_RECORD.body
+
+
+@on_stage
+async def test_a_follower_knows_the_address_when_it_leads() -> None:
+    stage = Stage([UPSTREAM_RECORD])
+    new = elsewhere(stage)
+    async with stage.running():
+        assert new.log == [("put", UPSTREAM)]
+    assert stage.gateway.lists == 0
+
+
+@on_stage
+async def test_several_moves_at_once_end_at_the_last_address() -> None:
+    stage = Stage([UPSTREAM_RECORD])
+    async with stage.running():
+        skipped, last = elsewhere(stage), elsewhere(stage)
+        await asyncio.sleep(2)
+        assert (skipped.log, last.log) == ([], [("put", UPSTREAM)])
+        assert stage.sync.idle()
+
+
+@on_stage
+async def test_before_everything_is_translated_a_move_writes_nothing() -> None:
+    stage = Stage([UPSTREAM_RECORD])
+    async with stage.running(ready=False):
+        new = elsewhere(stage)
+        await asyncio.sleep(100)
+        assert new.log == []
+        stage.ready.set()
+        await asyncio.sleep(1)
+        assert new.log == [("put", RecordKey("upstreams", "u1"))]

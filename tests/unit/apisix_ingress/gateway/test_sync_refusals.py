@@ -1,0 +1,176 @@
+"""Single records that the gateway refuses, or that wait for others: what is told, what goes on."""
+
+import asyncio
+
+from apisix_ingress.gateway.states import RecordState
+from apisix_ingress.model.records import Record
+from tests.fakes.gateway import FakeBackend, make_record
+from tests.unit.apisix_ingress.gateway.stage import (
+    APPLIED,
+    OTHER,
+    ROUTE,
+    ROUTE_RECORD,
+    UPSTREAM,
+    UPSTREAM_RECORD,
+    FailingBackend,
+    Stage,
+    counts,
+    on_stage,
+)
+
+
+@on_stage
+async def test_rejected_record_harms_only_itself_and_is_told_in_the_gateways_words() -> None:
+    stage = Stage([UPSTREAM_RECORD, make_record(ROUTE, upstream_id="u1", bad=True), make_record(OTHER)])
+    async with stage.running():
+        await asyncio.sleep(20)
+        assert set(stage.gateway.stored) == {UPSTREAM, OTHER}
+        assert stage.sync.record_state(ROUTE) == RecordState("rejected", "routes/r1 is bad")
+        assert (ROUTE, RecordState("rejected", "routes/r1 is bad")) in stage.notes.outcomes
+        assert stage.notes.writes.count(("routes", "put", "GatewayRejected")) == 1
+        stage.want(UPSTREAM_RECORD, ROUTE_RECORD, make_record(OTHER))
+        await asyncio.sleep(1)
+        assert stage.sync.record_state(ROUTE) == APPLIED
+
+
+@on_stage
+async def test_rejected_record_is_tried_again_after_a_while() -> None:
+    stage = Stage([make_record(UPSTREAM, bad=True)])
+    async with stage.running():
+        await asyncio.sleep(600)
+        tries = stage.notes.writes.count(("upstreams", "put", "GatewayRejected"))
+        assert 3 <= tries <= 5
+
+
+@on_stage
+async def test_rejected_update_leaves_the_old_version_for_those_that_name_it() -> None:
+    stage = Stage([UPSTREAM_RECORD])
+    async with stage.running():
+        stage.want(make_record(UPSTREAM, bad=True), ROUTE_RECORD)
+        await asyncio.sleep(1)
+        assert stage.sync.record_state(UPSTREAM).kind == "rejected"
+        assert stage.sync.record_state(ROUTE) == APPLIED
+        assert stage.gateway.stored[UPSTREAM] == UPSTREAM_RECORD.body
+
+
+@on_stage
+async def test_record_waits_for_one_that_was_never_accepted_and_says_why() -> None:
+    stage = Stage([make_record(UPSTREAM, bad=True), ROUTE_RECORD])
+    async with stage.running():
+        want = RecordState("waiting", "waits for upstreams/u1, which the gateway rejected: upstreams/u1 is bad")
+        assert stage.sync.record_state(ROUTE) == want
+        stage.want(UPSTREAM_RECORD, ROUTE_RECORD)
+        await asyncio.sleep(1)
+        assert stage.sync.record_state(ROUTE) == APPLIED
+
+
+@on_stage
+async def test_record_that_waits_for_one_that_keeps_failing_says_so() -> None:
+    stage = Stage([UPSTREAM_RECORD, ROUTE_RECORD])
+    stage.gateway.faults.server_error = 1.0
+    async with stage.running():
+        await asyncio.sleep(10)
+        assert stage.sync.record_state(UPSTREAM).kind == "unreachable"
+        assert stage.sync.record_state(ROUTE).kind == "waiting"
+
+
+@on_stage
+async def test_record_is_under_way_while_the_one_it_waits_for_is() -> None:
+    stage = Stage([])
+    async with stage.running():
+        stage.want(UPSTREAM_RECORD, ROUTE_RECORD)
+        await asyncio.sleep(1)
+        kinds = [state.kind for key, state in stage.notes.outcomes if key == ROUTE]
+        assert (set(kinds[:-1]), kinds[-1]) == ({"pending"}, "applied")
+
+
+@on_stage
+async def test_record_waits_for_one_that_does_not_exist() -> None:
+    stage = Stage([ROUTE_RECORD])
+    async with stage.running():
+        want = RecordState("waiting", "waits for upstreams/u1, which does not exist")
+        assert stage.sync.record_state(ROUTE) == want
+        assert stage.sync.idle()
+        stage.gateway.stored[UPSTREAM] = {"id": "u1"}
+        await asyncio.sleep(70)
+        assert stage.sync.record_state(ROUTE) == APPLIED  # an audit found that somebody else made it
+
+
+@on_stage
+async def test_bug_in_a_write_is_retried_and_counts_as_lost() -> None:
+    stage = Stage([UPSTREAM_RECORD])
+    failing = FailingBackend(stage, UPSTREAM, ValueError("bug"))
+    async with stage.running():
+        assert counts(stage.sync)["unknown"] == 1
+        await asyncio.sleep(5)
+        want = RecordState("unreachable", "internal error: see the log of the controller")
+        assert stage.sync.record_state(UPSTREAM) == want
+        failing.error = None
+        await asyncio.sleep(6)
+        assert stage.sync.record_state(UPSTREAM) == APPLIED
+
+
+@on_stage
+async def test_missing_reference_is_written_again_before_the_record_that_names_it() -> None:
+    stage = Stage([UPSTREAM_RECORD])
+    async with stage.running():
+        stage.gateway.meddle(UPSTREAM, None)
+        stage.want(UPSTREAM_RECORD, ROUTE_RECORD)
+        await asyncio.sleep(2)
+        assert set(stage.gateway.stored) == {UPSTREAM, ROUTE}
+
+
+@on_stage
+async def test_refused_delete_is_tried_again_since_the_gateways_guard_lags_behind() -> None:
+    stage = Stage([UPSTREAM_RECORD])
+    async with stage.running():
+        stage.gateway.faults.stale_guard = 1.0
+        stage.want()
+        await asyncio.sleep(10)
+        assert UPSTREAM in stage.gateway.stored
+        stage.gateway.faults.stale_guard = 0.0
+        await asyncio.sleep(6)
+        assert stage.gateway.stored == {}
+        assert stage.notes.breakers == []
+
+
+@on_stage
+async def test_record_of_others_under_our_id_is_left_alone() -> None:
+    theirs = {"id": "u1", "nodes": {"x:1": 1}}
+    stage = Stage([UPSTREAM_RECORD])
+    stage.gateway.stored[UPSTREAM] = theirs
+    async with stage.running():
+        await asyncio.sleep(100)
+        assert stage.gateway.stored == {UPSTREAM: theirs}
+        want = "the gateway has another record upstreams/u1, which is not ours: remove it there"
+        assert stage.sync.record_state(UPSTREAM) == RecordState("rejected", want)
+        del stage.gateway.stored[UPSTREAM]
+        await asyncio.sleep(70)
+        assert stage.sync.record_state(UPSTREAM) == APPLIED
+
+
+def nested(levels: int) -> dict[str, object]:
+    body: dict[str, object] = {}
+    for _ in range(levels):
+        body = {"a": body}
+    return body
+
+
+@on_stage
+async def test_a_record_that_cannot_be_encoded_does_not_hold_up_deletes() -> None:
+    stage = Stage([UPSTREAM_RECORD])
+    deep = make_record(OTHER, plugins=nested(300))
+
+    class Encoding(FakeBackend):
+        async def put(self, record: Record) -> None:
+            assert record.payload
+            await super().put(record)
+
+    stage.backend = Encoding(stage.gateway)
+    stage.sync = stage.new_sync()
+    async with stage.running():
+        stage.want(deep)
+        await asyncio.sleep(10)
+        assert UPSTREAM not in stage.gateway.stored
+        want = RecordState("unreachable", "internal error: see the log of the controller")
+        assert stage.sync.record_state(OTHER) == want
