@@ -128,10 +128,9 @@ def _upsert(key: RecordKey, record: Record, holdings: Holdings) -> Step:
         return Step("refuse", record)
     if record.existing_only and applied is None and not holdings.exists(key):
         return NOTHING
-    for ref in record.refs:
-        if not holdings.exists(ref):
-            return Step("wait", record, ref)
-    return Step("put", record)
+    missing = [ref for ref in record.refs if not holdings.exists(ref)]
+    # The least, so that every replica names the same one in the condition of an object.
+    return Step("wait", record, min(missing)) if missing else Step("put", record)
 
 
 def _removal(key: RecordKey, holdings: Holdings, is_held: IsHeld) -> Step:

@@ -1,0 +1,1 @@
+"""The whole control plane on a virtual clock: replicas, an API server, gateways, users and faults, from one seed."""

@@ -1,0 +1,50 @@
+"""`python -m tests.simulation`: play one seed and show what happened, or many and show what failed."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+
+from tests.simulation.runner import Outcome, play, play_many
+
+
+def main() -> int:
+    """Play what the command line asks for; return the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
+    parser.add_argument("--seed", type=int, help="play this one and print its trace")
+    parser.add_argument("--seeds", type=int, default=500, help="play so many, from --start on")
+    parser.add_argument("--start", type=int, default=0)
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    options = parser.parse_args()
+    if options.seed is not None:
+        outcome = play(options.seed, keep_trace=True)
+        print(outcome.trace)
+        _tell(outcome)
+        return bool(outcome.problem)
+    return _play_many(options.start, options.seeds, options.workers)
+
+
+def _play_many(start: int, seeds: int, workers: int) -> int:
+    began, failed, settled = time.monotonic(), 0, []
+    for outcome in play_many(range(start, start + seeds), workers=workers):
+        settled.append(outcome.settled_after)
+        if outcome.problem:
+            failed += 1
+            _tell(outcome)
+    settled.sort()
+    middle, worst = settled[len(settled) // 2], settled[-1]
+    print(f"{seeds} seeds in {time.monotonic() - began:.0f} s: {failed} failed; settled after {middle:g} s (median),")
+    print(f"{worst:g} s (longest) of virtual time")
+    return bool(failed)
+
+
+def _tell(outcome: Outcome) -> None:
+    print(f"seed {outcome.seed}: {outcome.problem or 'all is well'} (trace {outcome.digest})")
+    if outcome.problem:
+        print(f"  again, with what happened: {outcome.command}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,374 @@
+"""The API server of a simulation: that of the flow tests, without HTTP, behind a network that delays, loses and cuts.
+
+A request is carried out at one moment of virtual time; what happens to it before and to its reply after is drawn.
+Watches are streams that deliver in order. What objects there are, and when faults begin and end, is decided elsewhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from contextvars import Context, copy_context
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Literal
+
+import aiohttp
+import orjson
+
+from apisix_ingress.kube.transport import Request
+from apisix_ingress.model.resources import RESOURCES
+from tests.fakes.apiserver import KINDS, FakeApiServer, Kind, Manifest, Refusal, Seen, _Change, error_event
+from tests.simulation.loop import EPOCH, Process, running_loop
+from tests.simulation.network import refused
+from tests.simulation.trace import Trace
+
+SERVED = {kind.kind: kind for kind in KINDS} | {
+    resource.kind: Kind(resource.kind, resource.api_version, resource.plural, resource.namespaced)
+    for resource in RESOURCES.values()
+    if resource.group == "apisix.apache.org"
+}
+VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get"}
+QUIET = frozenset({"get", "list", "watch"})
+LinkState = Literal["up", "refused", "dropped"]
+
+
+@dataclass(slots=True)
+class ApiFaults:
+    """Shares of requests (0 to 1) that fail, and how."""
+
+    error: float = 0.0
+    throttled: float = 0.0
+    conflict: float = 0.0
+    lost_request: float = 0.0
+    lost_reply: float = 0.0
+    slow: float = 0.0
+    lost_bookmark: float = 0.0
+
+
+class SimApiServer(FakeApiServer):
+    """The server and the network before it.
+
+    Args:
+        rng: Draws delays and faults.
+        trace: Takes down each write.
+    """
+
+    def __init__(self, rng: random.Random, trace: Trace) -> None:
+        super().__init__(SERVED.values())
+        self.fault = ApiFaults()
+        self.links: dict[Process, LinkState] = {}
+        self._rng = rng
+        self._trace = trace
+        self._streams: dict[Stream, None] = {}
+
+    # The network.
+
+    def connect(self, process: Process) -> LinkTransport:
+        """Return a process' way to the server."""
+        self.links[process] = "up"
+        return LinkTransport(self, process)
+
+    def set_link(self, process: Process, state: LinkState) -> None:
+        """Cut the way of a process, or restore it: what was sent into a cut is lost, with the connections."""
+        self.links[process] = state
+        if state != "dropped":
+            for stream in [stream for stream in self._streams if stream.process is process]:
+                stream.cut()
+
+    def state_of(self, process: Process) -> LinkState:
+        """Return how things stand with the way of a process; the dead have none."""
+        return "refused" if process.is_gone else self.links[process]
+
+    def delay(self) -> float:
+        """Draw how long one way takes."""
+        if self._rng.random() < self.fault.slow:
+            return self._rng.choice([0.5, 2.0, 6.0, 12.0]) * self._rng.random()
+        return 0.0005 + 0.004 * self._rng.random()
+
+    def receive(self, seen: Seen, process: Process, back: Context) -> asyncio.Future[Reply]:
+        """Take in a request; the future gets the reply, or never ends."""
+        loop = asyncio.get_running_loop()
+        reply: asyncio.Future[Reply] = loop.create_future()
+        luck = self._rng.random()
+        if luck < self.fault.lost_request:
+            loop.call_later(self.delay(), _fail, reply, context=back)
+        else:
+            loop.call_later(self.delay(), self._carry_out, seen, process, back, reply, context=running_loop().world)
+        return reply
+
+    def _carry_out(self, seen: Seen, process: Process, back: Context, reply: asyncio.Future[Reply]) -> None:
+        loop = asyncio.get_running_loop()
+        if self.state_of(process) != "up":
+            return
+        answer = self._faulty(seen) or self.perform(seen, process.name)
+        if self._rng.random() < self.fault.lost_reply:
+            loop.call_later(self.delay(), _fail, reply, context=back)
+            return
+        loop.call_later(self.delay(), self._deliver, process, reply, answer, context=back)
+
+    def _deliver(self, process: Process, reply: asyncio.Future[Reply], answer: Reply) -> None:
+        if not reply.done() and self.state_of(process) == "up":
+            reply.set_result(answer)
+
+    def _faulty(self, seen: Seen) -> Reply | None:
+        luck = self._rng.random()
+        if luck < self.fault.error:
+            return _refusal(Refusal(self._rng.choice([500, 503, 504]), "Fault", "fault"))
+        if luck < self.fault.error + self.fault.throttled:
+            return _refusal(Refusal(429, "TooManyRequests", "fault"), {"Retry-After": "1"})
+        if seen.verb in ("update", "patch", "create") and self._rng.random() < self.fault.conflict:
+            return _refusal(Refusal(409, "Conflict", "fault: the object has been modified"))
+        return None
+
+    # The server.
+
+    def perform(self, seen: Seen, who: str) -> Reply:
+        """Carry a request out; a watch begins later, when its answer has arrived."""
+        if seen.verb == "watch":
+            return Reply(200)
+        try:
+            body = self._respond(seen)
+            if seen.verb not in QUIET and seen.plural not in ("leases", "events"):
+                self._trace.note("apiserver", f"{who}: {seen.verb} {seen.path}")
+            status = 201 if seen.verb == "create" else 200
+            return Reply(status, orjson.dumps(body))
+        except Refusal as refusal:
+            if seen.verb not in QUIET:
+                self._trace.note("apiserver", f"{who}: {seen.verb} {seen.path}: {refusal.code}")
+            return _refusal(refusal)
+
+    def open_stream(self, seen: Seen, process: Process, back: Context) -> Stream:
+        """Begin a watch.
+
+        Raises:
+            Refusal: The version is too old, or the kind is not served.
+        """
+        kind = self.kinds.get(seen.plural)
+        if kind is None:
+            raise Refusal(404, "NotFound", "the server could not find the requested resource")
+        since = int(seen.query["resourceVersion"])
+        if since < self.compacted:
+            raise Refusal(410, "Expired", f"too old resource version: {since} ({self.compacted})")
+        stream = Stream(self, kind, process, back, self.version)
+        self._streams[stream] = None
+        for change in self._of(kind.plural):
+            if change.version > since:
+                stream.send(self._line(kind, change))
+        asyncio.get_running_loop().call_later(
+            float(seen.query["timeoutSeconds"]), self._end, stream, context=running_loop().world
+        )
+        return stream
+
+    def disturb(self, what: str, share: float) -> None:
+        """Do something to a share of the open watches: cut, end, stall, gone, bookmark, half or garbage."""
+        for stream in list(self._streams):
+            if self._rng.random() < share:
+                self._disturb(stream, what)
+
+    def close(self, stream: Stream) -> None:
+        """Forget a stream."""
+        self._streams.pop(stream, None)
+
+    def _disturb(self, stream: Stream, what: str) -> None:
+        match what:
+            case "cut":
+                stream.cut()
+            case "end":
+                stream.end()
+            case "stall":
+                stream.stall()
+            case "gone":
+                stream.send(error_event(410))
+                stream.end()
+            case "bookmark":
+                for _ in range(self._rng.randint(1, 2)):
+                    self._bookmark(stream)
+            case "half":
+                stream.send(b'{"type":"MODIFIED","object":{"metadata":')
+                stream.cut()
+            case _:
+                stream.send(b"no event\n")
+
+    def _end(self, stream: Stream) -> None:
+        if stream not in self._streams:
+            return
+        if any(change.version > stream.since for change in self._of(stream.kind.plural)):
+            self._bookmark(stream)
+        stream.end()
+
+    def _bookmark(self, stream: Stream) -> None:
+        if self._rng.random() >= self.fault.lost_bookmark:
+            stream.send(self._line(stream.kind, "bookmark"))
+
+    def _publish(self, type: str, plural: str, item: Manifest) -> None:
+        change = _Change(self.version, type, plural, item)
+        self._changes.append(change)
+        for stream in list(self._streams):
+            if stream.kind.plural == plural:
+                stream.send(self._line(stream.kind, change))
+
+
+class Stream:
+    """The answer to a watch: chunks in order, each some time after it was sent."""
+
+    def __init__(self, server: SimApiServer, kind: Kind, process: Process, back: Context, since: int) -> None:
+        self.kind = kind
+        self.process = process
+        self.since = since
+        self._server = server
+        self._back = back
+        self._queue: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._last = -math.inf
+        self._stalled = False
+        self._is_over = False
+
+    def send(self, chunk: bytes | None) -> None:
+        """Send a chunk; None is the end."""
+        if self._stalled or self._is_over:
+            return
+        loop = asyncio.get_running_loop()
+        self._last = max(self._last, loop.time() + self._server.delay())
+        loop.call_at(self._last, self._arrive, chunk, context=self._back)
+
+    def end(self) -> None:
+        """End it properly."""
+        self.send(None)
+        self._is_over = True
+        self._server.close(self)
+
+    def stall(self) -> None:
+        """Say nothing any more, without closing."""
+        self._stalled = True
+        self._server.close(self)
+
+    def cut(self) -> None:
+        """Break it off: what is under way may still arrive."""
+        self.send(b"")
+        self._is_over = True
+        self._server.close(self)
+
+    def _arrive(self, chunk: bytes | None) -> None:
+        if self._server.state_of(self.process) == "up":
+            self._queue.put_nowait(chunk)
+        else:
+            self.stall()  # a lost piece: nothing after it can be read either
+
+    async def iter_any(self) -> AsyncGenerator[bytes, None]:
+        """Yield chunks until the end; as aiohttp's reader."""
+        while (chunk := await self._queue.get()) is not None:
+            if not chunk:
+                raise aiohttp.ClientPayloadError("cut")
+            yield chunk
+
+
+@dataclass(slots=True)
+class Reply:
+    """An answer as `KubeApi` reads it; `content` is that of a watch."""
+
+    status: int
+    body: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    content: Any = None
+
+    async def read(self) -> bytes:
+        """Return the body, which came with the reply."""
+        return self.body
+
+
+class LinkTransport:
+    """Takes the place of `kube.transport.Transport` in one process."""
+
+    def __init__(self, server: SimApiServer, process: Process) -> None:
+        self._server = server
+        self._process = process
+
+    async def close(self) -> None:
+        """There are no connections to close."""
+
+    @asynccontextmanager
+    async def exchange(self, request: Request) -> AsyncIterator[Reply]:
+        """Send a request and hand out its answer.
+
+        Raises:
+            aiohttp.ClientError, TimeoutError: There was no answer.
+        """
+        deadline = asyncio.get_running_loop().time() + (request.timeout.total or math.inf)
+        await self._reach(request)
+        seen = self._seen(request)
+        back = copy_context()
+        async with asyncio.timeout_at(deadline):
+            reply = await self._server.receive(seen, self._process, back)
+        if not (request.watch and reply.status == 200):
+            yield reply
+            return
+        try:
+            stream = self._server.open_stream(seen, self._process, back)
+        except Refusal as refusal:
+            yield _refusal(refusal)
+            return
+        try:
+            yield Reply(200, content=_Bounded(stream, deadline))
+        finally:
+            self._server.close(stream)
+
+    async def _reach(self, request: Request) -> None:
+        """Make a connection."""
+        state = self._server.state_of(self._process)
+        if state == "refused":
+            await asyncio.sleep(0.001)
+            raise refused("simulated")
+        if state == "dropped":
+            await asyncio.sleep(request.timeout.sock_connect or request.timeout.total or 10.0)
+            raise aiohttp.ConnectionTimeoutError
+
+    def _seen(self, request: Request) -> Seen:
+        plural, _, name, _ = self._server._parse(request.path)
+        verb = VERBS[request.method]
+        if verb == "get" and plural and not name:
+            verb = "watch" if request.watch else "list"
+        # What is sent is a copy: nobody shares objects over a network.
+        body = orjson.loads(orjson.dumps(request.body)) if request.body is not None else None
+        return Seen(verb, plural, request.path, dict(request.query), request.headers, body)
+
+
+class _Bounded:
+    """The body of a watch, whose whole time is bounded."""
+
+    def __init__(self, stream: Stream, deadline: float) -> None:
+        self._stream = stream
+        self._deadline = deadline
+
+    async def iter_any(self) -> AsyncGenerator[bytes, None]:
+        """Yield chunks until the end or the deadline.
+
+        Raises:
+            TimeoutError: The time is up.
+        """
+        chunks = self._stream.iter_any()
+        while True:
+            try:
+                async with asyncio.timeout_at(self._deadline):
+                    chunk = await anext(chunks)
+            except StopAsyncIteration:
+                return
+            yield chunk
+
+
+def _fail(reply: asyncio.Future[Reply]) -> None:
+    if not reply.done():
+        reply.set_exception(aiohttp.ServerDisconnectedError())
+
+
+def _refusal(refusal: Refusal, headers: Mapping[str, str] | None = None) -> Reply:
+    status = {"kind": "Status", "message": str(refusal), "reason": refusal.reason, "code": refusal.code}
+    return Reply(refusal.code, orjson.dumps(status), headers or {})
+
+
+def virtual_now() -> str:
+    """Return the time of the simulation as the API server writes it."""
+    now = EPOCH + timedelta(seconds=asyncio.get_running_loop().time())
+    return now.strftime("%Y-%m-%dT%H:%M:%SZ")

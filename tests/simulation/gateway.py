@@ -1,0 +1,351 @@
+"""A gateway cluster of a simulation: the Admin API's rules in memory, behind a network that delays, loses and resets.
+
+It takes the place of the aiohttp session below `AiohttpTransport`, so that the client and the transport are the real
+ones. Every write that lands is checked at once: whose it is, in which term, and what else names the record.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import random
+from collections.abc import Callable
+from contextvars import Context, copy_context
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+import orjson
+
+from tests.simulation.loop import PROCESS, Process, running_loop
+from tests.simulation.network import refused
+from tests.simulation.trace import Trace
+
+Body = dict[str, Any]
+Key = tuple[str, str]
+KINDS = (
+    "ssls",
+    "upstreams",
+    "plugin_metadata",
+    "plugin_configs",
+    "consumers",
+    "global_rules",
+    "routes",
+    "stream_routes",
+)
+ADMIN_KEY = "canary-of-the-admin-key"
+MANAGED = {"managed-by": "apisix-ingress-controller"}
+
+
+@dataclass(slots=True)
+class AdminFaults:
+    """Shares of requests (0 to 1) that fail, and how; `guard_lag` is in seconds."""
+
+    error: float = 0.0
+    throttled: float = 0.0
+    lost_request: float = 0.0
+    lost_reply: float = 0.0
+    slow: float = 0.0
+    hang: float = 0.0
+    guard_lag: float = 0.0
+    is_down: bool = False
+    refuses_key: bool = False
+
+
+@dataclass(slots=True, frozen=True)
+class Write:
+    """A write that was carried out: by whom, and in which of its terms it was sent."""
+
+    time: float
+    writer: tuple[str, int]
+    method: str
+    key: Key
+    body: Body | None
+
+
+@dataclass(slots=True)
+class SimGateway:
+    """One cluster.
+
+    Attributes:
+        excused: Records that were changed behind the controllers' back: they can't know what names them.
+        before_write: Called with every write as it is about to be carried out.
+    """
+
+    name: str
+    rng: random.Random
+    trace: Trace
+    before_write: Callable[[SimGateway, Write], None]
+    records: dict[str, dict[str, Body]] = field(default_factory=lambda: {kind: {} for kind in KINDS})
+    fault: AdminFaults = field(default_factory=AdminFaults)
+    excused: set[Key] = field(default_factory=set)
+    writes: list[Write] = field(default_factory=list)
+    lists: int = 0
+    _freed: dict[Key, float] = field(default_factory=dict)
+
+    # Behind the controllers' back.
+
+    def meddle(self, key: Key, body: Body | None) -> None:
+        """Change a record, or remove it with None."""
+        kind, id_ = key
+        self.trace.note(self.name, f"somebody {'removes' if body is None else 'edits'} {kind}/{id_}")
+        self.excused.add(key)
+        if body is None:
+            self.records[kind].pop(id_, None)
+        else:
+            self.records[kind][id_] = body
+
+    def backup(self) -> dict[str, dict[str, Body]]:
+        """Return a copy of everything."""
+        return copy.deepcopy(self.records)
+
+    def restore(self, records: dict[str, dict[str, Body]]) -> None:
+        """Go back to a backup; an empty one is a wipe."""
+        self.trace.note(self.name, f"restored to {sum(map(len, records.values()))} records")
+        for kind in KINDS:
+            self.excused |= {(kind, id_) for id_ in {**self.records[kind], **records.get(kind, {})}}
+            self.records[kind] = copy.deepcopy(records.get(kind, {}))
+
+    # The Admin API.
+
+    def answer(self, method: str, path: str, payload: bytes, writer: tuple[str, int]) -> tuple[int, Body]:
+        """Carry out a request; return status and body."""
+        path, _, query = path.partition("?")
+        kind, _, id_ = path.partition("/")
+        if method == "GET":
+            self.lists += not query
+            return self._list(kind, query)
+        body = orjson.loads(payload) if payload else None
+        refusal = self._refusal((kind, id_), body)
+        if refusal is not None:
+            self.trace.note(self.name, f"{writer[0]}#{writer[1]}: {method} {path}: {refusal[0]}")
+            return refusal
+        self._note(Write(asyncio.get_running_loop().time(), writer, method, (kind, id_), body))
+        if body is None:
+            self._free(references(kind, self.records[kind].pop(id_)))
+            return 200, {"key": f"/apisix/{path}", "deleted": "1"}
+        status = 200 if id_ in self.records[kind] else 201
+        self._free(references(kind, self.records[kind].get(id_, {})))
+        self.records[kind][id_] = body
+        self.excused.discard((kind, id_))
+        return status, {"key": f"/apisix/{path}", "value": body}
+
+    def users(self, key: Key) -> list[Key]:
+        """Return the records that name this one."""
+        return [
+            (kind, id_)
+            for kind in ("routes", "stream_routes", "plugin_configs", "consumers", "global_rules")
+            for id_, body in self.records[kind].items()
+            if key in references(kind, body)
+        ]
+
+    def _list(self, kind: str, query: str) -> tuple[int, Body]:
+        found = [
+            {"key": f"/apisix/{kind}/{id_}", "value": {**_shown(kind, body), "create_time": 1, "update_time": 2}}
+            for id_, body in self.records[kind].items()
+        ]
+        if query:
+            found = found[:10]
+        return 200, {"total": len(self.records[kind]), "list": found or {}}
+
+    def _refusal(self, key: Key, body: Body | None) -> tuple[int, Body] | None:
+        """Return the answer to a write that the Admin API does not carry out."""
+        if body is None:
+            return self._keeps(key)
+        if any(isinstance(each, dict) and each.get("count") == 0 for each in body.get("plugins", {}).values()):
+            return 400, {"error_msg": 'failed to check the configuration of plugin limit-count err: property "count"'}
+        for kind, id_ in sorted(guarded(body)):
+            if id_ not in self.records[kind]:
+                if (kind, id_) not in self.excused:
+                    self.trace.violate(self.name, f"{key} is written without {kind}/{id_}")
+                what = {"upstreams": "upstream", "plugin_configs": "plugin config"}[kind]
+                return 400, {"error_msg": f"failed to fetch {what} info by {what} id [{id_}], response code: 404"}
+        return None
+
+    def _keeps(self, key: Key) -> tuple[int, Body] | None:
+        """Return the answer to a delete that is not carried out."""
+        kind, id_ = key
+        if id_ not in self.records[kind]:
+            return 404, {"message": "Key not found"}
+        named = [user for user in self.users(key) if key in guarded(self.records[user[0]][user[1]])]
+        is_fresh = asyncio.get_running_loop().time() < self._freed.get(key, 0.0) + self.fault.guard_lag
+        if named or is_fresh:
+            user = named[0][1] if named else "?"
+            return 400, {"error_msg": f"can not delete this {kind[:-1]}, route [{user}] is still using it now"}
+        return None
+
+    def _free(self, keys: set[Key]) -> None:
+        """Note that a record that named these is gone: the gateway's memory learns of it later."""
+        self._freed |= dict.fromkeys(sorted(keys), asyncio.get_running_loop().time())
+
+    def _note(self, write: Write) -> None:
+        self.before_write(self, write)
+        kind, id_ = write.key
+        self.trace.note(self.name, f"{write.writer[0]}#{write.writer[1]}: {write.method} {kind}/{id_} {_gist(write)}")
+        self.writes.append(write)
+
+
+class SimSession:
+    """Takes the place of an aiohttp session in one process: one for each gateway client."""
+
+    def __init__(self, gateways: dict[str, SimGateway], term_of: Callable[[Process], int]) -> None:
+        self._gateways = gateways
+        self._term_of = term_of
+        self.trap: Callable[[Process, str, str], bool] = lambda process, point, method: False
+        """Called in a process at `connect`, `sent` and `reply`, with the method of the request; true: be slow there."""
+
+    async def close(self) -> None:
+        """There are no connections to close."""
+
+    async def request(
+        self, method: str, url: Any, *, data: Any, timeout: aiohttp.ClientTimeout, headers: Any, **_: Any
+    ) -> SimReply:
+        """Send a request and return the reply.
+
+        Raises:
+            aiohttp.ClientError, TimeoutError: There was none.
+        """
+        process, gateway = PROCESS.get(), self._gateways[url.host]
+        loop = asyncio.get_running_loop()
+        if gateway.fault.is_down:
+            await asyncio.sleep(0.001)
+            raise refused(gateway.name)
+        if gateway.rng.random() < 0.2:
+            await asyncio.sleep(0.002 * gateway.rng.random())
+        if self.trap(process, "connect", method):
+            await asyncio.sleep(0)
+        payload = await _written(data)
+        reply: asyncio.Future[SimReply] = loop.create_future()
+        is_known = {name.lower(): value for name, value in headers}.get("x-api-key") == ADMIN_KEY
+        path = str(url.raw_path_qs).removeprefix("/apisix/admin/")
+        call = _Call(method, path, payload, (process.name, self._term_of(process)), process, is_known)
+        self._send(gateway, call, reply)
+        self.trap(process, "sent", method)
+        try:
+            async with asyncio.timeout(timeout.sock_read):
+                answer = await reply
+        except TimeoutError:
+            raise aiohttp.SocketTimeoutError from None
+        if self.trap(process, "reply", method):
+            await asyncio.sleep(0)
+        return answer
+
+    def _send(self, gateway: SimGateway, call: _Call, reply: asyncio.Future[SimReply]) -> None:
+        loop, rng, fault, back = running_loop(), gateway.rng, gateway.fault, copy_context()
+        share = rng.choice([0.5, 2.0]) if rng.random() < fault.slow else 0.004
+        there, home = rng.random() * share, rng.random() * share
+        if call.process.is_gone:
+            return
+        if rng.random() < fault.lost_request:
+            loop.call_later(there, _reset, reply, context=back)
+        else:
+            loop.call_later(there, self._carry_out, gateway, call, reply, home, back, context=loop.world)
+
+    def _carry_out(
+        self, gateway: SimGateway, call: _Call, reply: asyncio.Future[SimReply], home: float, back: Context
+    ) -> None:
+        loop, rng, fault = asyncio.get_running_loop(), gateway.rng, gateway.fault
+        if fault.refuses_key or not call.is_known:
+            answer: tuple[int, Body] = 401, {"error_msg": "failed to check token", "description": "wrong apikey"}
+        elif rng.random() < fault.throttled:
+            answer = 429, {"error_msg": "slow down"}
+        elif rng.random() < fault.error:
+            if rng.random() < 0.5:
+                gateway.answer(call.method, call.path, call.payload, call.writer)
+            answer = rng.choice([500, 502, 503]), {"error_msg": "fault"}
+        else:
+            answer = gateway.answer(call.method, call.path, call.payload, call.writer)
+        if rng.random() < fault.hang:
+            return
+        if rng.random() < fault.lost_reply:
+            loop.call_later(home, _reset, reply, context=back)
+            return
+        loop.call_later(home, _deliver, reply, SimReply(answer[0], orjson.dumps(answer[1])), context=back)
+
+
+@dataclass(slots=True, frozen=True)
+class _Call:
+    """A request under way."""
+
+    method: str
+    path: str
+    payload: bytes
+    writer: tuple[str, int]
+    process: Process
+    is_known: bool
+
+
+@dataclass(slots=True, frozen=True)
+class SimReply:
+    """A reply as `AiohttpTransport` reads it."""
+
+    status: int
+    body: bytes
+    raw_headers: tuple[tuple[bytes, bytes], ...] = (
+        (b"Server", b"APISIX/3.18.0"),
+        (b"Content-Type", b"application/json"),
+    )
+
+    async def read(self) -> bytes:
+        """Return the body, which came with the reply."""
+        return self.body
+
+
+class _Collector:
+    """A writer that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.chunks: list[bytes] = []
+
+    async def write(self, chunk: bytes) -> None:
+        self.chunks.append(bytes(chunk))
+
+
+async def _written(data: Any) -> bytes:
+    """Return the body of a request as the transport writes it: its checks are made on the way."""
+    if data is None:
+        return b""
+    if not hasattr(data, "write_with_length"):
+        return b"".join([chunk async for chunk in data])
+    collector = _Collector()
+    await data.write_with_length(collector, None)
+    return b"".join(collector.chunks)
+
+
+def references(kind: str, body: Body) -> set[Key]:
+    """Return everything that a body names."""
+    plugins = body.get("plugins") or {}
+    split = plugins.get("traffic-split", {}).get("rules", [])
+    targets = [target for rule in split for target in rule.get("weighted_upstreams", [])]
+    return guarded(body) | {("upstreams", target["upstream_id"]) for target in targets if "upstream_id" in target}
+
+
+def guarded(body: Body) -> set[Key]:
+    """Return what a body names and the Admin API looks after."""
+    fields = {"upstream_id": "upstreams", "plugin_config_id": "plugin_configs"}
+    return {(kind, str(body[name])) for name, kind in fields.items() if body.get(name)}
+
+
+def _shown(kind: str, body: Body) -> Body:
+    """Return a body as a list shows it: private keys are encrypted."""
+    return {**body, "key": "encrypted"} if kind == "ssls" and "key" in body else body
+
+
+def _gist(write: Write) -> str:
+    body = write.body or {}
+    nodes = [node["host"] for node in body.get("nodes") or []]
+    fields = ("name", "uris", "upstream_id", "retries", "snis")
+    shown: Body = {name: body[name] for name in fields if name in body}
+    if "nodes" in body:
+        shown["nodes"] = nodes
+    return str(shown) if body else ""
+
+
+def _reset(reply: asyncio.Future[SimReply]) -> None:
+    if not reply.done():
+        reply.set_exception(aiohttp.ServerDisconnectedError())
+
+
+def _deliver(reply: asyncio.Future[SimReply], answer: SimReply) -> None:
+    if not reply.done():
+        reply.set_result(answer)

@@ -1,0 +1,14 @@
+"""How a network fails towards a client: the exceptions that aiohttp raises."""
+
+from __future__ import annotations
+
+import errno
+
+import aiohttp
+from aiohttp.client_reqrep import ConnectionKey
+
+
+def refused(host: str) -> aiohttp.ClientConnectorError:
+    """Return the error of a connection that nobody accepts."""
+    key = ConnectionKey(host, 80, False, False, None, None, None)
+    return aiohttp.ClientConnectorError(key, OSError(errno.ECONNREFUSED, "refused"))

@@ -1,0 +1,203 @@
+"""What gateways should hold, worked out from the API server's objects a second time and in another way.
+
+It shares no code with the product, and knows the few shapes of objects that `users` make. An object that can't be
+translated, or whose record a gateway refuses, keeps whatever version was good last: its records are *free*. So is what
+only they name.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.fakes.apiserver import Manifest
+from tests.simulation.apiserver import SERVED, SimApiServer
+from tests.simulation.gateway import KINDS, MANAGED, Body, Key
+from tests.simulation.users import APISIX
+
+
+@dataclass(slots=True)
+class Expectation:
+    """Records with the fields that matter, and records of which nothing can be said.
+
+    Attributes:
+        records: Key → fields that the body must have.
+        free: Keys that may be there or not, in any version.
+        conditions: ApisixRoutes and others → status of their condition.
+    """
+
+    records: dict[Key, Body] = field(default_factory=dict)
+    free: set[Key] = field(default_factory=set)
+    conditions: dict[tuple[str, str, str], str] = field(default_factory=dict)
+
+
+class Oracle:
+    """Reads the API server as it is now."""
+
+    def __init__(self, server: SimApiServer, *, selective: bool) -> None:
+        self._server = server
+        self._selective = selective
+
+    def expect(self) -> Expectation:
+        """Return what every gateway should hold once all is quiet."""
+        want = Expectation()
+        for item in self._objects("ApisixPluginConfig"):
+            self._simple(want, item, "plugin_configs", {"plugins": _plugins(item)})
+        for item in self._objects("ApisixGlobalRule"):
+            self._simple(want, item, "global_rules", {"plugins": _plugins(item)})
+        for item in self._objects("ApisixConsumer"):
+            key, name = item["spec"]["authParameter"]["keyAuth"]["value"]["key"], "_".join(_name(item))
+            want.records["consumers", name] = {"plugins": {"key-auth": {"key": key}}}
+            self._say(want, item, "True")
+        for item in self._objects("ApisixTls"):
+            self._tls(want, item)
+        for item in self._objects("ApisixRoute"):
+            self._route(want, item)
+        for item in self._objects("Ingress"):
+            self._ingress(want, item)
+        want.free -= want.records.keys()
+        return want
+
+    def differences(
+        self, want: Expectation, records: Mapping[str, Mapping[str, Body]], *, forgiven: set[Key]
+    ) -> list[str]:
+        """Return in words what a gateway has otherwise than expected.
+
+        Args:
+            want: What is expected.
+            records: Kind → id → body.
+            forgiven: Records that may be there although nothing wants them.
+        """
+        owned = {(kind, id_) for kind in KINDS for id_, body in records[kind].items() if is_ours(kind, body)}
+        found = [f"lacks {key}" for key in want.records if key[1] not in records[key[0]]]
+        found += [f"has {key}" for key in sorted(owned - want.records.keys() - want.free - forgiven)]
+        for (kind, id_), fields in want.records.items():
+            body = records[kind].get(id_, {})
+            found += [
+                f"{kind}/{id_}: {name} is {body.get(name)!r}, not {value!r}"
+                for name, value in fields.items()
+                if body and body.get(name) != value
+            ]
+        return found
+
+    # Kinds.
+
+    def _simple(self, want: Expectation, item: Manifest, kind: str, fields: Body) -> None:
+        key = (kind, crc("_".join(_name(item))))
+        if _is_refused(fields["plugins"]):
+            want.free.add(key)
+        else:
+            want.records[key] = fields
+        self._say(want, item, "False" if _is_refused(fields["plugins"]) else "True")
+
+    def _tls(self, want: Expectation, item: Manifest) -> None:
+        key, secret = ("ssls", crc("_".join(_name(item)))), self._server.get("secrets", "cert", _name(item)[0])
+        if secret is None:
+            want.free.add(key)
+        else:
+            want.records[key] = {"snis": item["spec"]["hosts"], "status": 1}
+        self._say(want, item, "False" if secret is None else "True")
+
+    def _route(self, want: Expectation, item: Manifest) -> None:
+        namespace, name = _name(item)
+        key, rules = ("routes", crc(f"{namespace}_{name}_rule")), item["spec"]["http"]
+        if not isinstance(rules, list):
+            self._release(want, key, namespace, item)
+            return
+        rule = rules[0]
+        services = [backend["serviceName"] for backend in rule["backends"]]
+        has_config = "plugin_config_name" in rule
+        config = ("plugin_configs", crc(f"{namespace}_p"))
+        is_good = all(self._server.get("services", service, namespace) for service in services)
+        is_good = is_good and not _is_refused(_plugins({"spec": rule})) and (not has_config or config in want.records)
+        if not is_good:
+            self._release(want, key, namespace, item)
+            return
+        want.records[key] = {
+            "uris": rule["match"]["paths"],
+            "hosts": rule["match"]["hosts"],
+            "upstream_id": crc(f"{namespace}_{services[0]}_80"),
+            "plugin_config_id": config[1] if has_config else None,
+        }
+        for service in services:
+            self._upstream(want, namespace, service)
+        self._say(want, item, "True")
+
+    def _ingress(self, want: Expectation, item: Manifest) -> None:
+        namespace, name = _name(item)
+        rule = item["spec"]["rules"][0]
+        path = rule["http"]["paths"][0]
+        service = path["backend"]["service"]["name"]
+        key = ("routes", crc(f"ing_{namespace}_{name}_{crc(rule['host'] + path['path'])}"))
+        if self._server.get("services", service, namespace) is None:
+            self._release(want, key, namespace, item)
+            return
+        want.records[key] = {
+            "uris": [path["path"]],
+            "host": rule["host"],
+            "upstream_id": crc(f"{namespace}_{service}_80"),
+        }
+        self._upstream(want, namespace, service)
+
+    def _upstream(self, want: Expectation, namespace: str, service: str) -> None:
+        found = self._server.get("endpointslices", f"{service}-1", namespace) or {"endpoints": []}
+        addresses = sorted(address for endpoint in found["endpoints"] for address in endpoint["addresses"])
+        settings = (self._server.get("apisixupstreams", service, namespace) or {}).get("spec", {})
+        want.records["upstreams", crc(f"{namespace}_{service}_80")] = {
+            "nodes": [{"host": address, "port": 8080, "weight": 100} for address in addresses],
+            "retries": settings.get("retries"),
+        }
+
+    def _release(self, want: Expectation, key: Key, namespace: str, item: Manifest) -> None:
+        """Say nothing of an object's route, nor of what it may need: any Service and plugin config near it."""
+        want.free |= {key, *(("upstreams", crc(f"{namespace}_{service}_80")) for service in ("web", "api"))}
+        want.free.add(("plugin_configs", crc(f"{namespace}_p")))
+        if item.get("kind") == "Ingress":
+            prefix = f"ing_{namespace}_{_name(item)[1]}_"
+            host = item["spec"]["rules"][0]["host"]
+            want.free |= {("routes", crc(prefix + crc(f"{host}/{number}"))) for number in range(4)}
+        self._say(want, item, "False")
+
+    def _say(self, want: Expectation, item: Manifest, status: str) -> None:
+        if item["kind"] != "Ingress":
+            want.conditions[item["kind"], *_name(item)] = status
+
+    def _objects(self, kind: str) -> list[Manifest]:
+        """Return the objects of a kind that are the controller's business."""
+        return [item for item in self._server.all(SERVED[kind].plural) if self._is_watched(item)]
+
+    def _is_watched(self, item: Manifest) -> bool:
+        namespace = self._server.get("namespaces", _name(item)[0], "") or {"metadata": {}}
+        labels = namespace["metadata"].get("labels", {})
+        is_selected = not self._selective or labels.get("watched") == "yes"
+        spec = item["spec"] if isinstance(item["spec"], dict) else {}
+        is_of_class: bool = spec.get("ingressClassName", APISIX) == APISIX
+        return is_selected and is_of_class
+
+
+def crc(name: str) -> str:
+    """Return the id for a name."""
+    return f"{zlib.crc32(name.encode()):x}"
+
+
+def is_ours(kind: str, body: Body) -> bool:
+    """Say whether a record is one of the controller's: by its label, and where there are none, by its plugins."""
+    if kind in ("global_rules", "plugin_metadata"):
+        return "theirs" not in str(body.get("id"))
+    labels: dict[str, str] = body.get("labels") or {}
+    return MANAGED.items() <= labels.items()
+
+
+def _name(item: Manifest) -> tuple[str, str]:
+    meta = item["metadata"]
+    return meta.get("namespace", ""), meta["name"]
+
+
+def _plugins(item: Manifest) -> dict[str, Any]:
+    return {plugin["name"]: plugin["config"] for plugin in item["spec"].get("plugins", [])}
+
+
+def _is_refused(plugins: dict[str, Any]) -> bool:
+    return 0 in [config.get("count") for config in plugins.values()]

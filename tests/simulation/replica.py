@@ -1,0 +1,193 @@
+"""A replica of the controller as `app.build` composes it, in a simulated process: started, stopped, frozen, killed.
+
+Only what reaches out of the process is replaced: connections, clocks, randomness, the HTTP server for probes, and the
+garbage collector's settings, which belong to the real process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack, ExitStack, contextmanager
+from functools import partial
+from types import SimpleNamespace
+from typing import Any, Self
+from unittest.mock import patch
+
+import structlog
+
+from apisix_ingress.app import Controller, build
+from apisix_ingress.gateway.transport import AiohttpTransport
+from apisix_ingress.kube.api import KubeApi
+from apisix_ingress.kube.watching import ReflectorOptions
+from apisix_ingress.log import redact
+from apisix_ingress.settings import Settings
+from tests.simulation.apiserver import SimApiServer, virtual_now
+from tests.simulation.gateway import SimGateway, SimSession
+from tests.simulation.loop import PROCESS, Process, ProcessClock, context_of, running_loop
+
+PAGE = 3
+"""Objects a page: lists of several pages are the rule."""
+
+
+class Replica:
+    """One of the controllers that compete; every start is a new process. `crashed` is told if one ends by itself."""
+
+    def __init__(
+        self, name: str, settings: Settings, server: SimApiServer, crashed: Callable[[str, BaseException], None]
+    ) -> None:
+        self.name = name
+        self.controller: Controller | None = None
+        self.process: Process | None = None
+        self._settings = settings
+        self._server = server
+        self._crashed = crashed
+        self._starts = 0
+        self._stop = asyncio.Event()
+        self._main: asyncio.Task[None] | None = None
+
+    @property
+    def is_leading(self) -> bool:
+        """Whether it believes to lead."""
+        return self.controller is not None and self.controller.source.election.leading
+
+    def start(self) -> None:
+        """Start a process unless there is one."""
+        if self.process is not None:
+            return
+        self._starts += 1
+        self.process = Process(f"{self.name}{self._starts}")
+        self._stop = asyncio.Event()
+        running_loop().add(self.process)
+        self._server.connect(self.process)
+        self._main = running_loop().create_task(self._run(), name="main", context=context_of(self.process))
+
+    async def stop(self) -> None:
+        """Stop the process as SIGTERM does, and see that it leaves nothing behind."""
+        process, main = self.process, self._main
+        if process is None or main is None:
+            return
+        self.thaw()
+        self._stop.set()
+        await asyncio.wait([main])
+        if process.is_gone:
+            return
+        # What was cancelled last ends with the next turn.
+        await asyncio.sleep(0.001)
+        assert running_loop().tasks_of(process) == [], "tasks were left behind"
+        self._forget(process)
+
+    async def kill(self) -> None:
+        """End the process at once: nothing that it does from now on is seen by anybody."""
+        process, main = self.process, self._main
+        if process is None or main is None:
+            return
+        process.is_gone = True
+        self._server.set_link(process, "refused")
+        self.thaw()
+        self.process = self.controller = self._main = None
+        while tasks := running_loop().tasks_of(process):
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks, timeout=1.0)
+        self._forget(process)
+
+    def freeze(self) -> None:
+        """Let nothing run any more, until `thaw`."""
+        if self.process is not None:
+            self.process.is_frozen = True
+
+    def thaw(self) -> None:
+        """Let it go on."""
+        if self.process is not None:
+            self.process.is_frozen = False
+
+    def _forget(self, process: Process) -> None:
+        running_loop().remove(process)
+        if self.process is process:
+            self.process = self.controller = self._main = None
+
+    async def _run(self) -> None:
+        process = PROCESS.get()
+        try:
+            async with AsyncExitStack() as held:
+                self.controller = await build(self._settings, None, held)
+                await self.controller.run(self._stop)
+        except BaseException as error:
+            if not process.is_gone:
+                self._crashed(process.name, error)
+            raise
+
+
+class Seams:
+    """What replicas are given instead of the outside world; `sessions` are all that were made."""
+
+    def __init__(self, seed: int, server: SimApiServer, gateways: dict[str, SimGateway]) -> None:
+        self.trap: Callable[[Process, str, str], bool] = lambda process, point, method: False
+        self._rng = random.Random(seed)
+        self._server = server
+        self._gateways = gateways
+
+    def random(self) -> random.Random:
+        """Return the randomness of one process."""
+        return random.Random(self._rng.getrandbits(64))
+
+    async def connect(self, kubeconfig: str, *, clock: object) -> KubeApi:
+        """Return a connection to the API server."""
+        process = PROCESS.get()
+        transport: Any = self._server.connect(process)
+        return KubeApi(transport, host="simulated", namespace="core")
+
+    def session(self) -> Any:
+        """Return what takes the place of an aiohttp session."""
+        session = SimSession(self._gateways, lambda process: process.terms)
+        session.trap = self.trap
+        return session
+
+
+class _NoServer:
+    """Takes the place of the HTTP server for probes."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        pass
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def replaced(seams: Seams, sink: structlog.typing.Processor) -> Iterator[None]:
+    """Build controllers inside the simulation, as long as this lasts."""
+
+    class Transport(AiohttpTransport):
+        def _opened(self) -> Any:
+            return session
+
+    session = seams.session()
+    app, sources = "apisix_ingress.app.", "apisix_ingress.sources."
+    with ExitStack() as held:
+        for target, value in (
+            (app + "MonotonicClock", lambda: ProcessClock(PROCESS.get())),
+            (app + "random", SimpleNamespace(Random=seams.random)),
+            (app + "new_identity", lambda: PROCESS.get().name),
+            (app + "HttpServer", _NoServer),
+            (app + "gc", SimpleNamespace(collect=lambda: None, freeze=lambda: None)),
+            (sources + "KubeApi", SimpleNamespace(connect=seams.connect)),
+            ("apisix_ingress.gateway.admin.AiohttpTransport", Transport),
+            ("apisix_ingress.kube.reflector.ReflectorOptions", partial(ReflectorOptions, page_size=PAGE)),
+            # Ten looks a second would be most of what happens.
+            ("apisix_ingress.runtime.stall.TICK", 5.0),
+            ("tests.fakes.apiserver._now", virtual_now),
+        ):
+            held.enter_context(patch(target, value))
+        structlog.configure(
+            processors=[structlog.processors.format_exc_info, redact, structlog.processors.add_log_level, sink],
+            wrapper_class=structlog.make_filtering_bound_logger(20),
+            cache_logger_on_first_use=False,
+        )
+        held.callback(structlog.reset_defaults)
+        yield

@@ -1,0 +1,84 @@
+"""Playing seeds: one, or many in several processes; what failed is told with the command that plays it again."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import random
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+
+from tests.simulation.loop import SimulationLoop
+from tests.simulation.story import Story
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How one seed ended.
+
+    Attributes:
+        problem: What did not hold; empty: all is well.
+        digest: Of the trace.
+        trace: Text of it; kept of a failure only.
+        settled_after: Virtual seconds from the last fault until everything was as it should be.
+    """
+
+    seed: int
+    problem: str
+    digest: str
+    trace: str
+    settled_after: float
+    turns: int
+
+    @property
+    def command(self) -> str:
+        """What plays it again, with everything that happened."""
+        return f"python -m tests.simulation --seed {self.seed}"
+
+
+def play(seed: int, *, keep_trace: bool = False) -> Outcome:
+    """Play one seed."""
+    # A library draws from here: the pauses between two tries of one request.
+    random.seed(seed)
+    loop = SimulationLoop(random.Random(seed))
+    story = loop.run_until_complete(_made(seed))
+    problem = ""
+    try:
+        loop.run_until_complete(story.play())
+    except AssertionError as error:
+        problem = str(error) or "an assertion failed"
+    except (Exception, asyncio.CancelledError) as error:
+        problem = f"{type(error).__name__}: {error}"
+    finally:
+        _end(loop)
+    problem = "\n".join([problem, *story.trace.violations]) if problem else ""
+    trace = story.trace.text() if problem or keep_trace else ""
+    return Outcome(seed, problem, story.trace.digest(), trace, story.settled_after, loop.turns)
+
+
+def play_many(seeds: Sequence[int], *, workers: int) -> Iterator[Outcome]:
+    """Play many seeds in several processes; yield how each ended, in their order."""
+    # Fresh interpreters: what the parent has done must not show in what they do.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, mp_context=context) as pool:
+        yield from pool.map(play, seeds, chunksize=10)
+
+
+async def _made(seed: int) -> Story:
+    return Story(seed)
+
+
+def _end(loop: SimulationLoop) -> None:
+    """End whatever a failed story left."""
+    for process in loop.processes:
+        process.is_gone, process.is_frozen = True, False
+    loop.run_until_complete(_cancel_all())
+    loop.close()
+
+
+async def _cancel_all() -> None:
+    while tasks := asyncio.all_tasks() - {asyncio.current_task()}:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks, timeout=1.0)
