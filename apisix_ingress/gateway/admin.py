@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection
-from pathlib import Path
+from copy import copy
 from typing import Any
 from urllib.parse import quote
 
 import httpx
-from pydantic import SecretStr
 
-from apisix_ingress.errors import ConfigError, GatewayRejected, GatewayUnavailable
+from apisix_ingress.errors import GatewayError, GatewayRejected, GatewayUnavailable
 from apisix_ingress.gateway.backend import Found, Listing
-from apisix_ingress.gateway.replies import error_of, is_disabled, records_of
+from apisix_ingress.gateway.replies import error_of, is_disabled, misplaced, records_of
 from apisix_ingress.gateway.retry import CUT_OFF, resending
+from apisix_ingress.gateway.target import SETTINGS, Fields
+from apisix_ingress.gateway.target import AdminKey as AdminKey
 from apisix_ingress.gateway.tls import TlsContext
 from apisix_ingress.gateway.transport import AiohttpTransport
 from apisix_ingress.gateway.words import scrub
@@ -45,53 +46,6 @@ _NOT_SENT = (
 )
 
 
-class AdminKey:
-    """The admin key, read again when its file changes.
-
-    Args:
-        read: Returns the key as it is now; raises ConfigError.
-        path: The file it comes from; empty if it can't change.
-    """
-
-    def __init__(self, read: Callable[[], SecretStr], path: str = "") -> None:
-        self._read = read
-        self._path = path
-        self._stamp = self._now()
-        self._key = read()
-
-    @property
-    def secret(self) -> str:
-        """The key as last read."""
-        return self._key.get_secret_value()
-
-    def changed(self) -> bool:
-        """Say whether the file is another one than that which was read."""
-        return self._now() != self._stamp
-
-    def refresh(self) -> bool:
-        """Read the key again if its file changed; say whether the key is another one now."""
-        stamp = self._now()
-        if stamp == self._stamp:
-            return False
-        try:
-            key = self._read()
-        except ConfigError:
-            return False  # the file is being replaced; the next refusal looks again
-        self._stamp = stamp
-        changed = key != self._key
-        self._key = key
-        return changed
-
-    def _now(self) -> tuple[int, int]:
-        if not self._path:
-            return (0, 0)
-        try:
-            status = Path(self._path).stat()
-        except OSError:
-            return (0, 0)
-        return (status.st_mtime_ns, status.st_ino)
-
-
 RequestHook = Callable[[str, str, int | None, float], None]
 
 
@@ -106,6 +60,7 @@ class AdminBackend:
         transport: What carries requests.
         user_agent: How this process shows up in the gateway's access log.
         on_request: Told about each request: method, path, HTTP status (None: no answer) and seconds.
+        fields: Where people put address and key right.
     """
 
     def __init__(
@@ -118,8 +73,10 @@ class AdminBackend:
         transport: httpx.AsyncBaseTransport,
         user_agent: str = "apisix-ingress",
         on_request: RequestHook = lambda method, path, status, seconds: None,
+        fields: Fields = SETTINGS,
     ) -> None:
         self._on_request = on_request
+        self._fields = fields
         self._url = url
         self._key = key
         self._controller = controller
@@ -144,6 +101,7 @@ class AdminBackend:
         tls: TlsContext | None = None,
         user_agent: str = "apisix-ingress",
         on_request: RequestHook = lambda method, path, status, seconds: None,
+        fields: Fields = SETTINGS,
     ) -> AdminBackend:
         """Return a backend over the network, for so many writes at once; nothing is sent yet."""
         transport = AiohttpTransport(connections=concurrency + _SPARE_CONNECTIONS, tls=tls)
@@ -155,7 +113,15 @@ class AdminBackend:
             transport=transport,
             user_agent=user_agent,
             on_request=on_request,
+            fields=fields,
         )
+
+    def elsewhere(self, url: str, key: AdminKey, fields: Fields) -> AdminBackend:
+        """Return a backend for another address, with the rest as here. Closing this one closes it."""
+        other = copy(self)
+        other._url, other._key, other._fields = url, key, fields
+        other._headers, other._version = other._new_headers(), ""
+        return other
 
     @property
     def timeout(self) -> float:
@@ -167,20 +133,20 @@ class AdminBackend:
         path = _path(record.key)
         reply = await self._bounded("PUT", path, record.payload)
         if reply.status_code >= 300:
-            raise error_of(reply, f"PUT {path}", record.body, self._key.secret)
+            raise self._error(reply, f"PUT {path}", record.body)
 
     async def delete(self, key: RecordKey) -> None:
         """Delete a record; one that is not there counts as deleted."""
         path = _path(key)
         reply = await self._bounded("DELETE", path)
         if reply.status_code >= 300 and reply.status_code != 404:
-            raise error_of(reply, f"DELETE {path}", None, self._key.secret)
+            raise self._error(reply, f"DELETE {path}")
 
     async def probe(self) -> None:
         """List the smallest page of routes: that takes the key, and etcd behind the gateway."""
         reply = await self._bounded("GET", "routes?page=1&page_size=10")
         if reply.status_code >= 300:
-            raise error_of(reply, "GET routes", None, self._key.secret)
+            raise misplaced(reply, self._url, self._fields) or self._error(reply, "GET routes")
 
     async def read(self, path: str) -> bytes:
         """Return what the Admin API says about something that is no record, such as `plugins/list`.
@@ -190,7 +156,7 @@ class AdminBackend:
         """
         reply = await self._bounded("GET", path)
         if reply.status_code >= 300:
-            raise error_of(reply, f"GET {path}", None, self._key.secret)
+            raise self._error(reply, f"GET {path}")
         return reply.content
 
     def credentials_changed(self) -> bool:
@@ -214,7 +180,7 @@ class AdminBackend:
                 else:
                     foreign |= others.keys()
         if len(disabled) == len(RECORD_KINDS):
-            raise GatewayRejected(404, f"{self._url} serves no kind of record: check admin_url")
+            raise GatewayRejected(404, f"{self._url} serves no kind of record: check {self._fields.url}")
         return Listing(owned, frozenset(foreign), unclaimed, frozenset(disabled), self._version)
 
     async def aclose(self) -> None:
@@ -233,14 +199,14 @@ class AdminBackend:
             return reply
         if is_disabled(reply):
             return None
-        raise error_of(reply, f"GET {kind}", None, self._key.secret)
+        raise misplaced(reply, self._url, self._fields) or self._error(reply, f"GET {kind}")
 
     async def _sort(
         self, kind: RecordKind, content: bytes, ledger: Collection[RecordKey], owned: dict[RecordKey, Found]
     ) -> dict[RecordKey, Found]:
         """Put the records of ours to `owned` and return the others."""
         others: dict[RecordKey, Found] = {}
-        for number, (key, body) in enumerate(records_of(kind, content), 1):
+        for number, (key, body) in enumerate(records_of(kind, content, self._fields), 1):
             name = body.get("name")
             digest, refs = _digest(kind, body), frozenset(references(kind, body))
             is_ours = key in ledger or is_owned(body.get("labels"), self._controller)
@@ -292,6 +258,9 @@ class AdminBackend:
             words = scrub(str(error), None, self._key.secret) or "no answer"
             sent = resent or not isinstance(error, _NOT_SENT)
             raise GatewayUnavailable(f"{method} {path}: {type(error).__name__}: {words}", sent=sent) from error
+
+    def _error(self, reply: httpx.Response, what: str, body: FrozenJson | None = None) -> GatewayError:
+        return error_of(reply, what, self._fields, body, self._key.secret)
 
     def _new_headers(self) -> httpx.Headers:
         headers = {"Content-Type": "application/json", "User-Agent": self._user_agent}

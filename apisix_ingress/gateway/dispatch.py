@@ -210,9 +210,9 @@ class Dispatch:
         seconds = self._observe(key, record, started, "ok")
         line = self._log.debug if self.agenda.size > BULK else self._log.info
         if record is not None:
-            line("record.put", record=str(key), name=record.name, duration_s=seconds)
+            line("record.put", record=str(key), name=record.name, duration_s=round(seconds, 3))
         else:
-            line("record.delete", record=str(key), duration_s=seconds)
+            line("record.delete", record=str(key), duration_s=round(seconds, 3))
         self._settle(key)
 
     def _fail(self, key: RecordKey, record: Record | None, error: GatewayError) -> None:

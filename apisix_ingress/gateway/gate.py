@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
-from http import HTTPStatus
 
 import structlog
 
@@ -31,12 +30,6 @@ KEY_PROBE_INTERVAL = 30.0
 
 KEY_CHECK_INTERVAL = 5.0
 """Seconds between two looks whether another key is at hand."""
-
-KEY_REMEDY = (
-    "set admin_key, admin_key_file or $APISIX_INGRESS_CLUSTERS__<n>__ADMIN_KEY, n the cluster's place from 0, "
-    "to the key of the gateway"
-)
-URL_REMEDY = "check the admin_url of this cluster: is its path /apisix/admin?"
 
 PROBE_BASE, PROBE_CAP, PROBE_JITTER = 0.5, 5.0, 0.5
 """Seconds between probes of a cluster that does not answer, and the share of them that is drawn at random."""
@@ -89,12 +82,8 @@ class Gate:
             self._listener(False)
 
     def _log_shut(self, error: GatewayError) -> None:
-        if isinstance(error, GatewayUnauthorized):
-            self._log.error("cluster.unauthorized", error=str(error), remedy=KEY_REMEDY)
-        elif error.status == HTTPStatus.NOT_FOUND:
-            self._log.error("cluster.unreachable", error=str(error), remedy=URL_REMEDY)
-        else:
-            self._log.error("cluster.unreachable", error=str(error))
+        is_refused = isinstance(error, GatewayUnauthorized)
+        self._log.error("cluster.unauthorized" if is_refused else "cluster.unreachable", error=str(error))
 
     async def passable(self) -> None:
         """Return once the gate is open."""

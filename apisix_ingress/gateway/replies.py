@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from http import HTTPStatus
 from typing import Any
 
 import httpx
@@ -11,6 +12,7 @@ import orjson
 
 from apisix_ingress.errors import GatewayError, GatewayRejected, GatewayUnauthorized, GatewayUnavailable
 from apisix_ingress.gateway.backend import DependencyPending
+from apisix_ingress.gateway.target import Fields
 from apisix_ingress.gateway.words import said, scrub
 from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import RecordKey, RecordKind
@@ -29,19 +31,22 @@ _TRANSIENT = frozenset({408, 425, 429})
 _UNTOUCHED = frozenset({425, 429})
 
 
-def error_of(reply: httpx.Response, what: str, body: FrozenJson | None = None, *secrets: str) -> GatewayError:
+def error_of(
+    reply: httpx.Response, what: str, fields: Fields, body: FrozenJson | None = None, *secrets: str
+) -> GatewayError:
     """Return the error that a refusal stands for.
 
     Args:
         reply: Status 300 or above.
         what: The request, e.g. `PUT routes/1a2b`.
+        fields: Where people put the admin key right.
         body: What was sent; no sensitive value of it is repeated.
         secrets: Other texts not to repeat.
     """
     status = reply.status_code
     words = scrub(said(reply.content, status), body, *secrets)
     if status in (401, 403):
-        return GatewayUnauthorized(f"the gateway refuses the admin key ({words}): check admin_key", status=status)
+        return _unauthorized(status, words, fields)
     if status >= 500 or status in _TRANSIENT:
         return GatewayUnavailable(
             f"{what}: HTTP {status}: {words}",
@@ -58,6 +63,22 @@ def error_of(reply: httpx.Response, what: str, body: FrozenJson | None = None, *
     return GatewayRejected(status, words)
 
 
+def _unauthorized(status: int, words: str, fields: Fields) -> GatewayUnauthorized:
+    if status == HTTPStatus.FORBIDDEN:
+        remedy = f"see allow_admin in the gateway's config.yaml, and {fields.key}"
+        return GatewayUnauthorized(f"the gateway refuses this client ({words}): {remedy}", status=status)
+    remedy = f"set {fields.key} to the gateway's key of role admin"
+    return GatewayUnauthorized(f"the gateway refuses the admin key ({words}): {remedy}", status=status)
+
+
+def misplaced(reply: httpx.Response, url: str, fields: Fields) -> GatewayRejected | None:
+    """Return the error of a list that is not there: whatever answers at the URL, it is no Admin API."""
+    if reply.status_code != HTTPStatus.NOT_FOUND:
+        return None
+    example = "http://gateway:9180/apisix/admin"
+    return GatewayRejected(404, f"there is no Admin API at {url}: {fields.url} ends with its path, as {example}")
+
+
 def is_disabled(reply: httpx.Response) -> bool:
     """Say whether the gateway does not serve the kind that was asked for."""
     words = said(reply.content, reply.status_code)
@@ -66,7 +87,7 @@ def is_disabled(reply: httpx.Response) -> bool:
     )
 
 
-def records_of(kind: RecordKind, content: bytes) -> Iterator[tuple[RecordKey, JsonObject]]:
+def records_of(kind: RecordKind, content: bytes, fields: Fields) -> Iterator[tuple[RecordKey, JsonObject]]:
     """Yield the records of a list; what has no body or no id is passed over.
 
     The envelope is that of version 3 (`list`, an object when empty), or that of version 2 (`node.nodes`).
@@ -74,13 +95,13 @@ def records_of(kind: RecordKind, content: bytes) -> Iterator[tuple[RecordKey, Js
     Raises:
         GatewayUnavailable: It is no list.
     """
-    for item in _items(kind, content):
+    for item in _items(kind, content, fields):
         body = item.get("value")
         if isinstance(body, dict) and (id_ := _id_of(kind, item, body)):
             yield RecordKey(kind, id_), body
 
 
-def _items(kind: RecordKind, content: bytes) -> list[JsonObject]:
+def _items(kind: RecordKind, content: bytes, fields: Fields) -> list[JsonObject]:
     try:
         document = orjson.loads(content)
     except orjson.JSONDecodeError:
@@ -88,7 +109,7 @@ def _items(kind: RecordKind, content: bytes) -> list[JsonObject]:
     if isinstance(document, dict) and isinstance(node := document.get("node"), dict):
         document = {"list": node.get("nodes") or []}
     if not isinstance(document, dict) or "list" not in document:
-        raise GatewayUnavailable(f"GET {kind}: the reply is no list of records: check admin_url", sent=False)
+        raise GatewayUnavailable(f"GET {kind}: the reply is no list of records: check {fields.url}", sent=False)
     items = document["list"]
     return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 

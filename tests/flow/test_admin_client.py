@@ -133,7 +133,7 @@ async def test_record_in_use_is_not_deleted_and_that_is_no_rejection(gateway: De
 
 async def test_wrong_key_is_unauthorized(gateway: DevGateway) -> None:
     async with connected(gateway, key="wrong-admin-key") as backend:
-        with pytest.raises(GatewayUnauthorized, match="check admin_key") as caught:
+        with pytest.raises(GatewayUnauthorized, match="set admin_key to") as caught:
             await backend.put(UPSTREAM_RECORD)
         assert "wrong-admin-key" not in str(caught.value)
 

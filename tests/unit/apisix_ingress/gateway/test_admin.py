@@ -1,7 +1,7 @@
 """Requests and replies of the Admin API, with replies as a real gateway gave them (APISIX 3.18)."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import httpx
@@ -12,12 +12,14 @@ from pydantic import SecretStr
 from apisix_ingress.errors import ConfigError, GatewayError, GatewayRejected, GatewayUnauthorized, GatewayUnavailable
 from apisix_ingress.gateway.admin import AdminBackend, AdminKey
 from apisix_ingress.gateway.backend import DependencyPending, Found
+from apisix_ingress.gateway.target import Fields
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import RECORD_KINDS, RecordKey, RecordKind
 from apisix_ingress.model.names import owner_labels
 from apisix_ingress.model.records import Record, comparable
 
 Handler = Callable[[httpx.Request], httpx.Response]
+Call = Callable[[AdminBackend], Awaitable[object]]
 ROUTE = RecordKey("routes", "1a2b")
 HTML_500 = "<html>\n<head><title>500 Internal Server Error</title></head>\n<body>…</body></html>\n"
 OURS = owner_labels("apisix-ingress")
@@ -115,13 +117,43 @@ async def test_refused_body_is_rejected_in_the_gateways_words(status: int, body:
     assert (caught.value.status, caught.value.message, caught.value.sent) == (status, want, False)
 
 
-@pytest.mark.parametrize("status", [401, 403])
-async def test_refused_key_is_unauthorized_and_not_shown(status: int) -> None:
+@pytest.mark.parametrize(
+    ("status", "want"),
+    [
+        (401, "the gateway refuses the admin key (failed to check token: wrong apikey ***): set admin_key to "),
+        (403, "the gateway refuses this client (failed to check token: wrong apikey ***): see allow_admin in "),
+    ],
+)
+async def test_refused_key_is_unauthorized_and_not_shown(status: int, want: str) -> None:
     body = {"error_msg": "failed to check token", "description": "wrong apikey sesame-key"}
     with pytest.raises(GatewayUnauthorized) as caught:
         await make_backend(replying(status, body)).put(make_record())
-    want = "the gateway refuses the admin key (failed to check token: wrong apikey ***): check admin_key"
-    assert str(caught.value) == want
+    assert str(caught.value).startswith(want)
+
+
+@pytest.mark.parametrize("call", [AdminBackend.probe, lambda backend: backend.list_managed(())])
+async def test_url_without_an_admin_api_is_named_with_a_right_one(call: Call) -> None:
+    backend = make_backend(replying(404, "<html><head><title>404 Not Found</title></head></html>"))
+    with pytest.raises(GatewayRejected) as caught:
+        await call(backend)
+    want = "there is no Admin API at http://gateway/apisix/admin: admin_url ends with its path, as http://gateway:9180/"
+    assert str(caught.value).startswith(f"404: {want}")
+
+
+async def test_backend_elsewhere_has_its_own_address_key_and_words() -> None:
+    seen: list[tuple[str, str]] = []
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        seen.append((request.url.host, request.headers["X-API-KEY"]))
+        return httpx.Response(200 if request.url.host == "gateway" else 401, json={})
+
+    home = make_backend(handle)
+    fields = Fields("spec.admin.baseURL", "spec.admin.adminKey")
+    other = home.elsewhere("http://other/apisix/admin", AdminKey(lambda: SecretStr("another-key")), fields)
+    with pytest.raises(GatewayUnauthorized, match=r"set spec\.admin\.adminKey to"):
+        await other.put(make_record())
+    await home.put(make_record())
+    assert seen == [("other", "another-key"), ("gateway", "sesame-key")]
 
 
 @pytest.mark.parametrize(

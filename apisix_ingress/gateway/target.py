@@ -1,0 +1,69 @@
+"""Where the Admin API of a cluster is, with which key, and where people put that right. Nothing is sent here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import SecretStr
+
+from apisix_ingress.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """What people have to change when an address or a key is wrong, as messages name it."""
+
+    url: str = "admin_url"
+    key: str = "admin_key"
+
+
+SETTINGS = Fields()
+
+
+class AdminKey:
+    """The admin key, read again when its file changes.
+
+    Args:
+        read: Returns the key as it is now; raises ConfigError.
+        path: The file it comes from; empty if it can't change.
+    """
+
+    def __init__(self, read: Callable[[], SecretStr], path: str = "") -> None:
+        self._read = read
+        self._path = path
+        self._stamp = self._now()
+        self._key = read()
+
+    @property
+    def secret(self) -> str:
+        """The key as last read."""
+        return self._key.get_secret_value()
+
+    def changed(self) -> bool:
+        """Say whether the file is another one than that which was read."""
+        return self._now() != self._stamp
+
+    def refresh(self) -> bool:
+        """Read the key again if its file changed; say whether the key is another one now."""
+        stamp = self._now()
+        if stamp == self._stamp:
+            return False
+        try:
+            key = self._read()
+        except ConfigError:
+            return False  # the file is being replaced; the next refusal looks again
+        self._stamp = stamp
+        changed = key != self._key
+        self._key = key
+        return changed
+
+    def _now(self) -> tuple[int, int]:
+        if not self._path:
+            return (0, 0)
+        try:
+            status = Path(self._path).stat()
+        except OSError:
+            return (0, 0)
+        return (status.st_mtime_ns, status.st_ino)
