@@ -5,7 +5,7 @@ values are compared, and nothing of the product takes part.
 """
 
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 from e2e.cluster.client import KubeClient, Manifest, wait_until
 from e2e.conftest import OWN
 from e2e.devgateway.process import DevGateway
+from e2e.moved import MovedCase, RecordsByKind
 from e2e.story import condition
 from tests.golden.cases import Case, all_cases, load, normal
 from tests.golden.recorded import FAILING, recordings
@@ -20,17 +21,9 @@ from tests.golden.recorded import FAILING, recordings
 Records = dict[str, dict[str, Any]]
 """`routes/1` → the stored value."""
 
-ORDER = (
-    "upstreams",
-    "plugin_configs",
-    "ssls",
-    "consumers",
-    "global_rules",
-    "plugin_metadata",
-    "routes",
-    "stream_routes",
-)
-LABELLED = frozenset(("upstreams", "plugin_configs", "ssls", "consumers", "routes", "stream_routes"))
+UNLABELLED = ("global_rules", "plugin_metadata")
+ORDER = ("upstreams", "plugin_configs", "ssls", "consumers", *UNLABELLED, "routes", "stream_routes")
+"""References come after what they name."""
 OF_THE_GATEWAY = ("create_time", "update_time")
 GROUP = "apisix.apache.org/v2"
 SYSTEM = "ingress-apisix"
@@ -38,21 +31,16 @@ SYSTEM = "ingress-apisix"
 SKIP_MIRROR = {"endpointslice.kubernetes.io/skip-mirror": "true"}
 
 
-def recorded_cases(options: Mapping[str, Any] | None = None) -> dict[str, Case]:
+def recorded_cases(options: Mapping[str, Any] | None = None) -> dict[str, MovedCase]:
     """Return the cases recorded from the 1.8 line that have exactly these settings, by name."""
     found = (case for case in all_cases() if case.path.name in recordings())
-    return {case.path.name: case for case in found if settings(case) == dict(options or {})}
+    return {case.path.name: MovedCase(case) for case in found if settings(case) == dict(options or {})}
 
 
 def settings(case: Case) -> dict[str, Any]:
     """Return the settings of a case that differ from the defaults."""
     path = case.path / "options.yaml"
     return dict(load(path)[0]) if path.exists() else {}
-
-
-def last(states: Sequence[Any], number: int) -> Any:
-    """Return a state, or the last one of a case with fewer."""
-    return states[min(number, len(states) - 1)]
 
 
 def identity(item: Manifest) -> tuple[str, str, str]:
@@ -65,7 +53,7 @@ class Place:
     """The objects of some cases on the API server. Namespaces carry `label` and are left alone by other controllers."""
 
     api: KubeClient
-    cases: Mapping[str, Case]
+    cases: Mapping[str, MovedCase]
     label: str = field(default_factory=lambda: secrets.token_hex(3))
     _there: dict[tuple[str, str, str], Manifest] = field(default_factory=dict)
 
@@ -86,16 +74,16 @@ class Place:
         for item in [item for item in changed if item["kind"] != "Namespace"]:
             self._apply(item)
 
-    def clear(self) -> None:
-        """Delete everything and wait until it is gone: other stories may use the same names."""
+    def clear(self, *, wait: bool) -> None:
+        """Delete everything; with `wait` return when it is gone."""
         keys = [key for key in self._there if not key[1] or key[1] == SYSTEM]
         for key in keys:
             self._delete(key)
-        for kind, namespace, name in keys:
+        for kind, namespace, name in keys if wait else ():
             self.api.wait(kind, name, lambda item: item is None, "to be gone", namespace=namespace, timeout=120)
 
-    def _objects(self, case: Case, number: int) -> Iterator[Manifest]:
-        items = case.objects(last(case.states, number))
+    def _objects(self, case: MovedCase, number: int) -> Iterator[Manifest]:
+        items = case.objects(number)
         named = {item["metadata"]["name"] for item in items if item["kind"] == "Namespace"}
         for name in sorted({item["metadata"].get("namespace", "") for item in items} - named - {""}):
             yield self._labelled({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
@@ -130,14 +118,17 @@ class Place:
 
 
 @contextmanager
-def placed(api: KubeClient, cases: Mapping[str, Case]) -> Iterator[Place]:
-    """Put the first state of some cases on the API server; take it away at the end."""
+def placed(api: KubeClient, cases: Mapping[str, MovedCase], *, wait: bool = True) -> Iterator[Place]:
+    """Put the first state of some cases on the API server and take it away at the end.
+
+    With `wait` it is gone when the next story begins, which may use the same names.
+    """
     place = Place(api, cases)
     try:
         place.go_to(0)
         yield place
     finally:
-        place.clear()
+        place.clear(wait=wait)
 
 
 def stored(gateway: DevGateway) -> Records:
@@ -151,7 +142,7 @@ def stored(gateway: DevGateway) -> Records:
     return found
 
 
-def fill(gateway: DevGateway, documents: Iterable[Mapping[str, list[Manifest]]]) -> dict[str, str]:
+def fill(gateway: DevGateway, documents: Iterable[RecordsByKind]) -> dict[str, str]:
     """Give records by kind to a gateway; return path → why, of those that it refuses."""
     everything = list(documents)
     refused: dict[str, str] = {}
@@ -165,11 +156,15 @@ def fill(gateway: DevGateway, documents: Iterable[Mapping[str, list[Manifest]]])
     return refused
 
 
+def left_by_1_8(place: Place, number: int) -> list[RecordsByKind]:
+    """Return what the 1.8 line sent up to a state, by case."""
+    return [case.recorded(number) for case in place.cases.values()]
+
+
 def wanted(place: Place, number: int, scratch: DevGateway) -> tuple[Records, dict[str, str]]:
     """Return what a gateway has in a state, and what it refuses, by giving it to another one."""
     scratch.wipe()
-    documents = [case.want(last(case.states, number))["records"] for case in place.cases.values()]
-    refused = fill(scratch, documents)
+    refused = fill(scratch, [case.want(number) for case in place.cases.values()])
     return stored(scratch), refused
 
 
@@ -187,8 +182,8 @@ def expected_conditions(place: Place, number: int) -> dict[tuple[str, str, str],
     """Return kind, namespace and name → status of the condition in a state."""
     found: dict[tuple[str, str, str], str] = {}
     for case in place.cases.values():
-        items = {identity(item): item for item in case.objects(last(case.states, number))}
-        for name, problems in case.want(last(case.states, number))["problems"].items():
+        items = {identity(item): item for item in case.objects(number)}
+        for name, problems in case.problems(number).items():
             kind, _, path = name.partition(" ")
             namespace, _, own_name = path.rpartition("/")
             if items.get((kind, namespace, own_name), {}).get("apiVersion") == GROUP:

@@ -5,20 +5,18 @@ The cases are those of `tests/golden/oracle` that have several states; those wit
 
 from typing import Any
 
-import pytest
-
 from e2e.cases import Place, expected_conditions, placed, recorded_cases, wait_conditions, wait_stored, wanted
 from e2e.cluster.client import KubeClient
 from e2e.conftest import StartController
 from e2e.devgateway.process import DevGateway
-from tests.golden.cases import Case
+from e2e.moved import MovedCase
 from tests.golden.recorded import recordings
 
 METADATA = {"plugin_metadata": "ingress-apisix/plugin-metadata"}
 
 
-def changing(options: dict[str, Any]) -> dict[str, Case]:
-    return {name: case for name, case in recorded_cases(options).items() if len(case.states) > 1}
+def changing(options: dict[str, Any]) -> dict[str, MovedCase]:
+    return {name: case for name, case in recorded_cases(options).items() if case.states > 1}
 
 
 # Of two groups with one controller the settings of the second do nothing to the first.
@@ -30,7 +28,7 @@ BY_NAMESPACE = changing({"namespace_selector": "watch=yes"})
 def play(place: Place, gateway: DevGateway) -> None:
     """Go through every state; after each one the gateway and the conditions are to be as wanted."""
     with DevGateway() as scratch:
-        for number in range(max(len(case.states) for case in place.cases.values())):
+        for number in range(max(case.states for case in place.cases.values())):
             place.go_to(number)
             want, refused = wanted(place, number, scratch)
             assert refused == {}

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import yaml
 
 from apisix_ingress.model.json import JsonObject
 from tests.golden.cases import Case, normal
@@ -50,6 +51,13 @@ def recordings() -> Mapping[str, Recording]:
         line["case"]: Recording(line["case"], tuple(State(**state) for state in line["states"]), line.get("defect", ""))
         for line in lines
     }
+
+
+@cache
+def listed() -> Mapping[str, Any]:
+    """Return `differences.yaml`: what differs by case and state, and defects in which nothing compared here differs."""
+    found: Mapping[str, Any] = yaml.safe_load((ROOT / "differences.yaml").read_text(encoding="utf-8"))
+    return found
 
 
 def differences(case: Case) -> dict[str, list[str]]:

@@ -1,18 +1,13 @@
 """The golden cases against what controller 1.8.4 sent: all of them are here, and every difference is listed."""
 
-from pathlib import Path
-from typing import Any
-
 import pytest
-import yaml
 
 from tests.golden.cases import Case, all_cases
-from tests.golden.recorded import differences, recordings
+from tests.golden.recorded import differences, listed, recordings
 
 CASES = {case.path.name: case for case in all_cases() if case.path.parent.name == "oracle"}
-LISTED: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("differences.yaml").read_text())
-DIFFER: dict[str, dict[int, list[str]]] = LISTED["differ"]
-ALIKE: dict[str, str] = LISTED["alike"]
+DIFFER: dict[str, dict[int, list[str]]] = listed()["differ"]
+ALIKE: dict[str, str] = listed()["alike"]
 
 
 def test_every_recording_is_a_golden_case_with_all_its_states() -> None:

@@ -1,0 +1,221 @@
+"""A gateway that the 1.8 line filled, taken over: what is equal is not written, what is theirs is not touched.
+
+The records are those that controller 1.8.4 sent for the golden cases, with its defects and with what it left behind.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from e2e.cases import UNLABELLED, Place, Records, fill, left_by_1_8, placed, recorded_cases, stored, wait_stored, wanted
+from e2e.cluster.client import KubeClient, wait_until
+from e2e.conftest import StartController
+from e2e.devgateway.process import DevGateway
+from e2e.moved import MovedCase, RecordsByKind, crc
+from e2e.story import Stage, route, says
+from e2e.traffic import RequestLoop
+from tests.golden.recorded import listed, recordings
+
+APART = (
+    {
+        "ac-hmac-full": "the same key as in ac-hmac",
+        "ac-hmac-secret": "the same key as in ac-hmac",
+        "ac-hmac-secret-full": "the same key as in ac-hmac",
+        "ac-ldap": "the gateway has no such plugin",
+        "ac-name-collision": "created in one second, the older one can't be told",
+        "ac-name-dashes": "the same key as in ac-labels",
+        "ac-name-dots": "the gateway refuses the username",
+        "agr-secretref": "the same plugin as in agr-duplicate-plugin",
+        "agr-two-objects-same-plugin": "the same plugin as in agr-duplicate-plugin",
+        "ar-auth-ldap": "the gateway has no such plugin",
+        "ar-plugin-number-types": "the gateway has no such plugin",
+        "ar-plugin-secret-nested": "the gateway refuses the body",
+        "ar-rule-duplicate-name": "the API server refuses the object",
+        "ar-stream-duplicate-name": "the API server refuses the object",
+        "au-external-unknown-type": "the API server refuses the object",
+    }
+    | dict.fromkeys(
+        ("acc-both", "acc-no-monitoring", "acc-other-name", "acc-prometheus-off", "acc-prometheus-prefer-name"),
+        "the same object as in acc-prometheus",
+    )
+    | {"acc-skywalking": "the same object as in acc-prometheus"}
+)
+"""Cases that can't be on one API server and one gateway with the others, and why."""
+
+LAST_GOOD = ("apc-secretref-missing", "ar-upstreams-missing", "ing-ann-plugin-config-name-missing")
+"""Objects that can't be translated: what the 1.8 line had published for them stays."""
+
+STAMP = {
+    "desc": "Created by apisix-ingress-controller, DO NOT modify it manually",
+    "labels": {"managed-by": "apisix-ingress-controller"},
+}
+
+
+def steady() -> dict[str, MovedCase]:
+    found = recorded_cases({})
+    return {name: case for name, case in found.items() if case.states == 1 and name not in APART}
+
+
+def changing() -> dict[str, MovedCase]:
+    return {name: case for name, case in recorded_cases({}).items() if case.states > 1}
+
+
+def writes(gateway: DevGateway, after: int) -> Counter[tuple[str, str]]:
+    """Return method and record of what was written."""
+    lines = gateway.write_log(after)
+    return Counter((line["method"], line["path"].removeprefix("/apisix/admin/")) for line in lines)
+
+
+def needed(before: Records, want: Records) -> Counter[tuple[str, str]]:
+    """Return the writes that lead from some records to others, one for each that differs."""
+    puts = [("PUT", key) for key, body in want.items() if before.get(key) != body]
+    return Counter([*puts, *(("DELETE", key) for key in before.keys() - want.keys())])
+
+
+def kept(place: Place, before: Records, want: Records) -> Records:
+    """Return what is to stay beside the wanted records.
+
+    Of kinds without labels a record that nobody wants may be anybody's; last good records stay with their objects.
+    """
+    prefixes = tuple(f"{name}_" for name in LAST_GOOD if name in place.cases)
+    prefixes += tuple(f"ing_{prefix}" for prefix in prefixes)
+    return {
+        key: body
+        for key, body in before.items()
+        if key not in want and (key.startswith(UNLABELLED) or body.get("name", "").startswith(prefixes))
+    }
+
+
+def take_over(place: Place, start_controller: StartController, number: int) -> tuple[Records, Records, Counter[Any]]:
+    """Fill a gateway as 1.8 left it, start a controller; return what was there, what is there then, and the writes."""
+    with DevGateway() as gateway, DevGateway() as scratch:
+        want, refused = wanted(place, number, scratch)
+        assert refused == {}
+        fill(gateway, left_by_1_8(place, number))
+        before, log = stored(gateway), len(gateway.write_log())
+        want |= kept(place, before, want) | special(before)
+        own = start_controller({"default": gateway}, place.selector)
+        wait_stored(gateway, want, "what is wanted")
+        assert own.stop() == 0
+        return before, want, writes(gateway, log)
+
+
+def special(before: Records) -> Records:
+    """Return what stays, or is changed, for a reason of its own."""
+    found: Records = {}
+    for key, body in before.items():
+        if body.get("labels", {}).get("managed-by") == "helm":
+            # ar-labels-managed-by: 1.8 let the user's label replace its stamp, so the record is not known as ours.
+            found[key] = body
+        if body.get("name", "").startswith("ar-granularity-service-headless_"):
+            # The object fails and its last good records stay; but the host `None` is not an address of the Service.
+            found[key] = body | ({"nodes": []} if key.startswith("upstreams/") else {})
+    return found
+
+
+def written_for(place: Place, got: Counter[tuple[str, str]], number: int) -> set[str]:
+    """Return the cases whose records were written."""
+    keys = {key for _, key in got}
+    found = (
+        (name, (*listing(case.want(number)), *listing(case.recorded(number)))) for name, case in place.cases.items()
+    )
+    return {name for name, records in found if keys.intersection(records)}
+
+
+def listing(records: RecordsByKind) -> list[str]:
+    """Return the keys of records by kind."""
+    names = (("username" if kind == "consumers" else "id", kind, found) for kind, found in records.items())
+    return [f"{kind}/{body[name]}" for name, kind, found in names for body in found]
+
+
+def explained() -> set[str]:
+    """Return the cases with a listed difference, and those with a label of 1.8 that nothing reads."""
+    labels = (
+        (name, upstream.get("labels", {}))
+        for name, recording in recordings().items()
+        for state in recording.states
+        for upstream in state.records.get("upstreams", ())
+    )
+    return {name for name, found in labels if "meta_weight" in found} | set(listed()["differ"])
+
+
+def test_what_the_1_8_line_left_behind_goes(cluster_api: KubeClient, start_controller: StartController) -> None:
+    with placed(cluster_api, changing()) as place:
+        number = max(case.states for case in place.cases.values()) - 1
+        place.go_to(number)
+        before, want, got = take_over(place, start_controller, number)
+    assert got == needed(before, want)
+    assert written_for(place, got, number) <= explained()
+    deleted = {before[key]["name"] for method, key in got if method == "DELETE" and "name" in before[key]}
+    assert {"mut-rule-removed_web2_80", "mut-split-route-deleted_web2_80"} <= deleted
+
+
+def test_a_gateway_of_the_1_8_line_is_adopted(cluster_api: KubeClient, start_controller: StartController) -> None:
+    with placed(cluster_api, steady(), wait=False) as place:
+        before, want, got = take_over(place, start_controller, 0)
+    equal = [key for key, body in want.items() if before.get(key) == body]
+    assert got == needed(before, want)
+    assert written_for(place, got, 0) <= explained()
+    assert len(equal) > 9 * sum(got.values())
+    # Nobody's record is deleted here: all that 1.8 left belongs to an object.
+    assert [key for method, key in got if method == "DELETE"] == []
+
+
+def upstream_of_1_8(name: str, pod: str) -> dict[str, Any]:
+    """Return an upstream as 1.8 sent it."""
+    nodes = [{"host": pod, "port": 80, "weight": 100}]
+    return {"id": crc(name), "name": name, "type": "roundrobin", "scheme": "http", "nodes": nodes, **STAMP}
+
+
+def route_of_1_8(name: str, host: str, path: str, upstream: str) -> dict[str, Any]:
+    """Return a route as 1.8 sent it."""
+    body = {"id": crc(name), "name": name, "hosts": [host], "uris": [path], "upstream_id": crc(upstream)}
+    return body | STAMP
+
+
+def theirs() -> Mapping[str, dict[str, Any]]:
+    """Return records that others made, one in our words but without our label."""
+    answer = {"plugins": {"fault-injection": {"abort": {"http_status": 418}}}}
+    return {
+        "/routes/theirs": {"uri": "/theirs", **answer},
+        "/routes/like-ours": {"uri": "/like-ours", "desc": STAMP["desc"], "labels": {"managed-by": "me"}, **answer},
+        "/upstreams/theirs": {"type": "roundrobin", "nodes": {"127.0.0.1:1": 1}},
+        "/global_rules/theirs": {"plugins": {"response-rewrite": {"headers": {"X-Theirs": "yes"}}}},
+        "/plugin_metadata/http-logger": {"log_format": {"host": "$host"}},
+    }
+
+
+def test_requests_go_on_while_the_controller_changes(stage: Stage) -> None:
+    """1.8 was stopped; then a route went to another Service and one was deleted. Its leftovers are there as well."""
+    begin, host, gateway = f"{stage.namespace}_", stage.host, stage.gateway
+    for name in ("web", "other"):
+        stage.serve(name)
+    (pod,) = [each.address for each in stage.pods.pods if each.name == "web"]
+    upstreams = {name: upstream_of_1_8(f"{begin}{name}_80", pod) for name in ("web", "old", "orphan")}
+    routes = {
+        "same": route_of_1_8(f"{begin}same_rule", host, "/same", f"{begin}web_80"),
+        "moved": route_of_1_8(f"{begin}moved_rule", host, "/moved", f"{begin}old_80"),
+        "gone": route_of_1_8(f"{begin}gone_rule", host, "/gone", f"{begin}old_80"),
+    }
+    assert fill(gateway, [{"upstreams": [*upstreams.values()], "routes": [*routes.values()]}]) == {}
+    foreign = {path: gateway.put(path, body) for path, body in theirs().items()}
+    stage.apply([route(host, name="same", path="/same"), route(host, name="moved", path="/moved", service="other")])
+    log = len(gateway.write_log())
+    with RequestLoop(stage.traffic, host, "/same") as same, RequestLoop(stage.traffic, host, "/moved") as moved:
+        own = stage.start(sync={"audit_interval": "1s"})
+        stage.traffic.until(lambda answer: answer.pod == "other", host, "/moved")
+        stage.traffic.until_status(404, host, "/gone")
+        wait_until(lambda: len(gateway.records("upstreams")), lambda count: count == 3, "two of ours and theirs")
+        for name in ("same", "moved"):
+            stage.wait_route(says("True"), "to be synced", name)
+        assert own.stop() == 0
+    assert (same.failures, moved.failures) == ([], [])
+    lines = [(line["method"], line["path"].rpartition("/")[2]) for line in gateway.write_log(log)]
+    other, ids = crc(f"{begin}other_80"), {name: body["id"] for name, body in (routes | upstreams).items()}
+    assert Counter(lines) == Counter(
+        [("PUT", other), ("PUT", ids["moved"])] + [("DELETE", ids[name]) for name in ("gone", "old", "orphan")]
+    )
+    order = [other, ids["moved"], ids["old"]]
+    assert [key for _, key in lines if key in order] == order
+    assert {path: gateway.call("GET", path)[1]["value"] for path in foreign} == foreign
+    assert stage.traffic.send(host, "/theirs").status == 418
