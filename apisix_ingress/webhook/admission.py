@@ -40,18 +40,20 @@ class Limits:
         requests: Requests at once.
         memory: Bytes of all requests at once; one that does not tell its length counts as the longest.
         large: Requests of more than `inline` bytes at once.
-        first: Seconds from a connection to its first request.
+        handshake: Seconds for TLS. Under a burst of connections it is us who are slow.
+        first: Seconds from then to the first request.
         idle: Seconds between two requests; more than the API server's 90, so that it is the one who closes.
         connections: Connections at once.
     """
 
     body: int = 3 * 1024 * 1024
     deadline: float = 2.0
-    inline: int = 32 * 1024
+    inline: int = 16 * 1024
     requests: int = 1024
     memory: int = 48 * 1024 * 1024
     large: int = 8
-    first: float = 5.0
+    handshake: float = 15.0
+    first: float = 10.0
     idle: float = 120.0
     connections: int = 1024
 

@@ -23,17 +23,20 @@ class Connections:
         server: Makes the handler of a connection.
         clock: Where time comes from.
         most: Connections at once; beyond them the one that has been idle longest is closed.
-        first: Seconds from a connection to its first request.
+        handshake: Seconds after which the event loop ends a TLS handshake.
+        first: Seconds from the end of the TLS handshake to the first request.
         idle: Seconds between two requests.
     """
 
     server: web.Server
     clock: Clock
     most: int
+    handshake: float
     first: float
     idle: float
     _since: dict[RequestHandler, float] = field(default_factory=dict)
-    """Open connections → when each was accepted, or its last request ended."""
+    """Connections → when each was accepted, then when it was first seen open, then when its last request ended."""
+    _open: set[RequestHandler] = field(default_factory=set)
     _served: set[RequestHandler] = field(default_factory=set)
     _active: set[RequestHandler] = field(default_factory=set)
 
@@ -70,15 +73,17 @@ class Connections:
 
     def sweep(self) -> None:
         """Close the connections that have been idle for too long, forget those that are closed."""
-        now, open_ = self.clock.monotonic(), set(self.server.connections)
+        now, found = self.clock.monotonic(), set(self.server.connections)
         for connection, since in tuple(self._since.items()):
-            waited = now - since
-            if connection not in open_:
-                # It is in its TLS handshake, whose end the event loop sees to, or it is closed.
-                if waited > self.first or connection in self._served:
-                    self._forget(connection)
-            elif connection not in self._active and waited > self._patience(connection):
+            if connection in found and connection not in self._open:
+                self._open.add(connection)
+                self._since[connection] = now
+            elif connection in self._open and connection not in found:
+                self._forget(connection)
+            elif connection in found and connection not in self._active and now - since > self._patience(connection):
                 self._close(connection)
+            elif connection not in found and now - since > self.handshake:
+                self._forget(connection)
 
     def _patience(self, connection: RequestHandler) -> float:
         return self.idle if connection in self._served else self.first
@@ -94,4 +99,5 @@ class Connections:
 
     def _forget(self, connection: RequestHandler) -> None:
         self._since.pop(connection, None)
+        self._open.discard(connection)
         self._served.discard(connection)

@@ -25,6 +25,8 @@ class OverlayView:
         self._stores = stores
         self._claims = claims
         self._item = item
+        # Of a large object an index has thousands of values, and a translation may ask for each of them.
+        self._values: dict[str, frozenset[str]] = {}
 
     def get(self, kind: type[T], key: ObjectKey) -> T | None:
         """Return an object or None; `kind` is the trimmed class that the key's kind decodes to."""
@@ -42,9 +44,14 @@ class OverlayView:
         if index.kind != self._item.meta.kind:
             return found
         others = [each for each in found if each.meta.key != self._item.meta.key]
-        if index.value in RESOURCES[index.kind].indexes[index.by](self._item):
+        if index.value in self._values_of(index.by):
             others.append(cast("T", self._item))
         return tuple(sorted(others, key=lambda each: each.meta.key))
+
+    def _values_of(self, index: str) -> frozenset[str]:
+        if index not in self._values:
+            self._values[index] = frozenset(RESOURCES[self._item.meta.kind].indexes[index](self._item))
+        return self._values[index]
 
     def record_id(self, kind: RecordKind, name: str) -> str:
         """Return the id that a record name has unless another name shares it."""

@@ -73,14 +73,17 @@ class WebhookServer:
         await self._runner.setup()
         assert self._runner.server is not None  # it is set up
         limits = self._limits
-        self._connections = Connections(self._runner.server, self._clock, limits.connections, limits.first, limits.idle)
+        self._connections = Connections(
+            self._runner.server, self._clock, limits.connections, limits.handshake, limits.first, limits.idle
+        )
         try:
             self._server = await asyncio.get_running_loop().create_server(
                 self._connections.accept,
                 self._host or None,
                 self._port,
                 ssl=self._certificate.context,
-                ssl_handshake_timeout=limits.first,
+                backlog=limits.connections,
+                ssl_handshake_timeout=limits.handshake,
                 ssl_shutdown_timeout=_SHUTDOWN_TIMEOUT,
             )
         except OSError as error:

@@ -149,7 +149,8 @@ def test_each_cluster_is_told_by_name_and_the_unknown_one_is_a_warning() -> None
     got = ask(make_checks(make_service(), books=books), manifest(route_spec(plugin("limit-count", {"count": 1}))))
     assert got == Verdict(
         (
-            "spec.http[0].plugins[0]: unknown plugin limit-count in gateway cluster b; enable it at the gateway or remove it",
+            "spec.http[0].plugins[0]: unknown plugin limit-count in gateway cluster b; "
+            "enable it at the gateway or remove it",
         ),
         ("plugins were not checked: the schemas of gateway cluster c are not known now",),
     )
