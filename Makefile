@@ -44,8 +44,8 @@ generate: install binaries ## write the generated files anew: CRDs, kustomize ba
 	$(BIN)/python -m crds --write
 	$(BIN)/python -m e2e.chart --write
 
-bench: install ## figures of this machine, side by side
-	$(BIN)/python -m benchmarks
+bench: install binaries ## controllers side by side: cold sync, changes, edits, storm, restart, wipe
+	$(BIN)/python -m benchmarks run
 
 install: $(STAMP) ## create .venv with the locked dependencies
 

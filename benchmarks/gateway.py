@@ -1,40 +1,67 @@
 """The counting gateway as a process: built once with Go into a temporary folder, asked over HTTP."""
 
+from __future__ import annotations
+
 import json
 import shutil
 import subprocess
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
+from benchmarks.world import Manifest
 from e2e.cluster.client import wait_until
 from e2e.cluster.process import Process
 
 SOURCE = Path(__file__).parent / "counting_gateway"
 READY = "listening on "
+_GRACE = 30.0
+"""Seconds on top of a wait, for the answer to it."""
+
+
+class Arrival(NamedTuple):
+    """When what was waited for was there (Unix seconds, if it was), and how much of it is still missing."""
+
+    done: bool
+    at: float
+    pending: int
+
+
+def build(folder: Path) -> Path:
+    """Build the program and return its path."""
+    if shutil.which("go") is None:
+        raise SystemExit("error: the benchmarks need Go 1.24 or newer: install it and put `go` on the PATH")
+    program = folder / "counting-gateway"
+    subprocess.run(["go", "build", "-o", program, "."], cwd=SOURCE, check=True)
+    return program
+
+
+def raise_revision(program: Path, etcd: str, count: int) -> None:
+    """Make so many revisions in an etcd."""
+    subprocess.run([program, "-raise", etcd, "-concurrency", "64", "-writes", str(count)], check=True)
 
 
 class CountingGateway:
     """One counting gateway. A context manager starts and stops it.
 
     Args:
-        root: A folder of its own.
+        program: What `build` returned.
+        folder: Where its log goes.
         write_latency: Added to each write, in Go's words (`1ms`).
     """
 
-    admin_key = "bench"
+    admin_key = "counting-gateway-key"
 
-    def __init__(self, root: Path, *, write_latency: str = "1ms") -> None:
-        self._binary = root / "gateway"
+    def __init__(self, program: Path, folder: Path, *, write_latency: str = "1ms") -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._program = program
         self._url = ""
-        command: list[str | Path] = [self._binary, "--write-latency", write_latency]
-        self._process = Process("counting gateway", command, log=root / "gateway.log")
+        command: list[str | Path] = [program, "-write-latency", write_latency]
+        self._process = Process("counting gateway", command, log=folder / "gateway.log")
 
     def __enter__(self) -> Self:
-        if shutil.which("go") is None:
-            raise SystemExit("error: the benchmarks need Go 1.24 or newer: install it and put `go` on the PATH")
-        subprocess.run(["go", "build", "-o", self._binary, "."], cwd=SOURCE, check=True)
         self._process.start()
         self._url = wait_until(self._address, bool, "the counting gateway to listen")
         return self
@@ -49,18 +76,39 @@ class CountingGateway:
         """URL of the Admin API."""
         return f"{self._url}/apisix/admin"
 
-    def stats(self) -> dict[str, Any]:
-        """Return counters by method, records by kind, first and last write (Unix nanoseconds)."""
-        got: dict[str, Any] = self._get("/stats")
+    def stats(self) -> Manifest:
+        """Return the counters; times in Unix nanoseconds, zero for never."""
+        got: Manifest = self._ask("/stats")
         return got
 
-    def log(self) -> list[tuple[int, str, str, dict[str, Any] | None]]:
-        """Return every write since the last reset: (Unix nanoseconds, method, path, body)."""
-        return [tuple(entry) for entry in self._get("/log")]
-
     def reset(self) -> None:
-        """Set counters and log to zero; the records stay."""
-        self._get("/reset")
+        """Set the counters to zero; the records stay."""
+        self._ask("/reset")
+
+    def expect(self, items: Sequence[Manifest], *, clear: bool = False) -> None:
+        """Expect these beside, or with `clear` instead of, what is expected already."""
+        self._ask("/expect", {"clear": clear, "items": list(items)})
+
+    def wait(self, seconds: float, *, key: str = "") -> Arrival:
+        """Wait until all that is expected is there, or what has this key alone."""
+        got = self._ask(f"/wait?timeout={seconds}s&key={key}", seconds=seconds)
+        return Arrival(got["done"], got["at"] / 1e9, got["pending"])
+
+    def met(self) -> dict[str, float]:
+        """Return since when (Unix seconds) that which is there is there, by key."""
+        return {key: at / 1e9 for key, at in self._ask("/met").items()}
+
+    def wipe(self, kind: str, count: int) -> tuple[int, float]:
+        """Lose some records; return how many, and when (Unix seconds)."""
+        got = self._ask(f"/wipe?kind={kind}&count={count}")
+        return got["wiped"], got["at"] / 1e9
+
+    def ceiling(self, concurrency: int, writes: int) -> float:
+        """Return the writes a second that a plain Go client reaches with so many in flight."""
+        command = [str(self._program), "-load", self.admin_url, "-key", self.admin_key]
+        options = ["-concurrency", str(concurrency), "-writes", str(writes)]
+        done = subprocess.run([*command, *options], capture_output=True, text=True, check=True)
+        return float(done.stdout)
 
     def _address(self) -> str:
         for line in self._process.tail().splitlines():
@@ -68,6 +116,7 @@ class CountingGateway:
                 return line.removeprefix(READY)
         return ""
 
-    def _get(self, path: str) -> Any:
-        with urllib.request.urlopen(self._url + path, timeout=30) as reply:
+    def _ask(self, path: str, body: object = None, *, seconds: float = 0.0) -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        with urllib.request.urlopen(self._url + path, data, timeout=seconds + _GRACE) as reply:
             return json.load(reply)

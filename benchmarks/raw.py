@@ -1,9 +1,11 @@
-"""What the Admin API client reaches on its own: the ceiling of every other figure."""
+"""What the controller's own Admin API client reaches, with nothing but writes to do."""
 
 import asyncio
 import time
 
-from apisix_ingress.gateway.admin import AdminBackend
+from pydantic import SecretStr
+
+from apisix_ingress.gateway.admin import AdminBackend, AdminKey
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.names import owner_labels, short_id
 from apisix_ingress.model.records import Record
@@ -22,15 +24,24 @@ def upstream(number: int) -> Record:
     return Record(RecordKey("upstreams", short_id(name)), name, body)
 
 
-async def write_rate(backend: AdminBackend, *, concurrency: int, writes: int) -> float:
+async def client_rate(url: str, key: str, *, concurrency: int, writes: int) -> float:
     """Return writes a second with so many in flight."""
+    admin_key = AdminKey(lambda: SecretStr(key))
+    backend = AdminBackend.connect(url, admin_key, controller="bench", timeout=30.0, concurrency=concurrency)
+    try:
+        return await _rate(backend, concurrency, writes)
+    finally:
+        await backend.aclose()
+
+
+async def _rate(backend: AdminBackend, concurrency: int, writes: int) -> float:
     records = iter([upstream(number) for number in range(writes)])
 
     async def write() -> None:
         for record in records:
             await backend.put(record)
 
-    await write_some(backend, concurrency)
+    await _open(backend, concurrency)
     began = time.perf_counter()
     async with asyncio.TaskGroup() as group:
         for _ in range(concurrency):
@@ -38,7 +49,7 @@ async def write_rate(backend: AdminBackend, *, concurrency: int, writes: int) ->
     return writes / (time.perf_counter() - began)
 
 
-async def write_some(backend: AdminBackend, connections: int) -> None:
+async def _open(backend: AdminBackend, connections: int) -> None:
     """Open the connections, so that the measurement begins with warm ones."""
     async with asyncio.TaskGroup() as group:
         for number in range(connections):

@@ -1,0 +1,191 @@
+"""Tables in Markdown and plots as PNG from results: medians over the runs, a ratio wherever there is a peer."""
+
+from __future__ import annotations
+
+import statistics
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks.results import Result, machine, read
+from benchmarks.world import Shape
+
+OURS = "ours"
+RAW = "raw"
+CEILING = "writes_per_second_16"
+
+
+class Where(NamedTuple):
+    """What has to be equal for two results to be compared."""
+
+    scenario: str
+    shape: Shape
+    write_latency: str
+
+
+class Row(NamedTuple):
+    """Medians of one adapter."""
+
+    title: str
+    runs: int
+    figures: Mapping[str, float]
+
+
+Table = dict[Where, dict[str, Row]]
+
+
+class Column(NamedTuple):
+    """A figure and how it is shown."""
+
+    figure: str
+    head: str
+    digits: int = 1
+
+
+_LATENCY = (
+    Column("p50_ms", "p50 ms"),
+    Column("p95_ms", "p95 ms"),
+    Column("max_ms", "max ms"),
+    Column("lost", "lost", 0),
+)
+_EACH = (
+    Column("writes_each", "writes each", 2),
+    Column("reads_each", "reads each", 2),
+    Column("cpu_ms_each", "CPU ms each"),
+)
+_TRAFFIC = (Column("writes", "writes", 0), Column("noops", "of them no-ops", 0), Column("reads", "reads", 0))
+
+COLUMNS: Mapping[str, Sequence[Column]] = {
+    "cold": (
+        Column("seconds", "seconds", 2),
+        Column("first_write_seconds", "first write s", 2),
+        Column("cpu_seconds", "CPU s", 2),
+        Column("settled_cpu_seconds", "with status CPU s", 2),
+        Column("peak_mb", "peak MB", 0),
+        *_TRAFFIC,
+    ),
+    "change": (*_LATENCY, *_EACH),
+    "edit": (*_LATENCY, *_EACH),
+    "storm": (
+        Column("seconds", "seconds", 2),
+        Column("burst_seconds", "burst itself s", 2),
+        *_LATENCY,
+        Column("cpu_seconds", "CPU s", 2),
+        *_TRAFFIC,
+    ),
+    "idle": (Column("cpu_seconds_per_minute", "CPU s a minute", 2), Column("memory_mb", "MB", 0), *_TRAFFIC),
+    "restart": (
+        Column("caught_up_seconds", "caught up after s", 2),
+        Column("stop_seconds", "stopped after s", 2),
+        Column("cpu_seconds", "CPU s", 2),
+        *_TRAFFIC,
+    ),
+    "wipe": (
+        Column("healed_seconds", "healed after s"),
+        Column("waited_seconds", "not healed in s", 0),
+        Column("pending", "still missing", 0),
+        *_TRAFFIC,
+    ),
+    "ahead": (*_LATENCY, Column("samples", "changes", 0)),
+}
+
+
+def report(path: Path, plots: Path | None) -> None:
+    """Print the tables of a file of results; draw the plots into a folder if one is given."""
+    table = medians(read(path))
+    print("\n".join(lines(table)))
+    if plots is not None:
+        try:
+            from benchmarks.plots import draw
+        except ModuleNotFoundError as error:
+            raise SystemExit(f"error: plots need {error.name}: install the dependency group `bench`") from None
+        for file in draw(table, plots):
+            print(f"drawn: {file}", file=sys.stderr)
+
+
+def medians(results: Iterable[Result]) -> Table:
+    """Return the median of each figure, by what was measured and by adapter."""
+    found: dict[tuple[Where, str], list[Result]] = defaultdict(list)
+    for result in results:
+        found[Where(result.scenario, result.shape, result.write_latency), result.adapter].append(result)
+    table: Table = defaultdict(dict)
+    for (where, adapter), group in found.items():
+        names = {name for result in group for name in result.figures}
+        values = {name: [result.figures[name] for result in group if name in result.figures] for name in names}
+        figures = {name: statistics.median(each) for name, each in values.items()}
+        table[where][adapter] = Row(group[-1].title, len(group), figures)
+    return dict(table)
+
+
+def lines(table: Table) -> Iterable[str]:
+    """Yield the lines of the report."""
+    yield f"Medians on {machine()}."
+    for scenario, columns in COLUMNS.items():
+        places = sorted((where for where in table if where.scenario == scenario), key=_order)
+        if not places:
+            continue
+        yield from ("", f"### {scenario}", "")
+        heads = ["routes", "controller", *(column.head for column in columns), "runs", f"{columns[0].head}: of ours"]
+        yield _row(heads)
+        yield _row(["---"] * len(heads))
+        for where in places:
+            for adapter in sorted(table[where], key=lambda name: (name != OURS, name)):
+                yield _row(_cells(table, where, adapter, columns))
+    yield from _ceilings(table)
+
+
+def ceiling(table: Table, where: Where) -> float | None:
+    """Return the writes a second that the gateway itself took in these runs, 16 in flight."""
+    row = table.get(where._replace(scenario=RAW), {}).get(RAW)
+    return row.figures[CEILING] if row else None
+
+
+def _ceilings(table: Table) -> Iterable[str]:
+    """Yield how far from the gateway's own limit the cold syncs are."""
+    places = sorted((where for where in table if where.scenario == "cold"), key=_order)
+    if not places:
+        return
+    yield from ("", "### cold sync against what the gateway takes", "")
+    yield _row(
+        ["routes", "controller", "gateway's writes/s, 16 in flight", "least s", "times the least", "from first write"]
+    )
+    yield _row(["---"] * 6)
+    for where in places:
+        rate = ceiling(table, where)
+        for row in table[where].values():
+            if rate and "seconds" in row.figures:
+                least = row.figures["writes"] / rate
+                total, first = row.figures["seconds"], row.figures["first_write_seconds"]
+                shown = (f"{rate:,.0f}", f"{least:.2f}", f"{total / least:.1f}", f"{(total - first) / least:.1f}")
+                yield _row([_place(where), row.title, *shown])
+
+
+def _cells(table: Table, where: Where, adapter: str, columns: Sequence[Column]) -> list[str]:
+    row, ours = table[where][adapter], table[where].get(OURS)
+    main = columns[0].figure
+    ratio = ""
+    if adapter != OURS and ours is not None and main in row.figures and ours.figures.get(main):
+        ratio = f"{row.figures[main] / ours.figures[main]:.2f}x"
+    return [_place(where), row.title, *(_shown(row, column) for column in columns), str(row.runs), ratio]
+
+
+def _shown(row: Row, column: Column) -> str:
+    return f"{row.figures[column.figure]:,.{column.digits}f}" if column.figure in row.figures else ""
+
+
+def _place(where: Where) -> str:
+    shape = where.shape
+    kind = "" if shape.kind == "ApisixRoute" else f" {shape.kind}"
+    backends = "" if shape.backends == 1 else f", {shape.backends} backends"
+    return f"{shape.size:,}{kind} in {shape.namespaces:,} ns{backends}, {where.write_latency} a write"
+
+
+def _order(where: Where) -> tuple[str, int, str, int, int]:
+    shape = where.shape
+    return (shape.kind, shape.size, where.write_latency, shape.namespaces, shape.backends)
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"

@@ -1,0 +1,66 @@
+"""Results: one JSON object a line, appended as they come, so that an aborted run loses nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from benchmarks.world import Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What one scenario gave for one controller, or under the name `raw` what the gateway itself takes."""
+
+    run: str
+    adapter: str
+    title: str
+    scenario: str
+    size: int
+    kind: str
+    namespaces: int
+    backends: int
+    write_latency: str
+    load: float
+    figures: Mapping[str, float]
+
+    @property
+    def shape(self) -> Shape:
+        """The objects it was measured with."""
+        return Shape(self.size, "Ingress" if self.kind == "Ingress" else "ApisixRoute", self.namespaces, self.backends)
+
+
+class Book:
+    """Appends the results of one run to a file."""
+
+    def __init__(self, path: Path, write_latency: str) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._path = path
+        self._latency = write_latency
+        self._run = time.strftime("%Y-%m-%dT%H:%M:%S")
+
+    def add(self, adapter: str, title: str, scenario: str, shape: Shape, figures: Mapping[str, float]) -> Result:
+        """Write a result down and return it; the load of the machine is that of the last minute."""
+        load = round(os.getloadavg()[0], 2)
+        kept = {name: round(value, 4) for name, value in figures.items()}
+        where = (shape.size, shape.kind, shape.namespaces, shape.backends)
+        result = Result(self._run, adapter, title, scenario, *where, self._latency, load, kept)
+        with self._path.open("a") as file:
+            file.write(json.dumps(asdict(result)) + "\n")
+        return result
+
+
+def read(path: Path) -> Iterator[Result]:
+    """Read the results of a file."""
+    for line in path.read_text().splitlines():
+        yield Result(**json.loads(line))
+
+
+def machine() -> str:
+    """Return what the figures were taken on."""
+    return f"{os.cpu_count()} processors, {platform.system()} {platform.machine()}, Python {platform.python_version()}"

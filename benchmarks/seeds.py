@@ -1,0 +1,89 @@
+"""API servers full of objects: made once for each shape, kept in the cache folder, started from a copy for each run.
+
+So every controller meets the same objects, none with a status that another one wrote.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import crds
+from benchmarks.world import Shape, World
+from e2e.cluster.client import KubeClient
+from e2e.cluster.gobuild import cache_root
+from e2e.cluster.local import LocalCluster
+
+WORKERS = 8
+REVISIONS = 100_000
+"""A cluster of some age: the 1.8 line compares versions as texts, and would lose changes across 999 → 1000."""
+
+RaiseRevision = Callable[[str, int], None]
+
+
+@contextmanager
+def cluster_with(shape: Shape, raise_revision: RaiseRevision) -> Iterator[LocalCluster]:
+    """Start an API server that holds the objects of a shape in their first version."""
+    seed = _folder(shape)
+    if not seed.is_dir():
+        _make(shape, seed, raise_revision)
+    with tempfile.TemporaryDirectory(prefix="apisix-ingress-bench-") as root:
+        cluster = LocalCluster(root=Path(root))
+        shutil.copytree(seed, cluster.layout.etcd_data)
+        with cluster:
+            # Nothing here needs it from now on, and it would take its share of the processors.
+            cluster.controller_manager.stop()
+            yield cluster
+
+
+def _folder(shape: Shape) -> Path:
+    kinds = hashlib.sha256(json.dumps(list(crds.manifests()), sort_keys=True).encode()).hexdigest()[:12]
+    return cache_root(os.environ) / "seeds" / f"{shape.name}-{kinds}"
+
+
+def _make(shape: Shape, seed: Path, raise_revision: RaiseRevision) -> None:
+    began = time.monotonic()
+    print(f"making the objects of {shape.name}, once ...", file=sys.stderr, flush=True)
+    with tempfile.TemporaryDirectory(prefix="apisix-ingress-bench-") as root:
+        cluster = LocalCluster(root=Path(root))
+        with cluster, cluster.client() as api:
+            cluster.controller_manager.stop()
+            raise_revision(_etcd_url(cluster), REVISIONS)
+            api.apply(crds.manifests())
+            _create(api, World(shape))
+        seed.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copytree(cluster.layout.etcd_data, partial := seed.with_suffix(f".{os.getpid()}"))
+    partial.rename(seed)
+    print(f"... in {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+
+
+def _etcd_url(cluster: LocalCluster) -> str:
+    flag = "--etcd-servers="
+    return next(word.removeprefix(flag) for word in cluster.apiserver.command if word.startswith(flag))
+
+
+def _create(api: KubeClient, world: World) -> None:
+    for number in range(world.shape.namespaces):
+        api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"bench-{number}"}})
+
+    def create(number: int) -> None:
+        for manifest in world.objects(number):
+            api.create(manifest)
+
+    in_parallel(range(world.shape.size), create)
+
+
+def in_parallel(numbers: Iterable[int], do: Callable[[int], None]) -> None:
+    """Do something for each number, several at once; the first error ends it."""
+    with ThreadPoolExecutor(WORKERS) as pool:
+        for _ in pool.map(do, numbers):
+            pass
