@@ -4,6 +4,7 @@ A story that needs a controller or gateway of its own labels its namespace `e2e-
 leaves such namespaces alone, so that two controllers never write the status of one object.
 """
 
+import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,7 +19,7 @@ from e2e.devgateway.process import DevGateway
 from e2e.gateways import RemoteGateway
 from e2e.traffic import Traffic
 
-pytest_plugins = ["e2e.cluster.fixtures", "e2e.story", "e2e.scene"]
+pytest_plugins = ["e2e.canary", "e2e.cluster.fixtures", "e2e.story", "e2e.scene"]
 
 OWN = {"e2e-controller": "own"}
 SHARED_SELECTOR = "e2e-controller!=own"
@@ -63,7 +64,7 @@ def gateway(request: pytest.FixtureRequest) -> Iterator[DevGateway | RemoteGatew
             tls_address=options.getoption("--tls-address"),
         )
         return
-    with DevGateway() as started:
+    with DevGateway(admin_key=f"canary-{secrets.token_hex(16)}") as started:
         yield started
 
 
