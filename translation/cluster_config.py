@@ -1,19 +1,27 @@
-"""ApisixClusterConfig → the global rule with the monitoring of one gateway cluster, the one it is named like.
+"""ApisixClusterConfig → the global rule and the address of one gateway cluster, the one it is named like.
 
-An ApisixGlobalRule goes to every cluster, so a plugin that one enables is left to it.
+The rule holds the monitoring. An ApisixGlobalRule goes to every cluster, so a plugin that one enables is left to it. To
+use the address is the business of others.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from apisix_ingress.model.adminapi import (
+    HEADER_VALUE,
+    PUBLISHED_KEY,
+    PUBLISHED_KEYS,
+    AdminAddress,
+    check_admin_url,
+)
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.kube import CustomObject
 from apisix_ingress.model.records import Record
 from apisix_ingress.state.view import View
 from crds import SpecError, parse_spec
-from crds.v2.cluster_config import Monitoring
+from crds.v2.cluster_config import Admin, Monitoring
 from translation.context import Options
 from translation.draft import Draft
 from translation.global_rule import contested, plugin_owner
@@ -36,14 +44,32 @@ def translate_cluster_config(obj: CustomObject, view: View, options: Options) ->
         return draft.finish()
     plugins = _uncontested(draft, _plugins(spec.monitoring)) if spec.monitoring else {}
     if spec.admin:
-        message = "is not applied; set the address and the key of the cluster in the controller's settings"
-        draft.warn("AdminNotApplied", "spec.admin", message)
+        _check_admin(draft, spec.admin)
     translation = draft.finish()
     if not plugins:
         return translation
     body: JsonObject = {"id": record_id, "plugins": plugins}
     record = Record(RecordKey("global_rules", record_id), name, body, clusters=frozenset({name}))
     return replace(translation, records=(record,))
+
+
+def admin_address(obj: CustomObject) -> AdminAddress | None:
+    """Return where an object, which has no errors, says that the cluster's Admin API is; None: the settings say it."""
+    admin = parse_spec("ApisixClusterConfig", obj.spec).admin
+    return AdminAddress(check_admin_url(admin.base_url), admin.admin_key) if admin else None
+
+
+def _check_admin(draft: Draft, admin: Admin) -> None:
+    try:
+        check_admin_url(admin.base_url)
+    except ValueError as error:
+        draft.error("AdminUrlInvalid", "spec.admin.baseURL", str(error))
+    if not HEADER_VALUE.fullmatch(admin.admin_key):
+        message = "holds a space, line break or other character that no HTTP header takes: write the key alone"
+        draft.error("AdminKeyInvalid", "spec.admin.adminKey", message)
+    elif admin.admin_key in PUBLISHED_KEYS:
+        note = draft.warn if draft.options.published_keys == "allow" else draft.error
+        note("AdminKeyPublished", "spec.admin.adminKey", PUBLISHED_KEY)
 
 
 def _plugins(monitoring: Monitoring) -> Plugins:

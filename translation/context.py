@@ -28,6 +28,7 @@ class Options:
         cross_namespace: Whether references to other namespaces need a ReferenceGrant.
         code_plugins: Whether plugins that run code of the user are let through.
         secret_references: Whether texts that the gateway replaces by secrets of its own are let through.
+        published_keys: Whether a cluster's admin key may be one that everybody knows.
         namespace_selector: Which namespaces count.
         plugin_metadata: The ConfigMap with plugin metadata; None: there is none.
         clusters: The names of the gateway clusters.
@@ -40,6 +41,7 @@ class Options:
     cross_namespace: Literal["allow", "grant"] = "allow"
     code_plugins: Literal["allow", "refuse"] = "allow"
     secret_references: Literal["allow", "refuse"] = "allow"
+    published_keys: Literal["allow", "refuse"] = "allow"
     namespace_selector: Selector = field(default_factory=lambda: parse_selector(""))
     plugin_metadata: ObjectKey | None = None
     clusters: frozenset[str] = DEFAULT_CLUSTERS

@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from apisix_ingress.model import names
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.kube import CustomObject
+from apisix_ingress.model.matchers import DEFAULT_PRIORITY, REGEX_PRIORITY
 from apisix_ingress.state.view import View
 from crds.v2.common import HOST_PATTERN
 from translation import backends
 from translation.annotations import RouteAnnotations, read_annotations
+from translation.conflicts import Rivals
 from translation.context import Options
 from translation.draft import Draft
 from translation.ingress_spec import Backend, IngressSpec, parse_ingress
@@ -26,14 +28,8 @@ from translation.result import Translation
 from translation.route import find_plugin_config
 from translation.texts import check_object
 
-DEFAULT_PRIORITY = -1
-"""Of the route for the default backend: of routes with one path the larger priority wins, and others have 0."""
-
 EXACT_PRIORITY = 1
 """Of an Exact path where a Prefix path of the same rule shares its text. Elsewhere 1.8's 0 does."""
-
-REGEX_PRIORITY = 100
-"""Of a path that is a regular expression (v1-behaviour.md §2.8)."""
 
 _HOST = re.compile(HOST_PATTERN)
 
@@ -61,11 +57,13 @@ def translate_ingress(obj: CustomObject, view: View, options: Options) -> Transl
     extras = read_annotations(draft, obj.meta.annotations)
     entries = tuple(_entries(draft, spec))
     prefixes = {(entry.host, _stem(entry.path)) for entry in entries if entry.type == "Prefix"}
+    rivals = Rivals(draft, obj)
     seen: dict[str, _Entry] = {}
     for entry in entries:
         name = _name(draft, entry, seen)
         if name:
-            _route(draft, entry, extras, name, shared=(entry.host, entry.path) in prefixes)
+            shared = (entry.host, entry.path) in prefixes
+            _route(draft, entry, extras, name, priority=_priority(entry, extras, shared, rivals.ahead(entry.field)))
     translate_tls(draft, spec)
     return draft.finish()
 
@@ -96,23 +94,24 @@ def _name(draft: Draft, entry: _Entry, seen: dict[str, _Entry]) -> str:
     return ""
 
 
-def _route(draft: Draft, entry: _Entry, extras: RouteAnnotations, name: str, *, shared: bool) -> None:
-    body = draft.stamp("routes", name) | present({"host": entry.host, "priority": _priority(entry, extras, shared)})
+def _route(draft: Draft, entry: _Entry, extras: RouteAnnotations, name: str, *, priority: int) -> None:
+    body = draft.stamp("routes", name) | present({"host": entry.host, "priority": priority})
     body |= _path(entry, extras)
     body["upstream_id"] = _upstream(draft, entry, extras)
     draft.record("routes", name, body | _extras(draft, extras))
 
 
-def _priority(entry: _Entry, extras: RouteAnnotations, shared: bool) -> int:
+def _priority(entry: _Entry, extras: RouteAnnotations, shared: bool, ahead: int) -> int:
+    """Return the priority of a route: of routes with one path the larger one wins. `ahead` rivals are older."""
     match entry.type:
         case "Default":
-            return DEFAULT_PRIORITY
-        case "Exact" if shared:
+            return DEFAULT_PRIORITY - ahead
+        case "Exact" if shared and not ahead:
             return EXACT_PRIORITY
         case "ImplementationSpecific" if extras.use_regex:
-            return REGEX_PRIORITY
+            return REGEX_PRIORITY - ahead
         case _:
-            return 0
+            return -ahead
 
 
 def _path(entry: _Entry, extras: RouteAnnotations) -> JsonObject:

@@ -19,6 +19,7 @@ from apisix_ingress.state.view import View
 from crds import SpecError, parse_spec
 from crds.v2.route import HttpMatch, HttpRule, StreamBackend, StreamRule
 from translation.backends import Backend, claim_external, claim_service
+from translation.conflicts import Rivals
 from translation.context import Options
 from translation.draft import Draft
 from translation.durations import timeout_body, timeout_parts
@@ -43,8 +44,9 @@ def translate_route(obj: CustomObject, view: View, options: Options) -> Translat
         draft.misfit(error)
         _claim_roughly(draft, obj.spec)
         return draft.finish()
+    rivals = Rivals(draft, obj)
     for index, rule in enumerate(spec.http):
-        _http(draft, rule, f"spec.http[{index}]")
+        _http(draft, rule, f"spec.http[{index}]", rivals)
     for index, stream in enumerate(spec.stream):
         _stream(draft, stream, f"spec.stream[{index}]")
     return draft.finish()
@@ -71,11 +73,11 @@ def _check_plugin_config(draft: Draft, found: CustomObject, path: str) -> None:
         draft.adopt(scope, path, found.meta.key)
 
 
-def _http(draft: Draft, rule: HttpRule, path: str) -> None:
+def _http(draft: Draft, rule: HttpRule, path: str, rivals: Rivals) -> None:
     name = names.route_name(draft.namespace, draft.meta.name, rule.name)
     body = draft.stamp("routes", name, labelled=True)
     body |= _matching(draft, rule.match, f"{path}.match")
-    body |= present({"priority": rule.priority, "enable_websocket": rule.websocket})
+    body |= present({"priority": rule.priority - rivals.ahead(path), "enable_websocket": rule.websocket})
     if rule.timeout is not None:
         body["timeout"] = timeout_body(timeout_parts(rule.timeout))
     plugins = translate_plugins(draft, rule.plugins, f"{path}.plugins")

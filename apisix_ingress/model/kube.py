@@ -11,12 +11,17 @@ import base64
 import binascii
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import ObjectKey
 
+Age: TypeAlias = tuple[str, str, str, str]
+"""creationTimestamp, namespace, name, kind: a total order that does not depend on the order of events."""
+
 _EMPTY: Mapping[str, str] = {}
+_YET_TO_COME = "~"
+"""Larger than every timestamp."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +43,11 @@ class Meta:
     def key(self) -> ObjectKey:
         """The reconcile key."""
         return ObjectKey(self.kind, self.namespace, self.name)
+
+    @property
+    def age(self) -> Age:
+        """What objects are ordered by, the oldest first; one that is yet to be created is the youngest."""
+        return (self.created or _YET_TO_COME, self.namespace, self.name, self.kind)
 
 
 class KubeObject(Protocol):

@@ -14,6 +14,7 @@ from apisix_ingress.model import kube
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kube import KubeObject
+from apisix_ingress.model.matchers import matcher_values
 
 CUSTOM_GROUP = "apisix.apache.org"
 
@@ -28,6 +29,9 @@ DEFAULT_CLASS = "default"
 
 PLUGIN_INDEX = "plugin"
 """Index of ApisixGlobalRules: the names of the plugins that they enable."""
+
+MATCHER_INDEX = "matcher"
+"""Index of Ingresses and ApisixRoutes: the requests that their rules take (model.matchers)."""
 
 GRANTS_BY_NAMESPACES = "namespaces"
 """Index of ReferenceGrants: `namespace/namespace of those that may refer to it`."""
@@ -52,6 +56,7 @@ class Resource:
         namespaced: Whether objects live in a namespace.
         optional: The kind may be missing at the API server (a CRD that is not installed yet).
         indexes: Index name → function that returns the values under which an object is found.
+        ranked: Names of those indexes that know who is oldest.
         only: The one object of the kind that is read; None: all of them.
     """
 
@@ -64,6 +69,7 @@ class Resource:
     namespaced: bool = True
     optional: bool = False
     indexes: Mapping[str, IndexFunction] = field(default_factory=dict)
+    ranked: frozenset[str] = frozenset()
     only: ObjectKey | None = None
 
     @property
@@ -125,6 +131,8 @@ def _custom(
     )
 
 
+_MATCHERS: Mapping[str, IndexFunction] = {MATCHER_INDEX: matcher_values}
+
 RESOURCES: Mapping[str, Resource] = {
     resource.kind: resource
     for resource in (
@@ -161,8 +169,16 @@ RESOURCES: Mapping[str, Resource] = {
             optional=True,
             indexes={GRANTS_BY_NAMESPACES: _grant_namespaces},
         ),
-        Resource("Ingress", "networking.k8s.io", "v1", "ingresses", partial(kube.decode_custom, kind="Ingress")),
-        _custom("ApisixRoute", "apisixroutes"),
+        Resource(
+            "Ingress",
+            "networking.k8s.io",
+            "v1",
+            "ingresses",
+            partial(kube.decode_custom, kind="Ingress"),
+            indexes=_MATCHERS,
+            ranked=frozenset(_MATCHERS),
+        ),
+        replace(_custom("ApisixRoute", "apisixroutes", indexes=_MATCHERS), ranked=frozenset(_MATCHERS)),
         _custom("ApisixUpstream", "apisixupstreams"),
         _custom("ApisixPluginConfig", "apisixpluginconfigs"),
         _custom("ApisixTls", "apisixtlses"),

@@ -6,24 +6,41 @@ ordered.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Generic, TypeVar
 
 from apisix_ingress.model.keys import IndexKey, ObjectKey, Read
-from apisix_ingress.model.kube import KubeObject
+from apisix_ingress.model.kube import Age, KubeObject
 from apisix_ingress.model.resources import IndexFunction
 
 T = TypeVar("T", bound=KubeObject)
 Listener = Callable[[Read], None]
 
+NEAR = 16
+"""Members of a ranked index, from the oldest on, whose changes all who asked hear of. Those behind wake only who looked
+that far: thousands of objects may be under one value, and each of them asks who is in front."""
+
+
+def far(index: IndexKey) -> IndexKey:
+    """Return the read of a ranked index beyond the first members."""
+    return IndexKey(index.kind, f"{index.by}:far", index.value)
+
 
 class Store(Generic[T]):
     """Objects of one kind by key, and by the values of each index.
 
-    `listener` is called once for the object's key and once for each index value that it had or has.
+    `listener` is called once for the object's key and once for each index value that it had or has; of the `ranked`
+    indexes as `NEAR` says.
     """
 
-    def __init__(self, kind: str, listener: Listener, indexes: Mapping[str, IndexFunction] | None = None) -> None:
+    def __init__(
+        self,
+        kind: str,
+        listener: Listener,
+        indexes: Mapping[str, IndexFunction] | None = None,
+        ranked: frozenset[str] = frozenset(),
+    ) -> None:
         self.kind = kind
         self.synced = False
         """Whether a first complete list has been stored."""
@@ -31,6 +48,9 @@ class Store(Generic[T]):
         self._functions = dict(indexes or {})
         self._objects: dict[ObjectKey, T] = {}
         self._indexed: dict[IndexKey, dict[ObjectKey, None]] = {}
+        self._ranked = ranked
+        # Only of values with two members or more; nearly all have one.
+        self._ranks: dict[IndexKey, list[Age]] = {}
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -51,6 +71,13 @@ class Store(Generic[T]):
         """Return the objects under one index value, sorted by key."""
         keys = self._indexed.get(IndexKey(self.kind, index, value), ())
         return tuple(self._objects[key] for key in sorted(keys))
+
+    def oldest(self, index: str, value: str) -> Iterator[T]:
+        """Yield the objects under one value of a ranked index, the oldest first."""
+        read = IndexKey(self.kind, index, value)
+        ranks = self._ranks.get(read)
+        keys = self._indexed.get(read, ()) if ranks is None else (_key(age) for age in ranks)
+        return (self._objects[key] for key in keys)
 
     def set(self, item: T) -> bool:
         """Store an object; return whether it differs from what was there. Equal objects notify nobody."""
@@ -84,20 +111,43 @@ class Store(Generic[T]):
 
     def _reindex(self, key: ObjectKey, before: T | None, after: T | None) -> None:
         had, has = self._index_keys(before), self._index_keys(after)
-        for index in had:
-            if index not in has:
-                self._drop(index, key)
-        for index in has:
-            self._indexed.setdefault(index, {})[key] = None
+        as_old = before is not None and after is not None and before.meta.age == after.meta.age
+        changed = {self._read_of(index, before): None for index in had} if before else {}
+        if before:
+            for index in had:
+                if index not in has or not as_old:
+                    self._drop(index, before)
+        if after:
+            for index in has:
+                if index not in had or not as_old:
+                    self._add(index, after)
+            changed |= {self._read_of(index, after): None for index in has}
         self._listener(key)
-        for index in dict.fromkeys((*had, *has)):
-            self._listener(index)
+        for read in changed:
+            self._listener(read)
 
-    def _drop(self, index: IndexKey, key: ObjectKey) -> None:
+    def _read_of(self, index: IndexKey, item: T) -> IndexKey:
+        """Return what changes for those who asked when a member of an index does."""
+        ranks = self._ranks.get(index)
+        return index if ranks is None or bisect_left(ranks, item.meta.age) < NEAR else far(index)
+
+    def _add(self, index: IndexKey, item: T) -> None:
+        members = self._indexed.setdefault(index, {})
+        if index.by in self._ranked and members:
+            ranks = self._ranks.get(index) or [self._objects[key].meta.age for key in members]
+            insort(ranks, item.meta.age)
+            self._ranks[index] = ranks
+        members[item.meta.key] = None
+
+    def _drop(self, index: IndexKey, item: T) -> None:
         members = self._indexed[index]
-        del members[key]
+        del members[item.meta.key]
         if not members:
             del self._indexed[index]
+        if ranks := self._ranks.get(index):
+            del ranks[bisect_left(ranks, item.meta.age)]
+            if len(ranks) == 1:
+                del self._ranks[index]
 
     def _index_keys(self, item: T | None) -> dict[IndexKey, None]:
         if item is None:
@@ -107,3 +157,8 @@ class Store(Generic[T]):
             for index, function in self._functions.items()
             for value in function(item)
         }
+
+
+def _key(age: Age) -> ObjectKey:
+    _, namespace, name, kind = age
+    return ObjectKey(kind, namespace, name)

@@ -5,14 +5,14 @@ The tracking one notes every read, found or missing, so that the arrival of a mi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol, TypeVar, cast
 
 from apisix_ingress.model.keys import IndexKey, ObjectKey, Read, RecordKind
 from apisix_ingress.model.kube import KubeObject
 from apisix_ingress.state.claims import Claimant, Claims, UpstreamClaim
 from apisix_ingress.state.ids import IdTable, id_read
-from apisix_ingress.state.store import Store
+from apisix_ingress.state.store import NEAR, Store, far
 
 T = TypeVar("T", bound=KubeObject)
 
@@ -55,6 +55,15 @@ class TrackingView:
         store = self._stores.get(index.kind)
         return cast("tuple[T, ...]", store.by_index(index.by, index.value)) if store is not None else ()
 
+    def oldest(self, kind: type[T], index: IndexKey) -> Iterator[T]:
+        """Yield the objects under a value of a ranked index, the oldest first; noted is how far it was looked."""
+        self.reads[index] = None
+        store = self._stores.get(index.kind)
+        for place, item in enumerate(store.oldest(index.by, index.value) if store is not None else ()):
+            if place == NEAR:
+                self.reads[far(index)] = None
+            yield cast("T", item)
+
     def record_id(self, kind: RecordKind, name: str) -> str:
         """Return the id of a record name, and note the read."""
         self.reads[id_read(kind, name)] = None
@@ -63,3 +72,10 @@ class TrackingView:
     def claims_on(self, target: ObjectKey) -> tuple[tuple[Claimant, UpstreamClaim], ...]:
         """Return the distinct claims on a target. Not a read: whoever changes them queues the target itself."""
         return self._claims.distinct(target)
+
+
+def oldest(view: View, kind: type[T], index: IndexKey) -> Iterable[T]:
+    """Return the objects under a value of a ranked index, the oldest first; whoever stops early reads no further."""
+    if isinstance(view, TrackingView):
+        return view.oldest(kind, index)
+    return sorted(view.find(kind, index), key=lambda item: item.meta.age)

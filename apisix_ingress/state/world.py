@@ -41,7 +41,8 @@ class World:
         self.reports: dict[ObjectKey, Report] = {}
         """By owner: only objects that are ours have one."""
         self.stores: dict[str, Store[Any]] = {
-            resource.kind: Store(resource.kind, self._notify, resource.indexes) for resource in resources
+            resource.kind: Store(resource.kind, self._notify, resource.indexes, resource.ranked)
+            for resource in resources
         }
 
     def listen(self, listener: Callable[[Read], None]) -> None:

@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
+from apisix_ingress.model.adminapi import AdminAddress
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.problem import Problem
 from apisix_ingress.state.world import World
 from tests.unit.translation.objects import OPTIONS, get, make, world
 from tests.unit.translation.settling import bodies, problems, settle
-from translation.cluster_config import translate_cluster_config
+from translation.cluster_config import admin_address, translate_cluster_config
 from translation.context import Options
 from translation.result import NOTHING, Translation
 
@@ -64,11 +65,62 @@ def test_a_broken_spec_keeps_what_is_there() -> None:
     ]
 
 
-def test_the_address_of_the_cluster_is_told_to_have_no_effect() -> None:
-    spec = {"admin": {"baseURL": "http://apisix:9180", "adminKey": "canary"}}
-    got = translate(world(make("ApisixClusterConfig", "default", namespace="", spec=spec)))
-    assert [(problem.code, problem.severity) for problem in got.problems] == [("AdminNotApplied", "warning")]
+PUBLISHED = "edd1c9f034335f136f87ad84b625c8f1"
+URL = "http://apisix:9180/apisix/admin"
+
+
+def admin(**fields: str) -> World:
+    return world(make("ApisixClusterConfig", "default", namespace="", spec={"admin": fields}))
+
+
+def found(got: Translation) -> list[tuple[str, str, str]]:
+    return [(problem.code, problem.path, problem.severity) for problem in got.problems]
+
+
+@pytest.mark.parametrize(
+    ("fields", "want"),
+    [
+        ({"baseURL": f"{URL}/", "adminKey": "sesame"}, AdminAddress(URL, "sesame")),
+        ({"baseURL": URL}, AdminAddress(URL)),
+        ({"baseURL": URL, "clientTimeout": "5s"}, AdminAddress(URL)),
+    ],
+)
+def test_the_address_is_that_of_the_object(fields: dict[str, str], want: AdminAddress) -> None:
+    place = admin(**fields)
+    assert translate(place).problems == ()
+    assert admin_address(get(place, "ApisixClusterConfig", "default", "")) == want
+
+
+def test_without_admin_the_settings_count() -> None:
+    assert admin_address(get(world(config()), "ApisixClusterConfig", "default", "")) is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "want"),
+    [
+        ({"baseURL": "http://gw:99999"}, ("AdminUrlInvalid", "spec.admin.baseURL", "error")),
+        ({"baseURL": "http://gw:9180/?a=canary"}, ("AdminUrlInvalid", "spec.admin.baseURL", "error")),
+        ({"baseURL": "http://gw"}, ("InvalidSpec", "spec.admin.baseURL", "error")),
+        ({"baseURL": URL, "adminKey": "canary canary"}, ("AdminKeyInvalid", "spec.admin.adminKey", "error")),
+        ({"baseURL": URL, "adminKey": PUBLISHED}, ("AdminKeyPublished", "spec.admin.adminKey", "warning")),
+    ],
+)
+def test_an_address_that_can_not_be_used_is_told_without_what_it_holds(
+    fields: dict[str, str], want: tuple[str, str, str]
+) -> None:
+    got = translate(admin(**fields))
+    assert found(got) == [want]
     assert "canary" not in repr(got)
+    assert PUBLISHED not in repr(got)
+
+
+def test_a_published_key_is_an_error_where_the_settings_refuse_it() -> None:
+    got = translate(admin(baseURL=URL, adminKey=PUBLISHED), options=Options(published_keys="refuse"))
+    assert found(got) == [("AdminKeyPublished", "spec.admin.adminKey", "error")]
+
+
+def test_the_key_of_an_address_is_not_shown() -> None:
+    assert "sesame" not in repr(AdminAddress(URL, "sesame"))
 
 
 def test_a_plugin_of_a_global_rule_is_left_to_it() -> None:

@@ -1,9 +1,11 @@
 """Stores: what they hold and what they say."""
 
+from dataclasses import replace
+
 from apisix_ingress.model.keys import IndexKey, Read
 from apisix_ingress.model.kube import EndpointSlice, KubeObject, Pod
 from apisix_ingress.model.resources import RESOURCES, SLICES_BY_SERVICE
-from apisix_ingress.state.store import Store
+from apisix_ingress.state.store import NEAR, Store, far
 from tests.factories import make_custom, make_endpoint, make_key, make_pod, make_slice
 
 POD = make_key("a", kind="Pod")
@@ -114,3 +116,54 @@ def test_index_keeps_nothing_of_deleted_objects() -> None:
     assert store.by_index(SLICES_BY_SERVICE, "default/web") == (make_slice("web-2"),)
     store.delete(make_slice("web-2").meta.key)
     assert not store._indexed
+
+
+def make_ranked(*days: int) -> tuple[Store[Pod], list[Read]]:
+    """Return a store of pods p0, p1 … born on these days, all under one value of a ranked index."""
+    heard: list[Read] = []
+    store: Store[Pod] = Store("Pod", heard.append, {"all": lambda pod: ["x"]}, frozenset({"all"}))
+    for number, day in enumerate(days):
+        store.set(born(number, day))
+    heard.clear()
+    return store, heard
+
+
+def born(number: int, day: int, **fields: str) -> Pod:
+    pod = make_pod(f"p{number}", labels=fields)
+    return replace(pod, meta=replace(pod.meta, created=f"2026-01-{day:02}T00:00:00Z" if day else ""))
+
+
+ALL = IndexKey("Pod", "all", "x")
+
+
+def names(store: Store[Pod]) -> list[str]:
+    return [pod.meta.name for pod in store.oldest("all", "x")]
+
+
+def test_ranked_index_has_the_oldest_first_and_what_has_no_age_last() -> None:
+    store, _ = make_ranked(2, 0, 1, 1)
+    assert names(store) == ["p2", "p3", "p0", "p1"]
+
+
+def test_ranked_index_follows_what_comes_goes_and_is_born_again() -> None:
+    store, _ = make_ranked(1)
+    assert names(store) == ["p0"]
+    store.set(born(1, 2))
+    store.set(born(0, 3))
+    assert names(store) == ["p1", "p0"]
+    store.delete(make_key("p1", kind="Pod"))
+    assert names(store) == ["p0"]
+    store.delete(make_key("p0", kind="Pod"))
+    assert names(store) == []
+
+
+def test_change_far_behind_wakes_only_who_looked_that_far() -> None:
+    store, heard = make_ranked(*range(1, NEAR + 2))
+    store.set(born(NEAR, NEAR + 1, version="v2"))
+    assert heard == [make_key(f"p{NEAR}", kind="Pod"), far(ALL)]
+    heard.clear()
+    store.set(born(0, 1, version="v2"))
+    assert heard == [make_key("p0", kind="Pod"), ALL]
+    heard.clear()
+    store.set(born(0, 31))
+    assert heard == [make_key("p0", kind="Pod"), ALL, far(ALL)]

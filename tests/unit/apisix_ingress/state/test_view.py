@@ -1,15 +1,20 @@
 """What a tracking view returns and notes."""
 
+from dataclasses import replace
+
 from apisix_ingress.model.keys import IndexKey
-from apisix_ingress.model.kube import EndpointSlice, Pod
+from apisix_ingress.model.kube import CustomObject, EndpointSlice, Pod
 from apisix_ingress.model.names import short_id
-from apisix_ingress.model.resources import RESOURCES, SLICES_BY_SERVICE
+from apisix_ingress.model.resources import MATCHER_INDEX, RESOURCES, SLICES_BY_SERVICE
 from apisix_ingress.state.ids import id_read
+from apisix_ingress.state.store import NEAR, far
+from apisix_ingress.state.view import TrackingView, oldest
 from apisix_ingress.state.world import World
-from tests.factories import make_claim, make_claimant, make_key, make_pod, make_slice
+from tests.factories import make_claim, make_claimant, make_custom, make_key, make_pod, make_slice
 
 WEB = IndexKey("EndpointSlice", SLICES_BY_SERVICE, "default/web")
 POD = make_key("web-0", kind="Pod")
+BARE = {"http": {"paths": [{"pathType": "Prefix", "path": "/"}]}}
 
 
 def make_world(*kinds: str) -> World:
@@ -58,3 +63,37 @@ def test_claims_are_no_reads() -> None:
     view = world.view()
     assert view.claims_on(make_key("web", kind="Service")) == ((make_claimant("old", created="1"), make_claim()),)
     assert not view.reads
+
+
+def test_how_far_a_ranked_index_was_looked_at_is_noted() -> None:
+    world = make_world("Ingress")
+    index = IndexKey("Ingress", MATCHER_INDEX, "\n/*\n")
+    many = [make_custom(f"i{number:02}", kind="Ingress", spec={"rules": [BARE]}) for number in range(NEAR + 1)]
+    for item in many:
+        world.stores["Ingress"].set(item)
+    view = world.view()
+    assert next(iter(oldest(view, CustomObject, index))) == many[0]
+    assert list(view.reads) == [index]
+    assert list(view.oldest(CustomObject, index)) == many
+    assert list(view.reads) == [index, far(index)]
+    assert list(make_world().view().oldest(CustomObject, index)) == []
+
+
+class Plain:
+    """A view that knows no ranks."""
+
+    def __init__(self, view: TrackingView) -> None:
+        self.get = view.get
+        self.find = view.find
+        self.record_id = view.record_id
+        self.claims_on = view.claims_on
+
+
+def test_view_without_ranks_gives_the_oldest_first_as_well() -> None:
+    world = make_world("Ingress")
+    old, new = (make_custom(name, kind="Ingress", spec={"rules": [BARE]}) for name in ("z", "a"))
+    old = replace(old, meta=replace(old.meta, created="1999-01-01T00:00:00Z"))
+    for item in (new, old):
+        world.stores["Ingress"].set(item)
+    got = oldest(Plain(world.view()), CustomObject, IndexKey("Ingress", MATCHER_INDEX, "\n/*\n"))
+    assert list(got) == [old, new]

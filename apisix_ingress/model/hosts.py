@@ -1,0 +1,39 @@
+"""Host names as requests have them: one spelling for each host, and what no host can be.
+
+Gateways look at neither case nor a dot at the end of what a request asks for (contract: matching fact 1).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+
+LONGEST_HOST = 253
+LONGEST_LABEL = 63
+"""Characters that a name of the DNS may have, and each part of it (RFC 1035 §2.3.4)."""
+
+
+def canonical_host(host: str) -> str:
+    """Return the one spelling of a host: lower case, no dot at the end, an IPv6 address in its short form."""
+    text = without_dot(host).lower()
+    if text.startswith("[") and text.endswith("]"):
+        try:
+            return f"[{ipaddress.IPv6Address(text[1:-1])}]"
+        except ValueError:
+            return text
+    return text
+
+
+def without_dot(host: str) -> str:
+    """Return a host without the dot at its end, with which a gateway would never find it."""
+    return host[:-1] if host.endswith(".") else host
+
+
+def host_mistake(host: str) -> str:
+    """Return what keeps a host from being one, as the end of a sentence; empty if nothing does."""
+    name = without_dot(host)
+    if len(name) > LONGEST_HOST:
+        return f"is no host name: it has {len(name)} characters, and no host has more than {LONGEST_HOST}"
+    longest = max(map(len, name.split(".")))
+    if longest > LONGEST_LABEL and not name.startswith("["):
+        return f"is no host name: a part of it has {longest} characters, and none may have more than {LONGEST_LABEL}"
+    return ""
