@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import sys
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand
+
+from apisix_ingress.commands.shared import (
+    EXIT_FOUND,
+    AdminKeyOption,
+    AdminUrlOption,
+    ConfigOption,
+    FilesOption,
+    OutputOption,
+    PathsArgument,
+    fail,
+    print_document,
+    settings_of,
+)
 
 app = typer.Typer(
     name="apisix-ingress",
@@ -18,47 +30,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-EXIT_PROBLEMS = 1
-EXIT_ERROR = 2
-
-
-class Output(StrEnum):
-    """Formats of printed documents."""
-
-    yaml = "yaml"
-    json = "json"
-
-
-ConfigOption = Annotated[Path | None, typer.Option("--config", help="Configuration file (YAML).", show_default=False)]
-FilesOption = Annotated[
-    list[str] | None,
-    typer.Option("--filename", "-f", metavar="PATH", help="The same as PATH; may be repeated.", show_default=False),
-]
-PathsArgument = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="PATH", help="Manifest files or directories; - is stdin.", show_default=False),
-]
-
-
-def _format_of(word: str) -> str:
-    if word not in tuple(Output):
-        raise typer.BadParameter(f"must be one of {', '.join(Output)}")
-    return word
-
-
-# Not of the type Output: the words for a mistake would then be those of a library.
-OutputOption = Annotated[
-    str,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="|".join(Output),
-        help="Format.",
-        callback=_format_of,
-        autocompletion=lambda: list(Output),
-    ),
-]
 
 
 class _PlainUsage(TyperCommand):
@@ -78,24 +49,15 @@ def main() -> None:
     try:
         app(standalone_mode=True)
     except IngressError as error:
-        _fail(str(error))
-
-
-def _fail(message: str) -> NoReturn:
-    for line in message.splitlines() or [""]:
-        print(f"error: {line}", file=sys.stderr)
-    raise SystemExit(EXIT_ERROR)
+        fail(str(error))
 
 
 @app.command()
 def run(
     config: ConfigOption = None,
     kubeconfig: Annotated[str | None, typer.Option(help="Kubeconfig file.", show_default=False)] = None,
-    admin_url: Annotated[str | None, typer.Option(help="URL of the Admin API.", show_default=False)] = None,
-    admin_key: Annotated[
-        str | None,
-        typer.Option(help="Admin key; safer in the environment.", show_default=False),
-    ] = None,
+    admin_url: AdminUrlOption = None,
+    admin_key: AdminKeyOption = None,
     manifests: Annotated[
         Path | None,
         typer.Option(help="File or directory to follow instead of an API server.", show_default=False),
@@ -119,7 +81,7 @@ def run(
         "log": {"level": log_level, "format": log_format},
         "clusters": {0: {"admin_url": admin_url, "admin_key": admin_key}},
     }
-    raise SystemExit(run_controller(_settings(config, overrides), manifests))
+    raise SystemExit(run_controller(settings_of(config, overrides), manifests))
 
 
 @app.command()
@@ -138,24 +100,24 @@ def translate(
     """
     given = [*(paths or ()), *(filename or ())]
     if not given:
-        _fail("give the paths of manifests, e.g. apisix-ingress translate -f examples/quickstart")
+        fail("give the paths of manifests, e.g. apisix-ingress translate -f examples/quickstart")
     from apisix_ingress.kube.manifests import load
     from apisix_ingress.log import setup_logging
     from apisix_ingress.offline import complaints, document, settle, warnings
     from apisix_ingress.options import translation_options
     from apisix_ingress.redaction import escape
 
-    settings = _settings(config)
+    settings = settings_of(config)
     setup_logging("error", settings.log.format)  # problems are printed below
     loaded = load(given)
     outcome = settle(loaded.objects, translation_options(settings))
     shown = document(outcome, loaded, show_secrets=show_secrets)
-    _print_document(shown, Output(output))
+    print_document(shown, output)
     # On a terminal the document, which ends with the problems, is what people see already.
     repeated = () if sys.stdout.isatty() else complaints(outcome, loaded)
     for line in (*warnings(outcome, loaded), *repeated):
         print(escape(line), file=sys.stderr)
-    raise SystemExit(EXIT_PROBLEMS if shown["problems"] else 0)
+    raise SystemExit(EXIT_FOUND if shown["problems"] else 0)
 
 
 @app.command()
@@ -179,7 +141,7 @@ def check_config(file: Annotated[Path, typer.Argument(metavar="FILE", help="Conf
     """
     from apisix_ingress.cautions import cautions
 
-    settings = _settings(file)
+    settings = settings_of(file)
     for line in cautions(settings):
         print(f"warning: {line}", file=sys.stderr)
     names = ", ".join(cluster.name for cluster in settings.clusters)
@@ -195,22 +157,3 @@ def version() -> None:
     from apisix_ingress import __version__
 
     print(__version__)
-
-
-def _settings(config: Path | None, overrides: dict[str, Any] | None = None) -> Any:
-    import os
-
-    from apisix_ingress.settings import load_settings
-
-    return load_settings(config, overrides or {}, os.environ)
-
-
-def _print_document(document: dict[str, Any], output: Output) -> None:
-    if output is Output.json:
-        import json
-
-        print(json.dumps(document, indent=2, ensure_ascii=False))
-    else:
-        from apisix_ingress.yamlprint import print_yaml
-
-        print_yaml(document, sys.stdout)

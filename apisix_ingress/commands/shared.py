@@ -1,0 +1,87 @@
+"""What commands have in common: options, exit codes, formats, and how a mistake is told."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+EXIT_FOUND = 1
+"""The command worked and found something: problems, a difference, no route."""
+EXIT_ERROR = 2
+"""The command could not do its work."""
+
+
+class Output(StrEnum):
+    """Formats of printed documents."""
+
+    yaml = "yaml"
+    json = "json"
+
+
+class Report(StrEnum):
+    """Formats of reports."""
+
+    text = "text"
+    json = "json"
+
+
+ConfigOption = Annotated[Path | None, typer.Option("--config", help="Configuration file (YAML).", show_default=False)]
+FilesOption = Annotated[
+    list[str] | None,
+    typer.Option("--filename", "-f", metavar="PATH", help="The same as PATH; may be repeated.", show_default=False),
+]
+PathsArgument = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="PATH", help="Manifest files or directories; - is stdin.", show_default=False),
+]
+AdminUrlOption = Annotated[str | None, typer.Option(help="URL of the Admin API.", show_default=False)]
+AdminKeyOption = Annotated[str | None, typer.Option(help="Admin key; safer in the environment.", show_default=False)]
+
+
+def one_of(words: type[StrEnum]) -> Any:
+    """Return the option `-o`: a word of an enumeration, refused in our words and not in those of a library."""
+
+    def checked(word: str) -> str:
+        if word not in tuple(words):
+            raise typer.BadParameter(f"must be one of {', '.join(words)}")
+        return word
+
+    return typer.Option(
+        "--output", "-o", metavar="|".join(words), help="Format.", callback=checked, autocompletion=lambda: list(words)
+    )
+
+
+OutputOption = Annotated[str, one_of(Output)]
+ReportOption = Annotated[str, one_of(Report)]
+
+
+def fail(message: str) -> NoReturn:
+    """End with an error; one line of text is one line of the message."""
+    for line in message.splitlines() or [""]:
+        print(f"error: {line}", file=sys.stderr)
+    raise SystemExit(EXIT_ERROR)
+
+
+def settings_of(config: Path | None, overrides: dict[str, Any] | None = None) -> Any:
+    """Return the settings of file, environment and flags."""
+    import os
+
+    from apisix_ingress.settings import load_settings
+
+    return load_settings(config, overrides or {}, os.environ)
+
+
+def print_document(document: dict[str, Any], output: str) -> None:
+    """Print a document as JSON or YAML."""
+    if output == Output.json:
+        import json
+
+        print(json.dumps(document, indent=2, ensure_ascii=False))
+    else:
+        from apisix_ingress.yamlprint import print_yaml
+
+        print_yaml(document, sys.stdout)
