@@ -18,6 +18,7 @@ from trustme import CA
 from e2e.chart import WITH_KEY, find, merged, nested, render
 from e2e.cluster.client import KubeClient, Manifest, wait_until
 from e2e.cluster.local import LocalCluster
+from e2e.conftest import OWN
 from e2e.controller import Controller
 from e2e.story import Stage, route, says
 from e2e.test_grants import DEFINITION
@@ -160,7 +161,7 @@ class Play:
             "ApisixConsumer": {"authParameter": {"keyAuth": {"secretRef": {"name": "key"}}}},
             "ApisixGlobalRule": {"plugins": [{"name": "request-id", "enable": True}]},
         }
-        secured = ingress(self.stage.host, "secured")
+        secured = ingress(f"tls.{self.stage.host}", "secured")
         secured["spec"]["tls"] = [{"hosts": [f"tls.{self.stage.host}"], "secretName": "cert"}]
         return [
             {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "cert"}, "stringData": pair},
@@ -209,6 +210,16 @@ class Play:
             self.stage.wait_route(says("False", "no-such-plugin"), "to be refused")
             self.stage.apply(good)
             self.stage.wait_route(says("True"), "to be well")
+
+    def repeat_a_mistake_outside_namespaces(self) -> None:
+        """Take a plugin from the ApisixClusterConfig twice, whose Events stand in the namespace default."""
+        rule = self.custom("ApisixGlobalRule", {"plugins": [{"name": "prometheus", "enable": True}]})
+        rule["metadata"]["name"] = "contender"
+        for _ in range(2):
+            self.stage.apply(rule)
+            self.stage.api.wait("ApisixClusterConfig", self.cluster, says("False", "prometheus"), "to lose it")
+            self.stage.api.delete("ApisixGlobalRule", "contender", namespace=self.stage.namespace)
+            self.stage.api.wait("ApisixClusterConfig", self.cluster, says("True"), "to be well")
 
 
 StartPlay = Callable[[Mapping[str, Any]], Play]
@@ -289,6 +300,26 @@ def test_with_every_option_nothing_is_refused_and_nothing_granted_in_vain(play: 
     stage.api.wait("Ingress", "web", lambda item: not addresses(item), "to show none", namespace=stage.namespace)
     stage.apply(shown.custom("ApisixGlobalRule", {"plugins": [{"name": "cors", "enable": True}]}))
     shown.repeat_a_mistake()
+    check(shown)
+
+
+def test_with_rights_in_one_namespace_nothing_is_read_elsewhere_and_nothing_refused(
+    play: StartPlay, stage: Stage
+) -> None:
+    shown = play({"rbac": {"scope": "namespaced"}, "config": {"kubernetes": {"watchNamespaces": [stage.namespace]}}})
+    outside = {right.resource for right in granted(shown.manifests) if not right.namespace}
+    assert outside == {"namespaces", "ingressclasses", "apisixclusterconfigs", "apisixclusterconfigs/status"}
+    with stage.api.namespace(labels=OWN | {"e2e-story": stage.mark}) as elsewhere:
+        stage.api.apply(route(f"b.{stage.host}"), namespace=elsewhere)
+        shown.start()
+        stage.serve()
+        stage.apply(shown.objects())
+        shown.until_all_are_well()
+        assert stage.traffic.send(f"b.{stage.host}").status == 404
+        assert "status" not in stage.api.get("ApisixRoute", "web", namespace=elsewhere)
+    stage.apply(shown.custom("ApisixGlobalRule", {"plugins": [{"name": "cors", "enable": True}]}))
+    shown.repeat_a_mistake()
+    shown.repeat_a_mistake_outside_namespaces()
     check(shown)
 
 

@@ -51,6 +51,12 @@
 {{- end }}
 {{- end -}}
 
+{{- define "apisix-ingress.eventRules" -}}
+- apiGroups: [""]
+  resources: [events]
+  verbs: [create, patch]
+{{- end -}}
+
 {{- /* What is asked of objects outside namespaces. */ -}}
 {{- define "apisix-ingress.clusterRules" -}}
 {{- $status := .Values.config.status.enabled -}}
@@ -67,10 +73,6 @@
 - apiGroups: [apisix.apache.org]
   resources: [apisixclusterconfigs/status]
   verbs: [patch]
-# Also the Events of objects outside namespaces, which stand in the namespace default.
-- apiGroups: [""]
-  resources: [events]
-  verbs: [create, patch]
 {{- end }}
 {{- end -}}
 
