@@ -14,6 +14,8 @@ from typing import Any, Self
 
 from aiohttp import web
 
+from tests.canary import marked
+
 WRITES = frozenset({"PUT", "DELETE"})
 
 
@@ -51,7 +53,7 @@ class AdminFault:
 class FakeAdminApi:
     """The server; an async context manager."""
 
-    def __init__(self, key: str = "the-admin-key") -> None:
+    def __init__(self, key: str = marked("admin-key")) -> None:
         self.key = key
         self.port = 0
         self.records: dict[str, dict[str, dict[str, Any]]] = {}

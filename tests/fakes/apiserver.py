@@ -19,6 +19,8 @@ from typing import Any, Self
 import yaml
 from aiohttp import web
 
+from tests.canary import marked
+
 Manifest = dict[str, Any]
 Name = tuple[str, str]
 
@@ -197,7 +199,7 @@ class FakeApiServer:
                     "apiVersion": "v1",
                     "kind": "Config",
                     "clusters": [{"name": "fake", "cluster": {"server": self.url}}],
-                    "users": [{"name": "tester", "user": dict(user or {"token": self.token or "fake-api-token"})}],
+                    "users": [{"name": "tester", "user": dict(user or {"token": self.token or marked("api-token")})}],
                     "contexts": [{"name": "fake", "context": {"cluster": "fake", "user": "tester"}}],
                     "current-context": "fake",
                 }
