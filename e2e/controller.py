@@ -41,6 +41,7 @@ class Controller:
         manifests: A folder to take the objects from instead.
         kubernetes: Settings over the defaults of the section `kubernetes`.
         sync: Settings over the defaults of every cluster's `sync`.
+        webhook: The section `webhook`; None: it is left out.
         name: Shown in error messages; two replicas need two names.
     """
 
@@ -53,13 +54,14 @@ class Controller:
         manifests: Path | None = None,
         kubernetes: Mapping[str, Any] | None = None,
         sync: Mapping[str, Any] | None = None,
+        webhook: Mapping[str, Any] | None = None,
         name: str = "controller",
         level: str = "info",
     ) -> None:
         root.mkdir(parents=True, exist_ok=True)
         self.name = name
         self._port = free_port()
-        settings = {
+        settings: dict[str, Any] = {
             "log": {"level": level, "format": "json"},
             "http": {"listen": f"127.0.0.1:{self._port}"},
             "kubernetes": {"kubeconfig": str(kubeconfig or ""), **(kubernetes or {})},
@@ -73,6 +75,8 @@ class Controller:
                 for cluster, gateway in gateways.items()
             ],
         }
+        if webhook is not None:
+            settings["webhook"] = dict(webhook)
         self.config = root / f"{name}.yaml"
         self.config.write_text(yaml.safe_dump(settings))
         command: Sequence[str | Path] = [sys.executable, "-P", "-m", "apisix_ingress", "run", "--config", self.config]

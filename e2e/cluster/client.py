@@ -6,6 +6,7 @@ that a story never checks the product with the product's own code.
 
 import base64
 import json
+import re
 import secrets
 import ssl
 import tempfile
@@ -28,6 +29,7 @@ T = TypeVar("T")
 FIELD_MANAGER = "e2e"
 POLL_INTERVAL = 0.03
 WAIT_TIMEOUT = 30.0
+_WARNING = re.compile(r'299 \S+ ("(?:[^"\\]|\\.)*")')
 DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
@@ -245,11 +247,17 @@ class KubeClient:
         body: object = None,
         params: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
+        warnings: list[str] | None = None,
     ) -> Manifest:
-        """Send one request and return the decoded answer; raises KubeApiError when the status is not 2xx."""
+        """Send one request and return the decoded answer; raises KubeApiError when the status is not 2xx.
+
+        What the API server warns of is added to `warnings`.
+        """
         content = None if body is None else json.dumps(body)
         send = {"Content-Type": "application/json"} | dict(headers or {})
         reply = self._http.request(method, path, content=content, params=params, headers=send)
+        if warnings is not None:
+            warnings += [json.loads(text) for text in _WARNING.findall(reply.headers.get("Warning", ""))]
         if not reply.is_success:
             raise KubeApiError(f"{method} {path}", reply.status_code, _message(reply))
         got: Manifest = reply.json()
