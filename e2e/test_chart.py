@@ -325,6 +325,18 @@ def test_the_network_policy_lets_in_the_named_ports_only() -> None:
     assert [port["port"] for port in several["egress"][2]["ports"]] == [9180, 443]
 
 
+def test_the_container_can_write_nowhere_and_only_its_pods_have_the_token() -> None:
+    manifests = render(values_of("webhook with a certificate that exists"))
+    pod = find(manifests, "Deployment")["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
+    assert all(mount["readOnly"] for mount in container["volumeMounts"])
+    assert {key for volume in pod["volumes"] for key in volume} == {"name", "configMap", "secret"}
+    assert find(manifests, "ServiceAccount")["automountServiceAccountToken"] is False
+    assert pod["automountServiceAccountToken"] is True
+    assert "limits" in container["resources"]
+
+
 def test_one_replica_has_no_disruption_budget() -> None:
     kinds = {each["kind"] for each in render(merged(WITH_KEY, nested("deployment.replicas", 1)))}
     assert "PodDisruptionBudget" not in kinds

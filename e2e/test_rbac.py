@@ -128,14 +128,14 @@ class Play:
         token = stage.api.account_token(account, namespace=stage.namespace)
         self._kubeconfig = cluster.kubeconfig_for(token, account)
 
-    def start(self) -> Controller:
+    def start(self, *, wait: bool = True) -> Controller:
         """Start the controller with the settings of the chart, but for where things are on this machine."""
         settings = yaml.safe_load(find(self.manifests, "ConfigMap", self._config_name)["data"]["config.yaml"])
         kubernetes = settings["kubernetes"]
         # In a Pod this is the namespace of the release by itself.
         kubernetes["election"]["namespace"] = self.stage.namespace
         kubernetes["kubeconfig"] = str(self._kubeconfig)
-        return self.stage.start({self.cluster: self.stage.gateway}, kubernetes=kubernetes)
+        return self.stage.start({self.cluster: self.stage.gateway}, kubernetes=kubernetes, wait=wait)
 
     @property
     def _config_name(self) -> str:
@@ -321,6 +321,24 @@ def test_with_rights_in_one_namespace_nothing_is_read_elsewhere_and_nothing_refu
     shown.repeat_a_mistake()
     shown.repeat_a_mistake_outside_namespaces()
     check(shown)
+
+
+def test_a_namespace_without_rights_keeps_it_from_getting_ready_and_is_named(play: StartPlay, stage: Stage) -> None:
+    with stage.api.namespace(labels=OWN | {"e2e-story": stage.mark}) as elsewhere:
+        watched = {"config": {"kubernetes": {"watchNamespaces": [stage.namespace, elsewhere]}}}
+        shown = play(merged(watched, {"rbac": {"scope": "namespaced"}}))
+        bindings = [each for each in shown.manifests if each["kind"] == "RoleBinding"]
+        (binding,) = (each for each in bindings if each["metadata"]["namespace"] == elsewhere)
+        stage.api.delete("RoleBinding", binding["metadata"]["name"], namespace=elsewhere)
+        stage.serve()
+        stage.apply(shown.objects())
+        own = shown.start(wait=False)
+        want = f"listing secrets is forbidden: grant list, watch on secrets in namespace {elsewhere}"
+        status, _ = wait_until(lambda: own.probe("/readyz"), lambda got: want in got[1], "the reason")
+        assert (status, stage.gateway.records("routes")) == (503, {})
+        stage.api.apply(binding)
+        own.wait_ready()
+        shown.until_all_are_well()
 
 
 def test_with_the_fewest_options_the_roles_shrink_and_nothing_is_refused(play: StartPlay) -> None:
