@@ -33,6 +33,8 @@ class Outcome:
     problems: tuple[tuple[ObjectKey, Problem], ...]
     left_out: Mapping[ObjectKey, str]
     """Objects that are not ours, and why."""
+    owners: Mapping[RecordKey, ObjectKey]
+    """The object that each record is for; of several, the one that wins."""
 
 
 class _Nowhere:
@@ -54,7 +56,9 @@ def settle(objects: Iterable[KubeObject], options: Options) -> Outcome:
         if store is not None:
             store.set(item)
     registry.settle()
-    return Outcome(_records(world), _problems(world), dict(_left_out(world, options)))
+    wanted = world.desired.keys()
+    owners = {key: owner for key in wanted for owner in world.desired.owners_of(key)[:1]}
+    return Outcome(_records(world), _problems(world), dict(_left_out(world, options)), owners)
 
 
 def document(outcome: Outcome, loaded: LoadResult, *, show_secrets: bool = False) -> JsonObject:

@@ -1,0 +1,87 @@
+"""`explain`: which route answers a request, and why the others don't."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from apisix_ingress.commands.shared import (
+    EXIT_FOUND,
+    ConfigOption,
+    FilesOption,
+    Report,
+    ReportOption,
+    fail,
+    settings_of,
+)
+
+if TYPE_CHECKING:
+    from apisix_ingress.model.json import FrozenJson
+    from apisix_ingress.model.keys import RecordKey
+
+UrlArgument = Annotated[str, typer.Argument(metavar="URL", help="https://host/path, host/path or /path.")]
+HeadersOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--header", "-H", metavar="'NAME: VALUE'", help="A request header; may be repeated.", show_default=False
+    ),
+]
+MethodOption = Annotated[str, typer.Option("--request", "-X", metavar="METHOD", help="Method of the request.")]
+AddressOption = Annotated[str, typer.Option(help="Address of the client.", show_default=False)]
+PortOption = Annotated[int | None, typer.Option(help="Port of the gateway's listener.", show_default=False)]
+
+
+def explain(
+    url: UrlArgument,
+    filename: FilesOption = None,
+    header: HeadersOption = None,
+    request: MethodOption = "GET",
+    remote_addr: AddressOption = "",
+    server_port: PortOption = None,
+    output: ReportOption = "text",
+    config: ConfigOption = None,
+) -> None:
+    """Tell which route answers a request, and why each other one doesn't.
+
+    Exit 0 if a route answers, 1 if none does or if it can't be told, 2 if the question can't be read.
+
+    Example: apisix-ingress explain 'https://shop.example.org/cart?beta=1' -H 'X-User: 7' -f manifests/
+    """
+    from apisix_ingress.explain.report import explain as explained
+    from apisix_ingress.explain.request import parse_request
+    from apisix_ingress.explain.text import lines
+    from apisix_ingress.redaction import escape
+
+    asked = parse_request(url, request, tuple(header or ()), remote_addr, server_port)
+    if not filename:
+        fail("give the manifests with -f, e.g. apisix-ingress explain shop.example.org/cart -f manifests/")
+    records, owners = _offline(filename, config)
+    document = explained(asked, records, lambda key: owners.get(key, ""))
+    if output == Report.json:
+        import json
+
+        print(json.dumps(document, indent=2, ensure_ascii=False))
+    else:
+        sys.stdout.writelines(escape(line) + "\n" for line in lines(document))
+    raise SystemExit(0 if document["outcome"] == "route" else EXIT_FOUND)
+
+
+def _offline(paths: list[str], config: Path | None) -> tuple[dict[RecordKey, FrozenJson], dict[RecordKey, str]]:
+    """Return the records that manifests give, and the object that each is for; problems go to stderr."""
+    from apisix_ingress.kube.manifests import load
+    from apisix_ingress.log import setup_logging
+    from apisix_ingress.offline import complaints, settle
+    from apisix_ingress.options import translation_options
+    from apisix_ingress.redaction import escape
+
+    settings = settings_of(config)
+    setup_logging("error", settings.log.format)
+    loaded = load(paths)
+    outcome = settle(loaded.objects, translation_options(settings))
+    for line in complaints(outcome, loaded):
+        print(escape(line), file=sys.stderr)
+    owners = {key: str(owner) for key, owner in outcome.owners.items()}
+    return {record.key: record.body for record in outcome.records}, owners

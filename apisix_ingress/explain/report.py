@@ -1,0 +1,172 @@
+"""What becomes of one request: the certificate, the route, its plugins and where it is sent, as a document.
+
+The document is what `explain -o json` prints and what the status page shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from apisix_ingress.explain.request import ProbeRequest
+from apisix_ingress.explain.routing import Candidate, Choice, Missed, RouteFacts, choose
+from apisix_ingress.model.json import FrozenJson, JsonObject
+from apisix_ingress.model.keys import RecordKey
+
+SHOWN_MISSES = 20
+"""So many routes that are no candidates are told one by one, those of the same host first."""
+
+Records = Mapping[RecordKey, FrozenJson]
+
+
+def explain(request: ProbeRequest, records: Records, owner_of: Callable[[RecordKey], str]) -> JsonObject:
+    """Return what a gateway with these records does with a request.
+
+    Args:
+        request: The request.
+        records: Bodies of all its records, services (kind `services`) included where there are any.
+        owner_of: Names the object that a record exists for; empty: not known.
+
+    Returns:
+        `request`, `certificate` (https only), `outcome` (route, may be, none), `route`, `candidates`, `others` with
+        `more` for those not told, and `notes`.
+    """
+    routes = [_facts(key, body, records) for key, body in sorted(records.items()) if key.kind == "routes"]
+    choice = choose(request, routes)
+    winner = choice.winner
+    tell = _Teller(owner_of)
+    others = sorted(choice.missed, key=lambda found: (not found.reason.startswith("its uri"), found.route.id))
+    document: JsonObject = {
+        "request": {"method": request.method, "host": request.host, "path": request.path, "scheme": request.scheme},
+        "outcome": _outcome(choice),
+        "route": _route(winner, records, owner_of) if winner else None,
+        "candidates": [tell.candidate(found) for found in choice.candidates],
+        "others": [tell.missed(found) for found in others[:SHOWN_MISSES]],
+        "more": max(0, len(others) - SHOWN_MISSES),
+        "notes": list(_notes(choice)),
+    }
+    if request.scheme == "https":
+        document["certificate"] = _certificate(request.host, records, owner_of)
+    return document
+
+
+def _facts(key: RecordKey, body: FrozenJson, records: Records) -> RouteFacts:
+    service = _named(records, "services", body.get("service_id"))
+    return RouteFacts(key.id, body, service_hosts=tuple(service.get("hosts") or ()))
+
+
+def _named(records: Records, kind: Any, id_: Any) -> FrozenJson:
+    return records.get(RecordKey(kind, str(id_)), {}) if id_ is not None else {}
+
+
+def _outcome(choice: Choice) -> str:
+    if not choice.is_certain:
+        return "may be"
+    return "route" if choice.winner else "none"
+
+
+def _notes(choice: Choice) -> Iterator[str]:
+    unsure = [found.route.id for found in choice.candidates if found.outcome == "may win"]
+    if unsure:
+        after = choice.winner.route.id if choice.winner else "none (404)"
+        yield f"{', '.join(unsure)} may answer first, which can't be told from here; else the answer is {after}"
+    tied = [found.route.id for found in choice.candidates if found.reason.startswith("it has the host, uri and prio")]
+    if tied:
+        yield (
+            f"{', '.join(tied)} and the winner have one host, uri and priority: which one answers depends on the order "
+            "in which the gateway met them; give them different priorities"
+        )
+
+
+class _Teller:
+    def __init__(self, owner_of: Callable[[RecordKey], str]) -> None:
+        self._owner_of = owner_of
+
+    def candidate(self, found: Candidate) -> JsonObject:
+        shown = {"host": found.host, "uri": found.uri, "priority": found.route.priority}
+        return {**self._who(found.route), **shown, "outcome": found.outcome, "reason": found.reason}
+
+    def missed(self, found: Missed) -> JsonObject:
+        return {**self._who(found.route), "reason": found.reason}
+
+    def _who(self, route: RouteFacts) -> JsonObject:
+        owner = self._owner_of(RecordKey("routes", route.id))
+        return {"id": route.id, "name": str(route.body.get("name") or ""), "owner": owner}
+
+
+def _route(winner: Candidate, records: Records, owner_of: Callable[[RecordKey], str]) -> JsonObject:
+    body = winner.route.body
+    service = _named(records, "services", body.get("service_id"))
+    shared = _named(records, "plugin_configs", body.get("plugin_config_id"))
+    # By name, and whole: the route's own before its plugin config's before its service's (matching fact 8).
+    plugins = {**(service.get("plugins") or {}), **(shared.get("plugins") or {}), **(body.get("plugins") or {})}
+    key = RecordKey("routes", winner.route.id)
+    return {
+        "id": winner.route.id,
+        "name": str(body.get("name") or ""),
+        "owner": owner_of(key),
+        "plugins": sorted(plugins),
+        "global_plugins": sorted(_global_plugins(records)),
+        "upstreams": list(_upstreams(body, service, plugins, records)),
+    }
+
+
+def _global_plugins(records: Records) -> Iterator[str]:
+    for key, body in records.items():
+        if key.kind == "global_rules":
+            yield from body.get("plugins") or ()
+
+
+def _upstreams(body: FrozenJson, service: FrozenJson, plugins: FrozenJson, records: Records) -> Iterator[JsonObject]:
+    """Yield where the request may be sent: the route's upstream, and those of its traffic-split."""
+    for holder in (body, service):
+        if "upstream" in holder or "upstream_id" in holder:
+            yield _upstream(holder, records, "")
+            break
+    split = plugins.get("traffic-split")
+    for rule in split.get("rules") or () if isinstance(split, dict) else ():
+        for target in rule.get("weighted_upstreams") or ():
+            if "upstream" in target or "upstream_id" in target:
+                yield _upstream(target, records, f"traffic-split weight {target.get('weight', 1)}")
+
+
+def _upstream(holder: FrozenJson, records: Records, by: str) -> JsonObject:
+    id_ = str(holder.get("upstream_id") or "")
+    body = holder.get("upstream") or _named(records, "upstreams", id_)
+    shown: JsonObject = {"id": id_, "name": str(body.get("name") or ""), "nodes": list(_nodes(body))}
+    if body.get("service_name"):
+        shown["discovery"] = f"{body.get('discovery_type', '')} {body['service_name']}".strip()
+    if id_ and not body:
+        shown["missing"] = True
+    return {**shown, "by": by} if by else shown
+
+
+def _nodes(body: FrozenJson) -> Iterator[JsonObject]:
+    nodes = body.get("nodes") or ()
+    if isinstance(nodes, dict):
+        yield from ({"address": address, "weight": weight} for address, weight in nodes.items())
+        return
+    for node in nodes:
+        host = f"[{node['host']}]" if ":" in node["host"] and not node["host"].startswith("[") else node["host"]
+        yield {"address": f"{host}:{node['port']}" if "port" in node else host, "weight": node.get("weight", 1)}
+
+
+def _certificate(host: str, records: Records, owner_of: Callable[[RecordKey], str]) -> JsonObject | None:
+    """Return the certificate for a server name: exact, then a wildcard for one label, then `*` (fact 10)."""
+    found = min(_fitting(host, records), default=None)
+    if found is None:
+        return None
+    key = RecordKey("ssls", found[1])
+    body = records[key]
+    snis = [body["sni"]] if "sni" in body else list(body.get("snis") or ())
+    return {"id": key.id, "owner": owner_of(key), "snis": snis, "client_certificate": "client" in body}
+
+
+def _fitting(host: str, records: Records) -> Iterator[tuple[int, str]]:
+    _, _, parent = host.partition(".")
+    ranks = {host: 0, f"*.{parent}": 1, "*": 2}
+    for key, body in records.items():
+        if key.kind == "ssls" and body.get("status", 1) != 0 and body.get("type", "server") == "server":
+            for sni in [body["sni"]] if "sni" in body else body.get("snis") or ():
+                if (rank := ranks.get(str(sni).lower())) is not None:
+                    yield rank, key.id

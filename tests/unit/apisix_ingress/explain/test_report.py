@@ -1,0 +1,107 @@
+"""The document and the text of `explain`: certificate, route, plugins, upstreams, and notes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apisix_ingress.explain.report import SHOWN_MISSES, explain
+from apisix_ingress.explain.request import parse_request
+from apisix_ingress.explain.text import lines
+from apisix_ingress.model.keys import RecordKey
+
+NODES = [{"host": "10.0.0.1", "port": 80, "weight": 3}, {"host": "fd00::1", "port": 80, "weight": 1}]
+
+
+def ask(url: str, records: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    keyed = {RecordKey(*path.split("/")): {"id": path.split("/")[1], **body} for path, body in records.items()}  # type: ignore[arg-type]
+    return explain(parse_request(url), keyed, lambda key: f"ApisixRoute default/{key.id}")
+
+
+def test_route_is_told_with_its_plugins_and_nodes() -> None:
+    got = ask(
+        "shop.org/x",
+        {
+            "routes/r": {"uri": "/*", "upstream_id": "u", "plugin_config_id": "p", "plugins": {"cors": {}}},
+            "plugin_configs/p": {"plugins": {"key-auth": {}, "cors": {}}},
+            "upstreams/u": {"name": "default_web_80", "nodes": NODES},
+            "global_rules/g": {"plugins": {"prometheus": {}}},
+        },
+    )
+    assert (got["outcome"], got["notes"]) == ("route", [])
+    assert got["route"] == {
+        "id": "r",
+        "name": "",
+        "owner": "ApisixRoute default/r",
+        "plugins": ["cors", "key-auth"],
+        "global_plugins": ["prometheus"],
+        "upstreams": [
+            {
+                "id": "u",
+                "name": "default_web_80",
+                "nodes": [{"address": "10.0.0.1:80", "weight": 3}, {"address": "[fd00::1]:80", "weight": 1}],
+            }
+        ],
+    }
+
+
+def test_service_of_a_route_gives_hosts_plugins_and_upstream() -> None:
+    service = {"hosts": ["svc.org"], "plugins": {"gzip": {}}, "upstream": {"nodes": {"10.0.0.9:80": 1}}}
+    records = {"services/s": service, "routes/r": {"uri": "/x", "service_id": "s"}}
+    assert ask("other.org/x", records)["outcome"] == "none"
+    got = ask("svc.org/x", records)["route"]
+    assert (got["plugins"], got["upstreams"][0]["nodes"]) == (["gzip"], [{"address": "10.0.0.9:80", "weight": 1}])
+
+
+def test_every_target_of_a_traffic_split_is_told() -> None:
+    split = {"rules": [{"weighted_upstreams": [{"upstream_id": "c", "weight": 1}, {"weight": 9}]}]}
+    records = {
+        "routes/r": {"uri": "/x", "upstream_id": "u", "plugins": {"traffic-split": split}},
+        "upstreams/u": {"name": "stable", "nodes": []},
+        "upstreams/c": {"name": "canary", "service_name": "web.svc", "discovery_type": "dns"},
+    }
+    text = "\n".join(lines(ask("a.org/x", records)))
+    assert "sent to upstream stable: no nodes: 503" in text
+    assert "sent to upstream canary by traffic-split weight 1: dns web.svc" in text
+
+
+def test_upstream_that_is_not_there_is_told() -> None:
+    text = "\n".join(lines(ask("a.org/x", {"routes/r": {"uri": "/x", "upstream_id": "gone"}})))
+    assert "sent to upstream gone: which is missing: 502" in text
+
+
+def test_certificate_is_the_most_specific_one_that_is_switched_on() -> None:
+    records = {
+        "routes/r": {"uri": "/*"},
+        "ssls/star": {"sni": "*"},
+        "ssls/off": {"snis": ["a.b.org"], "status": 0},
+        "ssls/wild": {"snis": ["*.b.org"], "client": {"ca": "x"}},
+    }
+    assert ask("https://a.b.org/", records)["certificate"]["id"] == "wild"
+    assert ask("https://x.a.b.org/", records)["certificate"]["id"] == "star"
+    assert "certificate" not in ask("http://a.b.org/", records)
+    text = "\n".join(lines(ask("https://a.b.org/", records)))
+    assert "certificate wild of ApisixRoute default/wild (*.b.org), the client must show one as well" in text
+
+
+def test_missing_certificate_is_told() -> None:
+    assert "no certificate for this name: the handshake fails" in "\n".join(lines(ask("https://a.org/", {})))
+
+
+def test_tie_is_noted_with_its_remedy() -> None:
+    got = ask("a.org/x", {"routes/a": {"uri": "/x"}, "routes/b": {"uri": "/x"}})
+    (note,) = got["notes"]
+    assert note.startswith("b and the winner have one host, uri and priority")
+    assert note.endswith("give them different priorities")
+
+
+def test_what_only_the_gateway_can_tell_is_not_claimed() -> None:
+    code = {"uri": "/x", "filter_func": "function(vars) return true end", "priority": 1}
+    got = ask("a.org/x", {"routes/a": code, "routes/b": {"uri": "/x"}})
+    assert (got["outcome"], got["route"]["id"]) == ("may be", "b")
+    assert got["notes"] == ["a may answer first, which can't be told from here; else the answer is b"]
+
+
+def test_routes_of_the_same_host_are_told_first_and_the_rest_is_counted() -> None:
+    others = {f"routes/o{number:03}": {"uri": "/x", "host": f"h{number}.org"} for number in range(100)}
+    got = ask("a.org/x", {**others, "routes/z": {"uri": "/y", "host": "a.org"}})
+    assert (got["others"][0]["id"], len(got["others"]), got["more"]) == ("z", SHOWN_MISSES, 101 - SHOWN_MISSES)
