@@ -16,17 +16,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import structlog
-from pydantic import SecretStr
 
 from apisix_ingress import __version__
+from apisix_ingress.cautions import cautions
+from apisix_ingress.clusters import GatewayCluster, Wiring, connect_all
 from apisix_ingress.errors import IngressError, LeadershipLost
 from apisix_ingress.expiry import expiries
-from apisix_ingress.gateway.admin import AdminBackend, AdminKey, RequestHook
-from apisix_ingress.gateway.ledger import LedgeredBackend
 from apisix_ingress.gateway.sync import ClusterSync
-from apisix_ingress.gateway.tls import TlsContext, TlsFiles
 from apisix_ingress.http import HttpServer, Readiness
-from apisix_ingress.log import register_secret, setup_logging
+from apisix_ingress.log import setup_logging
 from apisix_ingress.metrics import Metrics
 from apisix_ingress.observers import AdminMetrics, Fanout, ReconcileMetrics, SyncLag, SyncMetrics
 from apisix_ingress.options import translation_options
@@ -34,9 +32,10 @@ from apisix_ingress.runtime.clock import Clock, MonotonicClock
 from apisix_ingress.runtime.stall import StallWatch
 from apisix_ingress.runtime.tasks import cancel
 from apisix_ingress.runtime.term import Term
-from apisix_ingress.settings import ClusterSettings, Settings, WebhookSettings, split_address
+from apisix_ingress.settings import Settings, WebhookSettings, split_address
 from apisix_ingress.sources import Parts, Source, new_identity, open_source
 from apisix_ingress.state.world import World
+from providers.cluster_config import ClusterConfigProvider
 from providers.conditions import Conditions
 from providers.registry import Registry, resources
 from translation.context import Options
@@ -63,6 +62,8 @@ def run_controller(settings: Settings, manifests: Path | None) -> int:
         IngressError: The start failed; the message says what to fix.
     """
     setup_logging(settings.log.level, settings.log.format)
+    for line in cautions(settings):
+        log.warning("settings.caution", caution=line)
     gc.set_threshold(*GC_THRESHOLDS)
     try:
         asyncio.run(_serve(settings, manifests))
@@ -93,7 +94,6 @@ async def build(settings: Settings, manifests: Path | None, held: AsyncExitStack
     options = translation_options(settings)
     world = World(resources(options))
     syncs: list[ClusterSync] = []
-    gateways: dict[str, AdminBackend] = {}
     conditions = Conditions(world, syncs)
     parts = Parts(
         resources(options), world, conditions, metrics, clock, rng, identity, busy=lambda: any(map(is_busy, syncs))
@@ -109,26 +109,25 @@ async def build(settings: Settings, manifests: Path | None, held: AsyncExitStack
         observer=lag.queue,
         outcome=ReconcileMetrics(metrics),
     )
-    for cluster in settings.clusters:
-        agent = f"apisix-ingress/{__version__} ({identity})"
-        backend = connect(cluster, options.controller_name, clock, agent=agent, on_request=AdminMetrics(metrics))
-        held.push_async_callback(backend.aclose)
-        gateways[cluster.name] = backend
-        syncs.append(
-            ClusterSync(
-                cluster.name,
-                LedgeredBackend(backend, source.ledger, cluster.name),
-                world.desired,
-                clock=clock,
-                rng=rng,
-                concurrency=cluster.sync.concurrency,
-                audit_interval=cluster.sync.audit_interval,
-                observer=SyncMetrics(metrics, conditions, wake, lag),
-            )
-        )
+    wiring = Wiring(
+        source.ledger,
+        world.desired,
+        clock,
+        rng,
+        agent=f"apisix-ingress/{__version__} ({identity})",
+        on_request=AdminMetrics(metrics),
+        observer=SyncMetrics(metrics, conditions, wake, lag),
+    )
+    clusters = {cluster.name: cluster for cluster in connect_all(settings, options.controller_name, wiring)}
+    for cluster in clusters.values():
+        held.push_async_callback(cluster.aclose)
+        syncs.append(cluster.sync)
+    configs = registry.providers[ClusterConfigProvider.kind]
+    assert isinstance(configs, ClusterConfigProvider)
+    configs.follow(lambda name, address: clusters[name].move(address))
     controller = Controller(world, source, registry, syncs, metrics, lag, clock, asyncio.Event())
     if settings.webhook.enabled:
-        await _open_webhook(settings.webhook, controller, options, gateways, rng, held)
+        await _open_webhook(settings.webhook, controller, options, clusters, rng, held)
     host, port = split_address(settings.http.listen)
     await held.enter_async_context(
         HttpServer(host, port, readiness=controller.readiness(), metrics=metrics, gateways=controller.gateways)
@@ -140,7 +139,7 @@ async def _open_webhook(
     settings: WebhookSettings,
     controller: Controller,
     options: Options,
-    gateways: Mapping[str, AdminBackend],
+    clusters: Mapping[str, GatewayCluster],
     rng: random.Random,
     held: AsyncExitStack,
 ) -> None:
@@ -150,7 +149,7 @@ async def _open_webhook(
         settings,
         controller.world,
         options,
-        {name: gateway.read for name, gateway in gateways.items()},
+        {name: cluster.read for name, cluster in clusters.items()},
         ready=controller.ready.is_set,
         metrics=controller.metrics,
         clock=controller.clock,
@@ -162,36 +161,6 @@ async def _open_webhook(
 def is_busy(sync: ClusterSync) -> bool:
     """Say whether a cluster that takes writes has many of them before it."""
     return sync.taken_over and sync.reachable and sync.backlog > BUSY_BACKLOG
-
-
-def connect(
-    cluster: ClusterSettings, controller_name: str, clock: Clock, *, agent: str, on_request: RequestHook
-) -> AdminBackend:
-    """Return the client for a gateway cluster; its access log tells by `agent` which process wrote.
-
-    Raises:
-        ConfigError: The file of the admin key or a certificate can't be used.
-    """
-
-    def read_key() -> SecretStr:
-        key = cluster.read_admin_key()
-        register_secret(key.get_secret_value())
-        return key
-
-    tls = None
-    if cluster.admin_url.startswith("https:"):
-        files = TlsFiles(cluster.tls.ca_file, cluster.tls.cert_file, cluster.tls.key_file, cluster.tls.verify)
-        tls = TlsContext(files, clock=clock)
-    return AdminBackend.connect(
-        cluster.admin_url,
-        AdminKey(read_key, cluster.admin_key_file),
-        controller=controller_name,
-        timeout=cluster.sync.timeout,
-        concurrency=cluster.sync.concurrency,
-        tls=tls,
-        user_agent=agent,
-        on_request=on_request,
-    )
 
 
 @dataclass(slots=True)

@@ -197,6 +197,7 @@ class SyncMetrics:
         self._metrics.record_cache_sync(success=ok)
         if ok:
             self._metrics.record_cluster_healthy(cluster)
+        self._wake_config(cluster)
 
     def drift(self, cluster: str, records: int) -> None:
         """Count what an audit found otherwise than expected."""
@@ -209,6 +210,11 @@ class SyncMetrics:
     def breaker(self, cluster: str, is_open: bool) -> None:
         """Show whether writing is paused."""
         self._metrics.set_breaker_open(cluster, is_open)
+        self._wake_config(cluster)
+
+    def _wake_config(self, cluster: str) -> None:
+        """Wake the object that may say where the cluster is."""
+        self._wake(ObjectKey("ApisixClusterConfig", "", cluster))
 
 
 class Fanout:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from apisix_ingress.model.keys import ObjectKey
-from apisix_ingress.settings import Settings
+from apisix_ingress.settings import MULTI_TENANT, Settings
 from translation.context import Options
 
 
@@ -19,6 +19,7 @@ def translation_options(settings: Settings) -> Options:
         cross_namespace=kubernetes.cross_namespace,
         code_plugins=kubernetes.code_plugins,
         secret_references=kubernetes.secret_references,
+        published_keys="refuse" if settings.preset == MULTI_TENANT else "allow",
         namespace_selector=kubernetes.selector,
         plugin_metadata=ObjectKey("ConfigMap", namespace, name) if name else None,
         clusters=frozenset(cluster.name for cluster in settings.clusters),

@@ -304,11 +304,6 @@ class ClusterSettings(_Section):
             raise ValueError("admin_key holds a space, line break or other character no HTTP header takes")
         return self
 
-    @property
-    def key_setting(self) -> str:
-        """The setting that the admin key is in."""
-        return f"admin_key_file {self.admin_key_file}" if self.admin_key_file else "admin_key"
-
     def read_admin_key(self) -> SecretStr:
         """Return the admin key as it is now, from the file if one is named.
 

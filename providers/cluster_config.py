@@ -1,19 +1,34 @@
-"""ApisixClusterConfig: translated when it, or an ApisixGlobalRule with a plugin of it, changes."""
+"""ApisixClusterConfig: translated when it, or an ApisixGlobalRule with a plugin of it, changes; moves its cluster."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from apisix_ingress.model.adminapi import AdminAddress
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kube import CustomObject
 from apisix_ingress.state.view import View
-from providers.base import Provider
-from translation.cluster_config import translate_cluster_config
+from providers.base import Provider, Surroundings
+from translation.cluster_config import admin_address, translate_cluster_config
 from translation.result import Translation
+
+Mover = Callable[[str, AdminAddress | None], None]
+"""Told the name of a cluster and where its Admin API is from now on; None: where the settings say."""
 
 
 class ClusterConfigProvider(Provider[CustomObject]):
     """Owns the global rules with the monitoring of gateway clusters; an object of another name is not ours."""
 
     kind = "ApisixClusterConfig"
+
+    def __init__(self, surroundings: Surroundings) -> None:
+        super().__init__(surroundings)
+        self._addresses: dict[str, AdminAddress] = {}
+        self._mover: Mover = lambda cluster, address: None
+
+    def follow(self, mover: Mover) -> None:
+        """Have `mover` told of each change of an address, on every replica; call it before the first object comes."""
+        self._mover = mover
 
     def evaluate(self, key: ObjectKey, item: CustomObject | None, view: View) -> Translation | None:
         """Return the translation of an object that is named like a gateway cluster."""
@@ -22,3 +37,23 @@ class ClusterConfigProvider(Provider[CustomObject]):
     def translate(self, item: CustomObject, view: View) -> Translation:
         """Return the global rule of an ApisixClusterConfig."""
         return translate_cluster_config(item, view, self._options)
+
+    def reconcile(self, key: ObjectKey) -> None:
+        """Make desired records and the address of the cluster follow the object."""
+        super().reconcile(key)
+        item: CustomObject | None = self._world.stores[self.kind].get(key)
+        report = self._world.reports.get(key)  # there is none for an object that is not ours
+        if report is None or item is None:
+            self._move(key.name, None)
+        elif all(problem.severity != "error" for problem in report.problems):
+            self._move(key.name, admin_address(item))
+        # What can't be translated changes nothing.
+
+    def _move(self, cluster: str, address: AdminAddress | None) -> None:
+        if address == self._addresses.get(cluster):
+            return
+        if address is None:
+            del self._addresses[cluster]
+        else:
+            self._addresses[cluster] = address
+        self._mover(cluster, address)

@@ -7,6 +7,7 @@ While that is under way nothing is said.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from apisix_ingress.gateway.states import RecordState
@@ -23,8 +24,34 @@ class Cluster(Protocol):
     def name(self) -> str:
         """The name in the settings."""
 
+    @property
+    def taken_over(self) -> bool:
+        """Whether it was compared with what is wanted."""
+
+    @property
+    def trouble(self) -> str:
+        """Why it is not written to; empty while it is."""
+
     def record_state(self, key: RecordKey) -> RecordState:
         """Return how far a wanted record is."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Progress:
+    """How far an object is in one cluster.
+
+    Attributes:
+        failures: What went wrong, each once.
+        pending: Records that are under way.
+        is_awaited: Whether something is under way, be it no record.
+        is_concerned: Whether the object wants anything there.
+    """
+
+    cluster: str
+    failures: tuple[str, ...]
+    pending: tuple[RecordKey, ...]
+    is_awaited: bool
+    is_concerned: bool
 
 
 class Conditions:
@@ -48,12 +75,13 @@ class Conditions:
         broken = [str(problem) for problem in report.problems if problem.severity != "warning"]
         if broken:
             return aborted(report.generation, "; ".join(broken))
-        failures, pending = self._progress(owner)
-        for key in pending:
-            self._waiting.setdefault(key, {})[owner] = None
-        if failures:
-            return aborted(report.generation, "; ".join(failures))
-        return None if pending else synced(report.generation)
+        progress = [self._progress(owner, cluster) for cluster in self._clusters]
+        for each in progress:
+            for key in each.pending:
+                self._waiting.setdefault(key, {})[owner] = None
+        if any(each.failures for each in progress):
+            return aborted(report.generation, _told(progress))
+        return None if any(each.is_awaited for each in progress) else synced(report.generation)
 
     def owners(self, key: RecordKey) -> tuple[ObjectKey, ...]:
         """Return the objects that want a record."""
@@ -73,18 +101,17 @@ class Conditions:
         readers = (reader for owner in owners for reader in self._world.dependents.of(owner))
         return tuple(dict.fromkeys((*owners, *claimants, *readers)))
 
-    def _progress(self, owner: ObjectKey) -> tuple[list[str], list[RecordKey]]:
-        """Return what failed, by cluster, and which records are still under way."""
-        failures: list[str] = []
-        pending: list[RecordKey] = []
-        for cluster in self._clusters:
-            for key in self._keys(self._world.desired.of_owner(owner), cluster.name):
-                state = cluster.record_state(key)
-                if state.kind == "pending":
-                    pending.append(key)
-                elif state.kind != "applied":
-                    failures.append(f"cluster {cluster.name}: {key}: {state.message}")
-        return list(dict.fromkeys(failures)), pending
+    def _progress(self, owner: ObjectKey, cluster: Cluster) -> _Progress:
+        keys = list(self._keys(self._world.desired.of_owner(owner), cluster.name))
+        states = [(key, cluster.record_state(key)) for key in keys]
+        failures = [f"{key}: {state.message}" for key, state in states if state.kind not in ("applied", "pending")]
+        pending = tuple(key for key, state in states if state.kind == "pending")
+        # An object that says where the cluster is may want no record: it is in effect once something answers there.
+        is_its_own = owner.kind == "ApisixClusterConfig" and owner.name == cluster.name
+        if is_its_own and cluster.trouble and not failures:
+            failures = [cluster.trouble]
+        is_awaited = bool(pending) or (is_its_own and not cluster.taken_over)
+        return _Progress(cluster.name, tuple(dict.fromkeys(failures)), pending, is_awaited, bool(keys) or is_its_own)
 
     def _keys(self, records: Mapping[RecordKey, Record], cluster: str) -> Iterator[RecordKey]:
         """Yield the records of an owner that a cluster should have, and those that they name."""
@@ -95,3 +122,15 @@ class Conditions:
 def _refs(records: Iterable[Record]) -> Iterator[RecordKey]:
     for record in records:
         yield from sorted(record.refs)
+
+
+def _told(progress: Sequence[_Progress]) -> str:
+    """Return what went wrong; with several clusters, where, who else accepted the object and who did not say yet."""
+    if len(progress) == 1:
+        return "; ".join(progress[0].failures)
+    wrong = [f"cluster {each.cluster}: {failure}" for each in progress for failure in each.failures]
+    others = [each for each in progress if each.is_concerned and not each.failures]
+    accepted = ", ".join(each.cluster for each in others if not each.is_awaited)
+    awaited = ", ".join(each.cluster for each in others if each.is_awaited)
+    said = ([f"accepted by {accepted}"] if accepted else []) + ([f"not confirmed yet by {awaited}"] if awaited else [])
+    return "; ".join([*wrong, *said])

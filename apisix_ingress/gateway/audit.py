@@ -74,7 +74,6 @@ class Audit:
             held=len(found.held),
             version=listing.version,
         )
-        self._observer.compared(self._dispatch.cluster, ok=True)
         await self._tell_all()
 
     async def run_once(self) -> bool:

@@ -72,6 +72,7 @@ class Spell:
         self.taken_over = False
         """Whether the address was compared with what is wanted, and is written to."""
         self._backend = backend
+        self._observer = observer
         self._audit = Audit(self.dispatch, backend, wanted, clock=clock, observer=observer)
         self._clock = clock
         self._inherited = inherited
@@ -120,6 +121,7 @@ class Spell:
                     ready, self._inherited, stale_after=self._audit_interval, live=self._go_live
                 )
                 self.taken_over = True
+                self._observer.compared(self.name, ok=True)
                 for number in range(self._concurrency):
                     group.create_task(self._work(term), name=f"sync-{self.name}-{number}")
                 group.create_task(self._keep(), name=f"sync-{self.name}-keeper")

@@ -31,27 +31,47 @@ class TlsContext:
     A changed file makes a new context, hence new connections. A file that can't be read just then (it is being
     replaced) leaves the former context in use until the next look.
 
+    Args:
+        files: Where the certificates are.
+        clock: Measures how long ago the files were looked at.
+        lazy: Build it for the first request: most clusters without an https URL never need it.
+
     Raises:
         ConfigError: At the start, if a file can't be used.
     """
 
-    def __init__(self, files: TlsFiles, *, clock: Clock) -> None:
+    def __init__(self, files: TlsFiles, *, clock: Clock, lazy: bool = False) -> None:
         self._files = files
         self._clock = clock
         self._looked_at = clock.monotonic()
         self._stamp = _stamp(files)
-        try:
-            self._context = _build(files)
-        except (OSError, ValueError) as error:
-            raise ConfigError(f"tls: {_paths(files)}: {_reason(error)}; give readable PEM files that match") from None
+        self._context: ssl.SSLContext | None = None
+        if not lazy:
+            self._context = self._build()
 
     def get(self) -> ssl.SSLContext:
-        """Return the context for the next request."""
+        """Return the context for the next request.
+
+        Raises:
+            OSError: There is none yet, and a file can't be used.
+        """
+        if self._context is None:
+            try:
+                self._context = self._build()
+            except ConfigError as error:
+                raise OSError(str(error)) from None
         now = self._clock.monotonic()
         if now - self._looked_at >= CHECK_INTERVAL:
             self._looked_at = now
             self._reload()
         return self._context
+
+    def _build(self) -> ssl.SSLContext:
+        try:
+            return _build(self._files)
+        except (OSError, ValueError) as error:
+            words = f"{_paths(self._files)}: {_reason(error)}; give readable PEM files that match"
+            raise ConfigError(f"tls: {words}") from None
 
     def _reload(self) -> None:
         stamp = _stamp(self._files)

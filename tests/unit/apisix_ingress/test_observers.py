@@ -22,6 +22,8 @@ ROUTE = make_record("one", body={"upstream_id": UPSTREAM.key.id})
 class FakeCluster:
     name: str = "default"
     states: dict[RecordKey, RecordState] = field(default_factory=dict)
+    taken_over: bool = True
+    trouble: str = ""
 
     def record_state(self, key: RecordKey) -> RecordState:
         return self.states.get(key, APPLIED)
@@ -70,6 +72,13 @@ def test_claimant_that_asked_while_the_upstream_was_under_way_is_woken_although_
     assert stage.outcome(APPLIED) == [SERVICE, ROUTE_OBJECT]
     assert stage.conditions.of(ROUTE_OBJECT) == synced(1)
     assert stage.outcome(APPLIED) == [SERVICE]
+
+
+def test_the_object_that_may_say_where_a_cluster_is_hears_of_its_health() -> None:
+    stage = Stage()
+    stage.metrics.compared("default", ok=False)
+    stage.metrics.breaker("default", is_open=True)
+    assert stage.woken == [ObjectKey("ApisixClusterConfig", "", "default")] * 2
 
 
 class Lags:

@@ -16,3 +16,7 @@ def test_clusters_and_the_config_map_with_metadata_are_taken_over() -> None:
     options = translation_options(settings)
     assert options.clusters == frozenset({"east", "west"})
     assert options.plugin_metadata == ObjectKey("ConfigMap", "ours", "metadata")
+
+
+def test_the_preset_refuses_published_keys() -> None:
+    assert translation_options(load_settings(overrides={"preset": "multi-tenant"})).published_keys == "refuse"

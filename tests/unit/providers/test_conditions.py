@@ -25,6 +25,8 @@ class FakeCluster:
     name: str = "default"
     states: dict[RecordKey, RecordState] = field(default_factory=dict)
     asked: list[RecordKey] = field(default_factory=list)
+    taken_over: bool = True
+    trouble: str = ""
 
     def record_state(self, key: RecordKey) -> RecordState:
         self.asked.append(key)
@@ -76,10 +78,23 @@ def test_nothing_is_said_while_a_record_is_under_way() -> None:
     assert condition_of(make_world(ROUTE), FakeCluster("east"), cluster) is None
 
 
-def test_failure_names_the_cluster_the_record_and_the_gateways_words() -> None:
-    bad = FakeCluster("west", {ROUTE.key: RecordState("rejected", "uri: wrong type")})
-    got = condition_of(make_world(ROUTE), FakeCluster("east"), bad)
-    assert got == aborted(3, f"cluster west: {ROUTE.key}: uri: wrong type")
+def test_failure_names_the_record_and_the_gateways_words() -> None:
+    bad = FakeCluster(states={ROUTE.key: RecordState("rejected", "uri: wrong type")})
+    assert condition_of(make_world(ROUTE), bad) == aborted(3, f"{ROUTE.key}: uri: wrong type")
+
+
+def test_of_several_clusters_it_is_told_which_refused_which_accepted_and_which_did_not_say() -> None:
+    west = FakeCluster("west", {ROUTE.key: RecordState("rejected", "uri: wrong type")})
+    south = FakeCluster("south", {ROUTE.key: RecordState("pending")})
+    got = condition_of(make_world(ROUTE), FakeCluster("east"), west, FakeCluster("north"), south)
+    told = f"cluster west: {ROUTE.key}: uri: wrong type; accepted by east, north; not confirmed yet by south"
+    assert got == aborted(3, told)
+
+
+def test_a_cluster_that_the_object_wants_nothing_of_is_not_named() -> None:
+    local = make_record("local", clusters=frozenset({"east"}))
+    east = FakeCluster("east", {local.key: RecordState("rejected", "no")})
+    assert condition_of(make_world(local), east, FakeCluster("west")) == aborted(3, f"cluster east: {local.key}: no")
 
 
 def test_every_failure_is_told_even_while_others_are_under_way() -> None:
@@ -90,10 +105,30 @@ def test_every_failure_is_told_even_while_others_are_under_way() -> None:
         other.key: RecordState("pending"),
     }
     got = condition_of(make_world(ROUTE, other), FakeCluster(states=states))
-    want = (
-        f"cluster default: {ROUTE.key}: its upstream was rejected; cluster default: {UPSTREAM.key}: connection refused"
-    )
-    assert got == aborted(3, want)
+    assert got == aborted(3, f"{ROUTE.key}: its upstream was rejected; {UPSTREAM.key}: connection refused")
+
+
+def config_condition(*clusters: FakeCluster) -> Condition | None:
+    """Return the condition of an ApisixClusterConfig named `east` that wants no records."""
+    key = make_key("east", kind="ApisixClusterConfig", namespace="")
+    world = World([])
+    world.reports[key] = Report(2)
+    return Conditions(world, clusters).of(key)
+
+
+def test_a_config_waits_until_its_own_cluster_was_compared() -> None:
+    east, west = FakeCluster("east", taken_over=False), FakeCluster("west", taken_over=False)
+    assert config_condition(east, west) is None
+    east.taken_over = True
+    assert config_condition(east, west) == synced(2)
+
+
+def test_a_config_says_why_its_own_cluster_does_not_answer() -> None:
+    east = FakeCluster("east", trouble="connection refused")
+    assert config_condition(east) == aborted(2, "connection refused")
+    other = FakeCluster("west", trouble="no")
+    assert config_condition(east, other) == aborted(2, "cluster east: connection refused")
+    assert config_condition(FakeCluster("east"), other) == synced(2)
 
 
 def test_condition_waits_for_the_records_that_the_owners_records_name() -> None:

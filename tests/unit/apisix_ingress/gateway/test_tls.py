@@ -45,3 +45,12 @@ def test_files_that_stay_leave_the_context(tmp_path: Path) -> None:
     before = tls.get()
     clock.shift(60)
     assert tls.get() is before
+
+
+def test_lazy_context_is_built_for_the_first_request(tmp_path: Path) -> None:
+    path = tmp_path / "ca.pem"
+    tls = TlsContext(TlsFiles(ca_file=str(path)), clock=FakeClock(), lazy=True)
+    with pytest.raises(OSError, match=f"tls: {path}: No such file or directory"):
+        tls.get()
+    trustme.CA().cert_pem.write_to_path(path)
+    assert tls.get() is tls.get()

@@ -1,0 +1,93 @@
+"""ApisixClusterConfig and the address of its cluster: who is told, and when."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from apisix_ingress.model.adminapi import AdminAddress
+from apisix_ingress.model.kube import CustomObject
+from apisix_ingress.state.world import World
+from providers.cluster_config import ClusterConfigProvider
+from providers.registry import Registry, resources
+from tests.factories import make_custom
+from tests.fakes.clock import FakeClock
+from tests.unit.providers.loop import Sink
+from translation.context import Options
+
+URL = "http://apisix:9180/apisix/admin"
+HERE, THERE = AdminAddress(URL, "one"), AdminAddress("http://other:9180/apisix/admin", "two")
+
+
+def config(admin: Mapping[str, Any] | None = None, *, name: str = "default", **spec: Any) -> CustomObject:
+    whole = {**spec, **({"admin": admin} if admin is not None else {})}
+    return make_custom(name, kind="ApisixClusterConfig", namespace="", spec=whole)
+
+
+def at(address: AdminAddress) -> CustomObject:
+    return config({"baseURL": address.url, "adminKey": address.key})
+
+
+class Follower:
+    """World and registry, and what the provider told of addresses."""
+
+    def __init__(self, **options: Any) -> None:
+        chosen = Options(**options)
+        self.told: list[tuple[str, AdminAddress | None]] = []
+        self.world = World(resources(chosen))
+        self.registry = Registry(self.world, chosen, Sink(), clock=FakeClock(), rng=random.Random(0))
+        provider = self.registry.providers["ApisixClusterConfig"]
+        assert isinstance(provider, ClusterConfigProvider)
+        provider.follow(lambda cluster, address: self.told.append((cluster, address)))
+
+    def set(self, item: CustomObject) -> None:
+        self.world.stores["ApisixClusterConfig"].set(item)
+        self.registry.settle()
+
+    def delete(self, item: CustomObject) -> None:
+        self.world.stores["ApisixClusterConfig"].delete(item.meta.key)
+        self.registry.settle()
+
+
+def test_each_change_of_the_address_is_told_once() -> None:
+    follower = Follower()
+    for item in (at(HERE), at(HERE), at(THERE), at(HERE)):
+        follower.set(item)
+    assert follower.told == [("default", HERE), ("default", THERE), ("default", HERE)]
+
+
+@pytest.mark.parametrize("change", ["delete", "without admin", "not ours"])
+def test_the_settings_count_again_when_the_address_goes(change: str) -> None:
+    follower = Follower(ingress_class="mine")
+    follower.set(at(HERE))
+    if change == "delete":
+        follower.delete(at(HERE))
+    else:
+        follower.set(config() if change == "without admin" else config({"baseURL": URL}, ingressClassName="other"))
+    assert follower.told == [("default", HERE), ("default", None)]
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        config({"baseURL": "http://gw:99999"}),
+        config({"baseURL": THERE.url, "adminKey": "a b"}),
+        config({"baseURL": THERE.url}, monitoring=7),
+        config({"baseURL": THERE.url, "adminKey": "edd1c9f034335f136f87ad84b625c8f1"}),
+    ],
+)
+def test_what_can_not_be_used_changes_nothing(bad: CustomObject) -> None:
+    follower = Follower(published_keys="refuse")
+    follower.set(at(HERE))
+    follower.set(bad)
+    follower.set(at(HERE))
+    assert follower.told == [("default", HERE)]
+
+
+def test_an_object_that_is_not_named_like_a_cluster_moves_nothing() -> None:
+    follower = Follower()
+    follower.set(config({"baseURL": URL}, name="other"))
+    assert follower.told == []
