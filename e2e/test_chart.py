@@ -1,5 +1,6 @@
 """The chart: what helm makes of it, what the API server says to that, and what is generated from it is up to date."""
 
+import base64
 import json
 import re
 import subprocess
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
+from cryptography import x509
 
 import crds
 from apisix_ingress import __version__
@@ -361,6 +363,18 @@ def test_the_webhook_asks_for_what_the_controller_reads() -> None:
     assert find(manifests, "ValidatingWebhookConfiguration")["metadata"]["annotations"] == {
         "cert-manager.io/inject-ca-from": f"here/{certificate['metadata']['name']}"
     }
+
+
+def test_the_certificate_made_at_install_is_the_webhooks() -> None:
+    manifests = render(values_of("webhook with a certificate made here"), release="test", namespace="here")
+    data = find(manifests, "Secret", "test-apisix-ingress-webhook")["data"]
+    leaf, authority = (x509.load_pem_x509_certificate(base64.b64decode(data[name])) for name in ("tls.crt", "ca.crt"))
+    leaf.verify_directly_issued_by(authority)
+    names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    service = find(manifests, "ValidatingWebhookConfiguration")["webhooks"][0]["clientConfig"]["service"]
+    assert names.get_values_for_type(x509.DNSName) == [f"{service['name']}.{service['namespace']}.svc"]
+    hook = find(manifests, "ValidatingWebhookConfiguration")["webhooks"][0]
+    assert hook["clientConfig"]["caBundle"] == data["ca.crt"]
 
 
 def test_what_is_generated_is_up_to_date() -> None:
