@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from apisix_ingress.model.kube import CustomObject
 from apisix_ingress.state.view import View
-from providers.base import Provider
+from providers.base import Provider, Surroundings
 from translation.ingress import translate_ingress
 from translation.result import Translation
 
@@ -14,6 +14,10 @@ class IngressProvider(Provider[CustomObject]):
 
     kind = "Ingress"
 
+    def __init__(self, surroundings: Surroundings) -> None:
+        super().__init__(surroundings)
+        self._clock = surroundings.clock
+
     def translate(self, item: CustomObject, view: View) -> Translation:
         """Return the records and claims of an Ingress."""
-        return translate_ingress(item, view, self._options)
+        return translate_ingress(item, view, self._options, now=self._clock.now())

@@ -7,6 +7,7 @@ certificate is sent: the client is who judges it. No message here holds a byte o
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import lru_cache
 
 from cryptography import x509
@@ -73,3 +74,31 @@ def names_of(certificate: str) -> list[str]:
     except x509.ExtensionNotFound:
         return []
     return sorted(names.get_values_for_type(x509.DNSName))
+
+
+def check_expiry(scope: Scope, pair: KeyPair, secret: Secret, path: str, now: datetime | None) -> None:
+    """Note a certificate that has expired; without the time of day nothing is said."""
+    end = expiry_of(pair.certificate)
+    if now is not None and end <= now:
+        message = (
+            f"the certificate in {secret.meta.key} expired on {end:%Y-%m-%d %H:%M} UTC: clients refuse it; renew it"
+        )
+        scope.warn("CertificateExpired", path, message)
+
+
+def expiry_of(certificate: str) -> datetime:
+    """Return when a certificate expires that a record has; it was parsed before."""
+    _, end = _facts(certificate)
+    return end
+
+
+def covered_names(certificate: str) -> frozenset[str]:
+    """Return the names that a certificate is for, in lower case; it was parsed before."""
+    names, _ = _facts(certificate)
+    return names
+
+
+@lru_cache(maxsize=_CHECKS_KEPT)
+def _facts(certificate: str) -> tuple[frozenset[str], datetime]:
+    leaf = x509.load_pem_x509_certificates(certificate.encode())[0]
+    return frozenset(name.lower() for name in names_of(certificate)), leaf.not_valid_after_utc

@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 
 from apisix_ingress.model import names
+from apisix_ingress.model.hosts import in_ascii, without_dot
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.kube import CustomObject
 from apisix_ingress.model.matchers import DEFAULT_PRIORITY, REGEX_PRIORITY
@@ -23,6 +25,7 @@ from translation.context import Options
 from translation.draft import Draft
 from translation.ingress_spec import Backend, IngressSpec, parse_ingress
 from translation.ingress_tls import hold_tls, translate_tls
+from translation.matching import check_host_name
 from translation.plugins import present
 from translation.result import Translation
 from translation.route import find_plugin_config
@@ -45,8 +48,15 @@ class _Entry:
     field: str
 
 
-def translate_ingress(obj: CustomObject, view: View, options: Options) -> Translation:
-    """Return the routes, certificates and claims of an Ingress."""
+def translate_ingress(obj: CustomObject, view: View, options: Options, *, now: datetime | None = None) -> Translation:
+    """Return the routes, certificates and claims of an Ingress.
+
+    Args:
+        obj: The Ingress.
+        view: What may be asked.
+        options: The settings.
+        now: The wall clock, aware; without it nothing is said about certificates that expired.
+    """
     draft = Draft(obj.meta, view, options)
     draft.hold("routes", prefix=names.ingress_prefix(draft.namespace, draft.meta.name))
     check_object(draft, obj)
@@ -64,19 +74,26 @@ def translate_ingress(obj: CustomObject, view: View, options: Options) -> Transl
         if name:
             shared = (entry.host, entry.path) in prefixes
             _route(draft, entry, extras, name, priority=_priority(entry, extras, shared, rivals.ahead(entry.field)))
-    translate_tls(draft, spec)
+    translate_tls(draft, spec, now)
     return draft.finish()
 
 
 def _entries(draft: Draft, spec: IngressSpec) -> Iterator[_Entry]:
     for index, rule in enumerate(spec.rules):
         here = f"spec.rules[{index}]"
-        if rule.host and not _HOST.fullmatch(rule.host):
-            draft.error("InvalidHost", f"{here}.host", f"{rule.host!r} is not a host name")
+        if rule.host:
+            _check_host(draft, rule.host, f"{here}.host")
         for number, item in enumerate(rule.http.paths if rule.http else ()):
             yield _Entry(rule.host, item.path, item.path_type, item.backend, f"{here}.http.paths[{number}]")
     if spec.default_backend:
         yield _Entry("", "/*", "Default", spec.default_backend, "spec.defaultBackend")
+
+
+def _check_host(draft: Draft, host: str, path: str) -> None:
+    if _HOST.fullmatch(host):
+        check_host_name(draft, host, path)
+    else:
+        draft.error("InvalidHost", path, f"{host!r} is not a host name{in_ascii(host)}")
 
 
 def _name(draft: Draft, entry: _Entry, seen: dict[str, _Entry]) -> str:
@@ -95,7 +112,7 @@ def _name(draft: Draft, entry: _Entry, seen: dict[str, _Entry]) -> str:
 
 
 def _route(draft: Draft, entry: _Entry, extras: RouteAnnotations, name: str, *, priority: int) -> None:
-    body = draft.stamp("routes", name) | present({"host": entry.host, "priority": priority})
+    body = draft.stamp("routes", name) | present({"host": without_dot(entry.host), "priority": priority})
     body |= _path(entry, extras)
     body["upstream_id"] = _upstream(draft, entry, extras)
     draft.record("routes", name, body | _extras(draft, extras))

@@ -10,26 +10,29 @@ import base64
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 
 from apisix_ingress.model import names
+from apisix_ingress.model.hosts import without_dot
 from apisix_ingress.model.json import JsonObject
-from translation.certificates import KeyPair, key_pair, names_of
+from translation.certificates import KeyPair, check_expiry, key_pair, names_of
 from translation.draft import Draft
 from translation.ingress_spec import IngressSpec, Tls
+from translation.matching import check_host_names
 
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _DIGEST_LENGTH = 28
 _SUFFIX_LENGTH = 6
 
 
-def translate_tls(draft: Draft, spec: IngressSpec) -> None:
+def translate_tls(draft: Draft, spec: IngressSpec, now: datetime | None) -> None:
     """Add the ssl record of each tls entry."""
     rule_hosts = list(dict.fromkeys(rule.host for rule in spec.rules if rule.host))
     for index, entry in enumerate(spec.tls):
-        path = f"spec.tls[{index}].secretName"
         if entry.secret_name:
-            _ssl(draft, entry, rule_hosts, path)
+            _ssl(draft, entry, rule_hosts, index, now)
         else:
+            path = f"spec.tls[{index}].secretName"
             draft.warn("SecretNotNamed", path, "is missing: without a certificate the entry does nothing")
 
 
@@ -47,12 +50,15 @@ def ssl_body(draft: Draft, pair: KeyPair, snis: Sequence[str], secret: tuple[str
     return {"snis": list(snis), "cert": pair.certificate, "key": pair.key, "status": 1, "labels": labels}
 
 
-def _ssl(draft: Draft, entry: Tls, rule_hosts: Sequence[str], path: str) -> None:
+def _ssl(draft: Draft, entry: Tls, rule_hosts: Sequence[str], index: int, now: datetime | None) -> None:
+    path = f"spec.tls[{index}].secretName"
+    check_host_names(draft, entry.hosts, f"spec.tls[{index}].hosts")
     secret = draft.secret(entry.secret_name, path)
     pair = key_pair(draft, secret, path) if secret else None
-    if pair is None:
+    if secret is None or pair is None:
         return
-    snis = list(dict.fromkeys(entry.hosts)) or rule_hosts or names_of(pair.certificate)
+    check_expiry(draft, pair, secret, path, now)
+    snis = list(dict.fromkeys(map(without_dot, entry.hosts))) or rule_hosts or names_of(pair.certificate)
     if not snis:
         draft.error("NoHosts", path, "neither tls.hosts, nor a rule, nor the certificate names a host; add tls.hosts")
         return

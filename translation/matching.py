@@ -9,6 +9,7 @@ import ipaddress
 from collections.abc import Sequence
 from functools import lru_cache
 
+from apisix_ingress.model.hosts import host_mistake, mixed_scripts
 from crds.v2.route import Expression, Subject
 from translation.scope import Scope
 
@@ -89,3 +90,19 @@ def check_hosts(scope: Scope, hosts: Sequence[str], path: str) -> None:
     for index, host in enumerate(hosts):
         if ":" in host and not host.startswith("["):
             scope.warn("HostNeverMatches", f"{path}[{index}]", f"{host!r} never matches: leave the port out")
+    check_host_names(scope, hosts, path)
+
+
+def check_host_names(scope: Scope, hosts: Sequence[str], path: str) -> None:
+    """Note each host that can't be one, or that is easily taken for another one."""
+    for index, host in enumerate(hosts):
+        check_host_name(scope, host, f"{path}[{index}]")
+
+
+def check_host_name(scope: Scope, host: str, path: str) -> None:
+    """Note a host that can't be one, or that is easily taken for another one."""
+    if mistake := host_mistake(host):
+        scope.error("InvalidHost", path, mistake)
+    elif scripts := mixed_scripts(host):
+        message = f"{host} has letters of several scripts ({', '.join(scripts)}) in one word: it may be an imitation"
+        scope.warn("HostMixesScripts", path, message)

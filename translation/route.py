@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from apisix_ingress.model import names
+from apisix_ingress.model.hosts import without_dot
 from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kube import CustomObject
@@ -23,7 +24,7 @@ from translation.conflicts import Rivals
 from translation.context import Options
 from translation.draft import Draft
 from translation.durations import timeout_body, timeout_parts
-from translation.matching import check_addresses, check_hosts, check_paths, expressions
+from translation.matching import check_addresses, check_host_name, check_hosts, check_paths, expressions
 from translation.ownership import is_ours
 from translation.plugins import Plugins, authenticate, present, refuse_code, translate_plugins
 from translation.result import Translation
@@ -103,7 +104,7 @@ def _matching(draft: Draft, match: HttpMatch, path: str) -> JsonObject:
         refuse_code(draft, "filter_func", f"{path}.filter_func")
     fields: dict[str, Any] = {
         "uris": list(match.paths),
-        "hosts": list(match.hosts),
+        "hosts": list(dict.fromkeys(map(without_dot, match.hosts))),
         "methods": list(match.methods),
         "remote_addrs": list(match.remote_addrs),
         "vars": expressions(match.exprs),
@@ -155,7 +156,8 @@ def _stream(draft: Draft, rule: StreamRule, path: str) -> None:
     name = names.stream_route_name(draft.namespace, draft.meta.name, rule.name)
     body = draft.stamp("stream_routes", name)
     del body["name"]  # the 1.8 line sends none
-    body |= {"server_port": rule.match.ingress_port, **present({"sni": rule.match.host})}
+    check_host_name(draft, rule.match.host, f"{path}.match.host")
+    body |= {"server_port": rule.match.ingress_port, **present({"sni": without_dot(rule.match.host)})}
     body["upstream_id"] = claim_service(draft, _backend(draft, rule.backend, f"{path}.backend"))
     body |= present({"plugins": translate_plugins(draft, rule.plugins, f"{path}.plugins")})
     draft.record("stream_routes", name, body)

@@ -5,6 +5,8 @@ A reference that can't be followed is noted as a problem here, so that each one 
 
 from __future__ import annotations
 
+from collections import Counter
+
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kube import CustomObject, Secret
 from apisix_ingress.model.problem import Problem, Severity
@@ -12,6 +14,13 @@ from apisix_ingress.state.view import View
 from crds import SpecError
 from translation.context import Options
 from translation.grants import Reference, is_granted
+
+MOST_TOLD = 100
+"""Problems of one severity that are told of one object: each is a line in the log."""
+
+_LONGEST_MESSAGE = 1000
+_LONGEST_PATH = 300
+"""Characters; both may quote a text of the user."""
 
 
 class Scope:
@@ -30,6 +39,7 @@ class Scope:
         self.view = view
         self.options = options
         self.problems: list[Problem] = []
+        self._told: Counter[Severity] = Counter()
         self.references: dict[Reference, None] = {}
         """What is referred to by a grant."""
         self.revoked = False
@@ -98,4 +108,11 @@ class Scope:
         )
 
     def _note(self, code: str, path: str, message: str, severity: Severity) -> None:
-        self.problems.append(Problem(code, message, path, severity))
+        """Keep a problem; of very many the first ones, and of a long text its beginning."""
+        self._told[severity] += 1
+        if self._told[severity] <= MOST_TOLD:
+            self.problems.append(Problem(code, _cut(message, _LONGEST_MESSAGE), _cut(path, _LONGEST_PATH), severity))
+
+
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[: length // 2]} … {text[-length // 2 :]}"

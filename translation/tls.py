@@ -8,27 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from functools import lru_cache
 
 from cryptography import x509
 
 from apisix_ingress.model import names
+from apisix_ingress.model.hosts import canonical_host, without_dot
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.kube import CustomObject, Secret
 from apisix_ingress.state.view import View
 from crds import SpecError, parse_spec
 from crds.v2.tls import ApisixTlsSpec, ClientAuthentication
-from translation.certificates import KeyPair, key_pair, names_of
+from translation.certificates import KeyPair, check_expiry, covered_names, key_pair
+from translation.certificates import expiry_of as expiry_of
 from translation.context import Options
 from translation.draft import Draft
 from translation.ingress_tls import ssl_body
+from translation.matching import check_host_names
 from translation.result import Translation
 from translation.texts import check_object
 
 _CA_KEYS = ("cert", "tls.crt", "ca.crt")
 """Keys of a Secret under which a CA is looked for, in this order (v1-behaviour.md §2.9)."""
-
-_CERTIFICATES_KEPT = 1024
 
 
 def translate_tls(obj: CustomObject, view: View, options: Options, *, now: datetime | None = None) -> Translation:
@@ -50,6 +50,7 @@ def translate_tls(obj: CustomObject, view: View, options: Options, *, now: datet
     except SpecError as error:
         draft.misfit(error)
         return draft.finish()
+    check_host_names(draft, spec.hosts, "spec.hosts")
     body = _server(draft, spec, now) | _client(draft, spec.client)
     draft.record("ssls", name, {"id": record_id} | body)
     return draft.finish()
@@ -63,8 +64,8 @@ def _server(draft: Draft, spec: ApisixTlsSpec, now: datetime | None) -> JsonObje
     if secret is None or pair is None:
         return {}
     _check_names(draft, spec.hosts, pair, secret)
-    _check_expiry(draft, pair, secret, now)
-    return ssl_body(draft, pair, list(dict.fromkeys(spec.hosts)), (location.namespace, location.name))
+    check_expiry(draft, pair, secret, "spec.secret", now)
+    return ssl_body(draft, pair, list(dict.fromkeys(map(without_dot, spec.hosts))), (location.namespace, location.name))
 
 
 def _client(draft: Draft, client: ClientAuthentication | None) -> JsonObject:
@@ -97,36 +98,14 @@ def _authority(draft: Draft, secret: Secret) -> str:
 
 
 def _check_names(draft: Draft, hosts: Sequence[str], pair: KeyPair, secret: Secret) -> None:
-    covered, _ = _facts(pair.certificate)
+    covered = covered_names(pair.certificate)
     for index, host in enumerate(hosts):
-        if not _covers(covered, host.lower()):
+        if not _covers(covered, canonical_host(host)):
             message = f"{host} is not a name of the certificate in {secret.meta.key}: clients refuse it; add the name"
             draft.warn("HostNotCovered", f"spec.hosts[{index}]", message)
-
-
-def _check_expiry(draft: Draft, pair: KeyPair, secret: Secret, now: datetime | None) -> None:
-    end = expiry_of(pair.certificate)
-    if now is not None and end <= now:
-        message = (
-            f"the certificate in {secret.meta.key} expired on {end:%Y-%m-%d %H:%M} UTC: clients refuse it; renew it"
-        )
-        draft.warn("CertificateExpired", "spec.secret", message)
-
-
-def expiry_of(certificate: str) -> datetime:
-    """Return when a certificate expires that a record has; it was parsed before."""
-    _, end = _facts(certificate)
-    return end
 
 
 def _covers(covered: frozenset[str], host: str) -> bool:
     """Say whether a certificate is for a host; a wildcard stands for exactly one label."""
     _, _, parent = host.partition(".")
     return host in covered or f"*.{parent}" in covered
-
-
-@lru_cache(maxsize=_CERTIFICATES_KEPT)
-def _facts(certificate: str) -> tuple[frozenset[str], datetime]:
-    """Return the names that a certificate is for, in lower case, and when it expires; it was parsed before."""
-    leaf = x509.load_pem_x509_certificates(certificate.encode())[0]
-    return frozenset(name.lower() for name in names_of(certificate)), leaf.not_valid_after_utc

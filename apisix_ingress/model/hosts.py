@@ -6,10 +6,14 @@ Gateways look at neither case nor a dot at the end of what a request asks for (c
 from __future__ import annotations
 
 import ipaddress
+import unicodedata
 
 LONGEST_HOST = 253
 LONGEST_LABEL = 63
 """Characters that a name of the DNS may have, and each part of it (RFC 1035 §2.3.4)."""
+
+_ALIKE = frozenset({"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC"})
+"""Scripts with letters that look alike, as Unicode names begin."""
 
 
 def canonical_host(host: str) -> str:
@@ -37,3 +41,29 @@ def host_mistake(host: str) -> str:
     if longest > LONGEST_LABEL and not name.startswith("["):
         return f"is no host name: a part of it has {longest} characters, and none may have more than {LONGEST_LABEL}"
     return ""
+
+
+def in_ascii(host: str) -> str:
+    """Return how a host is written that has other letters than those of the DNS; empty if it can't be told."""
+    try:
+        return "" if host.isascii() else f"; write {host.encode('idna').decode()}"
+    except UnicodeError:
+        return ""
+
+
+def mixed_scripts(host: str) -> tuple[str, ...]:
+    """Return the scripts of a label in which letters of several ones stand that look alike; empty if there is none."""
+    if "xn--" not in host.lower():
+        return ()
+    for label in host.lower().split("."):
+        found = {unicodedata.name(letter, "").partition(" ")[0] for letter in _decoded(label)} & _ALIKE
+        if len(found) > 1:
+            return tuple(sorted(found))
+    return ()
+
+
+def _decoded(label: str) -> str:
+    try:
+        return label.removeprefix("xn--").encode().decode("punycode") if label.startswith("xn--") else ""
+    except UnicodeError:
+        return ""

@@ -1,5 +1,6 @@
 """Ingress: paths, default backend, certificates."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -189,3 +190,15 @@ def test_bad_certificate_fails_the_whole_ingress() -> None:
     got = translate(ingress(ingress_rule(), tls=[{"secretName": "cert"}]), service(), bad)
     assert told(got) == ["error InvalidCertificate spec.tls[0].secretName"]
     assert got.records == ()
+
+
+def test_expired_certificate_of_an_ingress_is_published_with_a_warning() -> None:
+    pair = pem()
+    raw = ingress(ingress_rule(), tls=[{"hosts": ["a.example.com"], "secretName": "secret"}])
+    found = world(raw, service(), secret(tls__crt=pair.certificate, tls__key=pair.key))
+    translated = [
+        translate_ingress(get(found, "Ingress", "ing"), found.view(), OPTIONS, now=datetime(2020, 1, day, tzinfo=UTC))
+        for day in (1, 2)
+    ]
+    assert [told(got) for got in translated] == [[], ["warning CertificateExpired spec.tls[0].secretName"]]
+    assert translated[0].records == translated[1].records

@@ -276,5 +276,5 @@ def test_certificate_of_an_ingress_is_not_taken_for_a_text() -> None:
     certificate = secret(tls__crt=pair.certificate, tls__key=pair.key)
     raw = ingress(ingress_rule(), tls=[{"hosts": ["a.example.com"], "secretName": "secret"}])
     found = settle(service(), certificate, raw, options=REFUSE)
-    assert problems(found)["Ingress default/ing"] == []
+    assert problems(found)["Ingress default/ing"] == ["CertificateExpired"]
     assert any(path.startswith("ssls/") for path in bodies(found))
