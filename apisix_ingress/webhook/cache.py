@@ -82,15 +82,23 @@ class SchemaCache:
         try:
             self._book = await self._fetch()
         except GatewayError as error:
-            self._book = None
-            self._failures += 1
-            if str(error) != self._trouble:
-                self._trouble = str(error)
-                log.warning("schemas.unknown", cluster=self.cluster, reason=self._trouble)
+            self._unknown(str(error))
+            return
+        except Exception as error:
+            # Advice is all that is at stake: it must not take down the controller.
+            log.error("schemas.crashed", cluster=self.cluster, exc_info=error)
+            self._unknown(f"reading them crashed with {type(error).__name__}")
             return
         if self._trouble or self._read_at is None:
             log.info("schemas.read", cluster=self.cluster, plugins=len(self._book.http.plugins))
         self._read_at, self._trouble, self._failures = self._clock.monotonic(), "", 0
+
+    def _unknown(self, reason: str) -> None:
+        self._book = None
+        self._failures += 1
+        if reason != self._trouble:
+            self._trouble = reason
+            log.warning("schemas.unknown", cluster=self.cluster, reason=reason)
 
     async def _pause(self) -> None:
         """Wait until the next read is due."""
