@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from benchmarks.gateway import CountingGateway
+from benchmarks.gateway import Arrival, CountingGateway
 from benchmarks.subject import Subject
 from benchmarks.world import Manifest, Patch, World
 from e2e.cluster.client import KubeClient
@@ -23,6 +23,8 @@ Figures = dict[str, float]
 
 COLD_SECONDS = 900.0
 CHANGE_SECONDS = 20.0
+LOOK_SECONDS = 2.0
+"""How often a waiting scenario looks whether the controller still runs."""
 RESTART_SECONDS = 120.0
 QUIET_SECONDS = 4.0
 """So long without a write: the controller is done."""
@@ -53,7 +55,7 @@ class Bench:
         self.gateway.expect([self.world.expected(number) for number in range(self.world.shape.size)], clear=True)
         self.gateway.reset()
         self.subject.start()
-        arrival = self.gateway.wait(COLD_SECONDS)
+        arrival = self._arrived(COLD_SECONDS)
         usage, stats = self.subject.usage(), self.gateway.stats()
         began = self.subject.started_at
         if not arrival.done:
@@ -83,7 +85,7 @@ class Bench:
             number = int(self.rng.choice(list(self.gateway.met())))
             latencies.append(self._change(number))
             time.sleep(PAUSE)
-        self.gateway.wait(COLD_SECONDS)
+        self._arrived(COLD_SECONDS)
         self._settle()
         return _latencies(latencies)
 
@@ -105,7 +107,7 @@ class Bench:
         before, began = self.subject.usage(), time.time()
         sent = dict(zip(numbers, self.pool.map(lambda number: self._send(patches[number]), numbers), strict=True))
         burst = time.time() - began
-        arrival = self.gateway.wait(RESTART_SECONDS)
+        arrival = self._arrived(RESTART_SECONDS)
         met = self.gateway.met()
         time.sleep(1.0)
         return {
@@ -139,7 +141,7 @@ class Bench:
         self._send(self.world.change_endpoints(number))
         self.gateway.expect([self.world.expected(number)])
         self.subject.start()
-        arrival = self.gateway.wait(RESTART_SECONDS, key=str(number))
+        arrival = self._arrived(RESTART_SECONDS, key=str(number))
         self._settle()
         caught_up = {"caught_up_seconds": arrival.at - self.subject.started_at} if arrival.done else {}
         return {"stop_seconds": stopped, "cpu_seconds": usage.cpu, **caught_up, **traffic}
@@ -149,7 +151,7 @@ class Bench:
         self._settle()
         self.gateway.reset()
         count, began = self.gateway.wipe("routes", WIPED)
-        arrival = self.gateway.wait(self.wipe_seconds)
+        arrival = self._arrived(self.wipe_seconds)
         healed = {"healed_seconds": arrival.at - began} if arrival.done else {"waited_seconds": self.wipe_seconds}
         return {"wiped": count, "pending": arrival.pending, **healed, **_traffic(self.gateway.stats())}
 
@@ -186,6 +188,13 @@ class Bench:
         self.gateway.expect([self.world.expected(number), gone])
         return self._arrival(self._send([patch]), str(number))
 
+    def _arrived(self, seconds: float, *, key: str = "") -> Arrival:
+        """Wait for what is expected, as long as the controller runs."""
+        deadline = time.monotonic() + seconds
+        while not (arrival := self.gateway.wait(LOOK_SECONDS, key=key)).done and time.monotonic() < deadline:
+            self.subject.usage()  # ends it all if the controller has ended
+        return arrival
+
     def _arrival(self, began: float, key: str) -> float:
         """Return the seconds until something arrived, infinite if it did not in time."""
         arrival = self.gateway.wait(CHANGE_SECONDS, key=key)
@@ -215,6 +224,7 @@ class Bench:
     def _wait_for_share(self, size: int) -> None:
         deadline = time.monotonic() + COLD_SECONDS
         while self.gateway.stats()["pending"] > size * (1 - PERCENT) and time.monotonic() < deadline:
+            self.subject.usage()
             time.sleep(0.005)
 
 
