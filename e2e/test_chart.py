@@ -319,6 +319,14 @@ def test_values_of_the_peers_chart_are_taken() -> None:
     assert config["kubernetes"]["ingress_class_controller"] == class_["spec"]["controller"]
 
 
+def test_the_page_leads_from_the_values_of_the_older_chart_to_those_that_exist() -> None:
+    _, _, part = chart.PAGE.read_text().partition("## From the chart of the 1.8 line")
+    rows = re.findall(r"^\| `.*\| (`.*) \|$", part.partition("## Values")[0], re.MULTILINE)
+    named = {name for row in rows for name in re.findall(r"`([A-Za-z.]+\.[A-Za-z.]+)`", row)}
+    assert len(named) == 16
+    assert named <= {each.name for each in chart.properties()}
+
+
 def test_the_network_policy_lets_in_the_named_ports_only() -> None:
     policy = find(render(values_of("webhook with a certificate that exists")), "NetworkPolicy")["spec"]
     assert [port["port"] for rule in policy["ingress"] for port in rule["ports"]] == [8080, 8443]
