@@ -117,7 +117,7 @@ class Checks:
         return self._of(item, review.object, _decoded_old(review))
 
     def _of(self, item: CustomObject, raw: JsonObject, old: CustomObject | None) -> Verdict:
-        view = OverlayView(self.world.stores, self.world.claims, item)
+        view = OverlayView(self.world, item)
         ours = is_ours(item, view, self.options)
         if not ours and (old is None or not is_ours(old, view, self.options)):
             return ALLOWED

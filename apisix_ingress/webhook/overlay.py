@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, TypeVar, cast
+import heapq
+from collections.abc import Iterable, Iterator
+from typing import TypeVar, cast
 
 from apisix_ingress.model.keys import IndexKey, ObjectKey, RecordKind
 from apisix_ingress.model.kube import CustomObject, KubeObject
 from apisix_ingress.model.names import short_id
 from apisix_ingress.model.resources import RESOURCES
-from apisix_ingress.state.claims import Claimant, Claims, UpstreamClaim
-from apisix_ingress.state.store import Store
+from apisix_ingress.state.view import TrackingView
+from apisix_ingress.state.world import World
 
 T = TypeVar("T", bound=KubeObject)
 
 
-class OverlayView:
-    """A view of the stores with one object over them.
+class OverlayView(TrackingView):
+    """A view of the stores with one object over them; nobody is told what was read.
 
-    Reads are not noted, and ids are plain: they are right but for names that share a CRC, and nothing is published.
+    Ids are plain: they are right but for names that share a CRC, and nothing is published.
     """
 
-    def __init__(self, stores: Mapping[str, Store[Any]], claims: Claims, item: CustomObject) -> None:
-        self._stores = stores
-        self._claims = claims
+    def __init__(self, world: World, item: CustomObject) -> None:
+        super().__init__(world.stores, world.ids, world.claims)
         self._item = item
         # Of a large object an index has thousands of values, and a translation may ask for each of them.
         self._values: dict[str, frozenset[str]] = {}
@@ -32,31 +32,32 @@ class OverlayView:
         """Return an object or None; `kind` is the trimmed class that the key's kind decodes to."""
         if key == self._item.meta.key:
             return cast("T", self._item)  # its kind is the key's
-        store = self._stores.get(key.kind)
-        return cast("T | None", store.get(key)) if store is not None else None
+        return super().get(kind, key)
 
     def find(self, kind: type[T], index: IndexKey) -> tuple[T, ...]:
         """Return the objects under an index value, sorted by key."""
-        store = self._stores.get(index.kind)
-        if store is None:
-            return ()
-        found = cast("tuple[T, ...]", store.by_index(index.by, index.value))
+        found = super().find(kind, index)
         if index.kind != self._item.meta.kind:
             return found
-        others = [each for each in found if each.meta.key != self._item.meta.key]
-        if index.value in self._values_of(index.by):
-            others.append(cast("T", self._item))
-        return tuple(sorted(others, key=lambda each: each.meta.key))
+        return tuple(sorted((*self._others(found), *self._own(index)), key=lambda each: each.meta.key))
 
-    def _values_of(self, index: str) -> frozenset[str]:
-        if index not in self._values:
-            self._values[index] = frozenset(RESOURCES[self._item.meta.kind].indexes[index](self._item))
-        return self._values[index]
+    def oldest(self, kind: type[T], index: IndexKey) -> Iterator[T]:
+        """Yield the objects under a value of a ranked index, the oldest first."""
+        found = super().oldest(kind, index)
+        if index.kind != self._item.meta.kind:
+            return found
+        own: Iterable[T] = self._own(index)
+        return heapq.merge(self._others(found), own, key=lambda each: each.meta.age)
 
     def record_id(self, kind: RecordKind, name: str) -> str:
         """Return the id that a record name has unless another name shares it."""
         return short_id(name)
 
-    def claims_on(self, target: ObjectKey) -> tuple[tuple[Claimant, UpstreamClaim], ...]:
-        """Return the claims of objects that are stored."""
-        return self._claims.distinct(target)
+    def _others(self, found: Iterable[T]) -> Iterator[T]:
+        return (each for each in found if each.meta.key != self._item.meta.key)
+
+    def _own(self, index: IndexKey) -> tuple[T, ...]:
+        """Return the object if it is under an index value of its kind."""
+        if index.by not in self._values:
+            self._values[index.by] = frozenset(RESOURCES[index.kind].indexes[index.by](self._item))
+        return (cast("T", self._item),) if index.value in self._values[index.by] else ()

@@ -1,9 +1,12 @@
 """The world with one object over it, and that looking at it leaves the world as it was."""
 
+import pytest
+
 from apisix_ingress.model.keys import IndexKey, ObjectKey
 from apisix_ingress.model.kube import CustomObject, ReferenceGrant, Service
 from apisix_ingress.model.names import short_id
-from apisix_ingress.model.resources import PLUGIN_INDEX
+from apisix_ingress.model.resources import MATCHER_INDEX, PLUGIN_INDEX, RESOURCES
+from apisix_ingress.state.view import oldest
 from apisix_ingress.webhook.overlay import OverlayView
 from tests.factories import make_custom, make_service
 from tests.unit.apisix_ingress.webhook.worlds import make_world, plugin, route_spec
@@ -16,7 +19,7 @@ STORED = tuple(
 
 def view_of(item: CustomObject) -> OverlayView:
     world = make_world(make_service(), make_custom("claims", spec=route_spec()), *STORED)
-    return OverlayView(world.stores, world.claims, item)
+    return OverlayView(world, item)
 
 
 def names(view: OverlayView, used: str) -> list[str]:
@@ -35,6 +38,21 @@ def test_object_stands_for_the_one_that_is_stored() -> None:
 def test_new_object_is_found_beside_those_that_are_stored() -> None:
     view = view_of(make_custom("bb", kind="ApisixGlobalRule", spec={"plugins": [plugin("cors")]}))
     assert names(view, "cors") == ["a", "bb", "c"]
+
+
+@pytest.mark.parametrize(
+    ("created", "want"),
+    [("2020-01-01T00:00:00Z", ["new", "old", "older"]), ("2030-01-01T00:00:00Z", ["old", "older", "new"])],
+)
+def test_object_has_the_place_of_its_age(created: str, want: list[str]) -> None:
+    spec = route_spec()
+    world = make_world(make_service(), make_custom("old", spec=spec), make_custom("older", spec=spec))
+    new = make_custom("new", spec=spec, created=created)
+    (value,) = RESOURCES["ApisixRoute"].indexes[MATCHER_INDEX](new)
+    index = IndexKey("ApisixRoute", MATCHER_INDEX, value)
+    assert [item.meta.name for item in oldest(OverlayView(world, new), CustomObject, index)] == want
+    other = OverlayView(world, make_custom("new", kind="ApisixTls"))
+    assert [item.meta.name for item in oldest(other, CustomObject, index)] == ["old", "older"]
 
 
 def test_other_kinds_are_as_they_are_stored_and_unread_kinds_are_empty() -> None:
