@@ -60,6 +60,8 @@ class SimApiServer(FakeApiServer):
     def __init__(self, rng: random.Random, trace: Trace) -> None:
         super().__init__(SERVED.values())
         self.fault = ApiFaults()
+        self.writes = 0
+        """Writes that were carried out, those of leases and events left out."""
         self.links: dict[Process, LinkState] = {}
         self._rng = rng
         self._trace = trace
@@ -133,11 +135,13 @@ class SimApiServer(FakeApiServer):
         try:
             body = self._respond(seen)
             if seen.verb not in QUIET and seen.plural not in ("leases", "events"):
+                self.writes += 1
                 self._trace.note("apiserver", f"{who}: {seen.verb} {seen.path}")
             status = 201 if seen.verb == "create" else 200
             return Reply(status, orjson.dumps(body))
         except Refusal as refusal:
             if seen.verb not in QUIET:
+                self.writes += 1
                 self._trace.note("apiserver", f"{who}: {seen.verb} {seen.path}: {refusal.code}")
             return _refusal(refusal)
 

@@ -169,6 +169,8 @@ class SimGateway:
             return 404, {"message": "Key not found"}
         named = [user for user in self.users(key) if key in guarded(self.records[user[0]][user[1]])]
         is_fresh = asyncio.get_running_loop().time() < self._freed.get(key, 0.0) + self.fault.guard_lag
+        if mine := [user for user in named if user not in self.excused and key not in self.excused]:
+            self.trace.violate(self.name, f"{kind}/{id_} is to be deleted while {mine} name it")
         if named or is_fresh:
             user = named[0][1] if named else "?"
             return 400, {"error_msg": f"can not delete this {kind[:-1]}, route [{user}] is still using it now"}
@@ -186,13 +188,17 @@ class SimGateway:
 
 
 class SimSession:
-    """Takes the place of an aiohttp session in one process: one for each gateway client."""
+    """Takes the place of aiohttp sessions, of every process.
 
-    def __init__(self, gateways: dict[str, SimGateway], term_of: Callable[[Process], int]) -> None:
+    Args:
+        gateways: By host.
+        trap: Called in a process at `connect`, `sent` and `reply`, with the method of the request; true if something
+            happened to the process there.
+    """
+
+    def __init__(self, gateways: dict[str, SimGateway], trap: Callable[[Process, str, str], bool]) -> None:
         self._gateways = gateways
-        self._term_of = term_of
-        self.trap: Callable[[Process, str, str], bool] = lambda process, point, method: False
-        """Called in a process at `connect`, `sent` and `reply`, with the method of the request; true: be slow there."""
+        self._trap = trap
 
     async def close(self) -> None:
         """There are no connections to close."""
@@ -212,21 +218,21 @@ class SimSession:
             raise refused(gateway.name)
         if gateway.rng.random() < 0.2:
             await asyncio.sleep(0.002 * gateway.rng.random())
-        if self.trap(process, "connect", method):
+        if self._trap(process, "connect", method):
             await asyncio.sleep(0)
         payload = await _written(data)
         reply: asyncio.Future[SimReply] = loop.create_future()
         is_known = {name.lower(): value for name, value in headers}.get("x-api-key") == ADMIN_KEY
         path = str(url.raw_path_qs).removeprefix("/apisix/admin/")
-        call = _Call(method, path, payload, (process.name, self._term_of(process)), process, is_known)
+        call = _Call(method, path, payload, (process.name, process.terms), process, is_known)
         self._send(gateway, call, reply)
-        self.trap(process, "sent", method)
+        self._trap(process, "sent", method)
         try:
             async with asyncio.timeout(timeout.sock_read):
                 answer = await reply
         except TimeoutError:
             raise aiohttp.SocketTimeoutError from None
-        if self.trap(process, "reply", method):
+        if self._trap(process, "reply", method):
             await asyncio.sleep(0)
         return answer
 

@@ -7,6 +7,7 @@ only they name.
 
 from __future__ import annotations
 
+import base64
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,11 +26,13 @@ class Expectation:
     Attributes:
         records: Key → fields that the body must have.
         free: Keys that may be there or not, in any version.
+        kept: Those among them that belong to an object: what is there of it must stay.
         conditions: ApisixRoutes and others → status of their condition.
     """
 
     records: dict[Key, Body] = field(default_factory=dict)
     free: set[Key] = field(default_factory=set)
+    kept: set[Key] = field(default_factory=set)
     conditions: dict[tuple[str, str, str], str] = field(default_factory=dict)
 
 
@@ -88,6 +91,7 @@ class Oracle:
         key = (kind, crc("_".join(_name(item))))
         if _is_refused(fields["plugins"]):
             want.free.add(key)
+            want.kept.add(key)
         else:
             want.records[key] = fields
         self._say(want, item, "False" if _is_refused(fields["plugins"]) else "True")
@@ -96,8 +100,10 @@ class Oracle:
         key, secret = ("ssls", crc("_".join(_name(item)))), self._server.get("secrets", "cert", _name(item)[0])
         if secret is None:
             want.free.add(key)
+            want.kept.add(key)
         else:
-            want.records[key] = {"snis": item["spec"]["hosts"], "status": 1}
+            certificate = base64.b64decode(secret["data"]["tls.crt"]).decode()
+            want.records[key] = {"snis": item["spec"]["hosts"], "cert": certificate}
         self._say(want, item, "False" if secret is None else "True")
 
     def _route(self, want: Expectation, item: Manifest) -> None:
@@ -152,6 +158,7 @@ class Oracle:
 
     def _release(self, want: Expectation, key: Key, namespace: str, item: Manifest) -> None:
         """Say nothing of an object's route, nor of what it may need: any Service and plugin config near it."""
+        want.kept.add(key)
         want.free |= {key, *(("upstreams", crc(f"{namespace}_{service}_80")) for service in ("web", "api"))}
         want.free.add(("plugin_configs", crc(f"{namespace}_p")))
         if item.get("kind") == "Ingress":

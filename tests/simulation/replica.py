@@ -93,13 +93,8 @@ class Replica:
             await asyncio.wait(tasks, timeout=1.0)
         self._forget(process)
 
-    def freeze(self) -> None:
-        """Let nothing run any more, until `thaw`."""
-        if self.process is not None:
-            self.process.is_frozen = True
-
     def thaw(self) -> None:
-        """Let it go on."""
+        """Let a frozen process go on."""
         if self.process is not None:
             self.process.is_frozen = False
 
@@ -121,10 +116,16 @@ class Replica:
 
 
 class Seams:
-    """What replicas are given instead of the outside world; `sessions` are all that were made."""
+    """What replicas are given instead of the outside world; `trap` is told of their requests, as `SimSession` says."""
 
-    def __init__(self, seed: int, server: SimApiServer, gateways: dict[str, SimGateway]) -> None:
-        self.trap: Callable[[Process, str, str], bool] = lambda process, point, method: False
+    def __init__(
+        self,
+        seed: int,
+        server: SimApiServer,
+        gateways: dict[str, SimGateway],
+        trap: Callable[[Process, str, str], bool],
+    ) -> None:
+        self._trap = trap
         self._rng = random.Random(seed)
         self._server = server
         self._gateways = gateways
@@ -141,9 +142,7 @@ class Seams:
 
     def session(self) -> Any:
         """Return what takes the place of an aiohttp session."""
-        session = SimSession(self._gateways, lambda process: process.terms)
-        session.trap = self.trap
-        return session
+        return SimSession(self._gateways, self._trap)
 
 
 class _NoServer:

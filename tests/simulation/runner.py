@@ -10,6 +10,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 
 from tests.simulation.loop import SimulationLoop
+from tests.simulation.replica import replaced
 from tests.simulation.story import Story
 
 
@@ -45,13 +46,15 @@ def play(seed: int, *, keep_trace: bool = False) -> Outcome:
     story = loop.run_until_complete(_made(seed))
     problem = ""
     try:
-        loop.run_until_complete(story.play())
+        with replaced(story.seams, story.checks.log):
+            try:
+                loop.run_until_complete(story.play())
+            finally:
+                _end(loop)
     except AssertionError as error:
         problem = str(error) or "an assertion failed"
     except (Exception, asyncio.CancelledError) as error:
         problem = f"{type(error).__name__}: {error}"
-    finally:
-        _end(loop)
     problem = "\n".join([problem, *story.trace.violations]) if problem else ""
     trace = story.trace.text() if problem or keep_trace else ""
     return Outcome(seed, problem, story.trace.digest(), trace, story.settled_after, loop.turns)

@@ -1,0 +1,109 @@
+"""What must hold at every moment of a story: looked at with each write that lands and with each line of the log."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import MutableMapping
+from typing import Any
+
+import structlog
+
+from tests.simulation.gateway import ADMIN_KEY, Body, Key, SimGateway, Write
+from tests.simulation.loop import PROCESS
+from tests.simulation.oracle import Oracle, crc, is_ours
+from tests.simulation.trace import Trace
+from tests.simulation.users import CORE, PASSWORDS, pair
+
+KNOWN_SECONDS = 100.0
+"""What was wanted for so long is known to every replica that works."""
+
+BUGS = frozenset({"record.crashed", "audit.crashed", "object.translate_failed", "status.failed", "term.failed"})
+"""Lines of the log that tell of a defect."""
+
+CORE_KEYS: tuple[Key, ...] = (
+    ("routes", crc(f"{CORE}_r0_rule")),
+    ("upstreams", crc(f"{CORE}_web_80")),
+    ("plugin_configs", crc(f"{CORE}_p")),
+    ("ssls", crc(f"{CORE}_t")),
+    ("consumers", f"{CORE}_c"),
+    ("global_rules", crc(f"{CORE}_g")),
+)
+"""Records that are wanted as they are from beginning to end."""
+
+
+class Checks:
+    """The invariants of one story; what breaks one goes to the trace as a violation."""
+
+    def __init__(self, trace: Trace, oracle: Oracle) -> None:
+        self._trace = trace
+        self._oracle = oracle
+        self._reign: tuple[str, int] | None = None
+        self._past: set[tuple[str, int]] = set()
+        self._ready: set[str] = set()
+        self._needed_since: dict[Key, float] = {}
+        self._core: dict[Key, Body] = {}
+        self._secrets = [ADMIN_KEY, *PASSWORDS, *(pair(number)[1].decode().split("\n")[1] for number in range(3))]
+
+    def begin(self) -> None:
+        """Look at the world as it is at the start: what is needed now was always needed."""
+        want = self._oracle.expect()
+        self._needed_since = dict.fromkeys([*want.records, *want.kept], float("-inf"))
+        self._core = {key: want.records[key] for key in CORE_KEYS}
+
+    def look(self) -> None:
+        """Note since when which records are needed."""
+        now, want = asyncio.get_running_loop().time(), self._oracle.expect()
+        self._needed_since = {key: self._needed_since.get(key, now) for key in (*want.records, *want.kept)}
+
+    def write(self, gateway: SimGateway, write: Write) -> None:
+        """Look at a write in the moment it is carried out."""
+        key, who = write.key, f"{write.writer[0]} {write.method} {write.key[0]}/{write.key[1]}"
+        self._check_reign(gateway, write)
+        stored = gateway.records[key[0]].get(key[1])
+        if stored is not None and not is_ours(key[0], stored):
+            self._trace.violate(gateway.name, f"{who}: it is not ours")
+        if write.writer[0] not in self._ready:
+            self._trace.violate(gateway.name, f"{who}: it does not know the world yet")
+        if write.body is None:
+            self._check_delete(gateway, write, who)
+        elif any(write.body.get(name) != value for name, value in self._core.get(key, {}).items()):
+            self._trace.violate(gateway.name, f"{who}: it was always wanted otherwise: {str(write.body)[:200]}")
+
+    def log(self, _: object, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+        """Take down a line of the log, and look at it (a structlog processor)."""
+        process = PROCESS.get()
+        if process.is_gone:
+            raise structlog.DropEvent
+        name, level = event.pop("event"), event.pop("level")
+        text = f"{level} {name} " + " ".join(f"{key}={value}" for key, value in event.items())
+        if name == "term.started":
+            process.terms += 1
+        if name == "world.ready":
+            self._ready.add(process.name)
+        if any(secret in text for secret in self._secrets):
+            self._trace.violate(process.name, f"a secret in the log: {name}")
+        if name in BUGS:
+            self._trace.violate(process.name, f"{name}: {event.get('exception')}")
+        self._trace.note(process.name, text[:600])
+        raise structlog.DropEvent
+
+    def crashed(self, name: str, error: BaseException) -> None:
+        """Take down that a replica ended by itself."""
+        self._trace.violate(name, f"the program ended with {error!r}")
+
+    def _check_delete(self, gateway: SimGateway, write: Write, who: str) -> None:
+        if write.time - self._needed_since.get(write.key, write.time) > KNOWN_SECONDS:
+            self._trace.violate(gateway.name, f"{who}: it was always needed")
+        users = [user for user in gateway.users(write.key) if user not in gateway.excused]
+        if users:
+            self._trace.violate(gateway.name, f"{who}: {users} name it")
+
+    def _check_reign(self, gateway: SimGateway, write: Write) -> None:
+        """See that nobody's write lands after somebody else's in a later term, on whatever gateway."""
+        if write.writer == self._reign:
+            return
+        if write.writer in self._past:
+            self._trace.violate(gateway.name, f"{write.writer} writes {write.key} after {self._reign}")
+        if self._reign is not None:
+            self._past.add(self._reign)
+        self._reign = write.writer

@@ -1,0 +1,329 @@
+"""Defects that a hurried change might bring, and whether stories find them: the check of the simulation itself.
+
+`python -m tests.simulation.defects` plants each of them in turn and plays seeds until a story fails. Every defect is a
+small lie in one function of the product; nothing of the simulation changes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+from multiprocessing import get_context
+from typing import Any
+from unittest.mock import patch
+
+import structlog
+
+from apisix_ingress.app import Controller
+from apisix_ingress.errors import KubeGone, KubeUnavailable
+from apisix_ingress.gateway import plan
+from apisix_ingress.gateway.agenda import Agenda
+from apisix_ingress.gateway.audit import Audit
+from apisix_ingress.gateway.dispatch import Dispatch
+from apisix_ingress.gateway.holdings import Holdings
+from apisix_ingress.gateway.plan import DELETE, HOLD, NOTHING, Step
+from apisix_ingress.kube.api import KubeApi
+from apisix_ingress.kube.lease import LeaderElector
+from apisix_ingress.kube.reflector import Reflector
+from apisix_ingress.runtime.term import Term
+from apisix_ingress.runtime.workqueue import WorkQueue
+from apisix_ingress.state.dependents import Dependents
+from apisix_ingress.state.store import Store
+from tests.simulation.runner import play
+
+SEEDS = 200
+
+Plant = Callable[[], AbstractContextManager[Any]]
+DEFECTS: dict[str, Plant] = {}
+
+
+def _defect(name: str) -> Callable[[Plant], Plant]:
+    def register(plant: Plant) -> Plant:
+        DEFECTS[name] = plant
+        return plant
+
+    return register
+
+
+# Leadership.
+
+
+@_defect("a write does not look at the lease")
+def _() -> Any:
+    return patch.object(Term, "check", lambda self, seconds=0.0: None)
+
+
+@_defect("a write may take longer than the lease lasts")
+def _() -> Any:
+    check = Term.check
+    return patch.object(Term, "check", lambda self, seconds=0.0: check(self))
+
+
+@_defect("a request that was frozen is sent after its time")
+def _() -> Any:
+    return patch("apisix_ingress.gateway.transport._check", lambda deadline: None)
+
+
+@_defect("a lease counts as free by the wall clock")
+def _() -> Any:
+    def is_free(self: Any) -> bool:
+        spec = self._observed.spec if self._observed else {}
+        ends = spec.get("renewTime", "")
+        now = self._clock.now().strftime("%Y-%m-%dT%H:%M:%S")
+        return not spec.get("holderIdentity") or bool(ends[:16] < now[:16])
+
+    return patch.object(LeaderElector, "_is_free", is_free)
+
+
+@_defect("a conflict about the lease counts as a renewal")
+def _() -> Any:
+    put_again = LeaderElector._put_again
+
+    async def careless(self: Any, seconds: float) -> None:
+        try:
+            await put_again(self, seconds)
+        except KubeUnavailable:
+            return
+
+    return patch.object(LeaderElector, "_put_again", careless)
+
+
+# The world.
+
+
+@_defect("writing begins before the world is known")
+def _() -> Any:
+    async def prepare(self: Any) -> None:
+        self.ready.set()
+
+    return patch.object(Controller, "_prepare", prepare)
+
+
+@_defect("a 410 is waited out, and nothing listed anew")
+def _() -> Any:
+    watch = Reflector._watch
+
+    async def stubborn(self: Any, version: str) -> float:
+        try:
+            return await watch(self, version)
+        except KubeGone:
+            raise KubeUnavailable("gone") from None
+
+    return patch.object(Reflector, "_watch", stubborn)
+
+
+@_defect("a new list deletes nothing")
+def _() -> Any:
+    return patch.object(Reflector, "_confirmed", lambda self, gone: frozenset())
+
+
+@_defect("a list of several pages ends with the first")
+def _() -> Any:
+    page = KubeApi.page
+
+    async def first(self: Any, *args: Any, **named: Any) -> Any:
+        found = await page(self, *args, **named)
+        return type(found)(found.items, found.version, "")
+
+    return patch.object(KubeApi, "page", first)
+
+
+@_defect("a silent watch is believed for ever")
+def _() -> Any:
+    watch = KubeApi.watch
+
+    def patient(self: Any, path: str, **named: Any) -> Any:
+        return watch(self, path, **{**named, "margin": 1e6})
+
+    return patch.object(KubeApi, "watch", patient)
+
+
+# State.
+
+
+@_defect("a queue loses one add in fifty")
+def _() -> Any:
+    add = WorkQueue.add
+
+    def forgetful(self: Any, key: Any, *, urgent: bool = False) -> None:
+        if random.random() > 0.02:
+            add(self, key, urgent=urgent)
+
+    return patch.object(WorkQueue, "add", forgetful)
+
+
+@_defect("a key that is added while it is worked on is forgotten")
+def _() -> Any:
+    add = WorkQueue.add
+
+    def forgetful(self: Any, key: Any, *, urgent: bool = False) -> None:
+        if key not in self._processing:
+            add(self, key, urgent=urgent)
+
+    return patch.object(WorkQueue, "add", forgetful)
+
+
+@_defect("nobody is woken by a Secret or a Namespace")
+def _() -> Any:
+    record = Dependents.record
+
+    def without_some(self: Any, owner: Any, reads: Any) -> None:
+        record(self, owner, [read for read in reads if getattr(read, "kind", "") not in ("Secret", "Namespace")])
+
+    return patch.object(Dependents, "record", without_some)
+
+
+@_defect("a store does not tell of a delete")
+def _() -> Any:
+    delete = Store.delete
+
+    def silent(self: Any, key: Any) -> bool:
+        listener, self._listener = self._listener, lambda read: None
+        try:
+            return delete(self, key)
+        finally:
+            self._listener = listener
+
+    return patch.object(Store, "delete", silent)
+
+
+# The gateway.
+
+
+@_defect("a lost reply counts as not written")
+def _() -> Any:
+    return patch.object(Holdings, "lost", Holdings.refused)
+
+
+@_defect("a lost reply counts as written")
+def _() -> Any:
+    return patch.object(Holdings, "lost", Holdings.landed)
+
+
+@_defect("a write that failed is not tried again")
+def _() -> Any:
+    return patch.object(Dispatch, "_back_off", lambda self, key, error: None)
+
+
+@_defect("a delete does not wait for the records that name it")
+def _() -> Any:
+    def removal(key: Any, holdings: Any, is_held: Any) -> Step:
+        known = holdings.get(key)
+        if known is None:
+            return NOTHING
+        return HOLD if is_held(key, known.name) else DELETE
+
+    return patch.object(plan, "_removal", removal)
+
+
+@_defect("a write does not wait for what it names")
+def _() -> Any:
+    return patch.object(Holdings, "exists", lambda self, key: True)
+
+
+@_defect("nothing is held for an object that can't be translated")
+def _() -> Any:
+    return patch.object(Dispatch, "is_held", lambda self, key, name: False)
+
+
+@_defect("a delete that waits for writes is forgotten")
+def _() -> Any:
+    return patch.object(Agenda, "due", lambda self: [])
+
+
+@_defect("every record counts as ours")
+def _() -> Any:
+    return patch("apisix_ingress.gateway.admin.is_owned", lambda labels, controller: True)
+
+
+@_defect("no audit")
+def _() -> Any:
+    async def nothing(self: Any) -> bool:
+        await self._backend.list_managed(frozenset())
+        return True
+
+    return patch.object(Audit, "run_once", nothing)
+
+
+@_defect("what a list does not show counts as there")
+def _() -> Any:
+    return patch.object(Holdings, "vanished", lambda self, key: None)
+
+
+@_defect("what the gateway adds to a record counts as a difference")
+def _() -> Any:
+    return patch("apisix_ingress.model.records.SERVER_FIELDS", frozenset())
+
+
+@_defect("a refused key counts as a rejected record")
+def _() -> Any:
+    @contextmanager
+    def planted() -> Iterator[None]:
+        fail = Dispatch._fail
+
+        def confused(self: Any, key: Any, record: Any, error: Any) -> None:
+            if error.status == 401:
+                self.holdings.refused(key)
+                self.quarantine.add(key, record, "refused")
+                self._settle(key)
+            else:
+                fail(self, key, record, error)
+
+        with patch.object(Dispatch, "_fail", confused):
+            yield
+
+    return planted()
+
+
+# What is told.
+
+
+@_defect("a status is written although it says the same")
+def _() -> Any:
+    return patch("apisix_ingress.kube.status.differing", lambda stored, wanted: {"status"})
+
+
+@_defect("a body is logged")
+def _() -> Any:
+    land = Dispatch._land
+
+    def chatty(self: Any, key: Any, record: Any, started: float) -> None:
+        if record is not None:
+            structlog.get_logger().info("record.sent", body=record.payload.decode())
+        land(self, key, record, started)
+
+    return patch.object(Dispatch, "_land", chatty)
+
+
+def catch(name: str, seeds: int) -> tuple[str, int | None, str]:
+    """Plant a defect and play; return its name, the first seed whose story fails, if any, and how it fails."""
+    with DEFECTS[name]():
+        for seed in range(seeds):
+            outcome = play(seed)
+            if outcome.problem:
+                return name, seed, outcome.problem.splitlines()[0]
+    return name, None, ""
+
+
+def main() -> int:
+    """Plant all, or those whose names hold a word; return 1 if any gets away."""
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation.defects", description=__doc__)
+    parser.add_argument("word", nargs="?", default="")
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="play so many for each at most")
+    options = parser.parse_args()
+    names, escaped = [name for name in DEFECTS if options.word in name], 0
+    with ProcessPoolExecutor(os.cpu_count() or 1, mp_context=get_context("spawn")) as pool:
+        for name, seed, problem in pool.map(catch, names, [options.seeds] * len(names)):
+            escaped += seed is None
+            found = f"seed {seed}" if seed is not None else f"not within {options.seeds} seeds"
+            print(f"{name:<58} {found:<12} {problem[:110].strip()}", flush=True)
+    return bool(escaped)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

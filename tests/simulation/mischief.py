@@ -1,0 +1,258 @@
+"""Everything that goes wrong in a story: faults of the API server, gateways, networks, processes and clocks.
+
+What is done at once is a method; what ends a fault comes later by itself. When which fault comes is drawn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from typing import Any
+
+from tests.simulation.apiserver import ApiFaults, SimApiServer
+from tests.simulation.gateway import AdminFaults, Body, Key, SimGateway
+from tests.simulation.loop import Process, running_loop
+from tests.simulation.oracle import is_ours
+from tests.simulation.replica import Replica
+from tests.simulation.trace import Trace
+
+LATER = "later"
+
+
+class Mischief:
+    """Faults, drawn from `rng`.
+
+    Args:
+        rng: Draws what happens.
+        trace: Takes it down.
+        server: The API server.
+        gateways: All clusters.
+        foreign: Records that survive a wipe: they are somebody else's to restore.
+        drift: Whether gateways may be changed behind the controllers' back; only an audit notices that.
+    """
+
+    def __init__(
+        self,
+        rng: random.Random,
+        trace: Trace,
+        server: SimApiServer,
+        gateways: list[SimGateway],
+        *,
+        foreign: dict[Key, Body],
+        drift: bool,
+    ) -> None:
+        self.replicas: list[Replica] = []
+        self._rng = rng
+        self._trace = trace
+        self._server = server
+        self._gateways = gateways
+        self._foreign = foreign
+        self._drift = drift
+        self._backups: list[tuple[SimGateway, dict[str, dict[str, Body]]]] = []
+        self._background: list[asyncio.Task[None]] = []
+        self._trap: tuple[str, int, str] | None = None
+
+    def act(self) -> None:
+        """Let something go wrong."""
+        actions: list[tuple[int, Callable[[], None]]] = [
+            (3, self._fail_api),
+            (4, self._disturb_watches),
+            (3, self._cut_link),
+            (7, self._fail_gateway),
+            (2, self._close_gateway),
+            (3, self._kill),
+            (3, self._freeze),
+            (6, self._set_trap),
+            (1, self._jump),
+            (1, self._restart),
+            *([(4, self._meddle), (2, self._restore)] if self._drift else []),
+        ]
+        self._rng.choices([each for _, each in actions], [weight for weight, _ in actions])[0]()
+
+    async def end(self) -> None:
+        """End every fault, and start who does not run."""
+        self._trap = None
+        self._mend_api()
+        for gateway in self._gateways:
+            self._mend(gateway)
+        for replica in self.replicas:
+            replica.thaw()
+        for task in self._background:
+            if task.get_name() == LATER:
+                task.cancel()
+        await asyncio.gather(*(task for task in self._background if task.get_name() != LATER))
+        for replica in self.replicas:
+            replica.start()
+            if replica.process is not None:
+                self._server.set_link(replica.process, "up")
+
+    def later(self, seconds: float, what: Callable[[], object]) -> None:
+        """Do something after a while, unless the faults end before."""
+
+        async def wait() -> None:
+            await asyncio.sleep(seconds)
+            what()
+
+        self._spawn(wait(), name=LATER)
+
+    def spring(self, process: Process, point: str, method: str) -> bool:
+        """Be told how far a request is; true if something happened to who sends it."""
+        if self._trap is None or method == "GET" or self._trap[0] != point or process.is_gone:
+            return False
+        _, left, what = self._trap
+        self._trap = (point, left - 1, what)
+        if left > 0:
+            return False
+        self._trap = None
+        replica = next(replica for replica in self.replicas if replica.process is process)
+        seconds = self._rng.choice([1.0, 4.9, 6.0, 11.0, 13.0, 20.0, 40.0])
+        self._trace.note("fault", f"trap: {what} of {process.name} at {point} of a {method}")
+        if what == "freeze":
+            self._freeze_one(replica, seconds)
+        else:
+            process.is_gone = True
+            self._spawn(self._kill_and_start(replica, seconds))
+        return True
+
+    # The API server.
+
+    def _fail_api(self) -> None:
+        rng = self._rng
+        self._server.fault = ApiFaults(
+            error=rng.choice([0, 0.2, 0.5]),
+            throttled=rng.choice([0, 0.3]),
+            conflict=rng.choice([0, 0.4]),
+            lost_request=rng.choice([0, 0.2]),
+            lost_reply=rng.choice([0, 0.2]),
+            slow=rng.choice([0, 0.3]),
+            lost_bookmark=rng.choice([0, 0.5]),
+        )
+        self._trace.note("fault", str(self._server.fault))
+        self.later(rng.choice([1.0, 10.0, 40.0]), self._mend_api)
+
+    def _mend_api(self) -> None:
+        self._server.fault = ApiFaults()
+
+    def _disturb_watches(self) -> None:
+        what = self._rng.choice(["cut", "end", "stall", "gone", "bookmark", "half", "garbage"])
+        if self._rng.random() < 0.4:
+            self._trace.note("fault", "the API server forgets its history")
+            self._server.compact()
+        self._trace.note("fault", f"watches: {what}")
+        self._server.disturb(what, self._rng.choice([0.3, 1.0]))
+
+    def _cut_link(self) -> None:
+        replica = self._anyone()
+        if replica.process is None:
+            return
+        process, is_refused = replica.process, self._rng.random() < 0.5
+        self._trace.note("fault", f"{process.name} is cut off from the API server")
+        self._server.set_link(process, "refused" if is_refused else "dropped")
+        self.later(self._rng.choice([1.0, 8.0, 30.0]), lambda: self._server.set_link(process, "up"))
+
+    # Gateways.
+
+    def _fail_gateway(self) -> None:
+        rng, gateway = self._rng, self._any_gateway()
+        gateway.fault = AdminFaults(
+            error=rng.choice([0, 0.3]),
+            throttled=rng.choice([0, 0.2]),
+            lost_request=rng.choice([0, 0.2]),
+            lost_reply=rng.choice([0, 0.3, 0.6]),
+            slow=rng.choice([0, 0.3]),
+            hang=rng.choice([0, 0.1]),
+            guard_lag=rng.choice([0, 0.3]),
+        )
+        self._trace.note("fault", f"{gateway.name}: {gateway.fault}")
+        self.later(rng.choice([1.0, 10.0, 40.0]), lambda: self._mend(gateway))
+
+    def _close_gateway(self) -> None:
+        gateway, refuses_key = self._any_gateway(), self._rng.random() < 0.4
+        self._trace.note("fault", f"{gateway.name} {'refuses the key' if refuses_key else 'is down'}")
+        gateway.fault = replace(gateway.fault, refuses_key=refuses_key, is_down=not refuses_key)
+        self.later(self._rng.choice([0.5, 5.0, 40.0]), lambda: self._mend(gateway))
+
+    def _mend(self, gateway: SimGateway) -> None:
+        gateway.fault = AdminFaults()
+
+    def _meddle(self) -> None:
+        """Edit and remove records by hand; nobody removes what others name."""
+        gateway, rng = self._any_gateway(), self._rng
+        for kind, records in gateway.records.items():
+            for id_, body in sorted(records.items()):
+                if rng.random() < 0.1 and is_ours(kind, body):
+                    if rng.random() < 0.6:
+                        gateway.meddle((kind, id_), {**body, **rng.choice([{"desc": "edited"}, {"uris": ["/edited"]}])})
+                    elif not gateway.users((kind, id_)):
+                        gateway.meddle((kind, id_), None)
+
+    def _restore(self) -> None:
+        """Keep a backup, restore one, or lose everything but what others have."""
+        gateway, rng = self._any_gateway(), self._rng
+        mine = [records for owner, records in self._backups if owner is gateway]
+        if rng.random() < 0.4 or not mine:
+            self._backups.append((gateway, gateway.backup()))
+            if rng.random() < 0.5:
+                return
+        strangers: dict[str, dict[str, Body]] = {}
+        for (kind, id_), body in self._foreign.items():
+            strangers.setdefault(kind, {})[id_] = body
+        gateway.restore(rng.choice([*mine, strangers]))
+
+    # Processes.
+
+    def _kill(self) -> None:
+        replica = self._anyone()
+        if replica.process is not None:
+            self._trace.note("fault", f"kill -9 of {replica.process.name}")
+            self._spawn(self._kill_and_start(replica, self._rng.choice([0.1, 3.0, 30.0])))
+
+    async def _kill_and_start(self, replica: Replica, seconds: float) -> None:
+        await replica.kill()
+        self.later(seconds, replica.start)
+
+    def _freeze(self) -> None:
+        self._freeze_one(self._anyone(), self._rng.choice([0.5, 4.0, 11.0, 13.0, 20.0, 60.0]))
+
+    def _freeze_one(self, replica: Replica, seconds: float) -> None:
+        process = replica.process
+        if process is not None:
+            self._trace.note("fault", f"{process.name} is frozen for {seconds:g} s")
+            process.is_frozen = True
+            self.later(seconds, lambda: setattr(process, "is_frozen", False))
+
+    def _set_trap(self) -> None:
+        """Have something happen to who makes the next writes, in the middle of one."""
+        point, what = self._rng.choice(["connect", "sent", "reply"]), self._rng.choice(["kill", "freeze", "freeze"])
+        self._trap = (point, self._rng.randint(0, 6), what)
+
+    def _jump(self) -> None:
+        replica = self._anyone()
+        if replica.process is not None:
+            replica.process.wall_offset += self._rng.choice([-3600.0, 3600.0])
+            self._trace.note("fault", f"the clock of {replica.process.name} jumps")
+
+    def _restart(self) -> None:
+        replica = self._anyone()
+        if replica.process is not None and not replica.process.is_frozen:
+            self._trace.note("fault", f"{replica.process.name} is stopped")
+            self._spawn(self._stop_and_start(replica))
+
+    async def _stop_and_start(self, replica: Replica) -> None:
+        await replica.stop()
+        replica.start()
+
+    def _anyone(self) -> Replica:
+        """Return a replica, most often the one that leads."""
+        leaders = [replica for replica in self.replicas if replica.is_leading]
+        return leaders[0] if leaders and self._rng.random() < 0.7 else self._rng.choice(self.replicas)
+
+    def _any_gateway(self) -> SimGateway:
+        return self._rng.choice(self._gateways)
+
+    def _spawn(self, work: Coroutine[Any, Any, None], *, name: str = "act") -> None:
+        # A trap is sprung inside a replica, but what follows is none of its doing.
+        loop = running_loop()
+        self._background.append(loop.create_task(work, name=name, context=loop.world))
