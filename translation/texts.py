@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from apisix_ingress.model.keys import RecordKind
 from apisix_ingress.model.kube import CustomObject, Secret
@@ -34,14 +34,15 @@ _REFERENCE = re.compile(r"\$(?:env|secret)://", re.IGNORECASE)
 _MOST_TOLD = 10
 """Mistakes of this kind that are told of one object."""
 
-Path = tuple[str | int, ...]
+Path: TypeAlias = "tuple[Path, str | int] | None"
+"""Where a value stands, the last part first; a part more costs the same however deep it is."""
 
 
 class _Place(NamedTuple):
     """A value and where it stands."""
 
     value: Any
-    path: Path = ()
+    path: Path = None
     block: bool = False
 
 
@@ -93,10 +94,10 @@ def _texts(root: _Place) -> Iterator[_Place]:
             for key, item in reversed(tuple(value.items())):
                 name = str(key)
                 lines = (block or name in _FREE) and not (block and _STRICT.search(name))
-                stack.append(_Place(item, (*path, name), lines))
-                stack.append(_Place(name, (*path, name), block))
+                stack.append(_Place(item, (path, name), lines))
+                stack.append(_Place(name, (path, name), block))
         elif isinstance(value, list):
-            stack.extend(_Place(value[index], (*path, index), block) for index in reversed(range(len(value))))
+            stack.extend(_Place(value[index], (path, index), block) for index in reversed(range(len(value))))
 
 
 def _check(scope: Scope, text: str, path: str, *, block: bool, what: str = "") -> bool:
@@ -121,7 +122,11 @@ def _refuse_reference(scope: Scope, path: str, what: str) -> None:
 
 
 def _dotted(path: Path) -> str:
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{_quoted(part)}" for part in path)
+    parts = []
+    while path is not None:
+        path, part = path
+        parts.append(f"[{part}]" if isinstance(part, int) else f".{_quoted(part)}")
+    return "".join(reversed(parts))
 
 
 def _quoted(name: str) -> str:

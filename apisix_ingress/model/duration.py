@@ -1,7 +1,9 @@
 """Durations as Go writes them: ``500ms``, ``5s``, ``1m30s``, ``1h``; always seconds inside the program."""
 
-import math
 import re
+
+LONGEST = 2**63 / 1e9
+"""Seconds of the longest duration that Go knows, 292 years."""
 
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
@@ -15,10 +17,10 @@ def parse_duration(value: str | float) -> float:
         ValueError: it is neither, or negative or not finite.
     """
     if isinstance(value, str):
-        return _parse_text(value.strip())
+        value = _parse_text(value.strip())
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"a duration is a text such as 500ms, 5s or 1h, not {type(value).__name__}")
-    if not math.isfinite(value) or value < 0:
+    if not 0 <= value <= LONGEST:
         raise ValueError(f"a duration is finite and not negative, got {value}")
     return float(value)
 

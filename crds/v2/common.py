@@ -28,6 +28,8 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
+from apisix_ingress.model.duration import LONGEST
+
 DURATION_PATTERN = r"^[-+]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$"
 """A Go duration string; RE2 and Python read it alike."""
 
@@ -61,6 +63,8 @@ def duration_seconds(text: str) -> float:
     if not _WHOLE.match(text):
         raise ValueError("not a duration")
     total = sum((Decimal(number) * _UNITS[unit] for number, unit in _PART.findall(text)), Decimal(0))
+    if total > LONGEST:
+        raise ValueError("longer than any duration")
     return float(-total if text.startswith("-") else total)
 
 

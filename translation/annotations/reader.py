@@ -8,6 +8,8 @@ from translation.scope import Scope
 from translation.texts import check_text
 
 PREFIX = "k8s.apisix.apache.org/"
+_MOST_DIGITS = 18
+"""Of a number that every JSON reader keeps."""
 
 
 class Annotations:
@@ -45,7 +47,7 @@ class Annotations:
     def number(self, name: str) -> int | None:
         """Return a whole number that is not negative, or None; anything else is left out with a warning."""
         text = self.text(name)
-        if text.isascii() and text.isdigit():
+        if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS:
             return int(text)
         if text:
             self.warn(name, f"{text!r} is not a whole number, so it is left out")

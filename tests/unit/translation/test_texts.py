@@ -278,3 +278,15 @@ def test_certificate_of_an_ingress_is_not_taken_for_a_text() -> None:
     found = settle(service(), certificate, raw, options=REFUSE)
     assert problems(found)["Ingress default/ing"] == ["CertificateExpired"]
     assert any(path.startswith("ssls/") for path in bodies(found))
+
+
+@pytest.mark.parametrize("name", ["upstream-retries", "upstream-connect-timeout", "http-redirect-code"])
+@pytest.mark.parametrize("value", ["9" * 5000, "9" * 5000 + "s"])
+def test_numbers_that_no_computer_keeps_are_left_out(name: str, value: str) -> None:
+    got = translate(annotated(name, value, http_redirect="/a"))
+    assert told(got) == [f"warning InvalidAnnotation metadata.annotations[{PREFIX}{name}]"]
+
+
+def test_durations_that_no_computer_keeps_are_refused() -> None:
+    got = translate(route(rule(timeout={"connect": "9" * 5000 + "s"})))
+    assert told(got) == ["error InvalidSpec spec.http[0].timeout.connect"]
