@@ -10,7 +10,7 @@ NETNS := $(BIN)/python -m e2e.netns --
 CLUSTER ?= local
 
 .DEFAULT_GOAL := help
-.PHONY: help install lock check format generate test test-fast test-e2e demo demo-cluster bench clean
+.PHONY: help install lock check format generate test test-fast test-simulated simulate test-e2e demo demo-cluster bench clean
 
 help: ## list the tasks
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{sub(/:.*/, "", $$1); printf "  make %-14s %s\n", $$1, $$2}'
@@ -21,10 +21,17 @@ demo: install ## gateway, controller and backends on this machine, with requests
 demo-cluster: install binaries ## the same against a real API server, with kubectl commands to try
 	@$(BIN)/python -m e2e.demo_cluster $(if $(KEEP),--keep)
 
-test: test-fast test-e2e ## every test, e2e included
+test: test-fast test-simulated test-e2e ## every test, e2e included
 
 test-fast: install ## unit, golden, property and flow tests
-	$(PYTEST) tests
+	$(PYTEST) tests --ignore=tests/simulation
+
+test-simulated: install ## 500 stories of the whole control plane on a virtual clock
+	$(PYTEST) tests/simulation
+
+simulate: install ## for the night: many more stories (SEEDS=10000, START=0), and whether planted defects are found
+	$(BIN)/python -m tests.simulation --seeds $(or $(SEEDS),10000) --start $(or $(START),0)
+	$(BIN)/python -m tests.simulation.defects
 
 test-e2e: install binaries ## stories with real traffic against a real API server (CLUSTER=local or kind)
 	$(NETNS) $(PYTEST) e2e --cluster=$(CLUSTER)
