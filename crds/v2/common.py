@@ -170,6 +170,8 @@ class SpecPart(BaseModel):
         extra="ignore",
         alias_generator=to_camel,
         hide_input_in_errors=True,
+        # Kinds that nobody uses cost nothing at the start.
+        defer_build=True,
         json_schema_extra=_describe_rules,
     )
 
