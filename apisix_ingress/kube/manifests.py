@@ -19,7 +19,7 @@ import structlog
 
 from apisix_ingress.errors import ConfigError
 from apisix_ingress.kube.unread import UnknownField, fields_without_effect, is_meant_for_us, remedy
-from apisix_ingress.kube.yamlfile import Document, DocumentError, read_documents
+from apisix_ingress.kube.yamlfile import Document, DocumentError, Unreadable, read_documents
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kube import CustomObject, KubeObject
@@ -146,6 +146,9 @@ def _parse(name: str, content: bytes, resources: Mapping[str, Resource]) -> _Fil
         return _unreadable(name, str(error))
     file = _File(name)
     for document in documents:
+        if isinstance(document, Unreadable):
+            file.errors.append(ManifestError(name, f"{document.where}: {document.problem}"))
+            continue
         try:
             _take(file, document, resources)
         except DocumentError as error:

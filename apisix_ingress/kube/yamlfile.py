@@ -13,7 +13,7 @@ from typing import Any
 from apisix_ingress.kube.depth import DEEPEST, check_depth
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.yamldata import DocumentError as DocumentError
-from apisix_ingress.model.yamldata import plain, read_yaml
+from apisix_ingress.model.yamldata import plain, read_each
 
 LARGEST_FILE = 10 * 2**20
 
@@ -30,18 +30,26 @@ class Document:
     body: JsonObject
 
 
-def read_documents(content: bytes) -> list[Document]:
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A document, or an item of a List, that is no object; the others of the file count all the same."""
+
+    where: str
+    problem: str
+
+
+def read_documents(content: bytes) -> list[Document | Unreadable]:
     """Return the objects of a file, empty documents left out.
 
     Raises:
-        DocumentError: it is no YAML, or over a budget, or a document is no mapping.
+        DocumentError: it is no YAML, or over a budget.
     """
     if len(content) > LARGEST_FILE:
         raise DocumentError(f"larger than {LARGEST_FILE // 2**20} MB")
-    documents: list[Document] = []
+    documents: list[Document | Unreadable] = []
     # YAML is not quite a superset of JSON: it refuses surrogate pairs in escapes, as JSON writers make them.
     single = _parse_json(content)
-    for number, body in enumerate(read_yaml(content, deepest=DEEPEST) if single is None else [single], 1):
+    for number, body in enumerate(read_each(content, deepest=DEEPEST) if single is None else [single], 1):
         if body is not None:
             documents.extend(_flatten(f"document {number}", body))
     return documents
@@ -71,14 +79,14 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _flatten(where: str, body: Any) -> Iterator[Document]:
+def _flatten(where: str, body: Any) -> Iterator[Document | Unreadable]:
+    """Yield an object, or those of a List, which may hold Lists."""
     if not isinstance(body, dict):
-        raise DocumentError(f"{where}: not a mapping")
+        yield Unreadable(where, str(body) if isinstance(body, DocumentError) else "not a mapping")
+        return
     items = body.get("items")
     if not str(body.get("kind") or "").endswith("List") or not isinstance(items, list):
         yield Document(where, body)
         return
     for number, item in enumerate(items, 1):
-        if not isinstance(item, dict):
-            raise DocumentError(f"{where}, item {number}: not a mapping")
-        yield Document(f"{where}, item {number}", item)
+        yield from _flatten(f"{where}, item {number}", item)

@@ -15,6 +15,15 @@ import yaml
 
 _LARGEST_DOCUMENT = 1_000_000
 """Nodes of a document once its aliases are resolved."""
+_STANDARD = "tag:yaml.org,2002:"
+_LONGEST_TAG = 100
+_REASONS = {
+    "timestamp": "no such date or time; put it in quotes if it is a text",
+    "float": "not a number that JSON has",
+    "int": "an integer too large for JSON; put it in quotes if it is a text",
+    "str": "not a text that can be sent: a lone surrogate",
+    "bool": "not a value that JSON has",
+}
 _HEAD = frozenset({"apiVersion", "kind", "metadata"})
 """Keys with which an object begins."""
 
@@ -53,27 +62,104 @@ def read_yaml(content: bytes, *, deepest: int) -> Iterator[Any]:
     Raises:
         DocumentError: it is no YAML, or over a budget.
     """
+    for found in read_each(content, deepest=deepest):
+        if isinstance(found, DocumentError):
+            raise found
+        yield found
+
+
+def read_each(content: bytes, *, deepest: int) -> Iterator[Any]:
+    """Yield the data of each document of a text, or the DocumentError of one that holds what can't be read.
+
+    Args:
+        content: UTF-8.
+        deepest: Levels that a document may have.
+
+    Raises:
+        DocumentError: it is no YAML, so that nobody knows where the next document begins.
+    """
     loader = None
     try:
         text = content.decode("utf-8-sig")
         _check_depth(text, deepest)
         loader = _Loader(text)
         while loader.check_node():
-            node = loader.get_node()
-            if node is not None:
-                _check_size(node)
-            yield plain(loader.construct_document(node))
-    except yaml.MarkedYAMLError as error:
-        raise DocumentError(f"{_position(error.problem_mark)}{error.problem}") from None
+            yield _data(loader.get_node())
     except yaml.YAMLError as error:
-        raise DocumentError(str(error).splitlines()[0]) from None
+        raise _explained(error) from None
     except UnicodeDecodeError as error:
         raise DocumentError(f"not UTF-8 (byte {error.start})") from None
-    except (ValueError, TypeError, RecursionError) as error:
-        raise DocumentError(f"holds a value that can't be read ({type(error).__name__})") from None
     finally:
         if loader is not None:
             loader.dispose()
+
+
+def _data(root: yaml.Node | None) -> Any:
+    """Return the data of a document, or what is wrong with it."""
+    if root is None:
+        return None
+    try:
+        _check_size(root)
+    except yaml.YAMLError as error:
+        return _explained(error)
+    builder = _Loader("")
+    try:
+        return plain(builder.construct_document(root))
+    except yaml.YAMLError as error:
+        return _misfit(root) or _explained(error)
+    except (ValueError, TypeError, ArithmeticError, LookupError, RecursionError) as error:
+        return _misfit(root) or DocumentError(f"holds a value that can't be read ({type(error).__name__})")
+    finally:
+        builder.dispose()
+
+
+def _explained(error: yaml.YAMLError) -> DocumentError:
+    if isinstance(error, yaml.MarkedYAMLError):
+        return DocumentError(f"{_position(error.problem_mark)}{error.problem}")
+    return DocumentError(str(error).splitlines()[0])
+
+
+def _misfit(root: yaml.Node) -> DocumentError | None:
+    """Return where the first value is that can't be read, by line and field; None if the fault lies elsewhere."""
+    builder = _Loader("")
+    try:
+        for field, node in _fields(root, ""):
+            if reason := _reason(builder, node):
+                mark: Any = node.start_mark
+                return DocumentError(f"{_position(mark)}{field}{': ' if field else ''}{reason}")
+    except RecursionError:
+        return None
+    finally:
+        builder.dispose()
+    return None
+
+
+def _fields(node: yaml.Node, field: str) -> Iterator[tuple[str, yaml.Node]]:
+    """Yield a node and all below it, each with the path of its field; a node that holds itself was refused before."""
+    yield field, node
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            name = f"{field}.{key.value}" if field else str(key.value)
+            yield field, key
+            yield from _fields(value, name)
+    elif isinstance(node, yaml.SequenceNode):
+        for number, value in enumerate(node.value):
+            yield from _fields(value, f"{field}[{number}]")
+
+
+def _reason(builder: _Loader, node: yaml.Node) -> str:
+    """Say why a value can't be read; empty: it can, as far as it is no collection of others. Never quotes it."""
+    tag = node.tag.removeprefix(_STANDARD)
+    if node.tag not in builder.yaml_constructors:
+        return f"could not determine a constructor for the tag '{node.tag[:_LONGEST_TAG]}'"
+    strange = "" if tag in ("map", "seq") else f"the tag !!{tag} is not plain data"
+    if not isinstance(node, yaml.ScalarNode):
+        return strange
+    try:
+        plain(builder.construct_object(node))
+    except (yaml.YAMLError, ValueError, TypeError, ArithmeticError, LookupError):
+        return _REASONS.get(tag, strange)
+    return ""
 
 
 def _check_depth(text: str, deepest: int) -> None:

@@ -206,7 +206,7 @@ def test_translate_exits_with_1_if_there_is_a_problem(cli: Cli) -> None:
 
 UNREADABLE = {
     "a": ("a: b\n c: [\n", "line 2, column 3: mapping values are not allowed in this context"),
-    "b": ("a: 1\na: 2\n", "line 2, column 1: key 'a' is given twice"),
+    "b": ("a: 1\na: 2\n", "document 1: line 2, column 1: key 'a' is given twice"),
     "c": ("- a list\n", "document 1: not a mapping"),
     "d": ("metadata: {name: x}\n", "document 1: no kind"),
     "e": (
@@ -327,8 +327,8 @@ def test_translate_with_a_wrong_usage_says_what_is_right(cli: Cli, arguments: li
 
 def test_translate_asks_for_the_end_of_a_document(cli: Cli) -> None:
     got = cli("translate", "-f", "-", stdin=WEB.replace("---\n", ""))
-    want = "error: standard input: line 6, column 1: key 'apiVersion' is given twice; is a --- missing before it?\n"
-    assert (got.returncode, got.stderr) == (1, want)
+    problem = "line 6, column 1: key 'apiVersion' is given twice; is a --- missing before it?"
+    assert (got.returncode, got.stderr) == (1, f"error: standard input: document 1: {problem}\n")
 
 
 def test_translate_prints_problems_once_on_a_terminal(cli: Cli) -> None:

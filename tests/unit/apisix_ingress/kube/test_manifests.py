@@ -92,12 +92,12 @@ def test_every_version_of_a_kind_is_read(version: str, tmp_path: Path) -> None:
     ("text", "want"),
     [
         ("a: [1", "line 2, column 1: did not find expected ',' or ']'"),
-        ("a: 1\na: 2", "line 2, column 1: key 'a' is given twice"),
+        ("a: 1\na: 2", "document 1: line 2, column 1: key 'a' is given twice"),
         (
             "apiVersion: v1\nkind: A\nmetadata: {name: a}\napiVersion: v1",
-            "line 4, column 1: key 'apiVersion' is given twice; is a --- missing before it?",
+            "document 1: line 4, column 1: key 'apiVersion' is given twice; is a --- missing before it?",
         ),
-        ("spec:\n  kind: A\n  kind: B", "line 3, column 3: key 'kind' is given twice"),
+        ("spec:\n  kind: A\n  kind: B", "document 1: line 3, column 3: key 'kind' is given twice"),
         ("- 1", "document 1: not a mapping"),
         ("kind: List\nitems: [1]", "document 1, item 1: not a mapping"),
         ("metadata: {name: x}", "document 1: no kind"),
@@ -115,11 +115,16 @@ def test_every_version_of_a_kind_is_read(version: str, tmp_path: Path) -> None:
             "kind: Secret\napiVersion: v1\nmetadata: {name: x}\ndata: {a: '!'}",
             "document 1: Secret x can't be read (ValueError: data holds a value that is not base64)",
         ),
-        ("a: !!python/object:os.system {}", "line 1, column 4: could not determine a constructor"),
-        ("a: .inf", "holds a value that can't be read (ValueError)"),
-        ("a: 99999999999999999999", "holds a value that can't be read (ValueError)"),
-        ("? [a]\n: 1", "line 1, column 3: a key must be a plain text"),
-        ("a: &a [*a]", "line 1, column 4: too large once its aliases are resolved"),
+        ("a: !!python/object:os.system {}", "document 1: line 1, column 4: a: could not determine a constructor"),
+        ("a: .inf", "document 1: line 1, column 4: a: not a number that JSON has"),
+        ("a: 99999999999999999999", "document 1: line 1, column 4: a: an integer too large for JSON"),
+        ("a: 0x1ffffffffffffffff", "document 1: line 1, column 4: a: an integer too large for JSON"),
+        ("a:\n- b: 2001-99-99", "document 1: line 2, column 6: a[0].b: no such date or time"),
+        ("a: {b: !!set {c}}", "document 1: line 1, column 8: a.b: the tag !!set is not plain data"),
+        ("a: !!bool maybe", "document 1: line 1, column 4: a: not a value that JSON has"),
+        ("2001-99-99: a", "document 1: line 1, column 1: no such date or time"),
+        ("? [a]\n: 1", "document 1: line 1, column 3: a key must be a plain text"),
+        ("a: &a [*a]", "document 1: line 1, column 4: too large once its aliases are resolved"),
         ("[" * 300 + "]" * 300, "line 1, column 201: nested deeper than 200 levels"),
         ('a: "\\ud800"', "line 1, column 7: found invalid Unicode character escape code"),
         ('{"a": "\\ud800"}', "holds a value that can't be read ('utf-8' codec can't encode"),
@@ -130,6 +135,26 @@ def test_a_mistake_is_named_with_its_place(tmp_path: Path, text: str, want: str)
     [got] = errors(write(tmp_path / "a.yaml", text))
     assert got.startswith(want)
     assert ("---" in got) == ("---" in want)
+
+
+def test_a_document_that_cannot_be_read_harms_no_other(tmp_path: Path) -> None:
+    text = ROUTE % ("web", "a") + "---\na: .inf\n---\n" + ROUTE % ("shop", "b") + "---\n- 1\n"
+    got = load([write(tmp_path / "a.yaml", text)])
+    assert [item.meta.name for item in got.objects] == ["web", "shop"]
+    lines = text.splitlines()
+    assert [error.message for error in got.errors] == [
+        f"document 2: line {lines.index('a: .inf') + 1}, column 4: a: not a number that JSON has",
+        "document 4: not a mapping",
+    ]
+
+
+def test_lists_in_lists_are_read(tmp_path: Path) -> None:
+    space = '{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "%s"}}'
+    inner = f'{{"kind": "NamespaceList", "items": [{space % "b"}, 5]}}'
+    text = f'{{"kind": "List", "items": [{space % "a"}, {inner}, {space % "c"}]}}'
+    got = load([write(tmp_path / "a.json", text)])
+    assert [item.meta.name for item in got.objects] == ["a", "b", "c"]
+    assert [error.message for error in got.errors] == ["document 1, item 2, item 2: not a mapping"]
 
 
 @pytest.mark.parametrize(
