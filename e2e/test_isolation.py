@@ -1,9 +1,18 @@
-"""Stories of what must not touch each other: records of others, and one bad object among many good ones."""
+"""Stories of what must not touch each other: records of others, tenants, and one bad object among many good ones."""
 
+from collections.abc import Iterator
+from contextlib import ExitStack
+from datetime import UTC, datetime
 from typing import Any
 
-from e2e.cluster.client import wait_until
+import pytest
+
+from e2e.cluster.client import Manifest, wait_until
+from e2e.cluster.echo import EchoServers
+from e2e.conftest import OWN
 from e2e.story import Stage, condition, put_paths, route, says
+from e2e.traffic import RequestLoop
+from e2e.workload import PodFactory
 
 MANY = 500
 FOREIGN_LABELS = (None, {"team": "blue"}, {"managed-by": "somebody"}, {"apisix-ingress/controller": "apisix-ingress"})
@@ -118,3 +127,127 @@ def test_a_route_that_the_gateway_comes_to_reject_keeps_its_last_good_record(sta
     assert stage.gateway.records("routes") == want
     assert stage.traffic.send(stage.host, "/old").status == 200
     assert stage.traffic.send(stage.host, "/new").status == 404
+
+
+@pytest.fixture
+def tenant(stage: Stage, echo_servers: EchoServers) -> Iterator[PodFactory]:
+    """A second namespace of the story, with a pod `theirs` and its Service."""
+    with ExitStack() as stack:
+        namespace = stack.enter_context(stage.api.namespace(labels=OWN | {"e2e-story": stage.mark}))
+        pods = stack.enter_context(PodFactory(stage.api, namespace, echo_servers))
+        pods.create("theirs")
+        pods.service("theirs", {"app": "theirs"})
+        yield pods
+
+
+def a_second_later(item: Manifest) -> None:
+    """Wait until what is made now is younger than an object: its time of creation is in whole seconds."""
+    created = item["metadata"]["creationTimestamp"]
+    wait_until(lambda: f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}", lambda now: now > created, "the next second")
+
+
+def ingress(host: str, *, name: str = "web", service: str = "web", **annotations: str) -> Manifest:
+    backend = {"service": {"name": service, "port": {"number": 80}}}
+    paths = [{"path": "/", "pathType": "Prefix", "backend": backend}]
+    marked = {f"k8s.apisix.apache.org/{key.replace('_', '-')}": value for key, value in annotations.items()}
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "Ingress",
+        "metadata": {"name": name, "annotations": marked},
+        "spec": {"ingressClassName": "apisix", "rules": [{"host": host, "http": {"paths": paths}}]},
+    }
+
+
+def warnings(stage: Stage, about: str, namespace: str) -> list[str]:
+    events = stage.api.events(about, namespace=namespace)
+    return [event["message"] for event in events if event["type"] == "Warning"]
+
+
+def test_the_oldest_of_two_tenants_gets_the_requests_of_a_host_and_the_other_takes_over(
+    stage: Stage, tenant: PodFactory
+) -> None:
+    own = stage.start()
+    stage.serve()
+    (first,) = stage.apply(ingress(stage.host, name="secret-project"))
+    assert stage.traffic.until_status(200, stage.host).pod == "web"
+    a_second_later(first)
+    with RequestLoop(stage.traffic, stage.host) as requests:
+        stage.api.apply(route(stage.host, service="theirs"), namespace=tenant.namespace)
+        told = says("False", f"go to an Ingress in namespace {stage.namespace}, which is older")
+        second = stage.api.wait("ApisixRoute", "web", told, "to be told", namespace=tenant.namespace)
+        assert "secret-project" not in condition(second)["message"]
+        a_second_later(second)
+        stage.api.apply(ingress(stage.host, name="third", service="theirs"), namespace=tenant.namespace)
+        (event,) = wait_until(lambda: warnings(stage, "third", tenant.namespace), bool, "a Warning")
+        assert f"an Ingress in namespace {stage.namespace}" in event
+        assert own.stop() == 0
+        own.start()
+        assert stage.traffic.counts(50, stage.host) == {"web": 50}
+    assert (requests.failures, {answer.pod for _, answer in requests.answers}) == ([], {"web"})
+    with RequestLoop(stage.traffic, stage.host) as requests:
+        stage.api.delete("Ingress", "secret-project", namespace=stage.namespace)
+        stage.traffic.until(lambda answer: answer.pod == "theirs", stage.host)
+        stage.api.wait("ApisixRoute", "web", says("True"), "to be in front", namespace=tenant.namespace)
+    assert requests.failures == []
+    assert stage.traffic.counts(50, stage.host) == {"theirs": 50}
+    stage.apply(ingress(stage.host, name="secret-project"))
+    wait_until(
+        lambda: warnings(stage, "secret-project", stage.namespace),
+        lambda got: any(f"an ApisixRoute in namespace {tenant.namespace}" in each for each in got),
+        "the newcomer to be told",
+    )
+    assert stage.traffic.counts(50, stage.host) == {"theirs": 50}
+
+
+def test_references_to_secrets_and_code_are_refused_and_leave_the_gateway(stage: Stage) -> None:
+    own = stage.start()
+    stage.serve()
+    stage.apply(route(stage.host, plugins={"proxy-rewrite": {"headers": {"set": {"X-Leak": "$ENV://HOME"}}}}))
+    stage.apply(ingress(f"ing.{stage.host}", response_rewrite_set_header="X-Leak:$secret://vault/1/a"))
+    code = {"serverless-pre-function": {"functions": ["return function() end"]}}
+    stage.apply(route(f"code.{stage.host}", name="code", plugins=code))
+    hosts = (stage.host, f"ing.{stage.host}", f"code.{stage.host}")
+    for host in hosts:
+        stage.traffic.until_status(200, host)
+    assert own.stop() == 0
+    stage.start(kubernetes={"secret_references": "refuse", "code_plugins": "refuse"})
+    field = "spec.http[0].plugins[0].config.headers.set.X-Leak"
+    stage.wait_route(says("False", field, "kubernetes.secret_references: refuse"), "refused")
+    stage.wait_route(says("False", "kubernetes.code_plugins: refuse"), "refused", "code")
+    for host in (stage.host, f"code.{stage.host}"):
+        stage.traffic.until_status(404, host)
+    # Headers of a response that is not rewritten are not read, so this Ingress holds nothing that reaches a gateway.
+    assert stage.traffic.send(f"ing.{stage.host}").status == 200
+    stage.apply(
+        ingress(
+            f"ing.{stage.host}",
+            enable_response_rewrite="true",
+            response_rewrite_set_header="X-Leak:$secret://vault/1/a",
+        )
+    )
+    wait_until(
+        lambda: warnings(stage, "web", stage.namespace),
+        lambda got: any("response-rewrite-set-header]: refers to an environment variable" in each for each in got),
+        "a Warning that names the annotation",
+    )
+
+
+ATTACKS = (
+    "http://example.com/#;\n}\n}\nssl_engine /tmp/x.so;",
+    '/x"; proxy_pass http://127.0.0.1:9180; #',
+    "/$scheme/${x}/%0d%0aX: y",
+)
+
+
+def test_values_of_known_attacks_are_refused_or_stay_what_they_are(stage: Stage) -> None:
+    stage.start()
+    stage.serve()
+    for number, value in enumerate(ATTACKS):
+        stage.apply(ingress(f"a{number}.{stage.host}", name=f"a{number}", rewrite_target=value))
+    (told,) = wait_until(lambda: warnings(stage, "a0", stage.namespace), bool, "a Warning")
+    assert "metadata.annotations[k8s.apisix.apache.org/rewrite-target]: has the control character U+000A" in told
+    for number in (1, 2):
+        stage.traffic.until(lambda answer: answer.status != 404, f"a{number}.{stage.host}")
+    assert stage.traffic.send(f"a0.{stage.host}").status == 404
+    found = {record["host"]: record["plugins"] for record in stage.gateway.records("routes").values()}
+    assert found == {f"a{number}.{stage.host}": {"proxy-rewrite": {"uri": ATTACKS[number]}} for number in (1, 2)}
