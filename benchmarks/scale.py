@@ -21,8 +21,11 @@ from typing import Any
 
 from apisix_ingress.gateway.backend import Found
 from apisix_ingress.gateway.holdings import Applied, Holdings
+from apisix_ingress.gateway.replies import records_of
+from apisix_ingress.gateway.target import SETTINGS
 from apisix_ingress.model.json import JsonObject
-from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.keys import ObjectKey, RecordKind
+from apisix_ingress.model.records import comparable, references
 from apisix_ingress.model.resources import RESOURCES
 from apisix_ingress.runtime.clock import MonotonicClock
 from apisix_ingress.state.world import World
@@ -101,6 +104,7 @@ def measure(count: int, clusters: int) -> dict[str, float]:
         record = world.desired.of_owner(world.desired.owners_of(key)[0])[key]
         _ = record.payload, record.digest
     encoded, after = time.process_time(), _resident()
+    audited = _audit(world)
     holdings = [_holdings(world) for _ in range(clusters)]
     of_clusters = _resident() - after
     changed = time.process_time()
@@ -115,11 +119,27 @@ def measure(count: int, clusters: int) -> dict[str, float]:
         "decode_us_per_object": (decoded - began) / len(raw) * 1e6,
         "translate_us_per_record": (translated - decoded) / records * 1e6,
         "encode_us_per_record": (encoded - translated) / records * 1e6,
+        "audit_us_per_record": audited / records * 1e6,
         "cpu_s": encoded - began,
         "mib": (after - held) / 2**20,
         "mib_per_cluster": of_clusters / 2**20 / len(holdings) if holdings else 0.0,
         "change_us": (time.process_time() - changed) / changes * 1e6,
     }
+
+
+def _audit(world: World) -> float:
+    """Return the CPU seconds of comparing a gateway's lists of routes and upstreams with what is wanted."""
+    pages: dict[RecordKind, list[bytes]] = {}
+    for key in list(world.desired.keys()):
+        record = world.desired.of_owner(world.desired.owners_of(key)[0])[key]
+        path = f"/apisix/{key.kind}/{key.id}".encode()
+        pages.setdefault(key.kind, []).append(b'{"key":"%s","value":%s}' % (path, record.payload))
+    began = time.process_time()
+    for kind, items in pages.items():
+        for _, body in records_of(kind, b'{"list":[%s]}' % b",".join(items), SETTINGS):
+            comparable(kind, body)
+            frozenset(references(kind, body))
+    return time.process_time() - began
 
 
 def _holdings(world: World) -> Holdings:
