@@ -41,18 +41,21 @@ class ServerCertificate:
     key_file: str
     clock: Clock
     context: ssl.SSLContext = field(init=False)
+    """The one to listen with: each handshake takes the certificate that is current then."""
+    _current: ssl.SSLContext = field(init=False)
     _stamp: Stamp = field(init=False, default=())
 
     def __post_init__(self) -> None:
-        self.context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        self.context.minimum_version = ssl.TLSVersion.TLSv1_2
         self._stamp = self._look()
         try:
-            self._load(self.context)
+            self._current = self._load()
+            self.context = self._load()
         except (OSError, ValueError) as error:
             raise ConfigError(
                 f"webhook: {self._files}: {_reason(error)}; give a readable PEM certificate and its key"
             ) from None
+        # A context in use takes a new certificate before its key, and a handshake in between fails.
+        self.context.sni_callback = self._choose
 
     async def follow(self) -> None:
         """Load the pair again whenever its files change, until cancelled."""
@@ -68,9 +71,7 @@ class ServerCertificate:
         # A bad pair is told once, and looked at again when a file changes again: the other half may yet come.
         self._stamp = stamp
         try:
-            # `load_cert_chain` changes the certificate before it looks at the key: the live context must not try.
-            self._load(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
-            self._load(self.context)
+            self._current = self._load()
         except (OSError, ValueError) as error:
             log.warning("certificate.kept", files=self._files, reason=_reason(error))
             return False
@@ -81,8 +82,15 @@ class ServerCertificate:
     def _files(self) -> str:
         return f"{self.cert_file}, {self.key_file}"
 
-    def _load(self, context: ssl.SSLContext) -> None:
+    def _choose(self, connection: ssl.SSLObject, name: str | None, context: ssl.SSLContext) -> None:
+        """Take the current certificate; called for each handshake, with or without a server name."""
+        connection.context = self._current
+
+    def _load(self) -> ssl.SSLContext:
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.load_cert_chain(self.cert_file, self.key_file, password=_no_password)
+        return context
 
     def _look(self) -> Stamp:
         """Return what changes when a file, or a link on the way to it, is replaced."""

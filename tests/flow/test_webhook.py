@@ -202,7 +202,9 @@ async def judging(folder: Path, judge: Callable[[Review], Verdict], limits: Limi
 
 @pytest.fixture
 async def client(tmp_path: Path) -> AsyncIterator[Client]:
-    async with serving(tmp_path, Gateway(), Limits(deadline=BOUND), lambda: True) as serves:
+    async with serving(
+        tmp_path, Gateway(), Limits(deadline=BOUND, handshake=BOUND, first=BOUND), lambda: True
+    ) as serves:
         yield serves
 
 
@@ -481,6 +483,24 @@ async def test_new_certificate_is_shown_without_a_restart(client: Client, tmp_pa
     async with asyncio.timeout(BOUND):
         assert b" 200 " in await reader.readline()
     await hang_up(writer)
+
+
+async def test_no_handshake_fails_while_certificates_are_swapped(client: Client, tmp_path: Path) -> None:
+    files = Files(tmp_path)
+    files.authority.configure_trust(client.trust)
+    leaves = [files.issue() for _ in range(2)]
+    known = {await client.shown(), *map(der, leaves)}
+
+    def swap() -> None:
+        for number in range(50):
+            files.write(leaves[number % 2])
+            client.certificate.reload()
+
+    swapping = asyncio.create_task(asyncio.to_thread(swap))
+    async with asyncio.timeout(BOUND):
+        while not swapping.done():
+            assert await client.shown() in known
+        await swapping
 
 
 async def test_pair_that_does_not_fit_leaves_the_former_one_in_use(client: Client, tmp_path: Path) -> None:
