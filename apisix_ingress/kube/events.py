@@ -36,6 +36,8 @@ SEND_SECONDS = 5.0
 """Bound of one request, unless a shorter lease asks for less."""
 _TRIES = 3
 _LONGEST_NAME = 230
+_TERMINATING = "is being terminated"
+"""What the API server says when a namespace goes: no permission is missing, and nobody will look for the Event."""
 
 
 class EventApi(Protocol):
@@ -211,6 +213,9 @@ class EventRecorder:
 
     def _drop(self, error: KubeError) -> None:
         self._on_drop()
+        if isinstance(error, KubeForbidden) and _TERMINATING in str(error):
+            log.debug("event.dropped", problem=str(error))
+            return
         remedy = "grant create, patch on events" if isinstance(error, KubeForbidden) else ""
         if (problem := type(error).__name__) != self._problem:
             self._problem = problem

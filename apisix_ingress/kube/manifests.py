@@ -25,6 +25,7 @@ from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kube import CustomObject, KubeObject
 from apisix_ingress.model.resources import DECODE_ERRORS, RESOURCES, Resource
 from apisix_ingress.runtime.clock import Clock
+from apisix_ingress.runtime.tasks import in_daemon
 from apisix_ingress.state.store import Store
 
 log = structlog.get_logger()
@@ -268,14 +269,15 @@ class ManifestSource:
         for path in self._paths:
             if not path.exists():
                 raise ConfigError(f"--manifests {path}: no such file or folder")
-        self._looked = self._signatures() or {}
+        self._looked = await self._signatures() or {}
         while True:
             await self._look()
             await self._clock.sleep(POLL_SECONDS)
 
     async def _look(self) -> None:
         """Read what changed and has stayed as it is since the last look: nobody is writing it just now."""
-        now, before = self._signatures(), self._looked
+        before = self._looked
+        now = await self._signatures()
         if now is None:
             self._published = False
             return
@@ -286,7 +288,7 @@ class ManifestSource:
         if not changed and not removed and self._published:
             return
         # Parsing may take long: it is done elsewhere, the result is taken over here.
-        read = await asyncio.to_thread(lambda: [_read(path, self._resources) for path in changed])
+        read = await in_daemon(lambda: [_read(path, self._resources) for path in changed], name="manifests")
         for path, file in zip(changed, read, strict=True):
             self._adopt(path, file, now[path])
         for path in removed:
@@ -295,21 +297,13 @@ class ManifestSource:
         await self._publish()
         self._published = True
 
-    def _signatures(self) -> dict[Path, Signature] | None:
+    async def _signatures(self) -> dict[Path, Signature] | None:
         """Return what changes when a file does; None while one of the paths can't be looked at at all."""
         try:
-            files = [file for path in self._paths for file in find_files(path)]
+            return await in_daemon(lambda: _signatures_of(self._paths), name="manifests")
         except OSError as error:
             self._tell(f"{error.filename}: can't be read: {error.strerror}; its objects stay as they are")
             return None
-        found: dict[Path, Signature] = {}
-        for file in files:
-            try:
-                stat = file.stat()
-            except OSError:
-                continue
-            found[file] = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
-        return found
 
     def _adopt(self, path: Path, file: _File, signature: Signature) -> None:
         """Take a file over; while something is wrong with it, nothing that was good in it is removed."""
@@ -352,6 +346,22 @@ class ManifestSource:
         if problem and problem != self.problem:
             log.error("manifest.broken", problem=problem)
         self.problem = problem
+
+
+def _signatures_of(paths: Iterable[Path]) -> dict[Path, Signature]:
+    """Return what changes when a file does.
+
+    Raises:
+        OSError: one of the paths can't be looked at.
+    """
+    found: dict[Path, Signature] = {}
+    for file in (file for path in paths for file in find_files(path)):
+        try:
+            stat = file.stat()
+        except OSError:
+            continue
+        found[file] = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+    return found
 
 
 def _with_generation(item: KubeObject, before: Any) -> KubeObject:

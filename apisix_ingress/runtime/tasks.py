@@ -5,6 +5,8 @@ always goes on to the caller. Which tasks exist is decided by the composition ro
 """
 
 import asyncio
+import contextlib
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from contextlib import asynccontextmanager
 from typing import TypeVar
@@ -101,3 +103,29 @@ async def cancel(task: asyncio.Task[T]) -> None:
     await asyncio.wait([task])
     if not task.cancelled() and (error := task.exception()) is not None:
         raise error
+
+
+async def in_daemon(work: Callable[[], T], *, name: str) -> T:
+    """Return what `work` returns or raise what it raises, from a thread that nobody waits for at the end.
+
+    For what may hang for good, as a dead file system does: `asyncio.to_thread` would keep the process from ending.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[T] = loop.create_future()
+
+    def settle(set_: Callable[[], None]) -> None:
+        # Nobody may wait any more, and the loop may be closed.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(lambda: None if done.done() else set_())
+
+    def run() -> None:
+        try:
+            result = work()
+        except Exception as error:
+            failure = error
+            settle(lambda: done.set_exception(failure))
+        else:
+            settle(lambda: done.set_result(result))
+
+    threading.Thread(target=run, name=name, daemon=True).start()
+    return await done

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import random
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -482,6 +483,16 @@ async def test_too_many_events_and_forbidden_ones_are_dropped(bench: Bench) -> N
     bench.server.faults.append(Fault("create", "events", status=403))
     await bench.until(lambda: bench.dropped > 5, "drops")
     assert bench.events() == []
+
+
+async def test_an_event_for_a_namespace_that_goes_is_dropped_quietly(bench: Bench) -> None:
+    text = "events is forbidden: unable to create new content in namespace default because it is being terminated"
+    body = json.dumps({"kind": "Status", "code": 403, "message": text})
+    bench.server.faults.append(Fault("create", "events", status=403, body=body))
+    with capture_logs() as logs:
+        bench.want(WEB, synced(1))
+        await bench.until(lambda: bench.dropped == 1, "the drop")
+    assert [line["log_level"] for line in logs if line["event"] == "event.dropped"] == ["debug"]
 
 
 async def test_warnings_go_ahead_of_successes_and_are_not_dropped_for_them(bench: Bench) -> None:

@@ -1,12 +1,13 @@
 """Workers over a queue, bounded waits, stopping tasks; all on a fake clock."""
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
 
 import pytest
 
 from apisix_ingress.runtime.ratelimit import FastSlow
-from apisix_ingress.runtime.tasks import bounded, cancel, deadline, run_workers
+from apisix_ingress.runtime.tasks import bounded, cancel, deadline, in_daemon, run_workers
 from apisix_ingress.runtime.workqueue import WorkQueue
 from tests.fakes.clock import FakeClock
 
@@ -230,3 +231,25 @@ async def test_cancelled_caller_of_cancel_is_cancelled_and_so_is_the_task() -> N
         await stopper
     await clock.advance(10)
     assert task.cancelled()
+
+
+async def test_work_in_a_daemon_returns_and_raises() -> None:
+    assert await in_daemon(lambda: threading.current_thread().name, name="reader") == "reader"
+
+    def fail() -> None:
+        raise OSError("no such file")
+
+    with pytest.raises(OSError, match="no such file"):
+        await in_daemon(fail, name="reader")
+
+
+async def test_a_daemon_that_hangs_holds_nobody_up() -> None:
+    release = threading.Event()
+    task = asyncio.create_task(in_daemon(release.wait, name="hung"))
+    await asyncio.sleep(0)
+    [hung] = [thread for thread in threading.enumerate() if thread.name == "hung"]
+    await cancel(task)
+    assert (task.cancelled(), hung.is_alive(), hung.daemon) == (True, True, True)
+    release.set()
+    await asyncio.to_thread(hung.join)
+    await asyncio.sleep(0)
