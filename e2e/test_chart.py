@@ -136,6 +136,20 @@ def test_without_values_the_settings_are_the_defaults_of_the_program(tmp_path: P
     )
 
 
+def test_every_setting_has_a_value_or_is_that_of_the_pod() -> None:
+    def keys(node: Any, prefix: str = "") -> set[str]:
+        if isinstance(node, dict) and node:
+            return {key for name, each in node.items() for key in keys(each, f"{prefix}.{name}".lstrip("."))}
+        listed = isinstance(node, list | tuple) and node and isinstance(node[0], dict)
+        return {key for each in node for key in keys(each, f"{prefix}[]")} if listed else {prefix}
+
+    texts = [find(rendered(variant), "ConfigMap", "test-apisix-ingress")["data"]["config.yaml"] for variant in VARIANTS]
+    given = {key for text in texts for key in keys(yaml.safe_load(text))}
+    # Where the Pod is, and what it has as files; all of it can be given as environment (deployment.extraEnv).
+    of_the_pod = {"kubernetes.kubeconfig", "kubernetes.election.namespace", "clusters[].admin_key"}
+    assert keys(Settings().model_dump()) - of_the_pod == given
+
+
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_every_file_that_the_settings_name_is_mounted(variant: str, tmp_path: Path) -> None:
     manifests = rendered(variant)
