@@ -238,7 +238,7 @@ class SimSession:
 
     def _send(self, gateway: SimGateway, call: _Call, reply: asyncio.Future[SimReply]) -> None:
         loop, rng, fault, back = running_loop(), gateway.rng, gateway.fault, copy_context()
-        share = rng.choice([0.5, 2.0]) if rng.random() < fault.slow else 0.004
+        share = rng.choice([0.5, 2.0, 4.5]) if rng.random() < fault.slow else 0.004
         there, home = rng.random() * share, rng.random() * share
         if call.process.is_gone:
             return
