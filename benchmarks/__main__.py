@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -35,6 +36,8 @@ CONCURRENCIES = (1, 16, 64)
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure and write down, or report; return the exit status."""
     arguments = _parser().parse_args(argv)
+    # SIGTERM must end the cluster and the controllers as well, else they would outlive us.
+    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(1))
     if arguments.command == "report":
         report(arguments.results, arguments.plots)
         return 0
