@@ -71,7 +71,7 @@ def test_an_ingress_shows_the_addresses_of_the_service_and_follows_them(stage: S
     # A restart writes no status that is right already.
     stage.controllers[-1].stop()
     start_with_service(stage, "second")
-    stage.apply(ingress(stage.host, "late"))
+    stage.apply(ingress(f"late.{stage.host}", "late"))
     wait_shown(stage, ONE, NAMED, name="late")
     after = stage.api.get("Ingress", "web", namespace=stage.namespace)
     assert after["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
