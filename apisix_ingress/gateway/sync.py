@@ -107,10 +107,6 @@ class ClusterSync:
         """How many records wait for a look or a write, those that wait for a retry left out."""
         return self._spell.dispatch.queue.depth
 
-    def lag(self) -> float:
-        """Return the seconds that the oldest change has waited for its write, those that wait for a retry left out."""
-        return self._spell.dispatch.queue.oldest_age(self._clock.monotonic())
-
     def tally(self) -> dict[RecordKind, Tally]:
         """Return how many records of each kind should exist, do as far as known, and were rejected."""
         dispatch = self._spell.dispatch
