@@ -228,6 +228,7 @@ class Stream:
         self._queue: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._last = -math.inf
         self._stalled = False
+        self._is_torn = False
         self._is_over = False
 
     def send(self, chunk: bytes | None) -> None:
@@ -256,10 +257,12 @@ class Stream:
         self._server.close(self)
 
     def _arrive(self, chunk: bytes | None) -> None:
-        if self._server.state_of(self.process) == "up":
+        if self._server.state_of(self.process) != "up":
+            # A piece is lost: nothing after it can be read either.
+            self._is_torn = True
+            self.stall()
+        if not self._is_torn:
             self._queue.put_nowait(chunk)
-        else:
-            self.stall()  # a lost piece: nothing after it can be read either
 
     async def iter_any(self) -> AsyncGenerator[bytes, None]:
         """Yield chunks until the end; as aiohttp's reader."""

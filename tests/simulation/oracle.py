@@ -26,13 +26,13 @@ class Expectation:
     Attributes:
         records: Key → fields that the body must have.
         free: Keys that may be there or not, in any version.
-        kept: Those among them that belong to an object: what is there of it must stay.
+        kept: Those among them that belong to an object, with their names: what is there of it must stay.
         conditions: ApisixRoutes and others → status of their condition.
     """
 
     records: dict[Key, Body] = field(default_factory=dict)
     free: set[Key] = field(default_factory=set)
-    kept: set[Key] = field(default_factory=set)
+    kept: dict[Key, str] = field(default_factory=dict)
     conditions: dict[tuple[str, str, str], str] = field(default_factory=dict)
 
 
@@ -91,7 +91,7 @@ class Oracle:
         key = (kind, crc("_".join(_name(item))))
         if _is_refused(fields["plugins"]):
             want.free.add(key)
-            want.kept.add(key)
+            want.kept[key] = "_".join(_name(item))
         else:
             want.records[key] = fields
         self._say(want, item, "False" if _is_refused(fields["plugins"]) else "True")
@@ -100,17 +100,17 @@ class Oracle:
         key, secret = ("ssls", crc("_".join(_name(item)))), self._server.get("secrets", "cert", _name(item)[0])
         if secret is None:
             want.free.add(key)
-            want.kept.add(key)
+            want.kept[key] = ""
         else:
             certificate = base64.b64decode(secret["data"]["tls.crt"]).decode()
             want.records[key] = {"snis": item["spec"]["hosts"], "cert": certificate}
         self._say(want, item, "False" if secret is None else "True")
 
     def _route(self, want: Expectation, item: Manifest) -> None:
-        namespace, name = _name(item)
-        key, rules = ("routes", crc(f"{namespace}_{name}_rule")), item["spec"]["http"]
+        namespace, name = _name(item)[0], "_".join((*_name(item), "rule"))
+        key, rules = ("routes", crc(name)), item["spec"]["http"]
         if not isinstance(rules, list):
-            self._release(want, key, namespace, item)
+            self._release(want, key, name, item)
             return
         rule = rules[0]
         services = [backend["serviceName"] for backend in rule["backends"]]
@@ -119,7 +119,7 @@ class Oracle:
         is_good = all(self._server.get("services", service, namespace) for service in services)
         is_good = is_good and not _is_refused(_plugins({"spec": rule})) and (not has_config or config in want.records)
         if not is_good:
-            self._release(want, key, namespace, item)
+            self._release(want, key, name, item)
             return
         want.records[key] = {
             "uris": rule["match"]["paths"],
@@ -132,13 +132,14 @@ class Oracle:
         self._say(want, item, "True")
 
     def _ingress(self, want: Expectation, item: Manifest) -> None:
-        namespace, name = _name(item)
+        namespace = _name(item)[0]
         rule = item["spec"]["rules"][0]
         path = rule["http"]["paths"][0]
         service = path["backend"]["service"]["name"]
-        key = ("routes", crc(f"ing_{namespace}_{name}_{crc(rule['host'] + path['path'])}"))
+        name = "_".join(("ing", *_name(item), crc(rule["host"] + path["path"])))
+        key = ("routes", crc(name))
         if self._server.get("services", service, namespace) is None:
-            self._release(want, key, namespace, item)
+            self._release(want, key, name, item)
             return
         want.records[key] = {
             "uris": [path["path"]],
@@ -156,9 +157,10 @@ class Oracle:
             "retries": settings.get("retries"),
         }
 
-    def _release(self, want: Expectation, key: Key, namespace: str, item: Manifest) -> None:
+    def _release(self, want: Expectation, key: Key, name: str, item: Manifest) -> None:
         """Say nothing of an object's route, nor of what it may need: any Service and plugin config near it."""
-        want.kept.add(key)
+        namespace = _name(item)[0]
+        want.kept[key] = name
         want.free |= {key, *(("upstreams", crc(f"{namespace}_{service}_80")) for service in ("web", "api"))}
         want.free.add(("plugin_configs", crc(f"{namespace}_p")))
         if item.get("kind") == "Ingress":

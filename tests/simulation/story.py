@@ -90,6 +90,9 @@ class Story:
         for gateway in self._gateways:
             for (kind, id_), body in {**FOREIGN, **(LEFTOVER if self._rng.random() < 0.5 else {})}.items():
                 gateway.records[kind][id_] = body
+            for (kind, id_), name in self._oracle.expect().kept.items():
+                if self._rng.random() < 0.5:
+                    gateway.records[kind][id_] = _last_good(kind, id_, name)
         self.checks.begin()
         replicas = [Replica(name, self._settings, self._server, self.checks.crashed) for name in ("a", "b")]
         self._mischief.replicas = replicas
@@ -164,6 +167,16 @@ class Story:
                 generation = item["metadata"]["generation"]
                 found.append(f"{kind} {namespace}/{name}: conditions {got}, not {status} for {generation}")
         return found
+
+
+def _last_good(kind: str, id_: str, name: str) -> Body:
+    """Return what a gateway may have of an object from the time when it could be translated."""
+    bodies: dict[str, Body] = {
+        "routes": {"name": name, "uris": ["/good"]},
+        "plugin_configs": {"name": name, "plugins": {}},
+        "ssls": {"snis": ["good.example.org"], "cert": "good"},
+    }
+    return {"id": id_, "labels": MANAGED, **bodies[kind]}
 
 
 def _of_nobody(gateway: SimGateway) -> set[Key]:

@@ -37,6 +37,7 @@ class Users:
         self._rng = rng
         self._trace = trace
         self._born = 0
+        self._next: Callable[[], None] | None = None
 
     def begin(self) -> None:
         """Create what is there at the start: namespace `core` with one of each kind, and some of the rest."""
@@ -56,8 +57,13 @@ class Users:
 
     def act(self) -> None:
         """Do one thing."""
+        if self._next is not None:
+            then, self._next = self._next, None
+            then()
+            return
         weighted: tuple[tuple[int, Callable[[str], None]], ...] = (
             (6, self._edit_route),
+            (4, self._flicker),
             (4, self._edit_slice),
             (2, self._flap),
             (3, self._edit_service),
@@ -88,6 +94,16 @@ class Users:
         else:
             services = rng.sample(SERVICES, rng.randint(1, 2))
             self._route(namespace, name, services, config=rng.random() < 0.4)
+
+    def _flicker(self, namespace: str) -> None:
+        """Create an object, or create it anew, and think better of it."""
+        name = self._rng.choice(ROUTES)
+        if self._rng.random() < 0.5:
+            self._route(namespace, name, ["web"])
+            self._next = lambda: self._remove("ApisixRoute", namespace, name)
+        else:
+            self._consumer(namespace, self._rng.choice(PASSWORDS))
+            self._next = lambda: self._remove("ApisixConsumer", namespace, "c")
 
     def _edit_slice(self, namespace: str) -> None:
         service = self._rng.choice(SERVICES)
