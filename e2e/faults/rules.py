@@ -1,0 +1,162 @@
+"""Which fault is played on which request: a rule file that may change at any time, and a log of what was done.
+
+Shared by the proxies before the API server and before the Admin API. What an action means is known to the proxy that
+plays it; only how rules are read, matched and counted is here.
+
+A rule file holds a JSON list; the first rule that matches and has not run out is played::
+
+    [{"match": {"verb": "watch", "resource": "apisix.*"}, "action": "stall"},
+     {"match": {"method": "PUT"}, "action": "status", "status": 429, "times": 3, "share": 0.5}]
+
+`match` names attributes of a request, each with a regular expression for the whole of it. `times` is how often the rule
+may be played, for ever if absent; `share` the probability that a matching request meets it. All other keys are the
+action's own.
+"""
+
+import json
+import random
+import re
+import threading
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+KNOWN = frozenset(("match", "action", "times", "share"))
+
+
+class RuleError(Exception):
+    """A rule file that can't be understood; the message says why."""
+
+
+@dataclass(slots=True)
+class Rule:
+    """One rule; `text` tells whether it is still the same one after the file has changed."""
+
+    text: str
+    action: str
+    match: Mapping[str, re.Pattern[str]]
+    times: int | None = None
+    share: float = 1.0
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, raw: Any, actions: Collection[str]) -> "Rule":
+        """Read one rule; raises RuleError."""
+        try:
+            action, match = raw["action"], {name: re.compile(each) for name, each in raw.get("match", {}).items()}
+            times, share = raw.get("times"), float(raw.get("share", 1.0))
+        except (TypeError, KeyError, ValueError, AttributeError, re.error) as error:
+            raise RuleError(f"no rule ({error!r}): {raw!r}") from None
+        if action not in actions:
+            raise RuleError(f"action {action!r}: must be one of {', '.join(sorted(actions))}")
+        options = {name: value for name, value in raw.items() if name not in KNOWN}
+        return cls(json.dumps(raw, sort_keys=True), action, match, times, share, options)
+
+    def matches(self, attributes: Mapping[str, str]) -> bool:
+        """Say whether it is meant for a request; an attribute that the request lacks counts as empty."""
+        return all(pattern.fullmatch(attributes.get(name, "")) for name, pattern in self.match.items())
+
+
+class RuleFile:
+    """The rules of the moment. Safe to use from several threads.
+
+    Args:
+        path: The file; absent means no rules.
+        actions: What the proxy can play.
+        seed: Of the dice for `share`.
+    """
+
+    def __init__(self, path: Path, actions: Collection[str], *, seed: int = 0) -> None:
+        self.path = path
+        self.problem = ""
+        """Why the file can't be used, empty if it can; the rules read before stay."""
+        self._actions = frozenset(actions)
+        self._random = random.Random(seed)
+        self._rules: list[Rule] = []
+        self._stamp: tuple[int, int, int] | None = None
+        self._lock = threading.Lock()
+
+    def write(self, rules: Sequence[Mapping[str, Any]]) -> None:
+        """Replace the file in one step; the proxy notices it at the next request.
+
+        Raises:
+            RuleError: one of them is no rule; the file stays.
+        """
+        for rule in rules:
+            Rule.parse(rule, self._actions)
+        fresh = self.path.with_suffix(".new")
+        fresh.write_text(json.dumps(list(rules), indent=1))
+        fresh.replace(self.path)
+
+    def take(self, attributes: Mapping[str, str], among: Collection[str] | None = None) -> Rule | None:
+        """Return the rule that is to be played on a request, and count it.
+
+        Args:
+            attributes: Of the request.
+            among: Actions that can be played right now; all of them if None.
+        """
+        with self._lock:
+            self._refresh()
+            for rule in self._rules:
+                if (among is None or rule.action in among) and rule.times != 0 and rule.matches(attributes):
+                    if rule.share < 1.0 and self._random.random() >= rule.share:
+                        continue
+                    if rule.times is not None:
+                        rule.times -= 1
+                    return rule
+        return None
+
+    def holds(self, rule: Rule) -> bool:
+        """Say whether a rule that was taken is still in the file."""
+        with self._lock:
+            self._refresh()
+            return any(each.text == rule.text for each in self._rules)
+
+    def _refresh(self) -> None:
+        stamp = _stamp(self.path)
+        if stamp == self._stamp:
+            return
+        self._stamp = stamp
+        try:
+            raw = json.loads(self.path.read_text()) if stamp is not None else []
+            rules = [Rule.parse(each, self._actions) for each in raw]
+        except (OSError, ValueError, TypeError, RuleError) as error:
+            self.problem = f"{self.path}: {error}"
+            return
+        self.problem = ""
+        known = {rule.text: rule for rule in self._rules}
+        # A rule that stays goes on counting where it was.
+        self._rules = [known.get(rule.text, rule) for rule in rules]
+
+
+class FaultLog:
+    """One JSON object a line: when (monotonic and wall clock), who, what. Safe to use from several threads."""
+
+    def __init__(self, path: Path, who: str) -> None:
+        self.path = path
+        self._who = who
+        self._lock = threading.Lock()
+
+    def note(self, event: str, **fields: Any) -> None:
+        """Add a line."""
+        line = {"monotonic": time.monotonic(), "time": time.time(), "who": self._who, "event": event, **fields}
+        with self._lock, self.path.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def lines(self, event: str = "", **fields: Any) -> list[dict[str, Any]]:
+        """Return what was noted so far; only of one event, and with these fields, if given."""
+        if not self.path.exists():
+            return []
+        found = (json.loads(line) for line in self.path.read_text().splitlines() if line.endswith("}"))
+        wanted = fields | ({"event": event} if event else {})
+        return [line for line in found if all(line.get(name) == value for name, value in wanted.items())]
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return (found.st_mtime_ns, found.st_size, found.st_ino)
