@@ -114,19 +114,38 @@ def connect_all(settings: Settings, controller_name: str, wiring: Wiring) -> Seq
     """
     found = []
     for index, cluster in enumerate(settings.clusters):
-        home = AdminBackend.connect(
-            cluster.admin_url,
-            AdminKey(partial(_read_key, cluster, settings.preset), cluster.admin_key_file),
-            controller=controller_name,
-            timeout=cluster.sync.timeout,
-            concurrency=cluster.sync.concurrency,
-            tls=_tls(cluster, wiring.clock),
-            user_agent=wiring.agent,
-            on_request=wiring.on_request,
-            fields=_fields(index, cluster),
-        )
+        agent, on_request = wiring.agent, wiring.on_request
+        home = connect(settings, index, controller_name, clock=wiring.clock, agent=agent, on_request=on_request)
         found.append(GatewayCluster(home, cluster.admin_url, cluster, wiring))
     return found
+
+
+def connect(
+    settings: Settings,
+    index: int,
+    controller_name: str,
+    *,
+    clock: Clock,
+    agent: str,
+    on_request: RequestHook = lambda method, path, status, seconds: None,
+) -> AdminBackend:
+    """Return the client of one cluster's Admin API at home; nothing is sent yet.
+
+    Raises:
+        ConfigError: The file of its admin key or a certificate can't be used, or a key that everybody knows is refused.
+    """
+    cluster = settings.clusters[index]
+    return AdminBackend.connect(
+        cluster.admin_url,
+        AdminKey(partial(_read_key, cluster, settings.preset), cluster.admin_key_file),
+        controller=controller_name,
+        timeout=cluster.sync.timeout,
+        concurrency=cluster.sync.concurrency,
+        tls=_tls(cluster, clock),
+        user_agent=agent,
+        on_request=on_request,
+        fields=_fields(index, cluster),
+    )
 
 
 def _read_key(cluster: ClusterSettings, preset: str) -> SecretStr:

@@ -6,7 +6,7 @@ When something is written, and again after a failure, is decided by the sync eng
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from copy import copy
 from typing import Any
 from urllib.parse import quote
@@ -15,17 +15,17 @@ import httpx
 
 from apisix_ingress.errors import GatewayError, GatewayRejected, GatewayUnavailable
 from apisix_ingress.gateway.backend import Found, Listing
-from apisix_ingress.gateway.replies import error_of, is_disabled, misplaced, records_of
+from apisix_ingress.gateway.replies import bodies_of, error_of, found_of, is_disabled, misplaced, records_of
 from apisix_ingress.gateway.retry import CUT_OFF, resending
 from apisix_ingress.gateway.target import SETTINGS, Fields
 from apisix_ingress.gateway.target import AdminKey as AdminKey
 from apisix_ingress.gateway.tls import TlsContext
 from apisix_ingress.gateway.transport import AiohttpTransport
 from apisix_ingress.gateway.words import scrub
-from apisix_ingress.model.json import FrozenJson
+from apisix_ingress.model.json import FrozenJson, JsonObject, canonical
 from apisix_ingress.model.keys import RECORD_KINDS, RecordKey, RecordKind
 from apisix_ingress.model.names import is_owned
-from apisix_ingress.model.records import UNLABELLED, Record, comparable, references
+from apisix_ingress.model.records import UNLABELLED, Record
 
 # The pool has room for lists and a probe beside the writes, so that no request ever waits for a connection.
 _SPARE_CONNECTIONS = len(RECORD_KINDS) + 1
@@ -160,6 +160,33 @@ class AdminBackend:
             raise self._error(reply, f"GET {path}")
         return reply.content
 
+    async def bodies(self, kind: str) -> dict[str, JsonObject] | None:
+        """Return every record of a kind by id, ours or not, or None if the gateway does not serve the kind.
+
+        The kind may be one that this program never writes, such as `services`.
+
+        Raises:
+            GatewayError: It did not answer, or refused.
+        """
+        reply = await self._list(kind)
+        return None if reply is None else dict(bodies_of(kind, reply.content, self._fields))
+
+    async def label(self, key: RecordKey, labels: Mapping[str, str]) -> None:
+        """Add labels to a record; the rest of it, and what the gateway never shows, stays as it is.
+
+        Raises:
+            GatewayError: It was not carried out; of kinds that can't be changed in part the gateway refuses it.
+        """
+        path = _path(key)
+        reply = await self._bounded("PATCH", path, canonical({"labels": dict(labels)}))
+        if reply.status_code >= 300:
+            raise self._error(reply, f"PATCH {path}")
+
+    @property
+    def version(self) -> str:
+        """What the gateway calls itself, as of the last list; empty: it does not say."""
+        return self._version
+
     def credentials_changed(self) -> bool:
         """Say whether the file of the admin key changed since it was read."""
         return self._key.changed()
@@ -188,7 +215,7 @@ class AdminBackend:
         """Close every connection."""
         await self._transport.aclose()
 
-    async def _list(self, kind: RecordKind) -> httpx.Response | None:
+    async def _list(self, kind: str) -> httpx.Response | None:
         """Return the list of a kind, or None if the gateway does not serve the kind."""
         try:
             async with asyncio.timeout(_LIST_TIMEOUT):
@@ -208,10 +235,8 @@ class AdminBackend:
         """Put the records of ours to `owned` and return the others."""
         others: dict[RecordKey, Found] = {}
         for number, (key, body) in enumerate(records_of(kind, content, self._fields), 1):
-            name = body.get("name")
-            digest, refs = _digest(kind, body), frozenset(references(kind, body))
             is_ours = key in ledger or is_owned(body.get("labels"), self._controller)
-            (owned if is_ours else others)[key] = Found(digest, refs, name if isinstance(name, str) else "")
+            (owned if is_ours else others)[key] = found_of(kind, body)
             if number % _YIELD_EVERY == 0:
                 await asyncio.sleep(0)
         return others
@@ -269,14 +294,6 @@ class AdminBackend:
         if self._key.secret:
             headers["X-API-KEY"] = self._key.secret
         return httpx.Headers(headers)
-
-
-def _digest(kind: RecordKind, body: FrozenJson) -> bytes:
-    """Return the comparable form; empty, which differs from any, for a body nested too deeply to have one."""
-    try:
-        return comparable(kind, body)
-    except (TypeError, RecursionError):
-        return b""
 
 
 def _path(key: RecordKey) -> str:

@@ -11,11 +11,12 @@ import httpx
 import orjson
 
 from apisix_ingress.errors import GatewayError, GatewayRejected, GatewayUnauthorized, GatewayUnavailable
-from apisix_ingress.gateway.backend import DependencyPending
+from apisix_ingress.gateway.backend import DependencyPending, Found
 from apisix_ingress.gateway.target import Fields
 from apisix_ingress.gateway.words import said, scrub
 from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import RecordKey, RecordKind
+from apisix_ingress.model.records import comparable, references
 
 STREAM_DISABLED = "stream mode is disabled"
 _UNSUPPORTED = "Unsupported resource type"
@@ -88,9 +89,20 @@ def is_disabled(reply: httpx.Response) -> bool:
 
 
 def records_of(kind: RecordKind, content: bytes, fields: Fields) -> Iterator[tuple[RecordKey, JsonObject]]:
-    """Yield the records of a list; what has no body or no id is passed over.
+    """Yield the records of a list by key; see `bodies_of`."""
+    for id_, body in bodies_of(kind, content, fields):
+        yield RecordKey(kind, id_), body
+
+
+def bodies_of(kind: str, content: bytes, fields: Fields) -> Iterator[tuple[str, JsonObject]]:
+    """Yield the records of a list by id; what has no body or no id is passed over.
 
     The envelope is that of version 3 (`list`, an object when empty), or that of version 2 (`node.nodes`).
+
+    Args:
+        kind: The path of the list; kinds that this program never writes have bodies as well.
+        content: The reply.
+        fields: Where people put the address right.
 
     Raises:
         GatewayUnavailable: It is no list.
@@ -98,10 +110,23 @@ def records_of(kind: RecordKind, content: bytes, fields: Fields) -> Iterator[tup
     for item in _items(kind, content, fields):
         body = item.get("value")
         if isinstance(body, dict) and (id_ := _id_of(kind, item, body)):
-            yield RecordKey(kind, id_), body
+            yield id_, body
 
 
-def _items(kind: RecordKind, content: bytes, fields: Fields) -> list[JsonObject]:
+def found_of(kind: RecordKind, body: FrozenJson) -> Found:
+    """Return a listed record in the form in which it is compared with what is wanted.
+
+    A body nested too deeply to have one is taken as equal to none.
+    """
+    name = body.get("name")
+    try:
+        digest = comparable(kind, body)
+    except (TypeError, RecursionError):
+        digest = b""
+    return Found(digest, frozenset(references(kind, body)), name if isinstance(name, str) else "")
+
+
+def _items(kind: str, content: bytes, fields: Fields) -> list[JsonObject]:
     try:
         document = orjson.loads(content)
     except orjson.JSONDecodeError:
@@ -114,7 +139,7 @@ def _items(kind: RecordKind, content: bytes, fields: Fields) -> list[JsonObject]
     return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 
 
-def _id_of(kind: RecordKind, item: JsonObject, body: JsonObject) -> str:
+def _id_of(kind: str, item: JsonObject, body: JsonObject) -> str:
     """Return the id: the rest of the etcd key, or what the body calls it."""
     _, found, id_ = str(item.get("key", "")).partition(f"/{kind}/")
     return id_ if found else str(body.get("username" if kind == "consumers" else "id") or "")
