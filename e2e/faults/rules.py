@@ -9,8 +9,8 @@ A rule file holds a JSON list; the first rule that matches and has not run out i
      {"match": {"method": "PUT"}, "action": "status", "status": 429, "times": 3, "share": 0.5}]
 
 `match` names attributes of a request, each with a regular expression for the whole of it. `times` is how often the rule
-may be played, for ever if absent; `share` the probability that a matching request meets it. All other keys are the
-action's own.
+may be played, for ever if absent; `share` the probability that a matching request meets it. The first `skip` matching
+requests are let go, and of those after them all but each `every`th. All other keys are the action's own.
 """
 
 import json
@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-KNOWN = frozenset(("match", "action", "times", "share"))
+KNOWN = frozenset(("match", "action", "times", "share", "skip", "every"))
 
 
 class RuleError(Exception):
@@ -39,7 +39,10 @@ class Rule:
     match: Mapping[str, re.Pattern[str]]
     times: int | None = None
     share: float = 1.0
+    skip: int = 0
+    every: int = 1
     options: Mapping[str, Any] = field(default_factory=dict)
+    matched: int = 0
 
     @classmethod
     def parse(cls, raw: Any, actions: Collection[str]) -> "Rule":
@@ -47,16 +50,22 @@ class Rule:
         try:
             action, match = raw["action"], {name: re.compile(each) for name, each in raw.get("match", {}).items()}
             times, share = raw.get("times"), float(raw.get("share", 1.0))
+            skip, every = int(raw.get("skip", 0)), max(1, int(raw.get("every", 1)))
         except (TypeError, KeyError, ValueError, AttributeError, re.error) as error:
             raise RuleError(f"no rule ({error!r}): {raw!r}") from None
         if action not in actions:
             raise RuleError(f"action {action!r}: must be one of {', '.join(sorted(actions))}")
         options = {name: value for name, value in raw.items() if name not in KNOWN}
-        return cls(json.dumps(raw, sort_keys=True), action, match, times, share, options)
+        return cls(json.dumps(raw, sort_keys=True), action, match, times, share, skip, every, options)
 
     def matches(self, attributes: Mapping[str, str]) -> bool:
         """Say whether it is meant for a request; an attribute that the request lacks counts as empty."""
         return all(pattern.fullmatch(attributes.get(name, "")) for name, pattern in self.match.items())
+
+    def is_due(self) -> bool:
+        """Count a matching request, and say whether it is one of those that are meant."""
+        self.matched += 1
+        return self.matched > self.skip and (self.matched - self.skip) % self.every == 0
 
 
 class RuleFile:
@@ -101,7 +110,7 @@ class RuleFile:
             self._refresh()
             for rule in self._rules:
                 if (among is None or rule.action in among) and rule.times != 0 and rule.matches(attributes):
-                    if rule.share < 1.0 and self._random.random() >= rule.share:
+                    if not rule.is_due() or (rule.share < 1.0 and self._random.random() >= rule.share):
                         continue
                     if rule.times is not None:
                         rule.times -= 1
