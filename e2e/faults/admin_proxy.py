@@ -1,0 +1,389 @@
+"""A proxy before one gateway's Admin API: it plays the faults of a rule file and notes every request in a journal.
+
+Rules may match `method`, `path` (with its query) and `writer` (the identity in the User-Agent). Actions, with their own
+keys:
+
+==============  =====================================================================================================
+status          nothing is done; answered with `status`, and `retry_after` and `body` if given
+drop            nothing is done, the connection breaks
+hang            nothing is done, nothing is answered
+delay           done `seconds` late
+late            done at once, answered `seconds` late
+drop_reply      done, then the connection breaks
+half            done, then half of the answer comes and the connection breaks
+wrong_key       sent on with another admin key, so that the gateway itself refuses it
+wipe            the gateway loses every record first; then the request is done
+restore         the gateway gets the records of the dump `file` back, and loses all others; then the request is done
+kill_before     the process `pid` gets `signal` (9 if absent) when it has sent the request, which is never done
+kill_during     the same, and the request is done without it
+kill_after      the request is done, then the process gets the signal; the answer does not come
+==============  =====================================================================================================
+
+It knows HTTP and where the key stands, nothing else of the Admin API. `python -m e2e.faults.admin_proxy URL` runs one
+until Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import ssl
+import struct
+import threading
+import time
+from collections.abc import Coroutine, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+from urllib.parse import urlsplit
+
+from e2e.devgateway.http1 import (
+    HEAD_LIMIT,
+    REASONS,
+    BadMessage,
+    Headers,
+    Message,
+    encode_head,
+    read_body,
+    read_head,
+)
+from e2e.faults import dumps
+from e2e.faults.journal import Entry, Journal, describe, read, writer_of
+from e2e.faults.rules import Rule, RuleFile
+
+ACTIONS = frozenset(
+    (
+        *("status", "drop", "hang", "delay", "late", "drop_reply", "half", "wrong_key", "wipe", "restore"),
+        *("kill_before", "kill_during", "kill_after"),
+    )
+)
+UNFORWARDED = frozenset({"connection", "transfer-encoding", "content-length", "keep-alive"})
+START_TIMEOUT = 10.0
+ABORT_WITH_RESET = struct.pack("ii", 1, 0)
+T = TypeVar("T")
+
+
+class AdminProxy:
+    """The proxy on a thread of its own. A context manager; it is a gateway to whoever asks for URL and key.
+
+    Args:
+        url: Base URL of the gateway (`http://host:port`, a path is ignored).
+        key: Its admin key; needed for `wipe` and `restore` only.
+        folder: Where the rule file and the journal are, named by `name`.
+        tls: Serve TLS with this context.
+        port: To listen on; 0: any. It stays the same over `stop` and `start`.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        key: str,
+        folder: Path,
+        *,
+        name: str = "admin",
+        tls: ssl.SSLContext | None = None,
+        port: int = 0,
+    ) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.admin_key = key
+        self.port = port
+        self.tls = tls
+        self.most_in_flight = 0
+        """The most requests that were under way at once."""
+        self.rules = RuleFile(folder / f"{name}.rules.json", ACTIONS)
+        self.journal_path = folder / f"{name}.jsonl"
+        where = urlsplit(url)
+        self._target = (where.hostname or "127.0.0.1", where.port or 80)
+        self._journal = Journal(self.journal_path)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name=f"proxy-{name}", daemon=True)
+        self._server: asyncio.Server | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._flying = 0
+
+    @property
+    def admin_url(self) -> str:
+        """The base URL of the Admin API behind the proxy."""
+        return f"{'https' if self.tls else 'http'}://127.0.0.1:{self.port}/apisix/admin"
+
+    @property
+    def gateway_url(self) -> str:
+        """The base URL of the Admin API itself."""
+        return f"http://{self._target[0]}:{self._target[1]}/apisix/admin"
+
+    # --- life
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(START_TIMEOUT)
+        self._loop.close()
+        self._journal.close()
+
+    def start(self) -> None:
+        """Listen."""
+        self._await(self._listen())
+
+    def stop(self) -> None:
+        """Break every connection and refuse new ones, as a gateway that is down."""
+        self._await(self._close())
+
+    def play(self, *rules: Mapping[str, Any]) -> None:
+        """Replace the rules, by writing the file; none ends all faults."""
+        self.rules.write(rules)
+
+    def entries(self, after: int = 0) -> list[Entry]:
+        """Return the requests so far but the first so many, in the order in which they ended."""
+        return read(self.journal_path, after)
+
+    def writes(self, after: int = 0) -> list[Entry]:
+        """Return those that would change something."""
+        return [entry for entry in self.entries(after) if entry.is_write]
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()
+
+    def _await(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(START_TIMEOUT)
+
+    async def _listen(self) -> None:
+        server = await asyncio.start_server(
+            self._accept, "127.0.0.1", self.port, ssl=self.tls, limit=HEAD_LIMIT, backlog=1024
+        )
+        self._server, self.port = server, server.sockets[0].getsockname()[1]
+
+    async def _close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    # --- connections
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        client, gateway = _Client(reader, writer), _Gateway(*self._target)
+        try:
+            while await self._serve(client, gateway):
+                pass
+        except (OSError, BadMessage):
+            client.reset()
+        except asyncio.CancelledError:
+            client.reset()  # the proxy stops: nobody waits for this task's end but `_close`
+        finally:
+            gateway.close()
+            writer.close()
+
+    async def _serve(self, client: _Client, gateway: _Gateway) -> bool:
+        """Carry one request; say whether the connection goes on."""
+        head = await read_head(client.reader)
+        if head is None:
+            return False
+        body = await read_body(client.reader, head)
+        refs, digest = describe(body)
+        entry = Entry(
+            time.monotonic(),
+            head.start[0],
+            head.start[1],
+            writer_of(head.get("user-agent") or ""),
+            refs,
+            digest,
+            client.certificate,
+        )
+        rule = self.rules.take({"method": entry.method, "path": entry.path, "writer": entry.writer})
+        entry.rule = rule.action if rule else ""
+        self._flying += 1
+        self.most_in_flight = max(self.most_in_flight, self._flying)
+        try:
+            await self._carry(entry, rule, _Exchange(head, body, client, gateway))
+        except (OSError, BadMessage):
+            self._note(entry)
+            raise
+        finally:
+            self._flying -= 1
+        return not client.closed
+
+    def _note(self, entry: Entry) -> None:
+        """Write the line of a request: before the client hears of its end, who then may look for it."""
+        entry.answered = time.monotonic()
+        self._journal.write(entry)
+
+    async def _carry(self, entry: Entry, rule: Rule | None, exchange: _Exchange) -> None:
+        """Play what comes before the gateway's work, have it done, play what comes after it."""
+        options = rule.options if rule else {}
+        if await self._before(entry, options, exchange):
+            return
+        key = "no-such-key" if entry.rule == "wrong_key" else None
+        reply, content = await exchange.gateway.ask(exchange.head, exchange.body, key)
+        entry.status = int(reply.start[1])
+        is_lost = entry.rule in ("drop_reply", "kill_after")
+        entry.told = None if is_lost or entry.rule == "half" else entry.status
+        self._note(entry)
+        if entry.rule == "late":
+            await asyncio.sleep(options["seconds"])
+        elif entry.rule == "kill_after":
+            _kill(options)
+        if is_lost:
+            exchange.client.reset()
+        else:
+            await exchange.client.answer(reply, content, half=entry.rule == "half")
+
+    async def _before(self, entry: Entry, options: Mapping[str, Any], exchange: _Exchange) -> bool:
+        """Play what comes first; say whether that was all."""
+        client = exchange.client
+        match entry.rule:
+            case "delay":
+                await asyncio.sleep(options["seconds"])
+            case "kill_during":
+                _kill(options)
+            case "wipe":
+                await asyncio.to_thread(dumps.put_back, self.gateway_url, self.admin_key, {})
+            case "restore":
+                await asyncio.to_thread(dumps.load, self.gateway_url, self.admin_key, Path(options["file"]))
+            case "status":
+                entry.told = int(options.get("status", 503))
+                self._note(entry)
+                await client.refuse(entry.told, options)
+                return True
+            case "drop" | "hang" | "kill_before":
+                self._note(entry)
+                if entry.rule == "hang":
+                    await client.reader.read(1)
+                elif entry.rule == "kill_before":
+                    _kill(options)
+                client.reset()
+                return True
+        return False
+
+
+class _Client:
+    """A connection from whoever uses the gateway."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.closed = False
+        certificate = writer.get_extra_info("peercert") or {}
+        self.certificate = str(certificate.get("serialNumber", ""))
+        self._writer = writer
+
+    def reset(self) -> None:
+        """Break the connection: the peer gets a reset, not an end."""
+        self.closed = True
+        sock = self._writer.get_extra_info("socket")
+        if sock is not None:
+            with contextlib.suppress(OSError):
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, ABORT_WITH_RESET)
+        self._writer.transport.abort()
+
+    async def refuse(self, status: int, options: Mapping[str, Any]) -> None:
+        """Answer in the gateway's place."""
+        body = str(options.get("body", '{"error_msg":"played by a proxy"}')).encode()
+        headers = [("Content-Type", "application/json")]
+        if "retry_after" in options:
+            headers.append(("Retry-After", str(options["retry_after"])))
+        await self._send(f"HTTP/1.1 {status} {REASONS.get(status, 'Unknown')}", headers, body, len(body))
+
+    async def answer(self, reply: Message, content: bytes, *, half: bool) -> None:
+        """Pass an answer on, or half of it and a reset."""
+        headers = [(name, value) for name, value in reply.headers if name.lower() not in UNFORWARDED]
+        sent = content[: len(content) // 2] if half else content
+        await self._send(" ".join(reply.start), headers, sent, len(content))
+        if half:
+            self.closed = True
+            self._writer.close()
+        elif reply.has_token("connection", "close"):
+            self.closed = True
+
+    async def _send(self, start: str, headers: Headers, body: bytes, length: int) -> None:
+        self._writer.write(encode_head(start, [*headers, ("Content-Length", str(length))]) + body)
+        await self._writer.drain()
+
+
+class _Gateway:
+    """A connection to the gateway, opened for the first request and kept for those after it."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._address = (host, port)
+        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    async def ask(self, head: Message, body: bytes, key: str | None) -> tuple[Message, bytes]:
+        """Return the answer to a request, sent with another admin key if one is given; raises OSError, BadMessage."""
+        if self._streams is None:
+            self._streams = await asyncio.open_connection(*self._address, limit=HEAD_LIMIT)
+        reader, writer = self._streams
+        headers = [(name, value) for name, value in head.headers if name.lower() not in UNFORWARDED]
+        if key is not None:
+            headers = [(name, key if name.lower() == "x-api-key" else value) for name, value in headers]
+        start = " ".join(head.start)
+        writer.write(encode_head(start, [*headers, ("Content-Length", str(len(body)))]) + body)
+        await writer.drain()
+        reply = await read_head(reader)
+        if reply is None:
+            raise BadMessage("the gateway closed the connection")
+        return _split_status(reply), await read_body(reader, reply)
+
+    def close(self) -> None:
+        """Close it."""
+        if self._streams is not None:
+            self._streams[1].close()
+
+
+class _Exchange:
+    """A request with both ends of its way."""
+
+    def __init__(self, head: Message, body: bytes, client: _Client, gateway: _Gateway) -> None:
+        self.head = head
+        self.body = body
+        self.client = client
+        self.gateway = gateway
+
+
+def _split_status(reply: Message) -> Message:
+    """Check that the answer has a status."""
+    if not reply.start[1].isdigit():
+        raise BadMessage(f"no status in {reply.start!r}")
+    return reply
+
+
+def _kill(options: Mapping[str, Any]) -> None:
+    """End the process that a rule names, unless it has ended."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(int(options["pid"]), int(options.get("signal", signal.SIGKILL)))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one proxy until SIGINT or SIGTERM."""
+    parser = argparse.ArgumentParser(prog="python -m e2e.faults.admin_proxy", description="Faults before an Admin API.")
+    parser.add_argument("url", help="base URL of the gateway, e.g. http://127.0.0.1:9180")
+    parser.add_argument("--listen", type=int, default=0, metavar="PORT", help="on 127.0.0.1; by default any")
+    parser.add_argument("--key", default="", help="admin key, for wipe and restore")
+    parser.add_argument("--folder", type=Path, default=Path(), help="of admin.rules.json and admin.jsonl")
+    options = parser.parse_args(argv)
+    ended = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: ended.set())
+    with AdminProxy(options.url, options.key, options.folder, port=options.listen) as proxy:
+        print(f"{proxy.admin_url} → {proxy.gateway_url}, journal in {proxy.journal_path}", flush=True)
+        ended.wait()
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

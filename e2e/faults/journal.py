@@ -1,0 +1,124 @@
+"""Who asked a gateway for what and when: one JSON line a request, written by a proxy, read by tests.
+
+A line holds no body and no key, only what the body names and a digest of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+WRITES = ("PUT", "POST", "PATCH", "DELETE")
+ADMIN = "/apisix/admin/"
+_WRITER = re.compile(r"\(([^()]*)\)\s*$")
+_NAMED = {"upstream_id": "upstreams", "plugin_config_id": "plugin_configs", "service_id": "services"}
+
+
+@dataclass(slots=True)
+class Entry:
+    """One request.
+
+    Attributes:
+        received: Monotonic seconds of this machine when it was read as a whole.
+        method: Of the request.
+        path: The request target.
+        writer: Who sent it: the identity in the User-Agent, new with each process.
+        refs: Records that the body names, e.g. `upstreams/1`.
+        digest: Of the body; empty without one.
+        certificate: Serial number of the client's certificate, or empty.
+        rule: The action that met it, or empty.
+        status: What the gateway answered; None: it was not asked, or did not answer.
+        told: What the client was answered; None: nothing.
+        answered: Monotonic seconds at the end of it.
+    """
+
+    received: float
+    method: str
+    path: str
+    writer: str
+    refs: list[str] = field(default_factory=list)
+    digest: str = ""
+    certificate: str = ""
+    rule: str = ""
+    status: int | None = None
+    told: int | None = None
+    answered: float = 0.0
+
+    @property
+    def record(self) -> str:
+        """The record that is meant, e.g. `routes/1`."""
+        return self.path.partition("?")[0].removeprefix(ADMIN)
+
+    @property
+    def is_write(self) -> bool:
+        """Whether it would change something."""
+        return self.method in WRITES
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the gateway carried it out."""
+        return self.status is not None and self.status < 300
+
+
+def writer_of(agent: str) -> str:
+    """Return the identity in a User-Agent like `apisix-ingress/1.0 (pod_1a2b)`; else all of it."""
+    found = _WRITER.search(agent)
+    return found.group(1) if found else agent
+
+
+def describe(body: bytes) -> tuple[list[str], str]:
+    """Return the records that a body names, and its digest."""
+    if not body:
+        return [], ""
+    try:
+        parsed = json.loads(body)
+    except ValueError:
+        parsed = None
+    return sorted(set(_references(parsed))), hashlib.sha256(body).hexdigest()[:16]
+
+
+def _references(node: Any) -> Iterator[str]:
+    """Yield what is named, wherever it stands: a traffic split names upstreams deep inside a plugin."""
+    if isinstance(node, dict):
+        for name, value in node.items():
+            if name in _NAMED and isinstance(value, str | int):
+                yield f"{_NAMED[name]}/{value}"
+            else:
+                yield from _references(value)
+    elif isinstance(node, list):
+        for each in node:
+            yield from _references(each)
+
+
+class Journal:
+    """The file. Lines are appended as requests end; whoever reads it may do so at any time, from any thread."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file: IO[str] | None = None
+
+    def write(self, entry: Entry) -> None:
+        """Append a line."""
+        if self._file is None:
+            self._file = self.path.open("a", buffering=1)
+        self._file.write(json.dumps(asdict(entry)) + "\n")
+
+    def close(self) -> None:
+        """Close the file; the next line opens it again."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def read(path: Path, after: int = 0) -> list[Entry]:
+    """Return the requests in the file but the first so many, in the order in which they ended."""
+    if not path.exists():
+        return []
+    lines = path.read_text().splitlines(keepends=True)
+    # The last line may be half written.
+    return [Entry(**json.loads(line)) for line in lines[after:] if line.endswith("\n")]
