@@ -11,6 +11,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import structlog
@@ -79,10 +81,21 @@ def _make_client(access: Access, pool_size: int) -> Any:
 
     configuration = access.configuration
     configuration.connection_pool_maxsize = pool_size
-    configuration.client_session_kwargs = {"cookie_jar": aiohttp.DummyCookieJar()}
+    # With trust_env aiohttp would read the environment and ~/.netrc for each request, in a thread.
+    configuration.client_session_kwargs = {
+        "cookie_jar": aiohttp.DummyCookieJar(),
+        "trust_env": False,
+        "proxy": environment_proxy(str(configuration.host)),
+    }
     client = ApiClient(configuration)
     client.user_agent = f"apisix-ingress/{__version__}"
     return client
+
+
+def environment_proxy(url: str) -> str | None:
+    """Return the proxy that the environment names for a URL; one that a kubeconfig names goes before it."""
+    parts = urlsplit(url)
+    return None if proxy_bypass(parts.netloc) else getproxies().get(parts.scheme)
 
 
 def _target(access: Access) -> tuple[object, ...]:
