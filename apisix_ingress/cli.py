@@ -9,7 +9,10 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from apisix_ingress.commands.adopt import adopt
+from apisix_ingress.commands.diff import diff
 from apisix_ingress.commands.explain import explain
+from apisix_ingress.commands.orphans import orphans
 from apisix_ingress.commands.shared import (
     EXIT_FOUND,
     AdminKeyOption,
@@ -41,6 +44,9 @@ class _PlainUsage(TyperCommand):
 
 
 app.command()(explain)
+app.command()(diff)
+app.command()(orphans)
+app.command()(adopt)
 
 
 def main() -> None:

@@ -17,6 +17,7 @@ from apisix_ingress.model.kube import CustomObject, KubeObject
 from apisix_ingress.model.problem import Problem
 from apisix_ingress.model.records import Record
 from apisix_ingress.runtime.clock import MonotonicClock
+from apisix_ingress.state.desired import Desired
 from apisix_ingress.state.world import World
 from providers.registry import Registry, resources
 from translation.context import Options
@@ -35,6 +36,8 @@ class Outcome:
     """Objects that are not ours, and why."""
     owners: Mapping[RecordKey, ObjectKey]
     """The object that each record is for; of several, the one that wins."""
+    wanted: Desired
+    """The same records as a plan asks for them, and which others have to stay."""
 
 
 class _Nowhere:
@@ -58,7 +61,7 @@ def settle(objects: Iterable[KubeObject], options: Options) -> Outcome:
     registry.settle()
     wanted = world.desired.keys()
     owners = {key: owner for key in wanted for owner in world.desired.owners_of(key)[:1]}
-    return Outcome(_records(world), _problems(world), dict(_left_out(world, options)), owners)
+    return Outcome(_records(world), _problems(world), dict(_left_out(world, options)), owners, world.desired)
 
 
 def document(outcome: Outcome, loaded: LoadResult, *, show_secrets: bool = False) -> JsonObject:

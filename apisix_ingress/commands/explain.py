@@ -10,11 +10,14 @@ import typer
 
 from apisix_ingress.commands.shared import (
     EXIT_FOUND,
+    AdminKeyOption,
+    AdminUrlOption,
+    ClusterOption,
     ConfigOption,
-    FilesOption,
+    ManifestsOption,
     Report,
     ReportOption,
-    fail,
+    print_json,
     settings_of,
 )
 
@@ -36,7 +39,10 @@ PortOption = Annotated[int | None, typer.Option(help="Port of the gateway's list
 
 def explain(
     url: UrlArgument,
-    filename: FilesOption = None,
+    filename: ManifestsOption = None,
+    admin_url: AdminUrlOption = None,
+    admin_key: AdminKeyOption = None,
+    cluster: ClusterOption = "",
     header: HeadersOption = None,
     request: MethodOption = "GET",
     remote_addr: AddressOption = "",
@@ -45,6 +51,8 @@ def explain(
     config: ConfigOption = None,
 ) -> None:
     """Tell which route answers a request, and why each other one doesn't.
+
+    With -f by the records that manifests give, otherwise by those that a gateway has, whoever made them.
 
     Exit 0 if a route answers, 1 if none does or if it can't be told, 2 if the question can't be read.
 
@@ -56,14 +64,10 @@ def explain(
     from apisix_ingress.redaction import escape
 
     asked = parse_request(url, request, tuple(header or ()), remote_addr, server_port)
-    if not filename:
-        fail("give the manifests with -f, e.g. apisix-ingress explain shop.example.org/cart -f manifests/")
-    records, owners = _offline(filename, config)
+    records, owners = _offline(filename, config) if filename else _live(config, admin_url, admin_key, cluster)
     document = explained(asked, records, lambda key: owners.get(key, ""))
     if output == Report.json:
-        import json
-
-        print(json.dumps(document, indent=2, ensure_ascii=False))
+        print_json(document)
     else:
         sys.stdout.writelines(escape(line) + "\n" for line in lines(document))
     raise SystemExit(0 if document["outcome"] == "route" else EXIT_FOUND)
@@ -85,3 +89,19 @@ def _offline(paths: list[str], config: Path | None) -> tuple[dict[RecordKey, Fro
         print(escape(line), file=sys.stderr)
     owners = {key: str(owner) for key, owner in outcome.owners.items()}
     return {record.key: record.body for record in outcome.records}, owners
+
+
+def _live(
+    config: Path | None, admin_url: str | None, admin_key: str | None, cluster: str
+) -> tuple[dict[RecordKey, FrozenJson], dict[RecordKey, str]]:
+    """Return the records of a gateway cluster, and the object that each says it is for."""
+    import asyncio
+
+    from apisix_ingress.commands.world import gateway_settings
+    from apisix_ingress.model.origins import origin
+    from apisix_ingress.snapshot import read_snapshot
+
+    settings = gateway_settings(config, admin_url, admin_key)
+    records = dict(asyncio.run(read_snapshot(settings, cluster)).bodies)
+    owners = {key: str(owner) for key, body in records.items() if (owner := origin(key, body))}
+    return records, owners

@@ -40,6 +40,16 @@ PathsArgument = Annotated[
 ]
 AdminUrlOption = Annotated[str | None, typer.Option(help="URL of the Admin API.", show_default=False)]
 AdminKeyOption = Annotated[str | None, typer.Option(help="Admin key; safer in the environment.", show_default=False)]
+ManifestsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--filename", "-f", metavar="PATH", help="Manifests, a file or a folder; - is stdin.", show_default=False
+    ),
+]
+ClusterOption = Annotated[
+    str, typer.Option("--cluster", metavar="NAME", help="Gateway cluster; by default the first.", show_default=False)
+]
+KubeconfigOption = Annotated[str | None, typer.Option(help="Kubeconfig file.", show_default=False)]
 
 
 def one_of(words: type[StrEnum]) -> Any:
@@ -66,6 +76,27 @@ def fail(message: str) -> NoReturn:
     raise SystemExit(EXIT_ERROR)
 
 
+def colours(stream: Any = None) -> bool:
+    """Say whether a stream, by default stdout, takes colours: a terminal, unless NO_COLOR is set (no-color.org)."""
+    import os
+
+    target = sys.stdout if stream is None else stream
+    return bool(target.isatty()) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def painted(text: str, colour: str, *, is_on: bool) -> str:
+    """Return a text in one of the colours red, green, yellow, cyan and dim, or as it is."""
+    codes = {"red": 31, "green": 32, "yellow": 33, "cyan": 36, "dim": 2}
+    return f"\x1b[{codes[colour]}m{text}\x1b[0m" if is_on else text
+
+
+def print_json(document: Any) -> None:
+    """Print a document as JSON."""
+    import json
+
+    print(json.dumps(document, indent=2, ensure_ascii=False))
+
+
 def settings_of(config: Path | None, overrides: dict[str, Any] | None = None) -> Any:
     """Return the settings of file, environment and flags."""
     import os
@@ -78,9 +109,7 @@ def settings_of(config: Path | None, overrides: dict[str, Any] | None = None) ->
 def print_document(document: dict[str, Any], output: str) -> None:
     """Print a document as JSON or YAML."""
     if output == Output.json:
-        import json
-
-        print(json.dumps(document, indent=2, ensure_ascii=False))
+        print_json(document)
     else:
         from apisix_ingress.yamlprint import print_yaml
 

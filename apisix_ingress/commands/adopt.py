@@ -1,0 +1,90 @@
+"""`adopt`: takes records over that somebody else made and that our objects want."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from apisix_ingress.commands.shared import (
+    EXIT_FOUND,
+    AdminKeyOption,
+    AdminUrlOption,
+    ClusterOption,
+    ConfigOption,
+    KubeconfigOption,
+    ManifestsOption,
+    Report,
+    ReportOption,
+    print_json,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from apisix_ingress.model.json import JsonObject
+    from apisix_ingress.settings import Settings
+
+RecordsArgument = Annotated[list[str], typer.Argument(metavar="RECORD...", help="Kind and id, as routes/46eb0e41.")]
+ApplyOption = Annotated[bool, typer.Option("--apply", help="Write; without it, only tell what would be written.")]
+
+
+def adopt(
+    record: RecordsArgument,
+    apply: ApplyOption = False,
+    filename: ManifestsOption = None,
+    admin_url: AdminUrlOption = None,
+    admin_key: AdminKeyOption = None,
+    cluster: ClusterOption = "",
+    kubeconfig: KubeconfigOption = None,
+    output: ReportOption = Report.text,
+    config: ConfigOption = None,
+) -> None:
+    """Put our labels onto records that somebody else made, so that the controller keeps them.
+
+    Only the named records are written, only those that an object of the manifests (without -f: of the API server)
+    wants, and only with --apply. Records that another controller holds are refused.
+
+    Exit 0 if all are ours or would be, 1 if one is refused, 2 on an error.
+
+    Example: apisix-ingress adopt routes/46eb0e41 -f manifests/ --config config.yaml --apply
+    """
+    import asyncio
+
+    from apisix_ingress.commands.world import gateway_settings
+    from apisix_ingress.redaction import escape
+
+    settings = gateway_settings(config, admin_url, admin_key, kubeconfig)
+    document = asyncio.run(_adopt(record, filename or (), settings, cluster, is_written=apply))
+    if output == Report.json:
+        print_json(document)
+    else:
+        for item in document["records"]:
+            print(escape(_told(item, is_written=apply)))
+        if not apply and any(item["act"] == "adopt" for item in document["records"]):
+            print("nothing was written: add --apply")
+    raise SystemExit(EXIT_FOUND if any(item["act"] == "refuse" for item in document["records"]) else 0)
+
+
+async def _adopt(
+    names: Sequence[str], paths: Sequence[str], settings: Settings, cluster: str, *, is_written: bool
+) -> JsonObject:
+    from apisix_ingress.commands.world import both_sides
+    from apisix_ingress.ownership import adoptions, parse_keys, take
+    from apisix_ingress.snapshot import admin_api
+
+    keys = parse_keys(names)
+    wanted, snapshot = await both_sides(paths, settings, cluster)
+    found = adoptions(keys, wanted, snapshot)
+    if is_written:
+        async with admin_api(settings, cluster) as backend:
+            for key, item in zip(keys, found, strict=True):
+                if item["act"] == "adopt":
+                    await take(backend, key, snapshot)
+    return {"cluster": snapshot.cluster, "url": snapshot.url, "applied": is_written, "records": found}
+
+
+def _told(item: JsonObject, *, is_written: bool) -> str:
+    name = f" ({item['name']})" if item["name"] else ""
+    act = {"adopt": "adopted" if is_written else "would adopt", "refuse": "refused", "nothing": "left"}[item["act"]]
+    return f"{act} {item['record']}{name}: {item['why']}"

@@ -1,0 +1,101 @@
+"""What commands look at: the records that manifests or an API server give, and those that a gateway cluster holds.
+
+Importing it costs time: commands do so once they run. Problems of objects go to stderr, whatever the command prints.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from apisix_ingress.commands.shared import settings_of
+from apisix_ingress.difference import Wanted
+from apisix_ingress.errors import KubeError, KubeUnavailable
+from apisix_ingress.log import setup_logging
+from apisix_ingress.redaction import escape
+from apisix_ingress.settings import Settings
+from apisix_ingress.snapshot import Snapshot, find_cluster, read_snapshot
+
+if TYPE_CHECKING:
+    from apisix_ingress.kube.api import KubeApi
+    from apisix_ingress.model.keys import RecordKey
+
+
+def gateway_settings(
+    config: Path | None, admin_url: str | None, admin_key: str | None, kubeconfig: str | None = None
+) -> Settings:
+    """Return the settings for a command that asks a gateway cluster; what it prints is its report alone."""
+    overrides = {
+        "kubernetes": {"kubeconfig": kubeconfig},
+        "clusters": {0: {"admin_url": admin_url, "admin_key": admin_key}},
+    }
+    settings: Settings = settings_of(config, overrides)
+    setup_logging("error", settings.log.format)
+    return settings
+
+
+async def both_sides(paths: Sequence[str], settings: Settings, cluster: str) -> tuple[Wanted, Snapshot]:
+    """Return what is wanted, by manifests or, without any, by the API server; and what a gateway cluster holds.
+
+    Raises:
+        ConfigError: A setting can't be used, or no cluster has the name.
+        IngressError: The API server or the gateway did not answer, or refused.
+    """
+    name = settings.clusters[find_cluster(settings, cluster)].name
+    wanted = wanted_by_files(paths, settings) if paths else await wanted_by_api(settings, name)
+    return wanted, await read_snapshot(settings, name)
+
+
+def wanted_by_files(paths: Sequence[str], settings: Settings) -> Wanted:
+    """Return what manifests give; their problems are printed to stderr."""
+    from apisix_ingress.kube.manifests import load
+    from apisix_ingress.offline import complaints, settle
+    from apisix_ingress.options import translation_options
+
+    loaded = load(paths)
+    outcome = settle(loaded.objects, translation_options(settings))
+    _tell(complaints(outcome, loaded))
+    return Wanted(outcome.wanted, outcome.owners)
+
+
+async def wanted_by_api(settings: Settings, cluster: str) -> Wanted:
+    """Return what the objects of an API server give, and which records its ledger names.
+
+    Raises:
+        ConfigError: There is no way to the API server.
+        KubeError: It did not answer, or does not show everything: half of the objects would look like many deletes.
+    """
+    from apisix_ingress.kube.api import KubeApi
+    from apisix_ingress.survey.inventory import take_inventory
+
+    async with await KubeApi.connect(settings.kubernetes.kubeconfig) as api:
+        found = await take_inventory(api, settings)
+        if found.unread:
+            kind, why = min(found.unread.items())
+            raise KubeUnavailable(f"{kind}: {why}: without all objects nothing can be compared")
+        reports = found.world.reports.items()
+        _tell(f"{each.severity}: {owner}: {each}" for owner, report in sorted(reports) for each in report.problems)
+        desired = found.world.desired
+        owners = {key: owner for key in desired.keys() if (owner := found.owner_of(key))}  # noqa: SIM118
+        ledger = await _ledger(api, settings, cluster)
+    return Wanted(desired, owners, ledger)
+
+
+async def _ledger(api: KubeApi, settings: Settings, cluster: str) -> frozenset[RecordKey] | None:
+    from apisix_ingress.kube.ledger import ConfigMapLedger
+
+    kubernetes = settings.kubernetes
+    namespace = kubernetes.election.namespace or os.environ.get("POD_NAMESPACE") or api.namespace
+    try:
+        return await ConfigMapLedger(api, namespace, kubernetes.controller_name).keys(cluster)
+    except KubeError as error:
+        _tell([f"warning: the ledger in namespace {namespace} can't be read: {error}"])
+        return None
+
+
+def _tell(lines: Iterable[str]) -> None:
+    for line in lines:
+        print(escape(line), file=sys.stderr)

@@ -1,0 +1,52 @@
+"""From a record back to the object it was made for, by what the record itself says. For people, never for decisions.
+
+The names are made in `names`; namespaces and object names hold no underscore, which is what sets their parts apart.
+"""
+
+from __future__ import annotations
+
+import re
+
+from apisix_ingress.model.json import FrozenJson
+from apisix_ingress.model.keys import ObjectKey, RecordKey
+from apisix_ingress.model.names import MANAGED_BY, MANAGED_BY_VALUE
+
+_SHORT_ID = re.compile(r"[0-9a-f]{1,8}")
+_INGRESS_PARTS = 4
+
+
+def origin(key: RecordKey, body: FrozenJson) -> ObjectKey | None:
+    """Return the object that a record says it is for, or None if it does not say, or is not of this program's making.
+
+    A certificate tells its Secret, an upstream its Service or ApisixUpstream.
+    """
+    labels = body.get("labels")
+    if not isinstance(labels, dict) or labels.get(MANAGED_BY) != MANAGED_BY_VALUE:
+        return None
+    if key.kind == "ssls":
+        return _secret(labels)
+    name = body.get("name")
+    parts = name.split("_") if isinstance(name, str) else []
+    if len(parts) < 2 or not all(parts[:2]):
+        return None
+    match key.kind:
+        case "routes":
+            return _of_route(parts)
+        case "upstreams":
+            kind = "Service" if len(parts) > 2 else "ApisixUpstream"
+            return ObjectKey(kind, parts[0], parts[1])
+        case "plugin_configs":
+            return ObjectKey("ApisixPluginConfig", parts[0], parts[1])
+    return None
+
+
+def _of_route(parts: list[str]) -> ObjectKey | None:
+    # A route of an ApisixRoute in a namespace "ing" may look the same; people can tell it from its body.
+    if len(parts) == _INGRESS_PARTS and parts[0] == "ing" and _SHORT_ID.fullmatch(parts[3]):
+        return ObjectKey("Ingress", parts[1], parts[2])
+    return ObjectKey("ApisixRoute", parts[0], parts[1]) if len(parts) > 2 else None
+
+
+def _secret(labels: FrozenJson) -> ObjectKey | None:
+    namespace, name = labels.get("meta_secret_namespace"), labels.get("meta_secret_name")
+    return ObjectKey("Secret", str(namespace), str(name)) if namespace and name else None
