@@ -89,6 +89,8 @@ class AdminBackend:
         self._list_limits = {"timeout": httpx.Timeout(_LIST_SILENCE, connect=connect, pool=connect).as_dict()}
         self._headers = self._new_headers()
         self._version = ""
+        self.date = ""
+        """When the gateway answered the last list, by its own clock, as HTTP writes it."""
 
     @classmethod
     def connect(
@@ -223,6 +225,7 @@ class AdminBackend:
         except TimeoutError:
             raise GatewayUnavailable(f"GET {kind}: no whole list within {_LIST_TIMEOUT:g} s") from None
         self._version = reply.headers.get("Server", "")
+        self.date = reply.headers.get("Date", "")
         if reply.status_code < 300:
             return reply
         if is_disabled(reply):

@@ -73,6 +73,8 @@ class KubeApi:
         """The namespace that this process runs in, or that its kubeconfig names."""
         self.outage = ""
         """Why no connection can be made right now, for people; empty: the last try succeeded."""
+        self.date = ""
+        """When the API server sent its last answer but watches, by its own clock, as HTTP writes it."""
 
     @classmethod
     async def connect(
@@ -226,6 +228,7 @@ class KubeApi:
         with self._mapped(where):
             async with self._transport.exchange(request) as response:
                 self._reached()
+                self.date = response.headers.get("Date", "")
                 await self._raise_for(response, where)
                 content = await response.read()
         return await self._parse(content, where)

@@ -1,0 +1,75 @@
+"""What commands that look at an API server and its gateways have in common: options, settings, progress, output."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from apisix_ingress.commands.shared import Report, print_json, settings_of
+
+if TYPE_CHECKING:
+    from apisix_ingress.settings import Settings
+
+T = TypeVar("T")
+Step = Callable[[str], None]
+
+NamespaceOption = Annotated[
+    str | None,
+    typer.Option("--namespace", "-n", help="Namespace of the controller, of its Lease.", show_default=False),
+]
+
+
+def settings_for(
+    config: Path | None,
+    kubeconfig: str | None,
+    *,
+    admin_url: str | None = None,
+    admin_key: str | None = None,
+    namespace: str | None = None,
+) -> Settings:
+    """Return the settings with what was given on the command line over them; only errors are logged from now on."""
+    from apisix_ingress.log import setup_logging
+
+    overrides = {
+        "kubernetes": {"kubeconfig": kubeconfig, "election": {"namespace": namespace}},
+        "clusters": {0: {"admin_url": admin_url, "admin_key": admin_key}},
+    }
+    settings: Settings = settings_of(config, overrides)
+    setup_logging("error", settings.log.format)
+    return settings
+
+
+def run_with_progress(work: Callable[[Step], Coroutine[Any, Any, T]]) -> T:
+    """Run what takes a while; on a terminal it says what it is at."""
+    import asyncio
+
+    with _progress() as step:
+        return asyncio.run(work(step))
+
+
+def print_report(document: dict[str, Any], lines: Iterable[str], output: str) -> None:
+    """Print a document, or the lines that people read."""
+    from apisix_ingress.redaction import escape
+
+    if output == Report.json:
+        print_json(document)
+    else:
+        sys.stdout.writelines(escape(line) + "\n" for line in lines)
+
+
+@contextmanager
+def _progress() -> Iterator[Step]:
+    """Give a function that shows on stderr what is being done; off a terminal it shows nothing."""
+    if not sys.stderr.isatty():
+        yield lambda what: None
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    with Console(stderr=True).status("starting") as shown:
+        yield lambda what: shown.update(Text(what))

@@ -1,0 +1,48 @@
+"""`status`: the controller, its gateways and its objects at a glance."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from apisix_ingress.commands.asking import NamespaceOption, print_report, run_with_progress, settings_for
+from apisix_ingress.commands.shared import (
+    EXIT_FOUND,
+    AdminKeyOption,
+    AdminUrlOption,
+    ConfigOption,
+    KubeconfigOption,
+    Report,
+    ReportOption,
+)
+
+if TYPE_CHECKING:
+    from apisix_ingress.commands.asking import Step
+    from apisix_ingress.model.json import JsonObject
+
+
+def status(
+    kubeconfig: KubeconfigOption = None,
+    admin_url: AdminUrlOption = None,
+    admin_key: AdminKeyOption = None,
+    namespace: NamespaceOption = None,
+    output: ReportOption = Report.text,
+    config: ConfigOption = None,
+) -> None:
+    """Show everything at a glance: who leads, gateways with their records, objects that are not well.
+
+    Exit 0 if all is well, 1 if something is not, 2 on an error.
+
+    Example: apisix-ingress status -n apisix-ingress --admin-url http://127.0.0.1:9180/apisix/admin
+    """
+    from apisix_ingress.survey.look import api_server, look
+    from apisix_ingress.survey.status import status_document, status_lines
+
+    settings = settings_for(config, kubeconfig, admin_url=admin_url, admin_key=admin_key, namespace=namespace)
+
+    async def see(step: Step) -> JsonObject:
+        async with api_server(settings) as api:
+            return status_document(await look(api, settings, step=step))
+
+    document = run_with_progress(see)
+    print_report(document, status_lines(document), output)
+    raise SystemExit(0 if document["healthy"] else EXIT_FOUND)

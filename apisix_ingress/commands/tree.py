@@ -1,0 +1,109 @@
+"""`tree`: hosts, paths, routes, upstreams and nodes, each with the object that owns it."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from apisix_ingress.commands.asking import print_report, run_with_progress, settings_for
+from apisix_ingress.commands.shared import (
+    EXIT_FOUND,
+    ConfigOption,
+    KubeconfigOption,
+    ManifestsOption,
+    Report,
+    ReportOption,
+    fail,
+)
+
+if TYPE_CHECKING:
+    from apisix_ingress.commands.asking import Step
+    from apisix_ingress.model.keys import ObjectKey
+    from apisix_ingress.settings import Settings
+    from apisix_ingress.survey.tree import Wanted
+
+WhatArgument = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[HOST | KIND NAMESPACE/NAME]", help="By default everything.", show_default=False),
+]
+DotOption = Annotated[bool, typer.Option("--dot", help="Print a Graphviz graph.")]
+MermaidOption = Annotated[bool, typer.Option("--mermaid", help="Print a Mermaid flow chart.")]
+
+
+def tree(
+    what: WhatArgument = None,
+    filename: ManifestsOption = None,
+    kubeconfig: KubeconfigOption = None,
+    dot: DotOption = False,
+    mermaid: MermaidOption = False,
+    output: ReportOption = Report.text,
+    config: ConfigOption = None,
+) -> None:
+    """Draw host, path, route, upstream and nodes, each with the object that owns it.
+
+    It is what the objects ask for; whether gateways have it is said by status and diff.
+
+    Exit 0 if there is something to draw, 1 if there is nothing, 2 on an error.
+
+    Example: apisix-ingress tree ApisixRoute shop/web --mermaid
+    """
+    from apisix_ingress.survey.drawing import dot_lines, mermaid_lines, text_lines
+    from apisix_ingress.survey.tree import tree_document
+
+    if dot and mermaid:
+        fail("--dot and --mermaid exclude each other")
+    host, about = _asked(what or [])
+    settings = settings_for(config, kubeconfig)
+    wanted = _of_files(filename, settings) if filename else run_with_progress(lambda step: _of_api(settings, step))
+    document = tree_document(wanted, host=host, about=about)
+    lines = (dot_lines if dot else mermaid_lines if mermaid else text_lines)(document)
+    print_report(document, lines, output)
+    raise SystemExit(0 if document["hosts"] or document["streams"] else EXIT_FOUND)
+
+
+def _asked(words: list[str]) -> tuple[str, ObjectKey | None]:
+    """Return the host or the object that the arguments name."""
+    from apisix_ingress.model.resources import RESOURCES
+    from apisix_ingress.survey.naming import parse_object
+
+    if len(words) > 2:
+        fail("give a host, or kind and namespace/name")
+    if len(words) == 2:
+        return "", parse_object(words[0], words[1], RESOURCES)
+    return (words[0] if words else ""), None
+
+
+def _of_files(paths: list[str], settings: Settings) -> Wanted:
+    """Return what manifests give; their problems go to stderr."""
+    from apisix_ingress.kube.manifests import load
+    from apisix_ingress.model.kube import Pod
+    from apisix_ingress.offline import complaints, settle
+    from apisix_ingress.options import translation_options
+    from apisix_ingress.redaction import escape
+    from apisix_ingress.survey.tree import Wanted, pods_by_address
+
+    loaded = load(paths)
+    outcome = settle(loaded.objects, translation_options(settings))
+    for line in complaints(outcome, loaded):
+        print(escape(line), file=sys.stderr)
+    pods = pods_by_address(item for item in loaded.objects if isinstance(item, Pod))
+    return Wanted({record.key: record.body for record in outcome.records}, outcome.owners, pods)
+
+
+async def _of_api(settings: Settings, step: Step) -> Wanted:
+    """Return what the objects of the API server give; what could not be read is told on stderr."""
+    from apisix_ingress.redaction import escape
+    from apisix_ingress.survey.inventory import take_inventory
+    from apisix_ingress.survey.look import api_server
+    from apisix_ingress.survey.tree import Wanted, pods_by_address
+
+    async with api_server(settings) as api:
+        inventory = await take_inventory(api, settings, step=step)
+    for kind, reason in sorted(inventory.unread.items()):
+        print(escape(f"warning: not read: {kind}: {reason}"), file=sys.stderr)
+    winners = inventory.winners()
+    bodies = {key: record.body for key, (_, record) in winners.items()}
+    owners = {key: owner for key, (owner, _) in winners.items()}
+    return Wanted(bodies, owners, pods_by_address(inventory.world.stores["Pod"].values()))

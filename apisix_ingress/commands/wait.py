@@ -1,0 +1,101 @@
+"""`wait`: until an object is in effect at every gateway."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from apisix_ingress.commands.asking import NamespaceOption, print_report, run_with_progress, settings_for
+from apisix_ingress.commands.shared import (
+    EXIT_FOUND,
+    AdminKeyOption,
+    AdminUrlOption,
+    ConfigOption,
+    KubeconfigOption,
+    Report,
+    ReportOption,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from apisix_ingress.commands.asking import Step
+    from apisix_ingress.model.json import JsonObject
+    from apisix_ingress.survey.live import Verdict
+
+KindArgument = Annotated[str, typer.Argument(metavar="KIND", help="Ingress, ApisixRoute, ar, …", show_default=False)]
+NameArgument = Annotated[str, typer.Argument(metavar="NAMESPACE/NAME", help="The object.", show_default=False)]
+
+
+def _only_live(word: str) -> str:
+    if word != "live":
+        raise typer.BadParameter("must be live")
+    return word
+
+
+def _duration(text: str) -> str:
+    from apisix_ingress.model.duration import parse_duration
+
+    try:
+        parse_duration(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    return text
+
+
+TimeoutOption = Annotated[str, typer.Option(help="How long to wait, like 90s or 5m.", callback=_duration)]
+ForOption = Annotated[str, typer.Option("--for", metavar="live", help="What to wait for.", callback=_only_live)]
+
+
+def wait(
+    kind: KindArgument,
+    name: NameArgument,
+    for_: ForOption = "live",
+    timeout: TimeoutOption = "60s",
+    kubeconfig: KubeconfigOption = None,
+    admin_url: AdminUrlOption = None,
+    admin_key: AdminKeyOption = None,
+    namespace: NamespaceOption = None,
+    output: ReportOption = Report.text,
+    config: ConfigOption = None,
+) -> None:
+    """Wait until the present version of an object is in effect at every gateway.
+
+    Custom resources say so themselves; for an Ingress the gateways are asked.
+
+    Exit 0 once it is live, 1 if it is refused or the time is over, 2 on an error.
+
+    Example: kubectl apply -f web.yaml && apisix-ingress wait ApisixRoute shop/web --for=live --timeout 60s
+    """
+    from apisix_ingress.model.duration import parse_duration
+    from apisix_ingress.model.resources import CUSTOM_GROUP, RESOURCES
+    from apisix_ingress.runtime.clock import MonotonicClock
+    from apisix_ingress.survey.live import wait_live
+    from apisix_ingress.survey.look import api_server
+    from apisix_ingress.survey.naming import parse_object
+
+    key = parse_object(kind, name, [each for each in RESOURCES if RESOURCES[each].group == CUSTOM_GROUP] + ["Ingress"])
+    seconds = parse_duration(timeout)
+    settings = settings_for(config, kubeconfig, admin_url=admin_url, admin_key=admin_key, namespace=namespace)
+
+    async def work(step: Step) -> Verdict:
+        async with api_server(settings) as api:
+            return await wait_live(api, settings, key, seconds=seconds, clock=MonotonicClock(), step=step)
+
+    verdict = run_with_progress(work)
+    document = {
+        "object": str(key),
+        "outcome": verdict.outcome,
+        "reason": verdict.last.reason,
+        "message": verdict.last.message,
+    }
+    print_report(document, _lines(document), output)
+    raise SystemExit(0 if verdict.outcome == "live" else EXIT_FOUND)
+
+
+def _lines(document: JsonObject) -> Iterator[str]:
+    if document["outcome"] == "live":
+        yield f"{document['object']} is live"
+    else:
+        yield f"{document['object']} is not live: {document['outcome']}: {document['reason']}: {document['message']}"

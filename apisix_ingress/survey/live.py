@@ -1,0 +1,112 @@
+"""Waiting until an object is in effect: its present generation is confirmed by every gateway cluster.
+
+Custom resources are watched, and their condition is the answer. An Ingress has none: its records are compared with what
+the gateways hold, from time to time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from apisix_ingress.errors import KubeError, KubeGone, KubeUnavailable
+from apisix_ingress.kube.api import KubeApi
+from apisix_ingress.kube.watching import MalformedEvent, parse_event
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.kube import decode_custom
+from apisix_ingress.model.resources import CUSTOM_GROUP, RESOURCES
+from apisix_ingress.runtime.clock import Clock
+from apisix_ingress.settings import Settings
+from apisix_ingress.survey.look import look
+from apisix_ingress.survey.status import Wellness, computed_wellness, stored_wellness
+
+LASTING_SECONDS = 3.0
+"""A refusal counts once it lasted so long: what an object names may come after it."""
+
+POLL_SECONDS = 2.0
+"""Between two comparisons of an Ingress, and after the API server failed."""
+
+WATCH_SECONDS = 60
+MARGIN_SECONDS = 10.0
+
+ABSENT = Wellness("pending", "NotFound", "there is no such object yet")
+
+UNHEARD = Wellness("pending", "Unavailable", "no answer yet")
+NOT_OURS = Wellness("pending", "NotOurs", "there is no such object, or its class or namespace is not ours")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How the waiting ended: live, failed or timed out."""
+
+    outcome: str
+    last: Wellness
+
+
+async def wait_live(
+    api: KubeApi, settings: Settings, key: ObjectKey, *, seconds: float, clock: Clock, step: Callable[[str], None]
+) -> Verdict:
+    """Wait until an object is in effect, or refused for a while, or the time is over.
+
+    Raises:
+        KubeError: The API server refuses, or does not know the kind.
+    """
+    last, doubted = UNHEARD, None
+    states = _states(api, settings, key, clock)
+    deadline = clock.monotonic() + seconds
+    async with aclosing(states):
+        while True:
+            now = clock.monotonic()
+            bound = min(deadline, doubted + LASTING_SECONDS) if doubted is not None else deadline
+            try:
+                async with asyncio.timeout(max(0.0, bound - now)):
+                    last = await anext(states)
+            except TimeoutError:
+                return Verdict("failed" if last.state == "failed" else "timed out", last)
+            step(f"{key}: {last.reason}: {last.message}" if last.state != "ok" else f"{key}: live")
+            if last.state == "ok":
+                return Verdict("live", last)
+            doubted = (doubted if doubted is not None else clock.monotonic()) if last.state == "failed" else None
+
+
+def _states(api: KubeApi, settings: Settings, key: ObjectKey, clock: Clock) -> AsyncGenerator[Wellness, None]:
+    """Return what becomes of an object, whenever something is heard of it."""
+    has_condition = RESOURCES[key.kind].group == CUSTOM_GROUP and settings.kubernetes.status.enabled
+    return _watched(api, key, clock) if has_condition else _compared(api, settings, key, clock)
+
+
+async def _watched(api: KubeApi, key: ObjectKey, clock: Clock) -> AsyncGenerator[Wellness, None]:
+    path, fields = RESOURCES[key.kind].path(key.namespace), f"metadata.name={key.name}"
+    while True:
+        try:
+            page = await api.page(path, limit=1, fields=fields)
+            yield _wellness(page.items[0] if page.items else None, key.kind)
+            watch = api.watch(path, version=page.version, seconds=WATCH_SECONDS, margin=MARGIN_SECONDS, fields=fields)
+            async with watch as lines:
+                async for line in lines:
+                    event = parse_event(line, f"watch of {key}")
+                    if event.type in ("ADDED", "MODIFIED", "DELETED"):
+                        yield _wellness(None if event.type == "DELETED" else event.item, key.kind)
+        except (KubeGone, MalformedEvent):
+            await clock.sleep(POLL_SECONDS)
+        except KubeUnavailable as error:
+            yield Wellness("pending", "Unavailable", str(error))
+            await clock.sleep(POLL_SECONDS)
+
+
+async def _compared(api: KubeApi, settings: Settings, key: ObjectKey, clock: Clock) -> AsyncGenerator[Wellness, None]:
+    while True:
+        seen = await look(api, settings)
+        if seen.inventory.unread:
+            kind, reason = min(seen.inventory.unread.items())
+            raise KubeError(f"whether {key} is in effect can't be told without every {kind}: {reason}")
+        is_ours = key in seen.inventory.world.reports
+        yield computed_wellness(seen.condition(key)) if is_ours else NOT_OURS
+        await clock.sleep(POLL_SECONDS)
+
+
+def _wellness(raw: JsonObject | None, kind: str) -> Wellness:
+    return ABSENT if raw is None else stored_wellness(decode_custom(raw, kind))
