@@ -99,7 +99,7 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
                     request.method,
                     URL(str(request.url), encoded=True),
                     headers=request.headers.multi_items(),
-                    data=_content(body, deadline, writing, timeouts.get("write")),
+                    data=_content(body, deadline, writing, timeouts.get("write")) if request.method != "GET" else None,
                     allow_redirects=False,
                     ssl=self._tls.get() if self._tls and request.url.scheme == "https" else True,
                     timeout=aiohttp.ClientTimeout(sock_connect=timeouts.get("connect"), sock_read=timeouts.get("read")),
@@ -136,7 +136,10 @@ def _check(deadline: float) -> None:
 
 
 class _Timely(aiohttp.payload.BytesPayload):
-    """A body that is written before its deadline or not at all; the head of the request waits for it."""
+    """A body that is written before its deadline or not at all; the head of the request waits for it.
+
+    An empty one as well: a delete that was frozen while it connected must not go out under another leader.
+    """
 
     def __init__(self, body: bytes, deadline: float) -> None:
         super().__init__(body)
@@ -149,10 +152,10 @@ class _Timely(aiohttp.payload.BytesPayload):
 
 def _content(
     body: bytes, deadline: float, writing: asyncio.Timeout, seconds: float | None
-) -> _Timely | AsyncIterator[bytes] | None:
+) -> _Timely | AsyncIterator[bytes]:
     if len(body) > _SMALL:
         return _chunks(body, deadline, writing, seconds)
-    return _Timely(body, deadline) if body else None
+    return _Timely(body, deadline)
 
 
 async def _chunks(

@@ -72,13 +72,11 @@ class Mischief:
         self._rng.choices([each for _, each in actions], [weight for weight, _ in actions])[0]()
 
     async def end(self) -> None:
-        """End every fault, and start who does not run."""
+        """End every fault, and start who does not run; who is frozen goes on in its own time."""
         self._trap = None
         self._mend_api()
         for gateway in self._gateways:
             self._mend(gateway)
-        for replica in self.replicas:
-            replica.thaw()
         for task in self._background:
             if task.get_name() == LATER:
                 task.cancel()
@@ -107,7 +105,7 @@ class Mischief:
             return False
         self._trap = None
         replica = next(replica for replica in self.replicas if replica.process is process)
-        seconds = self._rng.choice([1.0, 4.9, 6.0, 11.0, 13.0, 20.0, 40.0])
+        seconds = self._rng.choice([1.0, 4.9, 13.0, 20.0, 20.0, 40.0])
         self._trace.note("fault", f"trap: {what} of {process.name} at {point} of a {method}")
         if what == "freeze":
             self._freeze_one(replica, seconds)
@@ -150,7 +148,13 @@ class Mischief:
         process, is_refused = replica.process, self._rng.random() < 0.5
         self._trace.note("fault", f"{process.name} is cut off from the API server")
         self._server.set_link(process, "refused" if is_refused else "dropped")
-        self.later(self._rng.choice([1.0, 8.0, 30.0]), lambda: self._server.set_link(process, "up"))
+        self.later(self._rng.choice([1.0, 8.0, 30.0]), lambda: self._join(process, forgets=self._rng.random() < 0.5))
+
+    def _join(self, process: Process, *, forgets: bool) -> None:
+        """Let a replica reach the API server again, which may have forgotten what it missed."""
+        if forgets:
+            self._server.compact()
+        self._server.set_link(process, "up")
 
     # Gateways.
 
@@ -160,9 +164,9 @@ class Mischief:
             error=rng.choice([0, 0.3]),
             throttled=rng.choice([0, 0.2]),
             lost_request=rng.choice([0, 0.2]),
-            lost_reply=rng.choice([0, 0.3, 0.6]),
+            lost_reply=rng.choice([0, 0.3, 0.9]),
             slow=rng.choice([0, 0.3]),
-            hang=rng.choice([0, 0.1]),
+            hang=rng.choice([0, 0.1, 0.5]),
             guard_lag=rng.choice([0, 0.3]),
         )
         self._trace.note("fault", f"{gateway.name}: {gateway.fault}")
@@ -221,7 +225,11 @@ class Mischief:
         if process is not None:
             self._trace.note("fault", f"{process.name} is frozen for {seconds:g} s")
             process.is_frozen = True
-            self.later(seconds, lambda: setattr(process, "is_frozen", False))
+            self._spawn(self._thaw(process, seconds))
+
+    async def _thaw(self, process: Process, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        process.is_frozen = False
 
     def _set_trap(self) -> None:
         """Have something happen to who makes the next writes, in the middle of one."""

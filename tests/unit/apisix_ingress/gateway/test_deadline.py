@@ -48,7 +48,7 @@ async def test_request_is_not_sent_after_its_deadline(size: int) -> None:
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="aiohttp writes the body in the step that begins the request")
-@pytest.mark.parametrize("size", [10, 100_000])
+@pytest.mark.parametrize("size", [0, 10, 100_000])
 async def test_process_that_was_frozen_does_not_send_what_it_was_about_to_send(size: int) -> None:
     async with recording() as (transport, url, paths):
         await transport.handle_async_request(put(f"{url}/first", b"{}", 60))
