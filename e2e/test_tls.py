@@ -2,6 +2,7 @@
 
 import ssl
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -9,6 +10,7 @@ from trustme import CA, LeafCert
 
 from e2e.cluster.client import Manifest, wait_until
 from e2e.scene import Scene, rule
+from e2e.story import condition, says
 from e2e.traffic import Answer
 
 SHOWN_TIMEOUT = 20.0
@@ -137,3 +139,38 @@ def test_the_certificate_outlives_its_secret_but_not_its_object(scene: Scene) ->
     scene.delete("ApisixTls", "web")
     until_refused(scene, scene.host)
     wait_until(lambda: ssl_records(scene), lambda found: not found, "the record to be gone")
+
+
+def test_of_two_tenants_the_older_one_has_the_host_and_the_other_one_takes_over_without_a_gap(scene: Scene) -> None:
+    serve(scene)
+    ours, theirs = CA().issue_cert(scene.host), CA().issue_cert(scene.host, f"b.{scene.host}")
+    with scene.api.namespace() as elsewhere:
+        tls_secret(scene, "web", ours)
+        winner = apisix_tls(scene, "web", scene.host)
+        until_shown(scene, scene.host, ours)
+        wait_until(lambda: second_after(winner), bool, "another second to begin: ages are told in seconds")
+        tls_secret(scene, "theirs", theirs, namespace=elsewhere)
+        hosts, place = [scene.host, f"b.{scene.host}"], {"name": "theirs", "namespace": elsewhere}
+        scene.apply("ApisixTls", "theirs", namespace=elsewhere, spec={"hosts": hosts, "secret": place})
+        until_shown(scene, f"b.{scene.host}", theirs)
+        told = says("False", f"host {scene.host} is left out", f"an ApisixTls in namespace {scene.namespace} is older")
+        lost = scene.api.wait("ApisixTls", "theirs", told, "to say who has the host", namespace=elsewhere)
+        assert "/web" not in str(condition(lost))
+        scene.wait_synced("ApisixTls", "web")
+        assert scene.traffic.send_tls(scene.host)[1] == shown(ours)
+        assert sorted(host for each in ssl_records(scene) for host in each["snis"]) == [f"b.{scene.host}", scene.host]
+        scene.delete("ApisixTls", "web")
+        seen: list[str] = []
+        wait_until(lambda: see(scene, seen), lambda got: got == shown(theirs), "the other one's certificate")
+        assert set(seen) <= {shown(ours), shown(theirs)}
+        scene.api.wait("ApisixTls", "theirs", says("True"), "to be synced", namespace=elsewhere)
+
+
+def second_after(item: Manifest) -> bool:
+    return datetime.now(UTC).strftime("%FT%TZ") > str(item["metadata"]["creationTimestamp"])
+
+
+def see(scene: Scene, seen: list[str]) -> str:
+    """Ask for the certificate of the host, and note it."""
+    seen.append(scene.traffic.send_tls(scene.host)[1])
+    return seen[-1]

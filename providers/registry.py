@@ -127,7 +127,12 @@ class Registry:
 
     def _changed(self, read: Read) -> None:
         urgent = self._live and read.kind in URGENT_KINDS
+        owners = self._world.dependents.of(read)
         if isinstance(read, ObjectKey) and read.kind in self.providers:
-            self.enqueue(read, urgent=urgent)
-        for owner in self._world.dependents.of(read):
+            owners = (read, *owners)
+        # Those who take the place of an object that is gone write before its records are deleted.
+        for owner in sorted(owners, key=self._is_gone):
             self.enqueue(owner, urgent=urgent)
+
+    def _is_gone(self, owner: ObjectKey) -> bool:
+        return self._world.stores[owner.kind].get(owner) is None

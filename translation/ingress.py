@@ -23,6 +23,7 @@ from translation.annotations import RouteAnnotations, read_annotations
 from translation.conflicts import Rivals
 from translation.context import Options
 from translation.draft import Draft
+from translation.hosts import Hosts
 from translation.ingress_spec import Backend, IngressSpec, parse_ingress
 from translation.ingress_tls import hold_tls, translate_tls
 from translation.matching import check_host_name
@@ -74,7 +75,7 @@ def translate_ingress(obj: CustomObject, view: View, options: Options, *, now: d
         if name:
             shared = (entry.host, entry.path) in prefixes
             _route(draft, entry, extras, name, priority=_priority(entry, extras, shared, rivals.ahead(entry.field)))
-    translate_tls(draft, spec, now)
+    translate_tls(draft, spec, Hosts(draft, obj), now)
     return draft.finish()
 
 

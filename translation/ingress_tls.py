@@ -17,6 +17,7 @@ from apisix_ingress.model.hosts import without_dot
 from apisix_ingress.model.json import JsonObject
 from translation.certificates import KeyPair, check_expiry, key_pair, names_of
 from translation.draft import Draft
+from translation.hosts import Hosts
 from translation.ingress_spec import IngressSpec, Tls
 from translation.matching import check_host_names
 
@@ -25,12 +26,12 @@ _DIGEST_LENGTH = 28
 _SUFFIX_LENGTH = 6
 
 
-def translate_tls(draft: Draft, spec: IngressSpec, now: datetime | None) -> None:
-    """Add the ssl record of each tls entry."""
+def translate_tls(draft: Draft, spec: IngressSpec, hosts: Hosts, now: datetime | None) -> None:
+    """Add the ssl record of each tls entry; `hosts` says for which hosts."""
     rule_hosts = list(dict.fromkeys(rule.host for rule in spec.rules if rule.host))
     for index, entry in enumerate(spec.tls):
         if entry.secret_name:
-            _ssl(draft, entry, rule_hosts, index, now)
+            _ssl(draft, entry, index, rule_hosts=rule_hosts, hosts=hosts, now=now)
         else:
             path = f"spec.tls[{index}].secretName"
             draft.warn("SecretNotNamed", path, "is missing: without a certificate the entry does nothing")
@@ -50,7 +51,9 @@ def ssl_body(draft: Draft, pair: KeyPair, snis: Sequence[str], secret: tuple[str
     return {"snis": list(snis), "cert": pair.certificate, "key": pair.key, "status": 1, "labels": labels}
 
 
-def _ssl(draft: Draft, entry: Tls, rule_hosts: Sequence[str], index: int, now: datetime | None) -> None:
+def _ssl(
+    draft: Draft, entry: Tls, index: int, *, rule_hosts: Sequence[str], hosts: Hosts, now: datetime | None
+) -> None:
     path = f"spec.tls[{index}].secretName"
     check_host_names(draft, entry.hosts, f"spec.tls[{index}].hosts")
     secret = draft.secret(entry.secret_name, path)
@@ -64,7 +67,9 @@ def _ssl(draft: Draft, entry: Tls, rule_hosts: Sequence[str], index: int, now: d
         return
     name = _record_name(draft, entry)
     body = ssl_body(draft, pair, snis, (draft.namespace, entry.secret_name))
-    draft.record("ssls", name, {"id": draft.view.record_id("ssls", name), **body})
+    body["snis"] = hosts.allowed(snis, body, f"spec.tls[{index}]")
+    if body["snis"]:
+        draft.record("ssls", name, {"id": draft.view.record_id("ssls", name), **body})
 
 
 def _record_name(draft: Draft, entry: Tls) -> str:

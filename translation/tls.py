@@ -9,26 +9,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from cryptography import x509
-
 from apisix_ingress.model import names
 from apisix_ingress.model.hosts import canonical_host, without_dot
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.kube import CustomObject, Secret
 from apisix_ingress.state.view import View
 from crds import SpecError, parse_spec
-from crds.v2.tls import ApisixTlsSpec, ClientAuthentication
+from crds.v2.tls import ApisixTlsSpec
 from translation.certificates import KeyPair, check_expiry, covered_names, key_pair
 from translation.certificates import expiry_of as expiry_of
 from translation.context import Options
 from translation.draft import Draft
+from translation.faces import client_body
+from translation.hosts import Hosts
 from translation.ingress_tls import ssl_body
 from translation.matching import check_host_names
 from translation.result import Translation
 from translation.texts import check_object
-
-_CA_KEYS = ("cert", "tls.crt", "ca.crt")
-"""Keys of a Secret under which a CA is looked for, in this order (v1-behaviour.md §2.9)."""
 
 
 def translate_tls(obj: CustomObject, view: View, options: Options, *, now: datetime | None = None) -> Translation:
@@ -51,8 +48,12 @@ def translate_tls(obj: CustomObject, view: View, options: Options, *, now: datet
         draft.misfit(error)
         return draft.finish()
     check_host_names(draft, spec.hosts, "spec.hosts")
-    body = _server(draft, spec, now) | _client(draft, spec.client)
-    draft.record("ssls", name, {"id": record_id} | body)
+    hosts = Hosts(draft, obj)
+    body = _server(draft, spec, now) | client_body(draft, spec.client)
+    if "cert" in body:
+        body["snis"] = hosts.allowed(body["snis"], body, "spec.hosts")
+    if body.get("snis"):
+        draft.record("ssls", name, {"id": record_id} | body)
     return draft.finish()
 
 
@@ -66,35 +67,6 @@ def _server(draft: Draft, spec: ApisixTlsSpec, now: datetime | None) -> JsonObje
     _check_names(draft, spec.hosts, pair, secret)
     check_expiry(draft, pair, secret, "spec.secret", now)
     return ssl_body(draft, pair, list(dict.fromkeys(map(without_dot, spec.hosts))), (location.namespace, location.name))
-
-
-def _client(draft: Draft, client: ClientAuthentication | None) -> JsonObject:
-    """Return the part for the certificates of clients; incomplete after an error."""
-    if client is None:
-        return {}
-    location = client.ca_secret
-    secret = draft.secret(location.name, "spec.client.caSecret.name", namespace=location.namespace)
-    body: JsonObject = {"ca": _authority(draft, secret) if secret else ""}
-    if client.depth:
-        body["depth"] = client.depth
-    if client.skip_mtls_uri_regex:
-        body["skip_mtls_uri_regex"] = list(dict.fromkeys(client.skip_mtls_uri_regex))
-    return {"client": body}
-
-
-def _authority(draft: Draft, secret: Secret) -> str:
-    """Return the CA in a Secret as PEM text, or note what is wrong with it."""
-    key = next((key for key in _CA_KEYS if key in secret.data), None)
-    if key is None:
-        wrong = "has no CA: put it under ca.crt"
-    else:
-        try:
-            x509.load_pem_x509_certificates(secret.data[key])
-            return secret.data[key].decode()
-        except ValueError:
-            wrong = f"has a CA under {key} that can't be read: it must be PEM text"
-    draft.error("InvalidCertificate", "spec.client.caSecret", f"{secret.meta.key} {wrong}")
-    return ""
 
 
 def _check_names(draft: Draft, hosts: Sequence[str], pair: KeyPair, secret: Secret) -> None:

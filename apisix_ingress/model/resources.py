@@ -15,6 +15,7 @@ from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kube import KubeObject
 from apisix_ingress.model.matchers import matcher_values
+from apisix_ingress.model.tlshosts import tls_host_values
 
 CUSTOM_GROUP = "apisix.apache.org"
 
@@ -32,6 +33,9 @@ PLUGIN_INDEX = "plugin"
 
 MATCHER_INDEX = "matcher"
 """Index of Ingresses and ApisixRoutes: the requests that their rules take (model.matchers)."""
+
+TLS_HOST_INDEX = "tls-host"
+"""Index of Ingresses and ApisixTlses: the hosts that they have a certificate for (model.tlshosts)."""
 
 GRANTS_BY_NAMESPACES = "namespaces"
 """Index of ReferenceGrants: `namespace/namespace of those that may refer to it`."""
@@ -132,6 +136,7 @@ def _custom(
 
 
 _MATCHERS: Mapping[str, IndexFunction] = {MATCHER_INDEX: matcher_values}
+_TLS_HOSTS: Mapping[str, IndexFunction] = {TLS_HOST_INDEX: tls_host_values}
 
 RESOURCES: Mapping[str, Resource] = {
     resource.kind: resource
@@ -175,13 +180,13 @@ RESOURCES: Mapping[str, Resource] = {
             "v1",
             "ingresses",
             partial(kube.decode_custom, kind="Ingress"),
-            indexes=_MATCHERS,
-            ranked=frozenset(_MATCHERS),
+            indexes={**_MATCHERS, **_TLS_HOSTS},
+            ranked=frozenset({**_MATCHERS, **_TLS_HOSTS}),
         ),
         replace(_custom("ApisixRoute", "apisixroutes", indexes=_MATCHERS), ranked=frozenset(_MATCHERS)),
         _custom("ApisixUpstream", "apisixupstreams"),
         _custom("ApisixPluginConfig", "apisixpluginconfigs"),
-        _custom("ApisixTls", "apisixtlses"),
+        replace(_custom("ApisixTls", "apisixtlses", indexes=_TLS_HOSTS), ranked=frozenset(_TLS_HOSTS)),
         _custom("ApisixConsumer", "apisixconsumers"),
         _custom("ApisixGlobalRule", "apisixglobalrules", indexes={PLUGIN_INDEX: _enabled_plugins}),
         _custom("ApisixClusterConfig", "apisixclusterconfigs", namespaced=False),

@@ -122,8 +122,8 @@ class Store(Generic[T]):
                 if index not in had or not as_old:
                     self._add(index, after)
             changed |= {self._read_of(index, after): None for index in has}
-        self._listener(key)
-        for read in changed:
+        # Of an object that goes, those who take its place hear first: then they write before it is deleted.
+        for read in (key, *changed) if after else (*changed, key):
             self._listener(read)
 
     def _read_of(self, index: IndexKey, item: T) -> IndexKey:

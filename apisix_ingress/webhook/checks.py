@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
 
 from apisix_ingress.kube.depth import DEEPEST, is_deep
 from apisix_ingress.model.json import JsonObject
@@ -28,6 +27,7 @@ from translation.cluster_config import translate_cluster_config
 from translation.consumer import translate_consumer
 from translation.context import Options
 from translation.global_rule import translate_global_rule
+from translation.hosts import CONFLICT
 from translation.ingress import translate_ingress
 from translation.ownership import is_ours
 from translation.plugin_config import translate_plugin_config
@@ -132,11 +132,13 @@ class Checks:
     def _checked(self, item: CustomObject, old: CustomObject | None, view: OverlayView) -> Verdict:
         asked = AskedAnnotations(item.meta.annotations)
         translation = self._translate(replace(item, meta=replace(item.meta, annotations=asked)), view)
-        denials = [str(problem) for problem in translation.problems if _is_denied(problem)]
-        warnings = [str(problem) for problem in translation.problems if not _is_denied(problem)]
+        conflicts = host_conflicts(item, old, view, self.options)
+        # What is denied is not told a second time, as the controller would tell it.
+        problems = [problem for problem in translation.problems if not (conflicts and problem.code == CONFLICT)]
+        denials = [str(problem) for problem in problems if _is_denied(problem)]
+        warnings = [str(problem) for problem in problems if not _is_denied(problem)]
         uses = plugin_uses(item, view, self.options, translation.records)
         plugins = check_plugins(uses, self.books(), self.unknown)
-        conflicts = host_conflicts(item, old, partial(self._translate, view=view), self.world.desired)
         warnings += [*self._surprises(item), *plugins.warnings]
         if item.meta.kind == "Ingress":
             warnings += useless_annotations(asked)

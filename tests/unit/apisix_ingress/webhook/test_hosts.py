@@ -9,7 +9,7 @@ from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.kube import CustomObject
 from apisix_ingress.model.selector import parse_selector
 from apisix_ingress.webhook.review import Verdict
-from tests.factories import make_custom, make_namespace, make_service
+from tests.factories import make_custom, make_namespace, make_secret, make_service
 from tests.unit.apisix_ingress.webhook.worlds import ask, leaf, make_checks, manifest, tls_secret
 from translation.context import Options
 
@@ -134,3 +134,23 @@ def test_certificate_of_an_object_that_is_not_ours_does_not_count() -> None:
     outside = stored(tls("two", namespace="other"), name="outside", namespace="other")
     checks = make_checks(*spaces, *SECRETS, *SECRETS_ELSEWHERE, foreign, outside, options=options)
     assert ask(checks, manifest(tls("one"), kind="ApisixTls")).denials == ()
+
+
+def test_what_is_denied_is_told_once_and_what_is_not_known_yet_is_a_warning() -> None:
+    elsewhere = stored(tls("two", namespace="other"), name="hidden", namespace="other", created="2020-01-01T00:00:00Z")
+    got = verdict("ApisixTls", tls("one"), elsewhere)
+    assert (got.denials, [text for text in got.warnings if HOST in text]) == (
+        taken("an ApisixTls in namespace other"),
+        [],
+    )
+    unknown = stored(tls("absent", namespace="other"), name="hidden", namespace="other", created="2020-01-01T00:00:00Z")
+    got = verdict("ApisixTls", tls("one"), unknown)
+    assert got.denials == ()
+    assert any("an ApisixTls in namespace other is older and has it" in text for text in got.warnings)
+
+
+def test_other_demands_on_clients_are_denied() -> None:
+    clients = {**tls("one"), "client": {"caSecret": {"name": "clients", "namespace": "default"}}}
+    trusted = make_secret("clients", data={"ca.crt": leaf("two").cert_chain_pems[0].bytes()})
+    checks = make_checks(*SECRETS, trusted, stored(clients))
+    assert ask(checks, manifest(tls("one"), kind="ApisixTls")).denials == taken("ApisixTls default/old")
