@@ -59,7 +59,9 @@ class CountingGateway:
         self._program = program
         self._url = ""
         command: list[str | Path] = [program, "-write-latency", write_latency]
-        self._process = Process("counting gateway", command, log=folder / "gateway.log")
+        log = folder / "gateway.log"
+        log.unlink(missing_ok=True)  # the address of an earlier one would be in it
+        self._process = Process("counting gateway", command, log=log)
 
     def __enter__(self) -> Self:
         self._process.start()

@@ -30,6 +30,8 @@ class Row(NamedTuple):
 
     title: str
     runs: int
+    load: float
+    """Median of the machine's load: the processes that wanted a processor during the last minute."""
     figures: Mapping[str, float]
 
 
@@ -115,7 +117,8 @@ def medians(results: Iterable[Result]) -> Table:
         names = {name for result in group for name in result.figures}
         values = {name: [result.figures[name] for result in group if name in result.figures] for name in names}
         figures = {name: statistics.median(each) for name, each in values.items()}
-        table[where][adapter] = Row(group[-1].title, len(group), figures)
+        load = statistics.median(result.load for result in group)
+        table[where][adapter] = Row(group[-1].title, len(group), load, figures)
     return dict(table)
 
 
@@ -127,7 +130,14 @@ def lines(table: Table) -> Iterable[str]:
         if not places:
             continue
         yield from ("", f"### {scenario}", "")
-        heads = ["routes", "controller", *(column.head for column in columns), "runs", f"{columns[0].head}: of ours"]
+        heads = [
+            "routes",
+            "controller",
+            *(column.head for column in columns),
+            "runs",
+            "load",
+            f"{columns[0].head}: of ours",
+        ]
         yield _row(heads)
         yield _row(["---"] * len(heads))
         for where in places:
@@ -168,7 +178,14 @@ def _cells(table: Table, where: Where, adapter: str, columns: Sequence[Column]) 
     ratio = ""
     if adapter != OURS and ours is not None and main in row.figures and ours.figures.get(main):
         ratio = f"{row.figures[main] / ours.figures[main]:.2f}x"
-    return [_place(where), row.title, *(_shown(row, column) for column in columns), str(row.runs), ratio]
+    return [
+        _place(where),
+        row.title,
+        *(_shown(row, column) for column in columns),
+        str(row.runs),
+        f"{row.load:.1f}",
+        ratio,
+    ]
 
 
 def _shown(row: Row, column: Column) -> str:
