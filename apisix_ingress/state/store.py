@@ -123,7 +123,8 @@ class Store(Generic[T]):
                     self._add(index, after)
             changed |= {self._read_of(index, after): None for index in has}
         # Of an object that goes, those who take its place hear first: then they write before it is deleted.
-        for read in (key, *changed) if after else (*changed, key):
+        reads: tuple[Read, ...] = (key, *changed) if after else (*changed, key)
+        for read in reads:
             self._listener(read)
 
     def _read_of(self, index: IndexKey, item: T) -> IndexKey:
