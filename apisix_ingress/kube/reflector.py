@@ -9,7 +9,7 @@
     403: the store stays as it is, the missing permission is in `problem`
 
 A list is acted upon when it is complete. Deletes that a list implies and no event announced are held back when they
-are unusually many, until a second list confirms them.
+are unusually many, or the list is empty, until a second list confirms them.
 """
 
 from __future__ import annotations
@@ -178,27 +178,35 @@ class Reflector:
             self._set(item)
             await self._breathe(number)
         gone = frozenset(self._store.keys()) - seen
-        for number, key in enumerate(self._confirmed(gone), 1):
+        for number, key in enumerate(self._confirmed(gone, is_empty=not seen), 1):
             self._delete(key)
             await self._breathe(number)
         if not self._missing:
             self._forget_undecodable(seen)
 
-    def _confirmed(self, gone: frozenset[ObjectKey]) -> frozenset[ObjectKey]:
+    def _confirmed(self, gone: frozenset[ObjectKey], *, is_empty: bool) -> frozenset[ObjectKey]:
         """Return what may be deleted now; the rest is remembered until the next list.
 
         One list that lacks much of a kind is no proof: an object goes when two lists in a row lack it, or when few do.
+        An empty list is never believed at once: the addresses of a few Services may be all that there is.
         """
         twice = gone & self._missing
         once = gone - twice
         options = self._options
-        unusual = len(once) > options.hold_count and len(once) > options.hold_share * len(self._store)
+        many = len(once) > options.hold_count and len(once) > options.hold_share * len(self._store)
+        unusual = bool(once) and (many or is_empty)
         if unusual != bool(self._missing):
             self._observer.held(self.resource.kind, len(once) if unusual else 0)
         self._missing = once if unusual else frozenset()
         if unusual:
             self.problem = f"{len(once)} objects are missing from the list without delete events: checking again"
-            log.warning("reflector.held", kind=self.resource.kind, missing=len(once), objects=len(self._store))
+            log.warning(
+                "reflector.held",
+                kind=self.resource.kind,
+                missing=len(once),
+                objects=len(self._store),
+                remedy=f"none: listed again in {options.hold_seconds:g} s, and what is missing then too is deleted",
+            )
         return twice if unusual else gone
 
     def _finish_list(self, objects: int) -> None:

@@ -69,7 +69,7 @@ class ReflectorOptions:
         absent_poll: How often to look for a kind that the API server does not know.
         hold_seconds: Between two lists of which the second has to confirm unusual deletes.
         hold_share: Deletes above this share of a kind,
-        hold_count: and above this number are unusual.
+        hold_count: and above this number are unusual; so are those that leave nothing.
         silent_watches: So many watches in a row without a word, and the version is checked for a roll-back.
         yield_every: Objects in a row before other tasks get their turn.
     """

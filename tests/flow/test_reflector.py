@@ -354,6 +354,23 @@ async def test_one_empty_list_empties_nothing_and_two_do(server: FakeApiServer, 
         assert bench.notes.holds == [40, 0, 40, 0]
 
 
+async def test_an_empty_list_of_a_few_objects_has_to_come_twice_too(server: FakeApiServer, tmp_path: Path) -> None:
+    want = put_routes(server, 3)
+    empty = Fault("list", status=200, body='{"metadata": {"resourceVersion": "9000"}, "items": []}', times=1)
+    async with reflecting(server, tmp_path) as bench:
+        await bench.until_watching()
+        server.faults.append(empty)
+        server.order(bench.plural, error_event(410))
+        await bench.until(lambda: len(bench.notes.lists) == 3, "two more lists")
+        assert (bench.names(), bench.notes.holds) == (want, [3, 0])
+        await bench.until_watching()
+        for name in want:
+            server.forget(bench.plural, name)
+        server.order(bench.plural, error_event(410))
+        await bench.until_names()
+        assert bench.notes.holds == [3, 0, 3, 0]
+
+
 async def test_few_missing_objects_are_deleted_at_once(server: FakeApiServer, tmp_path: Path) -> None:
     put_routes(server, 40)
     async with reflecting(server, tmp_path) as bench:
