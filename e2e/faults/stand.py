@@ -1,0 +1,161 @@
+"""A stand for faults of the API server: routes, a gateway, and a controller that sees everything through a proxy.
+
+It knows which routes ought to be there, so that after any fault it can say whether the gateway is right, and whether
+anything was deleted that was not meant to be. What is played is in the tests.
+"""
+
+import secrets
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from e2e.cluster.client import KubeClient, Manifest, wait_until
+from e2e.cluster.echo import EchoServers
+from e2e.conftest import OWN
+from e2e.controller import Controller
+from e2e.devgateway.process import DevGateway
+from e2e.faults.api_proxy import ApiProxy
+from e2e.story import route, says
+from e2e.traffic import Traffic
+from e2e.workload import PodFactory
+
+ROUTES = "apisixroutes"
+BASE = tuple(f"base-{number:02}" for number in range(40))
+"""Enough that losing all of them at once is suspicious."""
+PATIENCE = 60.0
+
+
+class ApiStand:
+    """What a story plays with; made by `stand`.
+
+    Attributes:
+        api: The API server, not through the proxy.
+        want: Name of a route → its path, as they ought to be.
+    """
+
+    def __init__(self, api: KubeClient, pods: PodFactory, gateway: DevGateway, proxy: ApiProxy, folder: Path) -> None:
+        self.api, self.pods, self.gateway, self.proxy = api, pods, gateway, proxy
+        self.namespace = pods.namespace
+        self.host = f"{self.namespace}.example.org"
+        self.traffic = Traffic(gateway.proxy_url)
+        self.want: dict[str, str] = {}
+        self._folder = folder
+        self._meant: set[str] = set()
+        self._changes = 0
+
+    def controller(self, kubeconfig: Path, *, name: str = "own", **settings: Any) -> Controller:
+        """Return a controller for the namespace; it does not run yet."""
+        kubernetes = {
+            "namespace_selector": f"kubernetes.io/metadata.name={self.namespace}",
+            "election": {"name": f"lease-{self.namespace}"},
+            **settings.pop("kubernetes", {}),
+        }
+        gateways = {"default": self.gateway}
+        return Controller(
+            self._folder, name=name, kubeconfig=kubeconfig, gateways=gateways, kubernetes=kubernetes, **settings
+        )
+
+    # -- objects
+
+    def put(self, *names: str, version: str = "1") -> None:
+        """Apply routes whose path says name and version."""
+        self.want |= {name: f"/{name}/{version}" for name in names}
+        manifests = [route(self.host, name=name, path=self.want[name]) for name in names]
+        self.api.apply(manifests, namespace=self.namespace)
+
+    def drop(self, *names: str) -> None:
+        """Delete routes; from now on the gateway may lose them."""
+        for name in names:
+            del self.want[name]
+            self._meant.add(self._record(name))
+            self.api.delete("ApisixRoute", name, namespace=self.namespace)
+
+    def change(self) -> None:
+        """Add two routes, change two, and delete those that the call before added."""
+        self._changes += 1
+        self.drop(*[name for name in self.want if name.startswith("new-")])
+        self.put(f"new-{self._changes}-a", f"new-{self._changes}-b")
+        self.put(*BASE[:2], version=f"{self._changes + 1}")
+
+    # -- records
+
+    def routes(self) -> dict[str, str]:
+        """Return what the gateway has: name of a route → its path."""
+        found = self.gateway.records("routes").values()
+        begin = f"{self.namespace}_"
+        return {each["name"].removeprefix(begin).removesuffix("_rule"): each["uris"][0] for each in found}
+
+    def until_right(self, timeout: float = PATIENCE) -> float:
+        """Wait until the gateway has what it ought to have; return the seconds that took."""
+        began = time.monotonic()
+        wait_until(self.routes, lambda got: got == self.want, f"exactly {len(self.want)} routes", timeout)
+        return time.monotonic() - began
+
+    def until_said(self, name: str, status: str = "True") -> None:
+        """Wait until the condition of a route speaks of what it is now."""
+        self.api.wait("ApisixRoute", name, says(status), f"to be {status}", namespace=self.namespace)
+
+    def writes(self) -> int:
+        """Return how many writes there were so far."""
+        return len(self.gateway.write_log())
+
+    def wrong_deletes(self, after: int = 0) -> list[str]:
+        """Return what was deleted without being meant to: any upstream, and routes that nobody deleted."""
+        deletes = [write["path"] for write in self.gateway.write_log(after) if write["method"] == "DELETE"]
+        return [path for path in deletes if path.rpartition("/")[2] not in self._meant]
+
+    def _record(self, name: str) -> str:
+        wanted = f"{self.namespace}_{name}_rule"
+        return next((key for key, each in self.gateway.records("routes").items() if each["name"] == wanted), "")
+
+    # -- requests and faults
+
+    def asked(self, verb: str, resource: str = ROUTES, *, after: int = 0) -> list[Manifest]:
+        """Return the requests of a kind, the first so many left out."""
+        return self.proxy.requests(verb=verb, resource=resource)[after:]
+
+    def faults(self, action: str) -> int:
+        """Return how often an action was played."""
+        return len(self.proxy.log.lines("fault", action=action))
+
+    def until_played(self, action: str, times: int = 1) -> None:
+        """Wait until an action was played so many times in all."""
+        wait_until(lambda: self.faults(action), lambda got: got >= times, f"{times} times {action}", PATIENCE)
+
+    def overlapping(self, verb: str = "list") -> list[str]:
+        """Return of which kinds two such requests were ever on the way at once."""
+        ended = {line["number"]: line["monotonic"] for line in self.proxy.log.lines("answer")}
+        found: set[str] = set()
+        busy_until: dict[str, float] = {}
+        for line in self.proxy.requests(verb=verb):
+            if busy_until.get(line["resource"], 0.0) > line["monotonic"]:
+                found.add(line["resource"])
+            busy_until[line["resource"]] = ended.get(line["number"], float("inf"))
+        return sorted(found)
+
+
+@contextmanager
+def stand(
+    api: KubeClient, kubeconfig: Path, echo_servers: EchoServers, folder: Path, base: Sequence[str] = BASE
+) -> Iterator[ApiStand]:
+    """Make a namespace with a pod behind a Service and some routes, a gateway, and a proxy with this kubeconfig."""
+    with ExitStack() as stack:
+        mark = {"e2e-story": secrets.token_hex(3)}
+        namespace = stack.enter_context(api.namespace("fault", labels=OWN | mark))
+        pods = stack.enter_context(PodFactory(api, namespace, echo_servers))
+        gateway = stack.enter_context(DevGateway())
+        proxy = stack.enter_context(ApiProxy(kubeconfig, folder))
+        made = ApiStand(api, pods, gateway, proxy, folder)
+        pods.create("web")
+        pods.service("web", {"app": "web"})
+        made.put(*base)
+        yield made
+
+
+def calm(made: ApiStand, own: Controller) -> None:
+    """Play nothing any more and wait until all kinds are followed and the gateway is right."""
+    made.proxy.play()
+    wait_until(lambda: own.probe("/readyz"), lambda got: got[0] == 200, "every kind to be followed", PATIENCE)
+    made.until_right()
