@@ -10,7 +10,9 @@ import typer
 from typer.core import TyperCommand
 
 from apisix_ingress.commands.adopt import adopt
+from apisix_ingress.commands.bundle import bundle
 from apisix_ingress.commands.diff import diff
+from apisix_ingress.commands.doctor import doctor
 from apisix_ingress.commands.explain import explain
 from apisix_ingress.commands.orphans import orphans
 from apisix_ingress.commands.shared import (
@@ -25,6 +27,9 @@ from apisix_ingress.commands.shared import (
     print_document,
     settings_of,
 )
+from apisix_ingress.commands.status import status
+from apisix_ingress.commands.tree import tree
+from apisix_ingress.commands.wait import wait
 
 app = typer.Typer(
     name="apisix-ingress",
@@ -47,6 +52,11 @@ app.command()(explain)
 app.command()(diff)
 app.command()(orphans)
 app.command()(adopt)
+app.command()(status)
+app.command(cls=_PlainUsage)(tree)
+app.command(cls=_PlainUsage)(wait)
+app.command()(doctor)
+app.command()(bundle)
 
 
 def main() -> None:

@@ -52,14 +52,24 @@ def run_with_progress(work: Callable[[Step], Coroutine[Any, Any, T]]) -> T:
         return asyncio.run(work(step))
 
 
-def print_report(document: dict[str, Any], lines: Iterable[str], output: str) -> None:
-    """Print a document, or the lines that people read."""
+def _as_it_is(lines: Iterable[str]) -> Iterable[str]:
+    return lines
+
+
+def print_report(
+    document: dict[str, Any],
+    lines: Iterable[str],
+    output: str,
+    *,
+    paint: Callable[[Iterable[str]], Iterable[str]] = _as_it_is,
+) -> None:
+    """Print a document, or the lines that people read; `paint` adds colours to these."""
     from apisix_ingress.redaction import escape
 
     if output == Report.json:
         print_json(document)
     else:
-        sys.stdout.writelines(escape(line) + "\n" for line in lines)
+        sys.stdout.writelines(f"{line}\n" for line in paint(map(escape, lines)))
 
 
 @contextmanager

@@ -28,7 +28,7 @@ def status(
     output: ReportOption = Report.text,
     config: ConfigOption = None,
 ) -> None:
-    """Show everything at a glance: who leads, gateways with their records, objects that are not well.
+    """Show gateways, objects that are not well, and who leads.
 
     Exit 0 if all is well, 1 if something is not, 2 on an error.
 

@@ -25,15 +25,16 @@ if TYPE_CHECKING:
     from apisix_ingress.survey.tree import Wanted
 
 WhatArgument = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="[HOST | KIND NAMESPACE/NAME]", help="By default everything.", show_default=False),
+    str, typer.Argument(metavar="HOST|KIND", help="A host, or the kind of an object; all.", show_default=False)
 ]
+NameArgument = Annotated[str, typer.Argument(metavar="NAMESPACE/NAME", help="Name of the object.", show_default=False)]
 DotOption = Annotated[bool, typer.Option("--dot", help="Print a Graphviz graph.")]
 MermaidOption = Annotated[bool, typer.Option("--mermaid", help="Print a Mermaid flow chart.")]
 
 
 def tree(
-    what: WhatArgument = None,
+    what: WhatArgument = "",
+    name: NameArgument = "",
     filename: ManifestsOption = None,
     kubeconfig: KubeconfigOption = None,
     dot: DotOption = False,
@@ -41,7 +42,7 @@ def tree(
     output: ReportOption = Report.text,
     config: ConfigOption = None,
 ) -> None:
-    """Draw host, path, route, upstream and nodes, each with the object that owns it.
+    """Draw hosts, routes, upstreams and pods with their owners.
 
     It is what the objects ask for; whether gateways have it is said by status and diff.
 
@@ -54,7 +55,7 @@ def tree(
 
     if dot and mermaid:
         fail("--dot and --mermaid exclude each other")
-    host, about = _asked(what or [])
+    host, about = _asked(what, name)
     settings = settings_for(config, kubeconfig)
     wanted = _of_files(filename, settings) if filename else run_with_progress(lambda step: _of_api(settings, step))
     document = tree_document(wanted, host=host, about=about)
@@ -63,16 +64,12 @@ def tree(
     raise SystemExit(0 if document["hosts"] or document["streams"] else EXIT_FOUND)
 
 
-def _asked(words: list[str]) -> tuple[str, ObjectKey | None]:
+def _asked(what: str, name: str) -> tuple[str, ObjectKey | None]:
     """Return the host or the object that the arguments name."""
     from apisix_ingress.model.resources import RESOURCES
     from apisix_ingress.survey.naming import parse_object
 
-    if len(words) > 2:
-        fail("give a host, or kind and namespace/name")
-    if len(words) == 2:
-        return "", parse_object(words[0], words[1], RESOURCES)
-    return (words[0] if words else ""), None
+    return ("", parse_object(what, name, RESOURCES)) if name else (what, None)
 
 
 def _of_files(paths: list[str], settings: Settings) -> Wanted:

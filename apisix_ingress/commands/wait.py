@@ -60,13 +60,13 @@ def wait(
     output: ReportOption = Report.text,
     config: ConfigOption = None,
 ) -> None:
-    """Wait until the present version of an object is in effect at every gateway.
+    """Wait until an object is in effect at every gateway.
 
-    Custom resources say so themselves; for an Ingress the gateways are asked.
+    What counts is its present version. Custom resources say so themselves; for an Ingress the gateways are asked.
 
     Exit 0 once it is live, 1 if it is refused or the time is over, 2 on an error.
 
-    Example: kubectl apply -f web.yaml && apisix-ingress wait ApisixRoute shop/web --for=live --timeout 60s
+    Example: apisix-ingress wait ApisixRoute shop/web --for=live --timeout 90s
     """
     from apisix_ingress.model.duration import parse_duration
     from apisix_ingress.model.resources import CUSTOM_GROUP, RESOURCES
