@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperCommand
 
 from apisix_ingress.commands.adopt import adopt
 from apisix_ingress.commands.bundle import bundle
@@ -23,6 +22,7 @@ from apisix_ingress.commands.shared import (
     FilesOption,
     OutputOption,
     PathsArgument,
+    PlainUsage,
     fail,
     print_document,
     settings_of,
@@ -41,20 +41,13 @@ app = typer.Typer(
 )
 
 
-class _PlainUsage(TyperCommand):
-    """A command whose usage names an argument without braces, which people take for something to type."""
-
-    def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
-
-
-app.command()(explain)
+app.command(cls=PlainUsage)(explain)
 app.command()(diff)
 app.command()(orphans)
-app.command()(adopt)
+app.command(cls=PlainUsage)(adopt)
 app.command()(status)
-app.command(cls=_PlainUsage)(tree)
-app.command(cls=_PlainUsage)(wait)
+app.command(cls=PlainUsage)(tree)
+app.command(cls=PlainUsage)(wait)
 app.command()(doctor)
 app.command()(bundle)
 
@@ -153,7 +146,7 @@ def crds() -> None:
     yaml.safe_dump_all(definitions.manifests(), sys.stdout, sort_keys=False, explicit_start=True, width=1000)
 
 
-@app.command("check-config", cls=_PlainUsage)
+@app.command("check-config", cls=PlainUsage)
 def check_config(file: Annotated[Path, typer.Argument(metavar="FILE", help="Configuration file (YAML).")]) -> None:
     """Check a configuration file, the environment over it. Exit 2 if it is wrong.
 

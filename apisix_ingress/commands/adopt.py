@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from apisix_ingress.model.json import JsonObject
     from apisix_ingress.settings import Settings
 
-RecordsArgument = Annotated[list[str], typer.Argument(metavar="RECORD...", help="Kind and id, as routes/46eb0e41.")]
+RecordsArgument = Annotated[list[str], typer.Argument(metavar="RECORD", help="Kind and id, as routes/46eb0e41.")]
 ApplyOption = Annotated[bool, typer.Option("--apply", help="Write; without it, only tell what would be written.")]
 
 
@@ -40,7 +40,9 @@ def adopt(
     output: ReportOption = Report.text,
     config: ConfigOption = None,
 ) -> None:
-    """Put our labels onto records that somebody else made, so that the controller keeps them.
+    """Take over records that somebody else made.
+
+    They get our labels, so that the controller keeps them as an object of it wants them.
 
     Only the named records are written, only those that an object of the manifests (without -f: of the API server)
     wants, and only with --apply. Records that another controller holds are refused.

@@ -46,7 +46,7 @@ def diff(
     output: ReportOption = Report.text,
     config: ConfigOption = None,
 ) -> None:
-    """Show what a sync would create, update and delete in a gateway.
+    """Show what a sync would write to a gateway.
 
     The objects are those of the manifests, without -f those of the API server. Nothing is written; secrets are hidden.
 

@@ -50,7 +50,7 @@ def explain(
     output: ReportOption = "text",
     config: ConfigOption = None,
 ) -> None:
-    """Tell which route answers a request, and why each other one doesn't.
+    """Tell which route answers a request, and why.
 
     With -f by the records that manifests give, otherwise by those that a gateway has, whoever made them.
 

@@ -38,7 +38,7 @@ def orphans(
     output: ReportOption = Report.text,
     config: ConfigOption = None,
 ) -> None:
-    """List a gateway's records without an object, those of others, and broken references.
+    """List records without an object, broken references.
 
     The objects are those of the manifests, without -f those of the API server. Nothing is written.
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperCommand
 
 EXIT_FOUND = 1
 """The command worked and found something: problems, a difference, no route."""
@@ -50,6 +51,14 @@ ClusterOption = Annotated[
     str, typer.Option("--cluster", metavar="NAME", help="Gateway cluster; by default the first.", show_default=False)
 ]
 KubeconfigOption = Annotated[str | None, typer.Option(help="Kubeconfig file.", show_default=False)]
+
+
+class PlainUsage(TyperCommand):
+    """A command whose usage names an argument without braces, which people take for something to type."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the pieces of the usage line."""
+        return [piece.replace("{", "").replace("}", "") for piece in super().collect_usage_pieces(ctx)]
 
 
 def one_of(words: type[StrEnum]) -> Any:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from apisix_ingress.commands.shared import settings_of
 from apisix_ingress.difference import Wanted
 from apisix_ingress.errors import KubeError, KubeUnavailable
-from apisix_ingress.log import setup_logging
 from apisix_ingress.redaction import escape
 from apisix_ingress.settings import Settings
 from apisix_ingress.snapshot import Snapshot, find_cluster, read_snapshot
@@ -28,6 +27,8 @@ def gateway_settings(
     config: Path | None, admin_url: str | None, admin_key: str | None, kubeconfig: str | None = None
 ) -> Settings:
     """Return the settings for a command that asks a gateway cluster; what it prints is its report alone."""
+    from apisix_ingress.log import setup_logging
+
     overrides = {
         "kubernetes": {"kubeconfig": kubeconfig},
         "clusters": {0: {"admin_url": admin_url, "admin_key": admin_key}},

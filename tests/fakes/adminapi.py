@@ -16,7 +16,7 @@ from aiohttp import web
 
 from tests.canary import marked
 
-WRITES = frozenset({"PUT", "DELETE"})
+WRITES = frozenset({"PUT", "PATCH", "DELETE"})
 
 
 @dataclass(slots=True)
@@ -126,6 +126,11 @@ class FakeAdminApi:
             status = 200 if id_ in records else 201
             records[id_] = json.loads(body)
             return web.json_response({"key": f"/apisix/{path}", "value": records[id_]}, status=status)
+        if method == "PATCH":
+            if id_ not in records:
+                return web.json_response({"message": "Key not found"}, status=404)
+            records[id_] = _merged(records[id_], json.loads(body))
+            return web.json_response({"key": f"/apisix/{path}", "value": records[id_]})
         if method == "DELETE":
             found = records.pop(id_, None)
             return web.json_response(
@@ -133,3 +138,12 @@ class FakeAdminApi:
             )
         listed = [{"key": f"/apisix/{kind}/{key}", "value": value} for key, value in records.items()]
         return web.json_response({"total": len(listed), "list": listed})
+
+
+def _merged(body: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
+    """Return a body with a change merged into it, level by level (contract: Admin API fact 9)."""
+    merged = dict(body)
+    for name, value in change.items():
+        inner = merged.get(name)
+        merged[name] = _merged(inner, value) if isinstance(inner, dict) and isinstance(value, dict) else value
+    return merged

@@ -6,8 +6,7 @@ import os
 import pty
 import socket
 import subprocess
-import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,11 +19,14 @@ import yaml
 
 import crds
 from apisix_ingress import __version__
+from apisix_ingress.cli import app
 from tests.fakes.adminapi import FakeAdminApi
+from tests.flow.commandline import BOUND, COMMAND, QUICKSTART, Cli, environment
 
-PROJECT = Path(__file__).parents[2]
-QUICKSTART = PROJECT / "examples" / "quickstart"
-COMMANDS = ("run", "translate", "crds", "check-config", "version")
+COMMANDS = tuple(
+    sorted(str(command.name or getattr(command.callback, "__name__", "")) for command in app.registered_commands)
+)
+"""Every command that there is."""
 KINDS = [
     "consumers",
     "global_rules",
@@ -57,40 +59,6 @@ spec:
       match: {hosts: [web.example.org], paths: [/*]}
       backends: [{serviceName: web, servicePort: 80}]
 """
-BOUND = 30.0
-COMMAND = (sys.executable, "-P", "-m", "apisix_ingress")
-
-
-def environment(home: Path) -> dict[str, str]:
-    """Return an environment without anything that would configure the program."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("APISIX_INGRESS_", "KUBE"))}
-    return {**kept, "HOME": str(home)}
-
-
-@dataclass(frozen=True)
-class Cli:
-    """Runs the command line in a folder of its own."""
-
-    folder: Path
-
-    def __call__(
-        self, *arguments: str, stdin: str = "", python: Sequence[str] = ()
-    ) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, *python, *COMMAND[1:], *arguments],
-            cwd=self.folder,
-            env=environment(self.folder),
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=BOUND,
-            check=False,
-        )
-
-    def write(self, name: str, text: str) -> str:
-        """Write a file; return its name."""
-        (self.folder / name).write_text(text)
-        return name
 
 
 @pytest.fixture

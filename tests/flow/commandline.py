@@ -1,0 +1,97 @@
+"""The command line as its users have it: a process in a folder of its own, without anything that configures it."""
+
+import asyncio
+import json
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, chdir, contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from io import BytesIO, TextIOWrapper
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import structlog
+
+from apisix_ingress.cli import main
+
+PROJECT = Path(__file__).parents[2]
+QUICKSTART = PROJECT / "examples" / "quickstart"
+BOUND = 30.0
+COMMAND = (sys.executable, "-P", "-m", "apisix_ingress")
+
+
+def environment(home: Path) -> dict[str, str]:
+    """Return an environment without anything that would configure the program."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("APISIX_INGRESS_", "KUBE"))}
+    return {**kept, "HOME": str(home)}
+
+
+@dataclass(frozen=True)
+class Cli:
+    """Runs the command line in a folder of its own."""
+
+    folder: Path
+
+    def __call__(
+        self, *arguments: str, stdin: str = "", python: Sequence[str] = ()
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, *python, *COMMAND[1:], *arguments],
+            cwd=self.folder,
+            env=environment(self.folder),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=BOUND,
+            check=False,
+        )
+
+    async def beside(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run it in a thread of this process, while servers of this event loop answer: a start costs a second."""
+        return await asyncio.to_thread(self._inside, arguments)
+
+    def _inside(self, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
+        out, err, status = TextIOWrapper(BytesIO()), TextIOWrapper(BytesIO()), 0
+        with ExitStack() as held:
+            for each in (chdir(self.folder), redirect_stdout(out), redirect_stderr(err)):
+                held.enter_context(each)
+            held.enter_context(patch("apisix_ingress.log.setup_logging"))  # it is for the life of a process
+            held.enter_context(_only_errors_logged())
+            held.enter_context(patch.object(sys, "argv", ["apisix-ingress", *arguments]))
+            held.enter_context(patch.dict(os.environ, environment(self.folder), clear=True))
+            try:
+                main()
+            except SystemExit as end:
+                status = int(end.code or 0)
+        return subprocess.CompletedProcess(arguments, status, *map(_written, (out, err)))
+
+    async def json(self, *arguments: str) -> tuple[int, dict[str, Any]]:
+        """Run it with `-o json`; return its exit status and document."""
+        got = await self.beside(*arguments, "-o", "json")
+        document: dict[str, Any] = json.loads(got.stdout)
+        return got.returncode, document
+
+    def write(self, name: str, text: str) -> str:
+        """Write a file; return its name."""
+        (self.folder / name).write_text(text)
+        return name
+
+
+@contextmanager
+def _only_errors_logged() -> Iterator[None]:
+    before = structlog.get_config()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    try:
+        yield
+    finally:
+        structlog.configure(**before)
+
+
+def _written(stream: TextIOWrapper) -> str:
+    stream.flush()
+    stream.seek(0)
+    return stream.read()
