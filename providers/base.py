@@ -200,7 +200,8 @@ class Provider(ABC, Generic[T]):
         report = Report(generation, problems)
         if self._world.reports.get(owner) != report:
             self._world.reports[owner] = report
-            _log_problems(owner, problems)
+            if self._router.live:  # before that, what is missing may just not have been read yet
+                log_problems(owner, problems)
         self._outcome(self.kind, all(problem.severity == "warning" for problem in problems))
         self._sink.reported(owner)
 
@@ -235,7 +236,8 @@ def _stranger(winner: ObjectKey, owner: ObjectKey) -> str:
     return f"{winner.kind} in namespace {winner.namespace}"
 
 
-def _log_problems(owner: ObjectKey, problems: Iterable[Problem]) -> None:
+def log_problems(owner: ObjectKey, problems: Iterable[Problem]) -> None:
+    """Tell the operator what is wrong with an object."""
     for problem in problems:
         log.warning("object.problem", object=str(owner), code=problem.code, path=problem.path, message=problem.message)
 

@@ -12,7 +12,7 @@ from apisix_ingress.model.resources import RESOURCES, Resource
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.workqueue import QueueObserver
 from apisix_ingress.state.world import World
-from providers.base import Provider, Sink, Surroundings
+from providers.base import Provider, Sink, Surroundings, log_problems
 from providers.cluster_config import ClusterConfigProvider
 from providers.consumer import ConsumerProvider
 from providers.endpoints import EndpointsProvider
@@ -94,11 +94,17 @@ class Registry:
                 group.create_task(provider.run(), name=f"provider-{provider.kind}")
 
     async def drained(self) -> None:
-        """Return once every queue was found idle together with the others; what waits for a retry does not count."""
+        """Return once every queue was found idle together with the others; what waits for a retry does not count.
+
+        The first time ends the pass over all objects: problems that are left are told.
+        """
         while not all(provider.queue.is_idle for provider in self.providers.values()):
             for provider in self.providers.values():
                 await provider.queue.idle()
-        self._live = True
+        if not self._live:
+            self._live = True
+            for owner, report in sorted(self._world.reports.items()):
+                log_problems(owner, report.problems)
 
     def shut_down(self) -> None:
         """Let the queues run dry and take nothing new."""

@@ -220,13 +220,24 @@ def test_loser_gets_the_record_when_the_winner_goes(loop: Loop) -> None:
     assert (loop.uris(), loop.problems(loser), loop.dirty) == ({"one": "/a"}, [], {record_key("one")})
 
 
-def test_problem_is_logged_when_it_is_new(loop: Loop) -> None:
+async def test_problem_is_logged_when_it_is_new(loop: Loop) -> None:
+    await loop.registry.drained()
     with capture_logs() as logs:
         loop.settle(make_route(error="broken"))
         loop.registry.enqueue(make_key())
         loop.settle()
     want = {"object": "ApisixRoute default/web", "code": "Bad", "path": "", "message": "broken"}
     assert logs == [{"event": "object.problem", "log_level": "warning", **want}]
+
+
+async def test_problem_that_goes_during_the_first_pass_is_not_logged(loop: Loop) -> None:
+    with capture_logs() as logs:
+        loop.settle(make_route("early", error="not listed yet"), make_route("wrong", error="broken"))
+        loop.settle(make_route("early"))
+        assert logs == []
+        await loop.registry.drained()
+        await loop.registry.drained()
+    assert [(log["object"], log["message"]) for log in logs] == [("ApisixRoute default/wrong", "broken")]
 
 
 def test_settle_ends_when_nothing_is_queued(loop: Loop) -> None:
