@@ -247,3 +247,15 @@ async def test_a_websocket_is_let_through_where_the_rule_says_so(scene: Scene) -
     scene.wait_live("web")
     assert await websocket(scene, "/ws/on", "hello") == "hello"
     assert await websocket(scene, "/ws/off", "hello") == "refused"
+
+
+def test_of_an_unknown_plugin_the_gateway_tells_where_no_webhook_does(scene: Scene) -> None:
+    scene.serve("web")
+    with_plugins(scene, header_set("one"))
+    until_mark(scene, "one")
+    with_plugins(scene, plugin("promtheus", {}))
+    scene.wait_aborted("ApisixRoute", "web", "unknown plugin [promtheus]")
+    until_mark(scene, "one")
+    with_plugins(scene, header_set("two"))
+    until_mark(scene, "two")
+    scene.wait_synced("ApisixRoute", "web")
