@@ -57,6 +57,10 @@ class Router(Protocol):
         """Whether the first pass over all objects is done, so that what comes now is news."""
 
 
+CRASHED = "InternalError"
+"""Code of the problem of an object whose translation crashed; the log has more, and has it at once."""
+
+
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What every provider is given."""
@@ -149,7 +153,7 @@ class Provider(ABC, Generic[T]):
         item: T | None = self._world.stores[self.kind].get(key)
         self._world.desired.hold(key, holds_by_name(key))
         message = f"the translation crashed with {type(error).__name__}: this is a bug, please report it"
-        self._world.reports[key] = Report(item.meta.generation if item else 0, (Problem("InternalError", message),))
+        self._world.reports[key] = Report(item.meta.generation if item else 0, (Problem(CRASHED, message),))
         self._sink.reported(key)
 
     def _apply(self, claimant: Claimant, translation: Translation) -> None:
@@ -239,6 +243,8 @@ def _stranger(winner: ObjectKey, owner: ObjectKey) -> str:
 def log_problems(owner: ObjectKey, problems: Iterable[Problem]) -> None:
     """Tell the operator what is wrong with an object."""
     for problem in problems:
+        if problem.code == CRASHED:
+            continue
         log.warning("object.problem", object=str(owner), code=problem.code, path=problem.path, message=problem.message)
 
 
