@@ -28,6 +28,7 @@ from apisix_ingress.log import setup_logging
 from apisix_ingress.metrics import Metrics
 from apisix_ingress.observers import AdminMetrics, Fanout, ReconcileMetrics, SyncLag, SyncMetrics
 from apisix_ingress.options import translation_options
+from apisix_ingress.page.journal import Both, Journal
 from apisix_ingress.runtime.clock import Clock, MonotonicClock
 from apisix_ingress.runtime.stall import StallWatch
 from apisix_ingress.runtime.tasks import cancel
@@ -41,6 +42,7 @@ from providers.registry import Registry, resources
 from translation.context import Options
 
 if TYPE_CHECKING:
+    from apisix_ingress.page.service import StatusPage
     from apisix_ingress.webhook.service import Webhook
 
 log = structlog.get_logger()
@@ -99,7 +101,8 @@ async def build(settings: Settings, manifests: Path | None, held: AsyncExitStack
         resources(options), world, conditions, metrics, clock, rng, identity, busy=lambda: any(map(is_busy, syncs))
     )
     source = await open_source(settings.kubernetes, manifests, parts, held)
-    wake = source.status.wake
+    journal = Journal(clock)
+    wake = journal.waking(source.status.wake)
     registry = Registry(
         world,
         options,
@@ -116,7 +119,7 @@ async def build(settings: Settings, manifests: Path | None, held: AsyncExitStack
         rng,
         agent=f"apisix-ingress/{__version__} ({identity})",
         on_request=AdminMetrics(metrics),
-        observer=SyncMetrics(metrics, conditions, wake, lag),
+        observer=Both(journal, SyncMetrics(metrics, conditions, wake, lag)),
     )
     clusters = {cluster.name: cluster for cluster in connect_all(settings, options.controller_name, wiring)}
     for cluster in clusters.values():
@@ -130,9 +133,38 @@ async def build(settings: Settings, manifests: Path | None, held: AsyncExitStack
         await _open_webhook(settings.webhook, controller, options, clusters, rng, held)
     host, port = split_address(settings.http.listen)
     await held.enter_async_context(
-        HttpServer(host, port, readiness=controller.readiness(), metrics=metrics, gateways=controller.gateways)
+        HttpServer(
+            host,
+            port,
+            readiness=controller.readiness(),
+            metrics=metrics,
+            gateways=controller.gateways,
+            pages=_status_page(settings, controller, journal, identity),
+        )
     )
     return controller
+
+
+def _status_page(settings: Settings, controller: Controller, journal: Journal, identity: str) -> StatusPage | None:
+    if settings.http.status_page == "none":
+        return None
+    from apisix_ingress.page.facts import Facts, Leadership  # with its templates it costs memory, and some go without
+    from apisix_ingress.page.service import StatusPage
+
+    election = controller.source.election
+    facts = Facts(
+        controller.world,
+        controller.syncs,
+        journal,
+        controller.clock,
+        identity,
+        __version__,
+        leadership=lambda: Leadership(election.leading, election.holder),
+        ready=controller.ready.is_set,
+        watches=controller.source.watches,
+        problems=controller.source.problems,
+    )
+    return StatusPage(facts, settings.http.status_page)
 
 
 async def _open_webhook(

@@ -6,13 +6,15 @@
 /apisix/healthz       200 ``{"status":"ok"}`` or 500 ``{"status":"<error>"}``, as in the 1.8 line
 /metrics              Prometheus text
 ====================  ==================================================================================
+
+What else is served is installed by whoever knows it.
 """
 
 import errno
 import os
 from collections.abc import Callable
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 import orjson
 from aiohttp import web
@@ -61,6 +63,13 @@ def _all_well() -> str | None:
     return None
 
 
+class Pages(Protocol):
+    """More that is served."""
+
+    def install(self, app: web.Application) -> None:
+        """Add addresses."""
+
+
 class HttpServer:
     """Serves the endpoints above; use ``async with`` or `start` and `stop`.
 
@@ -70,16 +79,25 @@ class HttpServer:
         readiness: what /readyz reports.
         metrics: what /metrics exposes.
         gateways: None if the gateways can be reached, else the error; what /apisix/healthz reports.
+        pages: What else is served, or None.
     """
 
     def __init__(
-        self, host: str, port: int, *, readiness: Readiness, metrics: Metrics, gateways: Check = _all_well
+        self,
+        host: str,
+        port: int,
+        *,
+        readiness: Readiness,
+        metrics: Metrics,
+        gateways: Check = _all_well,
+        pages: Pages | None = None,
     ) -> None:
         self._host = host
         self._port = port
         self._readiness = readiness
         self._metrics = metrics
         self._gateways = gateways
+        self._pages = pages
         self._runner: web.AppRunner | None = None
 
     async def start(self) -> None:
@@ -93,6 +111,8 @@ class HttpServer:
         app.router.add_get("/readyz", self._readyz)
         app.router.add_get("/apisix/healthz", self._apisix_healthz)
         app.router.add_get("/metrics", self._expose)
+        if self._pages is not None:
+            self._pages.install(app)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=_SHUTDOWN_TIMEOUT)
         await self._runner.setup()
         try:

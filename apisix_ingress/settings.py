@@ -142,10 +142,12 @@ class LogSettings(_Section):
 
 
 class HttpSettings(_Section):
-    """The server of /healthz, /readyz and /metrics."""
+    """The server of /healthz, /readyz, /metrics and /status."""
 
     listen: Address = "0.0.0.0:8080"
     """Address, host:port."""
+    status_page: Literal["local", "everyone", "none"] = "local"
+    """Who is served the status page: local: who comes over loopback, as `kubectl port-forward` does."""
 
 
 class WebhookSettings(_Section):

@@ -68,6 +68,9 @@ class Source(Protocol):
     def problems(self) -> dict[str, str]:
         """Return what keeps stores from being complete or up to date: kind → reason."""
 
+    def watches(self) -> dict[str, float]:
+        """Return the seconds since a kind was last heard of: kind → the longest of its watches."""
+
 
 class NoStatus:
     """For objects that have nowhere to write their status to."""
@@ -196,12 +199,16 @@ class ApiSource:
         leases = {"leases": self.election.problem} if self.election.problem else {}
         return {**waiting, **found, **leases}
 
-    def _scrape(self) -> None:
+    def watches(self) -> dict[str, float]:
+        """Return the seconds since the API server last said anything about a kind."""
         ages: dict[str, float] = {}
         for reflector in self._reflectors:
             kind = reflector.resource.kind
             ages[kind] = max(ages.get(kind, 0.0), reflector.age())
-        for kind, age in ages.items():
+        return ages
+
+    def _scrape(self) -> None:
+        for kind, age in self.watches().items():
             self._metrics.set_watch_age(kind, age)
 
 
@@ -225,6 +232,10 @@ class FileSource:
     def problems(self) -> dict[str, str]:
         """Return what is wrong with the files."""
         return {"manifests": self._files.problem} if self._files.problem else {}
+
+    def watches(self) -> dict[str, float]:
+        """Nothing: files are not watched by anybody who could fall silent."""
+        return {}
 
 
 async def open_source(

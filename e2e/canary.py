@@ -18,13 +18,18 @@ from urllib.parse import quote
 import pytest
 
 import crds
+from apisix_ingress.model.keys import RECORD_KINDS
 from e2e.cluster.client import KubeApiError, KubeClient, Manifest
 from e2e.controller import Controller, Gateway
 
 SHORTEST = 8
 """A shorter value is no canary: it stands in too many texts that have nothing to do with it."""
 
-PAGES = ("/metrics", "/healthz", "/readyz", "/apisix/healthz")
+PAGES = (
+    *("/metrics", "/healthz", "/readyz", "/apisix/healthz"),
+    *("/status", "/status/problems", "/status/conflicts", "/status/api/overview", "/status/api/problems"),
+    *(f"/status/api/records?body=yes&kind={kind}" for kind in RECORD_KINDS),
+)
 _PUBLIC = frozenset({"username", "user_dn", "tls.crt", "cert", "ca.crt", "public_key"})
 _CREDENTIALS = frozenset({"key", "password", "secret", "private_key", "secret_key", "access_key", "passwd", "token"})
 _PEM_BODY = 48

@@ -134,6 +134,7 @@ class Audit:
     async def _compare(self, listing: Listing) -> int:
         """Make the holdings follow the list; return how many records it shows otherwise than expected."""
         dispatch, news = self._dispatch, 0
+        dispatch.version = listing.version
         owned = {**listing.owned, **self._adopted(listing)}
         async for chunk in _chunks(list(owned)):
             for key in chunk:

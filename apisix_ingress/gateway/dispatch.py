@@ -48,6 +48,7 @@ class Dispatch:
         withheld: Records whose deletion a sweep held back.
         held: Records that are not wanted and were found to be held; to be looked at again.
         touched: Records that were written since it was set; None while nobody asks.
+        version: What the gateway called itself when it was read last, or empty.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class Dispatch:
         self.withheld: set[RecordKey] = set()
         self.held: set[RecordKey] = set()
         self.touched: set[RecordKey] | None = None
+        self.version = ""
         self.quarantine = Quarantine(clock=clock, rng=rng)
         self.gate = Gate(cluster, clock=clock, rng=rng, listener=self._gate_changed)
         self.agenda = Agenda()

@@ -103,6 +103,11 @@ class ClusterSync:
         return "" if self.reachable else self._spell.dispatch.gate.reason
 
     @property
+    def version(self) -> str:
+        """What the gateway called itself when it was read last; empty: it was not read by this process."""
+        return self._spell.dispatch.version
+
+    @property
     def backlog(self) -> int:
         """How many records wait for a look or a write, those that wait for a retry left out."""
         return self._spell.dispatch.queue.depth

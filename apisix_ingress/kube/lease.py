@@ -56,6 +56,7 @@ class Election(Protocol):
     """Runs work under leadership."""
 
     problem: str
+    holder: str
 
     @property
     def leading(self) -> bool:
@@ -92,8 +93,8 @@ class NoElection:
     problem = ""
 
     def __init__(self, *, clock: Clock, identity: str) -> None:
+        self.holder = identity
         self._clock = clock
-        self._identity = identity
         self._leading = False
 
     @property
@@ -103,7 +104,7 @@ class NoElection:
 
     async def lead(self, work: Work) -> None:
         """Run `work` in a term that ends with this call only."""
-        term = Term(self._clock, holder=self._identity)
+        term = Term(self._clock, holder=self.holder)
         self._leading = True
         try:
             await work(term)

@@ -17,7 +17,7 @@ from apisix_ingress.settings_layers import LARGEST_FILE, Layer, origin
 DOCUMENTED = """
 preset: ""
 log: {level: info, format: auto}
-http: {listen: "0.0.0.0:8080"}
+http: {listen: "0.0.0.0:8080", status_page: local}
 webhook: {enabled: false, listen: "0.0.0.0:8443", cert_file: "", key_file: ""}
 kubernetes:
   kubeconfig: ""
@@ -253,7 +253,7 @@ def test_unusable_admin_key_file_is_one_line_without_its_content(
             "kubernetes: {audit_interval: 5s}",
             "kubernetes.audit_interval: unknown key, did you mean clusters.sync.audit",
         ),
-        ("http: {colour: red}", "http.colour: unknown key, known here: listen (from FILE)"),
+        ("http: {colour: red}", "http.colour: unknown key, known here: listen, status_page (from FILE)"),
         ("1: {}", "1: unknown key, known here: preset, log, http, webhook, kubernetes, clusters (from FILE)"),
         ("log: {level: loud}", "log.level: must be one of debug, info, warning, error (from FILE)"),
         ("log:", "log: must be a mapping of keys to values (from FILE)"),

@@ -1,0 +1,144 @@
+// Keeps an open page up to date: the server says that something changed, the page is fetched anew and its live part
+// put in place of the old one. Also the copy buttons. Every page works without this file.
+"use strict";
+
+(() => {
+  const PAUSE = 1000;
+  const RETRY = [2000, 30000];
+  const connection = document.getElementById("connection");
+  const follows = document.body.dataset.follow === "yes";
+  const shown = { revision: -1, who: "", at: new Date() };
+  let latest = null;
+  let timer = 0;
+  let fetching = false;
+  let lost = false;
+  let retry = RETRY[0];
+
+  const clock = (moment) => moment.toLocaleTimeString([], { hour12: false });
+
+  function tell(text, stale) {
+    connection.hidden = !text;
+    connection.classList.toggle("stale", stale);
+    if (connection.textContent !== text) connection.textContent = text;
+  }
+
+  function stale() {
+    if (!lost) {
+      lost = true;
+      tell(`Connection lost: stale since ${clock(shown.at)}. Trying again …`, true);
+    }
+  }
+
+  function read(live) {
+    shown.revision = Number(live.dataset.revision);
+    shown.who = who(live.dataset);
+    shown.at = new Date();
+  }
+
+  // Which process answers, and who leads: other than the revision they say nothing of older or newer.
+  const who = (told) => [told.identity, told.leads, told.leader, told.ready].join("\n");
+
+  function isBehind() {
+    return latest !== null && (latest.revision > shown.revision || who(latest) !== shown.who);
+  }
+
+  function schedule(milliseconds) {
+    if (!timer && !fetching) timer = setTimeout(refresh, milliseconds);
+  }
+
+  // What the reader is at: the element with the focus, found again by its id or address, and what was folded.
+  function marked(live) {
+    const focused = live.contains(document.activeElement) ? document.activeElement : null;
+    return {
+      id: focused && focused.id,
+      href: focused && focused.getAttribute("href"),
+      label: focused && focused.getAttribute("aria-label"),
+      folds: new Map([...live.querySelectorAll("details[id]")].map((each) => [each.id, each.open])),
+    };
+  }
+
+  function restore(live, mark) {
+    for (const each of live.querySelectorAll("details[id]")) {
+      if (mark.folds.has(each.id)) each.open = mark.folds.get(each.id);
+    }
+    const by = (name, value) => value && live.querySelector(`[${name}="${CSS.escape(value)}"]`);
+    const found = by("id", mark.id) || by("href", mark.href) || by("aria-label", mark.label);
+    if (found) found.focus({ preventScroll: true });
+  }
+
+  async function refresh() {
+    timer = 0;
+    fetching = true;
+    try {
+      const reply = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-cache" });
+      const fresh = new DOMParser().parseFromString(await reply.text(), "text/html").getElementById("live");
+      const old = document.getElementById("live");
+      if (fresh) {
+        if (fresh.innerHTML !== old.innerHTML) {
+          const mark = marked(old);
+          old.replaceWith(fresh);
+          restore(fresh, mark);
+          prepare(fresh);
+        } else {
+          Object.assign(old.dataset, fresh.dataset);
+        }
+        read(document.getElementById("live"));
+      }
+    } catch {
+      stale();
+    } finally {
+      fetching = false;
+      if (!lost && isBehind()) schedule(PAUSE);
+    }
+  }
+
+  function follow() {
+    const source = new EventSource("/status/events");
+    source.addEventListener("open", () => {
+      retry = RETRY[0];
+      if (lost) {
+        lost = false;
+        tell("Connected again.", false);
+      } else {
+        tell("", false);
+      }
+    });
+    source.addEventListener("changed", (event) => {
+      latest = JSON.parse(event.data);
+      if (follows && isBehind()) schedule(0);
+    });
+    source.addEventListener("error", () => {
+      stale();
+      if (source.readyState === EventSource.CLOSED) {
+        setTimeout(follow, retry);
+        retry = Math.min(2 * retry, RETRY[1]);
+      }
+    });
+    addEventListener("pagehide", () => source.close(), { once: true });
+  }
+
+  async function copy(button) {
+    const text = document.getElementById(button.dataset.copy);
+    const said = button.parentElement.querySelector("[role=status]");
+    try {
+      await navigator.clipboard.writeText(text.textContent);
+      said.textContent = "Copied.";
+    } catch {
+      getSelection().selectAllChildren(text);
+      said.textContent = "Selected: copy it with the keyboard.";
+    }
+  }
+
+  function prepare(live) {
+    for (const button of live.querySelectorAll("button[data-copy]")) {
+      button.parentElement.hidden = false;
+      button.addEventListener("click", () => copy(button));
+    }
+  }
+
+  const live = document.getElementById("live");
+  prepare(live);
+  read(live);
+  follow();
+  addEventListener("pageshow", (event) => event.persisted && location.reload());
+})();

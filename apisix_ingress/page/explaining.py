@@ -1,0 +1,123 @@
+"""The form of `explain`: reads what was asked, and answers from the desired records in a thread, within a deadline."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from apisix_ingress.errors import UsageError
+from apisix_ingress.explain.report import Records, explain
+from apisix_ingress.explain.request import ProbeRequest, parse_request
+from apisix_ingress.model.json import FrozenJson, JsonObject
+from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.page.snapshot import Snapshot, paced
+
+DEADLINE = 2.0
+"""Seconds for one answer."""
+
+LONGEST_URL, LONGEST_HEADERS, MOST_HEADERS = 2_048, 4_096, 20
+
+
+class Busy(Exception):
+    """No answer in time, or another one is being worked out; the message is for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """The fields of the form, as they were filled in."""
+
+    url: str = ""
+    method: str = "GET"
+    headers: str = ""
+    remote_addr: str = ""
+    server_port: str = ""
+    cluster: str = ""
+
+    @classmethod
+    def of(cls, query: Mapping[str, str]) -> Question:
+        """Take the fields out of a query."""
+        return cls(**{field.name: query[field.name].strip() for field in fields(cls) if query.get(field.name)})
+
+    def request(self) -> ProbeRequest:
+        """Return the request that is asked about.
+
+        Raises:
+            UsageError: A field can't be read.
+        """
+        if len(self.url) > LONGEST_URL or len(self.headers) > LONGEST_HEADERS:
+            raise UsageError(f"too long: a URL has {LONGEST_URL} characters at most, headers {LONGEST_HEADERS}")
+        headers = tuple(line.strip() for line in self.headers.splitlines() if line.strip())
+        if len(headers) > MOST_HEADERS:
+            raise UsageError(f"{len(headers)} headers: {MOST_HEADERS} are the most")
+        return parse_request(self.url, self.method, headers, self.remote_addr, self._port())
+
+    def _port(self) -> int | None:
+        if not self.server_port:
+            return None
+        if not (self.server_port.isascii() and self.server_port.isdecimal() and 0 < int(self.server_port) < 65536):
+            raise UsageError(f"port {self.server_port!r} is none; write a number from 1 to 65535")
+        return int(self.server_port)
+
+
+@dataclass(frozen=True)
+class _Timed(ProbeRequest):
+    """A request that stops answering at an instant of `time.monotonic`: conditions are asked in a thread."""
+
+    until: float = 0.0
+
+    def variable(self, name: str) -> str | None:
+        """Return a variable.
+
+        Raises:
+            Busy: It is too late.
+        """
+        if time.monotonic() > self.until:
+            raise Busy(f"no answer within {DEADLINE:g} s: the conditions of the routes take too long")
+        return super().variable(name)
+
+
+class Explainer:
+    """Answers one question at a time."""
+
+    def __init__(self) -> None:
+        self._running: asyncio.Future[JsonObject] | None = None
+
+    async def answer(self, question: Question, snapshot: Snapshot, cluster: str) -> JsonObject:
+        """Return the document that `explain -o json` prints.
+
+        Raises:
+            UsageError: The question can't be read.
+            Busy: There is no answer in time.
+        """
+        asked = question.request()
+        if self._running is not None and not self._running.done():
+            raise Busy("another request is being explained; try again in a moment")
+        records: dict[RecordKey, FrozenJson] = {}
+        async for entry in paced(snapshot.entries.values()):
+            if any(name == cluster for name, _ in entry.states):
+                records[entry.key] = entry.record.body
+        timed = _Timed(**_fields(asked), until=time.monotonic() + DEADLINE)
+        self._running = asyncio.ensure_future(asyncio.to_thread(_explain, timed, records, snapshot))
+        self._running.add_done_callback(_looked_at)
+        done, _ = await asyncio.wait((self._running,), timeout=DEADLINE + 0.5)
+        if not done:
+            raise Busy(f"no answer within {DEADLINE:g} s")
+        return self._running.result()
+
+
+def _explain(request: ProbeRequest, records: Records, snapshot: Snapshot) -> JsonObject:
+    return explain(request, records, lambda key: str(snapshot.entries[key].owner))
+
+
+def _looked_at(done: asyncio.Future[JsonObject]) -> None:
+    """Take note of how it ended: after the deadline nobody else does."""
+    if not done.cancelled():
+        done.exception()
+
+
+def _fields(request: ProbeRequest) -> dict[str, Any]:
+    """Return the fields of a request by name."""
+    return {field.name: getattr(request, field.name) for field in fields(ProbeRequest)}

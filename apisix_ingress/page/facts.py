@@ -1,0 +1,82 @@
+"""Where the page's facts come from: the live parts of the program behind a few read-only questions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from apisix_ingress.gateway.states import RecordState
+from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.page.journal import Journal
+from apisix_ingress.runtime.clock import Clock
+from apisix_ingress.state.world import World
+
+
+class Cluster(Protocol):
+    """A gateway cluster, as far as the page looks at it."""
+
+    @property
+    def name(self) -> str:
+        """The name in the settings."""
+
+    @property
+    def taken_over(self) -> bool:
+        """Whether this process leads, and has compared the cluster with what is wanted."""
+
+    @property
+    def trouble(self) -> str:
+        """Why it is not written to; empty while it is."""
+
+    @property
+    def version(self) -> str:
+        """What the gateway called itself when it was read last, or empty."""
+
+    @property
+    def backlog(self) -> int:
+        """How many records wait for a look or a write."""
+
+    def record_state(self, key: RecordKey) -> RecordState:
+        """Return how far a wanted record is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leadership:
+    """Who writes.
+
+    Attributes:
+        leads: Whether this process does.
+        holder: The holder of the lease that was seen last; empty: nobody was.
+    """
+
+    leads: bool
+    holder: str
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the page is made from.
+
+    Attributes:
+        world: Stores, desired records, reports; only read.
+        clusters: Every gateway cluster.
+        journal: What happened in them.
+        clock: Where time comes from.
+        identity: Of this process; another one after a restart.
+        version: Of the controller.
+        leadership: Tells who leads now.
+        ready: Tells whether every object was translated once.
+        watches: What is read → seconds since it was last heard of.
+        problems: What keeps objects from being up to date: what is read → why.
+    """
+
+    world: World
+    clusters: Sequence[Cluster]
+    journal: Journal
+    clock: Clock
+    identity: str
+    version: str
+    leadership: Callable[[], Leadership]
+    ready: Callable[[], bool]
+    watches: Callable[[], Mapping[str, float]]
+    problems: Callable[[], Mapping[str, str]]

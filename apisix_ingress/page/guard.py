@@ -1,0 +1,76 @@
+"""Who may look, and what every answer carries so that a browser runs nothing but the page's own files."""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+from typing import Literal
+from urllib.parse import urlsplit
+
+from aiohttp import hdrs, web
+
+Audience = Literal["local", "everyone"]
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "X-Frame-Options": "DENY",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+
+REFUSAL = (
+    "The status page is served to this Pod's own loopback only, which is where `kubectl port-forward` comes from: "
+    "open it as http://localhost:<port>/status. To serve it to everyone who reaches the port, set "
+    "http.status_page: everyone.\n"
+)
+_LOOPBACK = (ipaddress.ip_address("127.0.0.1"), ipaddress.ip_address("::1"))
+
+
+def is_local(request: web.BaseRequest) -> bool:
+    """Say whether a request comes over loopback and means it.
+
+    The Host counts as well: a site elsewhere whose name turns into 127.0.0.1 would be read by the browser as one with
+    this page. The side-car of a mesh hands foreign requests on from another address of 127.0.0.0/8.
+    """
+    return _is_loopback(request.remote or "") and _names_loopback(request.headers.get(hdrs.HOST, ""))
+
+
+def _is_loopback(text: str) -> bool:
+    try:
+        address = ipaddress.ip_address(text.partition("%")[0])
+    except ValueError:
+        return False
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return (mapped or address) in _LOOPBACK
+
+
+def _names_loopback(authority: str) -> bool:
+    try:
+        host = urlsplit(f"//{authority}").hostname or ""
+    except ValueError:
+        return False
+    return host == "localhost" or _is_loopback(host)
+
+
+async def protect(request: web.Request, response: web.StreamResponse) -> None:
+    """Add the headers to whatever is answered below `/status`, refusals included (a signal of aiohttp)."""
+    if request.path == "/status" or request.path.startswith("/status/"):
+        response.headers.update(HEADERS)
+        response.headers.setdefault(hdrs.CACHE_CONTROL, "private, no-cache")
+
+
+def tagged(request: web.Request, body: bytes, content_type: str, status: int = 200) -> web.Response:
+    """Return a body with an ETag, or 304 if the client has it."""
+    tag = f'"{hashlib.blake2b(body, digest_size=16).hexdigest()}"'
+    known = {f'"{each.value}"' for each in request.if_none_match or ()}
+    if status == 200 and (tag in known or '"*"' in known):
+        return web.Response(status=304, headers={hdrs.ETAG: tag})
+    headers = {hdrs.ETAG: tag, hdrs.CONTENT_TYPE: content_type}
+    return web.Response(body=body, status=status, headers=headers)

@@ -1,0 +1,315 @@
+"""What each page shows, as plain data: the same dictionaries become HTML and, under `/status/api`, JSON.
+
+Every text that came from outside is cleaned here. Lists are bounded, and say how much they leave out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import Any
+
+from apisix_ingress.gateway.audit import REMEDY
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.keys import RECORD_KINDS, ObjectKey, RecordKey
+from apisix_ingress.model.kube import Endpoints, EndpointSlice, Pod
+from apisix_ingress.model.problem import Problem
+from apisix_ingress.model.resources import PODS_BY_ADDRESS, SLICES_BY_SERVICE
+from apisix_ingress.page.facts import Cluster, Facts
+from apisix_ingress.page.masking import clean, secret_values, shown_body
+from apisix_ingress.page.snapshot import Entry, Snapshot, paced
+
+PER_PAGE = 100
+MOST_SHOWN = 20
+"""Hosts, paths, nodes of one row."""
+
+MOST_NODES = 200
+"""Nodes of one upstream on its own page."""
+
+MOST_LISTED = 100
+"""Items of a list that has no pages."""
+
+STATES = ("applied", "pending", "waiting", "rejected", "unreachable")
+
+
+def replica(facts: Facts) -> JsonObject:
+    """Return who this process is, and who leads."""
+    who = facts.leadership()
+    return {
+        "identity": clean(facts.identity),
+        "version": facts.version,
+        "leads": who.leads,
+        "leader": clean(facts.identity if who.leads else who.holder),
+        "ready": facts.ready(),
+        "revision": facts.journal.revision,
+    }
+
+
+def overview(facts: Facts, snapshot: Snapshot) -> JsonObject:
+    """Return the state of every gateway cluster and of what is read from the API server."""
+    refused = [shown for entry in _unwell(snapshot, "rejected") for shown in _told(entry, "rejected")]
+    waiting = [shown for entry in _unwell(snapshot, "waiting") for shown in _told(entry, "waiting")]
+    return {
+        "replica": replica(facts),
+        "clusters": [_cluster(facts, snapshot, cluster) for cluster in facts.clusters],
+        "quarantined": refused[:MOST_LISTED],
+        "quarantined_more": max(0, len(refused) - MOST_LISTED),
+        "waiting": waiting[:MOST_LISTED],
+        "waiting_more": max(0, len(waiting) - MOST_LISTED),
+        "problems": sum(problem.severity != "warning" for _, problem in snapshot.problems),
+        "warnings": sum(problem.severity == "warning" for _, problem in snapshot.problems),
+        "conflicts": len({owner for owner, problem in snapshot.problems if problem.code == "Conflicted"}),
+        "watches": [_watch(facts, name, age) for name, age in sorted(facts.watches().items())],
+        "trouble": [{"what": clean(what), "why": clean(why)} for what, why in sorted(facts.problems().items())],
+    }
+
+
+def _cluster(facts: Facts, snapshot: Snapshot, cluster: Cluster) -> JsonObject:
+    happened, counts = facts.journal.of(cluster.name), snapshot.counts[cluster.name]
+    return {
+        "name": cluster.name,
+        "state": _cluster_state(facts, cluster),
+        "reason": clean(cluster.trouble),
+        "version": clean(cluster.version),
+        "breaker_open": bool(cluster.trouble),
+        "records": {"wanted": counts.total(), **{state: counts[state] for state in (*STATES, "unknown")}},
+        "backlog": cluster.backlog,
+        "last_audit": _time(happened.compared_at),
+        "audit_failed": _time(happened.failed_at),
+        "held": happened.held if cluster.taken_over else 0,
+        "held_remedy": REMEDY if happened.held and cluster.taken_over else "",
+        "repairs": [{"at": _time(each.at), "records": each.records} for each in reversed(happened.repairs)],
+    }
+
+
+def _cluster_state(facts: Facts, cluster: Cluster) -> str:
+    if cluster.trouble:
+        return "unreachable"
+    if cluster.taken_over:
+        return "in sync" if not cluster.backlog else "writing"
+    return "starting" if facts.leadership().leads else "not written by this replica"
+
+
+def _watch(facts: Facts, name: str, age: float) -> JsonObject:
+    return {"kind": name, "heard_at": _time(facts.clock.now() - timedelta(seconds=age))}
+
+
+async def records(snapshot: Snapshot, kind: str, query: str, state: str, page: int) -> JsonObject:
+    """Return a page of the records of a kind that match every word of a query, and a state unless it is empty."""
+    words = query.lower().split()
+    found = [entry async for entry in paced(snapshot.by_kind.get(kind, ())) if _is_in(entry, words, state)]
+    return {
+        "kind": kind,
+        "query": query,
+        "state": state,
+        **_paging(len(found), page),
+        "items": [_row(snapshot, entry) for entry in _page(found, page)],
+    }
+
+
+def add_bodies(facts: Facts, snapshot: Snapshot, items: Iterable[JsonObject]) -> None:
+    """Add the body of each record of a page."""
+    for item in items:
+        entry = snapshot.entries[RecordKey(item["kind"], item["id"])]
+        item["body"] = shown_body(entry.record, secret_values(facts.world, entry.owners))
+
+
+def _is_in(entry: Entry, words: list[str], state: str) -> bool:
+    if state == "unsettled" and entry.settled:
+        return False
+    if state and state != "unsettled" and all(found.kind != state for _, found in entry.states):
+        return False
+    return entry.matches(words)
+
+
+def _row(snapshot: Snapshot, entry: Entry) -> JsonObject:
+    return {
+        **_brief(entry),
+        "hosts": _bounded(map(clean, entry.hosts)),
+        "paths": _bounded(map(clean, entry.paths)),
+        "priority": entry.priority,
+        "upstreams": [_upstream(snapshot, key) for key in sorted(entry.record.refs) if key.kind == "upstreams"],
+        "problems": [_problem(owner, each) for owner, each in _of(snapshot, entry.owner)][:MOST_SHOWN],
+    }
+
+
+def _brief(entry: Entry) -> JsonObject:
+    return {
+        "kind": entry.key.kind,
+        "id": entry.key.id,
+        "name": clean(entry.record.name),
+        "owner": _object(entry.owner),
+        "status": _status(entry),
+        "states": [
+            {"cluster": name, "state": state.kind, "message": clean(state.message)} for name, state in entry.states
+        ],
+    }
+
+
+def _status(entry: Entry) -> str:
+    kinds = {state.kind for _, state in entry.states}
+    return next((kind for kind in reversed(STATES) if kind in kinds), "applied")
+
+
+def _upstream(snapshot: Snapshot, key: RecordKey) -> JsonObject:
+    entry = snapshot.entries.get(key)
+    if entry is None:
+        return {"id": key.id, "name": "", "owner": None, "nodes": 0, "missing": True}
+    nodes = entry.record.body.get("nodes") or ()
+    owner = _object(entry.owner)
+    return {"id": key.id, "name": clean(entry.record.name), "owner": owner, "nodes": len(nodes), "missing": False}
+
+
+def record(facts: Facts, snapshot: Snapshot, key: RecordKey) -> JsonObject | None:
+    """Return all about one record: who it is for, what it names, where it leads, how far it is."""
+    entry = snapshot.entries.get(key)
+    if entry is None:
+        return None
+    named = [snapshot.entries.get(ref) for ref in sorted(entry.record.refs)]
+    upstreams = [each for each in (*named, entry) if each is not None and each.key.kind == "upstreams"]
+    return {
+        **_row(snapshot, entry),
+        "rivals": [_object(owner) for owner in entry.owners[1:]],
+        "names": [_brief(each) for each in named if each is not None],
+        "missing": [str(ref) for ref in sorted(entry.record.refs) if ref not in snapshot.entries],
+        "backends": [_backend(facts, each) for each in upstreams],
+        "body": shown_body(entry.record, secret_values(facts.world, entry.owners)),
+    }
+
+
+def _backend(facts: Facts, entry: Entry) -> JsonObject:
+    nodes = entry.record.body.get("nodes") or ()
+    listed = nodes if isinstance(nodes, list) else ()
+    return {
+        **_brief(entry),
+        "nodes": [_node(facts, entry.owner, node) for node in listed[:MOST_NODES]],
+        "more": max(0, len(listed) - MOST_NODES),
+    }
+
+
+def _node(facts: Facts, service: ObjectKey, node: JsonObject) -> JsonObject:
+    host = str(node.get("host", ""))
+    shown = f"[{host}]" if ":" in host else host
+    pod = _pod(facts, service, host) if service.kind == "Service" else ""
+    address = f"{shown}:{node['port']}" if "port" in node else shown
+    return {"address": clean(address), "weight": node.get("weight", 1), "pod": clean(pod)}
+
+
+def _pod(facts: Facts, service: ObjectKey, address: str) -> str:
+    """Return the name of the Pod behind an address of a Service, or nothing."""
+    stores = facts.world.stores
+    pods: tuple[Pod, ...] = stores["Pod"].by_index(PODS_BY_ADDRESS, f"{service.namespace}/{address}")
+    if pods:
+        return pods[0].meta.name
+    found = (each.pod for each in _endpoints(facts, service) if address in each.addresses and each.pod)
+    return next(found, "")
+
+
+def _endpoints(facts: Facts, service: ObjectKey) -> Iterator[Any]:
+    stores = facts.world.stores
+    if "EndpointSlice" in stores:
+        slices: tuple[EndpointSlice, ...] = stores["EndpointSlice"].by_index(
+            SLICES_BY_SERVICE, f"{service.namespace}/{service.name}"
+        )
+        yield from (each for one in slices for each in one.endpoints)
+    elif "Endpoints" in stores:
+        whole: Endpoints | None = stores["Endpoints"].get(service._replace(kind="Endpoints"))
+        yield from (each for subset in (whole.subsets if whole else ()) for each in subset.endpoints)
+
+
+def thing(facts: Facts, snapshot: Snapshot, key: ObjectKey) -> JsonObject | None:
+    """Return all about one object: its problems, its records, the Services that they lead to."""
+    own = facts.world.desired.of_owner(key)
+    report = facts.world.reports.get(key)
+    if report is None and not own:
+        return None
+    entries = [entry for each in sorted(own) if (entry := snapshot.entries.get(each)) is not None]
+    lost = facts.world.desired.lost(key)
+    claims = sorted({claim.target for claim in facts.world.claims.claims_of(key)})
+    return {
+        "object": _object(key),
+        "problems": [_problem(key, problem) for problem in (report.problems if report else ())][:MOST_LISTED],
+        "records": [_row(snapshot, entry) for entry in entries[:MOST_LISTED]],
+        "more": max(0, len(entries) - MOST_LISTED),
+        "lost": [{"record": str(each), "to": _object(winner)} for each, winner in sorted(lost.items())][:MOST_LISTED],
+        "targets": [_object(target) for target in claims[:MOST_LISTED]],
+    }
+
+
+async def problems(snapshot: Snapshot, query: str, page: int) -> JsonObject:
+    """Return a page of what is wrong with objects."""
+    words = query.lower().split()
+    found = [pair async for pair in paced(snapshot.problems) if _mentions(*pair, words)]
+    return {
+        "query": query,
+        **_paging(len(found), page),
+        "items": [_problem(owner, problem) for owner, problem in _page(found, page)],
+    }
+
+
+def _mentions(owner: ObjectKey, problem: Problem, words: list[str]) -> bool:
+    text = f"{owner}\n{problem.code}\n{problem.path}\n{problem.message}".lower()
+    return all(word in text for word in words)
+
+
+def _problem(owner: ObjectKey, problem: Problem) -> JsonObject:
+    return {
+        "object": _object(owner),
+        "severity": problem.severity,
+        "code": problem.code,
+        "field": clean(problem.path),
+        "message": clean(problem.message),
+    }
+
+
+def _object(key: ObjectKey) -> JsonObject:
+    return {"kind": key.kind, "namespace": key.namespace, "name": key.name, "text": clean(str(key))}
+
+
+def _of(snapshot: Snapshot, owner: ObjectKey) -> Iterable[tuple[ObjectKey, Problem]]:
+    return ((owner, problem) for problem in snapshot.problems_of.get(owner, ()))
+
+
+def _unwell(snapshot: Snapshot, kind: str) -> Iterator[Entry]:
+    """Yield the entries that are in a state somewhere; none is looked at if there is none."""
+    if any(counts[kind] for counts in snapshot.counts.values()):
+        for entries in snapshot.by_kind.values():
+            yield from (entry for entry in entries if any(state.kind == kind for _, state in entry.states))
+
+
+def _told(entry: Entry, kind: str) -> Iterator[JsonObject]:
+    for cluster, state in entry.states:
+        if state.kind == kind:
+            brief = _brief(entry)
+            yield {
+                **{name: brief[name] for name in ("kind", "id", "name", "owner")},
+                "cluster": cluster,
+                "message": clean(state.message),
+            }
+
+
+def _paging(total: int, page: int) -> JsonObject:
+    pages = max(1, -(-total // PER_PAGE))
+    return {"total": total, "page": min(page, pages), "pages": pages}
+
+
+def _page(found: Sequence[Any], page: int) -> Sequence[Any]:
+    start = (_paging(len(found), page)["page"] - 1) * PER_PAGE
+    return found[start : start + PER_PAGE]
+
+
+def _bounded(texts: Iterable[str]) -> list[str]:
+    iterator = iter(texts)
+    shown = list(islice(iterator, MOST_SHOWN))
+    more = sum(1 for _ in iterator)
+    return [*shown, f"and {more} more"] if more else shown
+
+
+def _time(moment: datetime | None) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ") if moment else ""
+
+
+def is_kind(text: str) -> bool:
+    """Say whether a text is a kind of records."""
+    return text in RECORD_KINDS

@@ -1,0 +1,99 @@
+"""A page over a real world and scripted clusters, asked over a loopback socket."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+
+from apisix_ingress.gateway.states import APPLIED, RecordState
+from apisix_ingress.http import HttpServer, Readiness
+from apisix_ingress.metrics import Metrics
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.keys import RecordKey, RecordKind
+from apisix_ingress.page.facts import Facts, Leadership
+from apisix_ingress.page.guard import Audience
+from apisix_ingress.page.journal import Journal
+from apisix_ingress.page.service import StatusPage
+from apisix_ingress.runtime.clock import MonotonicClock
+from apisix_ingress.state.world import World
+from tests.unit.translation.settling import settle
+
+
+@dataclass
+class ScriptedCluster:
+    name: str = "default"
+    taken_over: bool = True
+    trouble: str = ""
+    version: str = "APISIX/3.17.0"
+    backlog: int = 0
+    states: dict[RecordKey, RecordState] = field(default_factory=dict)
+
+    def record_state(self, key: RecordKey) -> RecordState:
+        return self.states.get(key, APPLIED)
+
+
+@dataclass
+class Reply:
+    status: int
+    headers: Mapping[str, str]
+    text: str
+
+
+@dataclass
+class Stage:
+    """Facts that a test may change between two requests."""
+
+    world: World
+    clusters: list[ScriptedCluster]
+    journal: Journal
+    facts: Facts
+    leadership: list[Leadership]
+    session: aiohttp.ClientSession | None = None
+    url: str = ""
+
+    async def ask(self, path: str, *, method: str = "GET", headers: Mapping[str, str] | None = None) -> Reply:
+        assert self.session is not None
+        async with self.session.request(method, f"{self.url}{path}", headers=headers) as reply:
+            return Reply(reply.status, reply.headers, await reply.text())
+
+    async def data(self, path: str, **query: str) -> Any:
+        assert self.session is not None
+        async with self.session.get(f"{self.url}/status/api/{path}", params=query) as reply:
+            return await reply.json()
+
+    def record(self, kind: RecordKind, name: str) -> RecordKey:
+        found = (record.key for record in self.world.desired.records("default").values() if record.name == name)
+        return next(key for key in found if key.kind == kind)
+
+
+def make_stage(*objects: JsonObject, clusters: list[ScriptedCluster] | None = None) -> Stage:
+    world, clock = settle(*objects), MonotonicClock()
+    journal, leadership = Journal(clock), [Leadership(True, "pod-a_1")]
+    scripted = [ScriptedCluster()] if clusters is None else clusters
+    facts = Facts(
+        world,
+        scripted,
+        journal,
+        clock,
+        identity="pod-a_1",
+        version="9.9.9",
+        leadership=lambda: leadership[0],
+        ready=lambda: True,
+        watches=lambda: {"Ingress": 3.0},
+        problems=dict,
+    )
+    return Stage(world, scripted, journal, facts, leadership)
+
+
+@asynccontextmanager
+async def served(stage: Stage, audience: Audience = "local", host: str = "127.0.0.1") -> AsyncIterator[Stage]:
+    """Serve the page of a stage."""
+    page = StatusPage(stage.facts, audience)
+    server = HttpServer(host, 0, readiness=Readiness(), metrics=Metrics(pod="p", namespace="n"), pages=page)
+    async with server, aiohttp.ClientSession() as session:
+        stage.session, stage.url = session, f"http://127.0.0.1:{server.port}"
+        yield stage

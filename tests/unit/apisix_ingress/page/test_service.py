@@ -1,0 +1,225 @@
+"""The pages over a loopback socket: what each shows, in HTML and as JSON, and what bad requests get."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from apisix_ingress.gateway.states import PENDING, RecordState
+from apisix_ingress.model.keys import RECORD_KINDS
+from apisix_ingress.page.facts import Leadership
+from apisix_ingress.page.guard import POLICY
+from tests.unit.apisix_ingress.page.stage import ScriptedCluster, Stage, make_stage, served
+from tests.unit.translation.objects import make, rule, service, slice_of
+
+PAGES = ("", "/records", "/problems", "/conflicts", "/explain")
+
+
+def shop(name: str = "route", host: str = "shop.example.org", path: str = "/a", **fields: Any) -> dict[str, Any]:
+    spec = {"http": [rule(match={"hosts": [host], "paths": [path]}, **fields)]}
+    return make("ApisixRoute", name, spec=spec)
+
+
+def stage_of(*objects: dict[str, Any], **rest: Any) -> Stage:
+    endpoint = {"addresses": ["10.0.0.7"], "targetRef": {"kind": "Pod", "name": "web-0"}}
+    return make_stage(service(), slice_of([endpoint]), *objects, **rest)
+
+
+@pytest.mark.parametrize("page", PAGES)
+async def test_every_page_carries_the_policy_and_forbids_writing(page: str) -> None:
+    async with served(stage_of(shop())) as stage:
+        got = await stage.ask(f"/status{page}")
+        assert got.status == 200
+        assert got.headers["Content-Security-Policy"] == POLICY
+        assert got.headers["X-Content-Type-Options"] == "nosniff"
+        assert got.headers["Referrer-Policy"] == "no-referrer"
+        for method in ("POST", "PUT", "PATCH", "DELETE"):
+            refused = await stage.ask(f"/status{page}", method=method)
+            assert (refused.status, refused.headers["Content-Security-Policy"]) == (405, POLICY)
+        head = await stage.ask(f"/status{page}", method="HEAD")
+        assert (head.status, head.text) == (200, "")
+
+
+async def test_page_that_did_not_change_is_not_sent_again() -> None:
+    async with served(stage_of(shop())) as stage:
+        first = await stage.ask("/status/records")
+        again = await stage.ask("/status/records", headers={"If-None-Match": first.headers["ETag"]})
+        assert (again.status, again.text) == (304, "")
+
+
+async def test_route_leads_from_its_host_to_the_pod_and_names_who_owns_each() -> None:
+    async with served(stage_of(shop())) as stage:
+        (row,) = (await stage.data("routes"))["items"]
+        assert (row["hosts"], row["paths"], row["status"]) == (["shop.example.org"], ["/a"], "applied")
+        assert row["owner"]["text"] == "ApisixRoute default/route"
+        assert [(each["name"], each["owner"]["text"], each["nodes"]) for each in row["upstreams"]] == [
+            ("default_web_80", "Service default/web", 1)
+        ]
+        whole = await stage.data("record", kind="routes", id=row["id"])
+        (backend,) = whole["backends"]
+        assert backend["nodes"] == [{"address": "10.0.0.7:8080", "weight": 100, "pod": "web-0"}]
+        page = await stage.ask(f"/status/record?kind=routes&id={row['id']}")
+        assert page.status == 200
+        for text in ("shop.example.org", "10.0.0.7:8080", "web-0", "Service default/web"):
+            assert text in page.text
+
+
+async def test_search_finds_by_host_path_object_and_upper_case() -> None:
+    async with served(stage_of(shop("one", "a.example.org", "/x"), shop("two", "b.example.org", "/y"))) as stage:
+        for query, want in (("a.example", ["one"]), ("/y", ["two"]), ("ONE", ["one"]), ("example /x", ["one"])):
+            found = (await stage.data("records", q=query))["items"]
+            assert [item["owner"]["name"] for item in found] == want
+        assert (await stage.data("records", q="nowhere"))["total"] == 0
+
+
+async def test_long_list_has_pages_of_a_hundred() -> None:
+    rules = [rule(f"r{number}", match={"paths": [f"/{number:03}"]}) for number in range(230)]
+    async with served(stage_of(make("ApisixRoute", "big", spec={"http": rules}))) as stage:
+        last = await stage.data("records", page="3")
+        assert (last["total"], last["pages"], len(last["items"])) == (230, 3, 30)
+        assert last["items"][-1]["paths"] == ["/229"]
+        beyond = await stage.data("records", page="99")
+        assert beyond["page"] == 3
+        page = await stage.ask("/status/records?page=2")
+        assert 'rel="prev"' in page.text
+        assert 'rel="next"' in page.text
+
+
+async def test_refused_record_is_shown_with_the_words_of_the_gateway() -> None:
+    stage = stage_of(shop())
+    key = stage.record("routes", "default_route_rule")
+    stage.clusters[0].states[key] = RecordState("rejected", "value should match <only> one schema")
+    async with served(stage):
+        overview = await stage.data("overview")
+        (item,) = overview["quarantined"]
+        assert (item["id"], item["message"]) == (key.id, "value should match <only> one schema")
+        assert overview["clusters"][0]["records"]["rejected"] == 1
+        page = await stage.ask("/status")
+        assert "value should match &lt;only&gt; one schema" in page.text
+        assert [item["id"] for item in (await stage.data("records", state="rejected"))["items"]] == [key.id]
+        assert (await stage.data("records", state="applied"))["total"] == 0
+
+
+async def test_unreachable_cluster_tells_why_and_the_other_is_well() -> None:
+    down = ScriptedCluster("down", taken_over=False, trouble="no answer from http://10.0.0.9")
+    async with served(stage_of(shop(), clusters=[ScriptedCluster("up"), down])) as stage:
+        up, told = (await stage.data("overview"))["clusters"]
+        assert (up["state"], up["reason"], up["version"]) == ("in sync", "", "APISIX/3.17.0")
+        assert (told["state"], told["reason"], told["breaker_open"]) == ("unreachable", down.trouble, True)
+
+
+async def test_follower_names_the_leader_and_claims_to_know_nothing_of_the_gateways() -> None:
+    stage = stage_of(shop(), clusters=[ScriptedCluster(taken_over=False, version="")])
+    stage.leadership[0] = Leadership(False, "pod-b_2")
+    async with served(stage):
+        overview = await stage.data("overview")
+        assert (overview["replica"]["leads"], overview["replica"]["leader"]) == (False, "pod-b_2")
+        (cluster,) = overview["clusters"]
+        assert (cluster["state"], cluster["records"]["unknown"]) == ("not written by this replica", 2)
+        assert cluster["records"]["applied"] == 0
+        page = await stage.ask("/status")
+        assert "This replica follows." in page.text
+        assert "pod-b_2 leads" in page.text
+
+
+async def test_held_deletes_and_repaired_drift_are_told() -> None:
+    stage = stage_of(shop())
+    stage.journal.compared("default", ok=True)
+    stage.journal.drift("default", 3)
+    stage.journal.held("default", 412)
+    async with served(stage):
+        (cluster,) = (await stage.data("overview"))["clusters"]
+        assert (cluster["held"], [each["records"] for each in cluster["repairs"]]) == (412, [3])
+        assert "delete these records through the Admin API" in cluster["held_remedy"]
+        page = await stage.ask("/status")
+        assert "412 deletes are held back" in page.text
+        assert "3 records were not as this controller left them" in page.text
+
+
+async def test_problem_is_shown_with_code_field_and_message() -> None:
+    broken = shop("broken", "broken.example.org", backends=[{"serviceName": "gone", "servicePort": 80}])
+    async with served(stage_of(shop(), broken)) as stage:
+        (item,) = (await stage.data("problems"))["items"]
+        assert (item["object"]["text"], item["code"]) == ("ApisixRoute default/broken", "ServiceNotFound")
+        assert item["field"].startswith("spec.http[0].backends[0]")
+        whole = await stage.data("object", kind="ApisixRoute", namespace="default", name="broken")
+        assert [each["code"] for each in whole["problems"]] == ["ServiceNotFound"]
+        assert (await stage.data("problems", q="nothing"))["total"] == 0
+
+
+async def test_conflict_names_who_is_in_front_across_namespaces() -> None:
+    older, newer = shop("older"), shop("newer")
+    older["metadata"] |= {"creationTimestamp": "2026-01-01T00:00:00Z"}
+    newer["metadata"] |= {"creationTimestamp": "2026-02-01T00:00:00Z"}
+    async with served(stage_of(older, newer)) as stage:
+        found = await stage.data("conflicts")
+        (item,) = found["matchers"]
+        assert (item["host"], item["path"]) == ("shop.example.org", "/a")
+        assert item["front"]["text"] == "ApisixRoute default/older"
+        assert [each["text"] for each in item["behind"]] == ["ApisixRoute default/newer"]
+        assert "ApisixRoute default/newer" in (await stage.ask("/status/conflicts")).text
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "words"),
+    [
+        ("record?kind=routes&id=nope", 404, "there is no record routes/nope"),
+        ("record", 404, "there is no record"),
+        ("object?kind=Ingress&name=x", 404, "is not known"),
+        ("records?kind=secrets", 400, "kind 'secrets' is none"),
+        ("records?state=odd", 400, "state 'odd' is none"),
+        ("records?page=-1", 400, "page '-1' is none"),
+        ("records?page=99999999", 400, "page '99999999' is none"),
+        ("problems?page=x", 400, "page 'x' is none"),
+        (f"records?q={'x' * 201}", 400, "the search is too long"),
+        ("explain?url=ftp://x", 400, "the scheme 'ftp'"),
+        ("explain?url=x&server_port=0", 400, "port '0' is none"),
+        (f"explain?url={'x' * 3000}", 400, "too long"),
+        ("explain?url=x&headers=" + "a:b%0A" * 30, 400, "30 headers"),
+        ("explain?url=x&cluster=odd", 400, "no gateway cluster 'odd'"),
+    ],
+)
+async def test_request_that_can_not_be_read_is_told_what_is_wrong(path: str, status: int, words: str) -> None:
+    async with served(stage_of(shop())) as stage:
+        page, data = await stage.ask(f"/status/{path}"), await stage.ask(f"/status/api/{path}")
+        assert (page.status, data.status) == (status, status)
+        assert words in data.text
+        assert words.replace("'", "&#39;") in page.text
+
+
+async def test_unknown_pages_and_assets_are_not_found() -> None:
+    async with served(stage_of()) as stage:
+        for path in ("/status/", "/status/nothing", "/status/assets/..%2fservice.py", "/status/assets/x.js"):
+            assert (await stage.ask(path)).status == 404
+
+
+async def test_explain_answers_as_the_command_line_does() -> None:
+    async with served(stage_of(shop(), shop("other", path="/*"))) as stage:
+        document = await stage.data("explain", url="http://shop.example.org/a", headers="X-User: 7")
+        assert document["outcome"] == "route"
+        assert document["route"]["owner"] == "ApisixRoute default/route"
+        assert [each["outcome"] for each in document["candidates"]] == ["wins", "loses"]
+        page = await stage.ask("/status/explain?url=http%3A%2F%2Fshop.example.org%2Fa")
+        assert "a route answers" in page.text
+        assert "no route answers (404)" in (await stage.ask("/status/explain?url=elsewhere.example.org")).text
+
+
+async def test_empty_world_has_pages_too() -> None:
+    async with served(make_stage(clusters=[])) as stage:
+        for page in PAGES:
+            assert (await stage.ask(f"/status{page}")).status == 200
+
+
+async def test_every_kind_of_record_can_be_listed_with_bodies() -> None:
+    async with served(stage_of(shop())) as stage:
+        got = {kind: (await stage.data("records", kind=kind, body="yes"))["total"] for kind in RECORD_KINDS}
+        assert {kind: total for kind, total in got.items() if total} == {"routes": 1, "upstreams": 1}
+
+
+async def test_pending_record_is_listed_as_unsettled() -> None:
+    stage = stage_of(shop())
+    stage.clusters[0].states[stage.record("upstreams", "default_web_80")] = PENDING
+    async with served(stage):
+        found: Mapping[str, Any] = await stage.data("records", kind="upstreams", state="unsettled")
+        assert [item["status"] for item in found["items"]] == ["pending"]
+        assert (await stage.data("records", kind="routes", state="unsettled"))["total"] == 0

@@ -1,0 +1,71 @@
+"""Snapshots: when a new one is built, and how others get their turn meanwhile."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from apisix_ingress.page import snapshot
+from apisix_ingress.page.snapshot import CHUNK, Keeper, gather, ordered
+from tests.factories import make_claimant, make_record
+from tests.unit.apisix_ingress.page.stage import make_stage
+from tests.unit.translation.objects import route, rule, service
+
+
+async def test_nothing_new_is_not_gathered_again() -> None:
+    stage = make_stage(service(), route(rule()))
+    keeper = Keeper(stage.facts)
+    first = await keeper.latest()
+    assert await keeper.latest() is first
+    keeper.close()
+
+
+async def test_news_are_gathered_but_not_more_often_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = make_stage(service(), route(rule()))
+    keeper = Keeper(stage.facts)
+    first = await keeper.latest()
+    stage.journal.held("default", 1)
+    first.ended = stage.facts.clock.monotonic()
+    assert await keeper.latest() is first
+    first.ended = first.began = stage.facts.clock.monotonic() - 10
+    assert (await keeper.latest()).revision == 1
+    keeper.close()
+
+
+async def test_snapshot_that_nobody_asks_for_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshot, "KEPT", 0.0)
+    keeper = Keeper(make_stage().facts)
+    first = await keeper.latest()
+    await asyncio.sleep(0.01)
+    assert await keeper.latest() is not first
+    keeper.close()
+
+
+async def test_record_that_goes_meanwhile_is_left_out() -> None:
+    stage = make_stage()
+    many = [make_record(f"r{number:04}", body={"uri": f"/{number}"}) for number in range(2 * CHUNK)]
+    stage.world.desired.replace(make_claimant(), many)
+    task = asyncio.create_task(gather(stage.facts))
+    await asyncio.sleep(0)
+    stage.world.desired.replace(make_claimant(), many[:CHUNK])
+    assert len((await task).entries) == CHUNK
+
+
+async def test_sorting_piece_by_piece_is_sorting() -> None:
+    numbers = [(7 * number) % 1009 for number in range(5 * CHUNK)]
+    assert await ordered(numbers, lambda number: -number) == sorted(numbers, reverse=True)
+
+
+async def test_record_that_only_may_exist_is_none() -> None:
+    stage = make_stage()
+    stage.world.desired.replace(make_claimant(), [make_record(existing_only=True)])
+    assert (await gather(stage.facts)).entries == {}
+
+
+async def test_shared_record_is_known_with_all_its_owners() -> None:
+    stage = make_stage()
+    record: Any = make_record(body={"uri": "/"})
+    stage.world.desired.replace(make_claimant("young", created="2"), [record])
+    stage.world.desired.replace(make_claimant("old", created="1"), [record])
+    (entry,) = (await gather(stage.facts)).entries.values()
+    assert [owner.name for owner in entry.owners] == ["old", "young"]
