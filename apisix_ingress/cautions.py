@@ -13,6 +13,7 @@ from apisix_ingress.settings import PRESETS, Settings
 _PROTECTIONS = {
     "cross_namespace": "objects may use Secrets, Services and plugin configs of any namespace",
     "code_plugins": "objects may run code in the gateways",
+    "external_addresses": "objects may have requests sent to the gateways themselves and to cloud metadata",
     "secret_references": "objects may read environment variables and secret stores of the gateways",
 }
 

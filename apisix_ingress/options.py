@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.settings import MULTI_TENANT, Settings
+from translation.addresses import admin_addresses
 from translation.context import Options
 
 
@@ -11,6 +12,7 @@ def translation_options(settings: Settings) -> Options:
     """Return the options that the settings ask for."""
     kubernetes = settings.kubernetes
     namespace, _, name = kubernetes.plugin_metadata.partition("/")
+    strict = kubernetes.external_addresses != "allow"
     return Options(
         ingress_class=kubernetes.ingress_class,
         ingress_class_controller=kubernetes.ingress_class_controller,
@@ -19,6 +21,8 @@ def translation_options(settings: Settings) -> Options:
         cross_namespace=kubernetes.cross_namespace,
         code_plugins=kubernetes.code_plugins,
         secret_references=kubernetes.secret_references,
+        external_addresses=kubernetes.external_addresses,
+        admin_addresses=admin_addresses(cluster.admin_url for cluster in (settings.clusters if strict else ())),
         published_keys="refuse" if settings.preset == MULTI_TENANT else "allow",
         namespace_selector=kubernetes.selector,
         plugin_metadata=ObjectKey("ConfigMap", namespace, name) if name else None,

@@ -41,7 +41,12 @@ _RETRY_JITTER = 1.2
 MULTI_TENANT = "multi-tenant"
 PRESETS: Mapping[str, Mapping[str, str]] = {
     "": {},
-    MULTI_TENANT: {"cross_namespace": "grant", "code_plugins": "refuse", "secret_references": "refuse"},
+    MULTI_TENANT: {
+        "cross_namespace": "grant",
+        "code_plugins": "refuse",
+        "secret_references": "refuse",
+        "external_addresses": "refuse-internal",
+    },
 }
 """Preset → what it makes the defaults of the section `kubernetes`."""
 
@@ -234,6 +239,8 @@ class KubernetesSettings(_Section):
     """Whether objects may have plugins and fields that run code in the gateway or open its control API."""
     secret_references: Literal["allow", "refuse"] = "allow"
     """Whether objects may have the gateway fill in its environment ($env://) or its secret stores ($secret://)."""
+    external_addresses: Literal["allow", "refuse-internal"] = "allow"
+    """Whether objects may name addresses of the gateway itself, link-local ones and those of Admin APIs as nodes."""
     plugin_metadata: Annotated[str, AfterValidator(_check_config_map)] = ""
     """namespace/name of the ConfigMap with plugin metadata; empty: none is read."""
     election: ElectionSettings = ElectionSettings()

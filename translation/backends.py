@@ -17,7 +17,7 @@ from crds import SpecError, parse_spec
 from crds.v2.route import UpstreamReference
 from crds.v2.upstream import ApisixUpstreamSpec
 from translation.draft import Draft
-from translation.external import external_body, is_external
+from translation.external import check_external_name, external_body, is_external
 from translation.ownership import class_is_ours
 from translation.scope import Scope
 from translation.texts import check_spec
@@ -60,6 +60,8 @@ def claim_service(draft: Draft, backend: Backend) -> str:
     else:
         port = _port_number(draft, service, backend)
         _check_granularity(draft, service, backend)
+        if service.type == "ExternalName":
+            check_external_name(draft, service, backend.path)
     if not port:
         return ""
     _check_settings(draft, backend, port)

@@ -28,6 +28,8 @@ class Options:
         cross_namespace: Whether references to other namespaces need a ReferenceGrant.
         code_plugins: Whether plugins that run code of the user are let through.
         secret_references: Whether texts that the gateway replaces by secrets of its own are let through.
+        external_addresses: Whether users may have requests sent to the gateway itself and the like.
+        admin_addresses: Host and port of each Admin API, as `translation.addresses` spells them.
         published_keys: Whether a cluster's admin key may be one that everybody knows.
         namespace_selector: Which namespaces count.
         plugin_metadata: The ConfigMap with plugin metadata; None: there is none.
@@ -41,6 +43,8 @@ class Options:
     cross_namespace: Literal["allow", "grant"] = "allow"
     code_plugins: Literal["allow", "refuse"] = "allow"
     secret_references: Literal["allow", "refuse"] = "allow"
+    external_addresses: Literal["allow", "refuse-internal"] = "allow"
+    admin_addresses: frozenset[tuple[str, int]] = frozenset()
     published_keys: Literal["allow", "refuse"] = "allow"
     namespace_selector: Selector = field(default_factory=lambda: parse_selector(""))
     plugin_metadata: ObjectKey | None = None

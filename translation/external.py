@@ -12,6 +12,7 @@ from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kube import Service
 from crds.v2.upstream import ApisixUpstreamSpec, ExternalNode
+from translation.addresses import check_address
 from translation.nodes import Node, node
 from translation.scope import Scope
 from translation.upstream_settings import discovery_body, settings_body
@@ -47,7 +48,7 @@ def _node(scope: Scope, item: ExternalNode, port: int, path: str) -> Node | None
         host = _external_name(scope, item.name, path)
         return node(host, port, item.weight) if host else None
     if is_host(item.name):
-        return node(item.name, port, item.weight)
+        return node(item.name, port, item.weight) if check_address(scope, item.name, path) else None
     scope.error("InvalidNode", path, f"{item.name!r} is neither a lower-case host name nor an IP address")
     return None
 
@@ -60,9 +61,18 @@ def _external_name(scope: Scope, name: str, path: str) -> str:
     elif service.type != "ExternalName":
         message = f"{key} is of type {service.type}; refer to it by backends of the route, not by externalNodes"
         scope.error("NotExternalName", path, message)
-    else:
+    elif check_external_name(scope, service, path):
         return service.external_name
     return ""
+
+
+def check_external_name(scope: Scope, service: Service, path: str) -> bool:
+    """Say whether requests may go where a Service of type ExternalName leads; note it, at `path`, if not."""
+    key = service.meta.key
+    other = Scope(key.kind, key.namespace, scope.view, scope.options)
+    allowed = check_address(other, service.external_name, "spec.externalName")
+    scope.adopt(other, path, key)
+    return allowed
 
 
 def is_host(text: str) -> bool:

@@ -14,6 +14,7 @@ from apisix_ingress.model.keys import IndexKey, ObjectKey
 from apisix_ingress.model.kube import Endpoint, EndpointPort, Endpoints, EndpointSlice, Pod, Service, ServicePort
 from apisix_ingress.model.resources import PODS_BY_ADDRESS, SLICES_BY_SERVICE
 from apisix_ingress.state.view import View
+from translation.addresses import refused
 from translation.context import Options
 
 WEIGHT = 100
@@ -55,7 +56,8 @@ def service_nodes(
         found = [item for item in found if _has_labels(view, service.meta.namespace, item, labels)]
     if not service.publish_not_ready:
         found = _in_service(found)
-    return [node(*pair) for pair in sorted({(item.address, item.port) for item in found})]
+    pairs = sorted({(item.address, item.port) for item in found})
+    return [node(*pair) for pair in pairs if not refused(options, *pair)]
 
 
 def _in_service(found: list[_Candidate]) -> list[_Candidate]:

@@ -17,6 +17,7 @@ from apisix_ingress.model.names import Granularity
 from apisix_ingress.state.claims import UpstreamClaim, UpstreamOverrides
 from apisix_ingress.state.view import View
 from crds.v2.upstream import UpstreamSettings
+from translation.addresses import refused
 from translation.context import Options
 from translation.draft import Draft
 from translation.durations import DEFAULT_TIMEOUTS, timeout_body
@@ -105,7 +106,9 @@ def _nodes(
 ) -> list[Node] | None:
     """Return the nodes of an upstream; None for a subset that is not known."""
     if service.type == "ExternalName":
-        return [node(service.external_name, port.port)] if service.external_name else []
+        # Where it may not lead its routes are told; until they are changed nothing is reached by them.
+        leads = service.external_name and not refused(draft.options, service.external_name)
+        return [node(service.external_name, port.port)] if leads else []
     if wanted.granularity == "service":
         return [] if service.headless else [node(service.cluster_ip, port.port)]
     if not wanted.subset:

@@ -22,6 +22,7 @@ from crds.v2.upstream import (
     Unhealthy,
     UpstreamSettings,
 )
+from translation.addresses import check_address
 from translation.certificates import key_pair
 from translation.durations import seconds, timeout_body, timeout_parts
 from translation.ownership import class_is_ours
@@ -72,6 +73,11 @@ def settings_body(scope: Scope, settings: UpstreamSettings | None) -> JsonObject
         body["checks"] = _checks(scope, settings.health_check)
     if settings.tls_secret is not None:
         body |= _client_certificate(scope, settings.tls_secret)
+    if settings.discovery is not None and settings.discovery.type == "dns":
+        # `host:port`, or a host alone; an address in brackets is judged as it is.
+        host, _, port = settings.discovery.service_name.rpartition(":")
+        named = host if port.isdigit() and host else settings.discovery.service_name
+        check_address(scope, named, "spec.discovery.serviceName")
     if settings.pass_host == "rewrite" and not settings.upstream_host:
         scope.error("InvalidSpec", "spec.upstreamHost", "is missing: passHost rewrite needs the host to rewrite to")
     return body | present({"pass_host": settings.pass_host, "upstream_host": settings.upstream_host})

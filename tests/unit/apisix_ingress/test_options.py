@@ -20,3 +20,10 @@ def test_clusters_and_the_config_map_with_metadata_are_taken_over() -> None:
 
 def test_the_preset_refuses_published_keys() -> None:
     assert translation_options(load_settings(overrides={"preset": "multi-tenant"})).published_keys == "refuse"
+
+
+def test_addresses_of_the_admin_api_are_known_where_they_are_refused() -> None:
+    clusters = {0: {"name": "east"}, 1: {"name": "west", "admin_url": "https://west.example.org/apisix/admin"}}
+    options = translation_options(load_settings(overrides={"clusters": clusters, "preset": "multi-tenant"}))
+    assert options.external_addresses == "refuse-internal"
+    assert options.admin_addresses == {("127.0.0.1", 9180), ("west", 443), ("west.example.org", 443)}

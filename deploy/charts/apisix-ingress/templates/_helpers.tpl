@@ -125,12 +125,12 @@ http://{{ $admin.name }}.{{ default .Release.Namespace $admin.namespace }}.svc:{
 {{- end -}}
 {{- end -}}
 
-{{- /* Settings on which the preset has the last word, as JSON: {crossNamespace, codePlugins, secretReferences}. */ -}}
+{{- /* Settings on which the preset has the last word, as JSON: {crossNamespace, codePlugins, …}. */ -}}
 {{- define "apisix-ingress.isolation" -}}
 {{- $kubernetes := .Values.config.kubernetes -}}
 {{- if eq .Values.preset "multi-tenant" -}}
-{{- dict "crossNamespace" "grant" "codePlugins" "refuse" "secretReferences" "refuse" | toJson -}}
+{{- dict "crossNamespace" "grant" "codePlugins" "refuse" "secretReferences" "refuse" "externalAddresses" "refuse-internal" | toJson -}}
 {{- else -}}
-{{- pick $kubernetes "crossNamespace" "codePlugins" "secretReferences" | toJson -}}
+{{- pick $kubernetes "crossNamespace" "codePlugins" "secretReferences" "externalAddresses" | toJson -}}
 {{- end -}}
 {{- end -}}
