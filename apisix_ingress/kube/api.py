@@ -73,6 +73,8 @@ class KubeApi:
         """The namespace that this process runs in, or that its kubeconfig names."""
         self.outage = ""
         """Why no connection can be made right now, for people; empty: the last try succeeded."""
+        self._reachable = asyncio.Event()
+        self._reachable.set()
         self.date = ""
         """When the API server sent its last answer but watches, by its own clock, as HTTP writes it."""
 
@@ -111,6 +113,10 @@ class KubeApi:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+    async def end_of_outage(self) -> None:
+        """Return as soon as any request has been answered again."""
+        await self._reachable.wait()
 
     async def get(self, path: str, *, timeout: float = REQUEST_SECONDS) -> JsonObject:
         """Return an object, or whatever else is at a path."""
@@ -265,11 +271,13 @@ class KubeApi:
             remedy = "check that it runs and that the kubeconfig names it rightly"
             log.error("apiserver.unreachable", server=self.host, problem=why, remedy=remedy)
         self.outage = why
+        self._reachable.clear()
 
     def _reached(self) -> None:
         if self.outage:
             log.info("apiserver.reachable", server=self.host)
             self.outage = ""
+            self._reachable.set()
 
     def _at(self, method: str, path: str) -> str:
         return f"API server {self.host}: {method} {path}"

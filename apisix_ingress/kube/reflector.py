@@ -41,12 +41,15 @@ from apisix_ingress.model.kube import KubeObject
 from apisix_ingress.model.resources import CUSTOM_GROUP, DECODE_ERRORS, Resource
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.ratelimit import ExponentialBackoff
+from apisix_ingress.runtime.tasks import bounded
 from apisix_ingress.state.portion import Fillable
 
 log = structlog.get_logger()
 
 LONGEST_PAUSE = 120.0
 """A Retry-After beyond this many seconds is not believed."""
+RETURN_SPREAD = 0.25
+"""Within so many seconds after an outage the kinds come back, one by one."""
 _MALFORMED_LIMIT = 3
 
 
@@ -97,6 +100,7 @@ class Reflector:
         self._backoff: ExponentialBackoff[str] = ExponentialBackoff(
             self._options.backoff_base, self._options.backoff_cap, 0.5, rng=rng
         )
+        self._failing: set[str] = set()
         self._versions = tuple(resource.versions())
         self._path = self._collection()
         self._fields = f"metadata.name={resource.only.name}" if resource.only else ""
@@ -114,7 +118,19 @@ class Reflector:
     async def run(self) -> None:
         """List and watch until cancelled."""
         while True:
-            await self._clock.sleep(await self._cycle())
+            await self._pause(await self._cycle())
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait; during an outage no longer than it lasts, which others may notice sooner: the lease is tried often."""
+        if not self._api.outage:
+            await self._clock.sleep(seconds)
+            return
+        try:
+            await bounded(self._api.end_of_outage(), seconds, clock=self._clock)
+        except TimeoutError:
+            return
+        self._forget_failures()
+        await self._clock.sleep(self._rng.uniform(0.0, RETURN_SPREAD))
 
     def age(self) -> float:
         """Return the seconds since the API server last said anything about this kind."""
@@ -262,7 +278,7 @@ class Reflector:
         """Apply one event and go on from its version."""
         self._heard_at = self._clock.monotonic()
         self._malformed = self._silent_watches = 0
-        self._backoff.forget("")
+        self._forget_failures()
         key = key_of(self.resource, event.item)
         if event.type == "DELETED" and key is not None:
             self._undecodable.pop(key, None)
@@ -279,7 +295,7 @@ class Reflector:
             return self._options.backoff_base if lasted < 1 else 0.0
         if lasted < self._options.watch_shortest / 2:
             return self._fail("empty", "the API server ends watches at once")
-        self._backoff.forget("")
+        self._forget_failures()
         self._silent_watches += 1
         if self._silent_watches >= self._options.silent_watches:
             self._silent_watches = 0
@@ -351,7 +367,14 @@ class Reflector:
             line("reflector.failed", kind=self.resource.kind, reason=reason, problem=problem)
         self.problem = problem
         self._observer.failed(self.resource.kind, reason)
-        return self._backoff.when("")
+        self._failing.add(reason)
+        # Of its own for each reason: after an outage, a first 410 is listed for at once.
+        return self._backoff.when(reason)
+
+    def _forget_failures(self) -> None:
+        for reason in self._failing:
+            self._backoff.forget(reason)
+        self._failing.clear()
 
     def _permission(self, error: KubeForbidden) -> str:
         if error.status == 401:
@@ -392,6 +415,6 @@ class Reflector:
             self._delete(key)
             await self._breathe(number)
         self._missing = frozenset()
-        self._backoff.forget("")
+        self._forget_failures()
         self._become_synced(absent=True, objects=0)
         self.problem = problem

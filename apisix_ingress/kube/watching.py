@@ -65,7 +65,8 @@ class ReflectorOptions:
         watch_longest: and at the latest; drawn for each watch, so that kinds do not reconnect together.
         watch_margin: So much later this side ends it. `watch_longest` and this together bound any silence: 70 s.
         backoff_base: First delay after a failure; doubled each time, with jitter,
-        backoff_cap: up to this.
+        backoff_cap: up to this. A request of each kind in so many seconds burdens no API server, and it is how late
+            its return may be noticed.
         absent_poll: How often to look for a kind that the API server does not know.
         hold_seconds: Between two lists of which the second has to confirm unusual deletes.
         hold_share: Deletes above this share of a kind,
@@ -79,7 +80,7 @@ class ReflectorOptions:
     watch_longest: float = 60.0
     watch_margin: float = 10.0
     backoff_base: float = 0.25
-    backoff_cap: float = 30.0
+    backoff_cap: float = 10.0
     absent_poll: float = 6.0
     hold_seconds: float = 3.0
     hold_share: float = 0.3

@@ -67,8 +67,11 @@ class Notes:
 class Bench:
     """A server, a store and the reflector between them."""
 
-    def __init__(self, server: FakeApiServer, api: KubeApi, resource: Resource, options: ReflectorOptions) -> None:
+    def __init__(
+        self, server: FakeApiServer, api: KubeApi, resource: Resource, options: ReflectorOptions, clock: MonotonicClock
+    ) -> None:
         self.server = server
+        self.api = api
         self.reads: list[Read] = []
         self.notes = Notes()
         self.plural = resource.plural
@@ -77,7 +80,7 @@ class Bench:
             resource,
             self.store,
             api,
-            clock=MonotonicClock(),
+            clock=clock,
             rng=random.Random(1),
             options=options,
             observer=self.notes,
@@ -118,9 +121,10 @@ async def reflecting(
     kind: str = "ApisixRoute",
     options: ReflectorOptions = QUICK,
     only: ObjectKey | None = None,
+    clock: MonotonicClock | None = None,
 ) -> AsyncIterator[Bench]:
     async with await KubeApi.connect(str(server.kubeconfig(tmp_path / "kubeconfig"))) as api:
-        bench = Bench(server, api, replace(RESOURCES[kind], only=only), options)
+        bench = Bench(server, api, replace(RESOURCES[kind], only=only), options, clock or MonotonicClock())
         task = asyncio.create_task(bench.reflector.run())
         try:
             yield bench
@@ -532,6 +536,37 @@ async def test_an_api_server_that_goes_and_comes_is_caught_up_with(server: FakeA
         await server.start()
         await bench.until_names("r000", "r002", "new")
     assert server.count("list", "apisixroutes") == 1
+
+
+class NoPatience(MonotonicClock):
+    """A clock on which long waits have no end."""
+
+    async def sleep(self, seconds: float) -> None:
+        await (asyncio.Event().wait() if seconds > 0.3 else super().sleep(seconds))
+
+
+async def test_any_answer_ends_the_wait_for_an_api_server_that_was_away(server: FakeApiServer, tmp_path: Path) -> None:
+    put_routes(server, 3)
+    options = replace(QUICK, backoff_base=0.3, backoff_cap=100.0)
+    async with reflecting(server, tmp_path, options=options, clock=NoPatience()) as bench:
+        await bench.until_watching()
+        await server.stop()
+        await bench.until(lambda: len(bench.notes.failures) >= 2, "the long wait")
+        server.put(route("new"))
+        await server.start()
+        await bench.api.page("/api/v1/secrets", limit=1)
+        await bench.until_names("new", "r000", "r001", "r002")
+
+
+async def test_a_first_410_is_not_slowed_down_by_failures_of_another_sort(
+    server: FakeApiServer, tmp_path: Path
+) -> None:
+    want = put_routes(server, 3)
+    server.faults += [Fault("watch", status=500, times=1), Fault("watch", status=410, times=1)]
+    options = replace(QUICK, backoff_base=0.3, backoff_cap=100.0)
+    async with reflecting(server, tmp_path, options=options, clock=NoPatience()) as bench:
+        await bench.until(lambda: len(bench.notes.lists) == 2, "a second list")
+        assert (bench.names(), bench.notes.failures) == (want, ["unavailable", "gone"])
 
 
 async def test_an_api_server_that_went_back_in_time_is_listed_anew(server: FakeApiServer, tmp_path: Path) -> None:
