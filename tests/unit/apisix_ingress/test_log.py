@@ -2,6 +2,8 @@
 
 import io
 import logging
+import subprocess
+import sys
 import warnings
 from collections.abc import Iterator
 from typing import Any, Literal
@@ -170,6 +172,13 @@ def test_full_disk_or_closed_pipe_does_not_stop_the_program() -> None:
     setup_logging("info", "json", stream=output.text)
     structlog.get_logger().info("record.put")
     assert output.lines() == []
+
+
+def test_program_starts_with_its_standard_streams_closed() -> None:
+    script = "from apisix_ingress.log import setup_logging; import os, structlog\nsetup_logging()\n"
+    script += "structlog.get_logger().info('lost')\nraise SystemExit(7 if os.open('/', os.O_RDONLY) > 2 else 1)"
+    done = subprocess.run(["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", sys.executable, "-c", script], check=False)
+    assert done.returncode == 7
 
 
 def test_set_up_gives_no_warning() -> None:
