@@ -22,6 +22,7 @@ from apisix_ingress.webhook.hosts import host_conflicts
 from apisix_ingress.webhook.overlay import OverlayView
 from apisix_ingress.webhook.plugins import Books, check_plugins, plugin_uses
 from apisix_ingress.webhook.review import ALLOWED, Review, Verdict
+from apisix_ingress.webhook.spellings import odd_spellings
 from crds import KINDS
 from translation.cluster_config import translate_cluster_config
 from translation.consumer import translate_consumer
@@ -151,6 +152,7 @@ class Checks:
 
     def _surprises(self, item: CustomObject) -> Iterator[str]:
         """Yield what works, but not as its author may think."""
+        yield from odd_spellings(item)
         if item.meta.kind == "ApisixClusterConfig" and item.meta.name not in self.options.clusters:
             known = ", ".join(sorted(self.options.clusters))
             yield f"metadata.name: there is no gateway cluster {item.meta.name}, so it does nothing; there is {known}"
