@@ -51,7 +51,7 @@ ADMIN = "an address of the Admin API"
 
 
 def admin_addresses(urls: Iterable[str]) -> frozenset[tuple[str, int]]:
-    """Return host and port of each URL of an Admin API; the first label of a name, too, which is enough in its place."""
+    """Return host and port of each URL of an Admin API; of a name its first label, too: that may be enough there."""
     found = set()
     for url in urls:
         parts = urlsplit(url)
