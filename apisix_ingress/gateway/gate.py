@@ -34,6 +34,11 @@ KEY_CHECK_INTERVAL = 5.0
 PROBE_BASE, PROBE_CAP, PROBE_JITTER = 0.5, 5.0, 0.5
 """Seconds between probes of a cluster that does not answer, and the share of them that is drawn at random."""
 
+REMEDY = (
+    "see whether its Admin API runs and can be reached from here; other clusters are not affected, and this one is"
+    " probed every few seconds and catches up by itself"
+)
+
 
 class Gate:
     """Open at first. `listener` hears of every change, with whether the gate is open now."""
@@ -82,8 +87,10 @@ class Gate:
             self._listener(False)
 
     def _log_shut(self, error: GatewayError) -> None:
-        is_refused = isinstance(error, GatewayUnauthorized)
-        self._log.error("cluster.unauthorized" if is_refused else "cluster.unreachable", error=str(error))
+        if isinstance(error, GatewayUnauthorized):
+            self._log.error("cluster.unauthorized", error=str(error))
+        else:
+            self._log.error("cluster.unreachable", error=str(error), remedy=REMEDY)
 
     async def passable(self) -> None:
         """Return once the gate is open."""

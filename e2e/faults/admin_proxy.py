@@ -96,8 +96,7 @@ class AdminProxy:
         """The most requests that were under way at once."""
         self.rules = RuleFile(folder / f"{name}.rules.json", ACTIONS)
         self.journal_path = folder / f"{name}.jsonl"
-        where = urlsplit(url)
-        self._target = (where.hostname or "127.0.0.1", where.port or 80)
+        self._target = _address(url)
         self._journal = Journal(self.journal_path)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name=f"proxy-{name}", daemon=True)
@@ -138,6 +137,12 @@ class AdminProxy:
     def stop(self) -> None:
         """Break every connection and refuse new ones, as a gateway that is down."""
         self._await(self._close())
+
+    def lead_to(self, url: str, key: str, *, tls: ssl.SSLContext | None = None) -> None:
+        """Break every connection, then carry requests to another gateway, or serve with another TLS context."""
+        self.stop()
+        self._target, self.admin_key, self.tls = _address(url), key, tls
+        self.start()
 
     def play(self, *rules: Mapping[str, Any]) -> None:
         """Replace the rules, by writing the file; none ends all faults."""
@@ -353,6 +358,11 @@ class _Exchange:
         self.body = body
         self.client = client
         self.gateway = gateway
+
+
+def _address(url: str) -> tuple[str, int]:
+    where = urlsplit(url)
+    return where.hostname or "127.0.0.1", where.port or 80
 
 
 def _split_status(reply: Message) -> Message:

@@ -79,20 +79,20 @@ def describe(body: bytes) -> tuple[list[str], str]:
         parsed = json.loads(body)
     except ValueError:
         parsed = None
-    return sorted(set(_references(parsed))), hashlib.sha256(body).hexdigest()[:16]
+    return sorted(set(references(parsed))), hashlib.sha256(body).hexdigest()[:16]
 
 
-def _references(node: Any) -> Iterator[str]:
+def references(node: Any) -> Iterator[str]:
     """Yield what is named, wherever it stands: a traffic split names upstreams deep inside a plugin."""
     if isinstance(node, dict):
         for name, value in node.items():
             if name in _NAMED and isinstance(value, str | int):
                 yield f"{_NAMED[name]}/{value}"
             else:
-                yield from _references(value)
+                yield from references(value)
     elif isinstance(node, list):
         for each in node:
-            yield from _references(each)
+            yield from references(each)
 
 
 class Journal:

@@ -1,0 +1,40 @@
+"""What has to hold of a journal, whatever was played: one writer at a time, no forced write, nothing wanted deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from e2e.faults.journal import Entry
+
+
+def late_writes(journal: Sequence[Entry]) -> list[str]:
+    """Return the writes that a process sent although a later one had begun to write.
+
+    Processes are told apart by their identity; the order is that in which requests came, not that of their answers.
+    """
+    writes = sorted((entry for entry in journal if entry.is_write), key=lambda entry: entry.received)
+    order = list(dict.fromkeys(entry.writer for entry in writes))
+    found, newest = [], 0
+    for entry in writes:
+        place = order.index(entry.writer)
+        if place < newest:
+            found.append(f"{entry.method} {entry.record} by {entry.writer} after {order[newest]} had begun")
+        newest = max(newest, place)
+    return found
+
+
+def forced(journal: Sequence[Entry]) -> list[str]:
+    """Return the requests that ask the gateway to skip its own checks."""
+    return [f"{entry.method} {entry.path}" for entry in journal if "force" in entry.path.partition("?")[2]]
+
+
+def deleted(journal: Sequence[Entry], wanted: Collection[str]) -> list[str]:
+    """Return which records were asked to go although they were wanted all the while."""
+    return [entry.record for entry in journal if entry.method == "DELETE" and entry.record in wanted]
+
+
+def dangling(journal: Sequence[Entry]) -> list[str]:
+    """Return the writes that the gateway refused for their order: what they name is not there, or they are named."""
+    return [
+        f"{entry.method} {entry.record}: {entry.status}" for entry in journal if entry.is_write and entry.status == 400
+    ]
