@@ -6,8 +6,6 @@ import heapq
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
-from cryptography import x509
-
 from apisix_ingress.state.desired import Desired
 
 SHOWN = 200
@@ -38,4 +36,6 @@ def _ends(desired: Desired) -> Iterator[tuple[float, tuple[str, str]]]:
 @lru_cache(maxsize=_KEPT)
 def _end(certificate: str) -> float:
     """Return when a certificate expires; it was read before it became part of a record."""
+    from cryptography import x509  # the library is for those who have certificates
+
     return x509.load_pem_x509_certificate(certificate.encode()).not_valid_after_utc.timestamp()

@@ -21,7 +21,6 @@ from pydantic import (
     ValidationError,
     model_validator,
 )
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from apisix_ingress.errors import ConfigError
 from apisix_ingress.model.address import is_ip
@@ -332,11 +331,10 @@ class ClusterSettings(_Section):
         return SecretStr(key)
 
 
-class Settings(BaseSettings):
-    """The whole configuration."""
+class Settings(BaseModel):
+    """The whole configuration. It reads nothing by itself: file, environment and flags come merged."""
 
-    # BaseSettings would read the environment by itself and replace lists as a whole: the layers come merged.
-    model_config = SettingsConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     preset: Annotated[str, AfterValidator(_check_preset)] = ""
     """multi-tenant: other defaults, for objects of people who don't trust each other; see `PRESETS`."""
@@ -345,18 +343,6 @@ class Settings(BaseSettings):
     webhook: WebhookSettings = WebhookSettings()
     kubernetes: KubernetesSettings = KubernetesSettings()
     clusters: tuple[ClusterSettings, ...] = (ClusterSettings(),)
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Take init arguments only."""
-        return (init_settings,)
 
     @model_validator(mode="before")
     @classmethod
@@ -426,6 +412,6 @@ def load_settings(
     layers.append(read_environment(environ or {}, list(Settings.model_fields)))
     layers.append(read_overrides(overrides or {}))
     try:
-        return Settings(**merge(layers))  # type: ignore[arg-type]  # raw values; pydantic checks them
+        return Settings(**merge(layers))  # raw values; pydantic checks them
     except ValidationError as error:
         raise ConfigError("\n".join(explain(error, Settings, layers))) from None

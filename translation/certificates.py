@@ -9,13 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
-
-from cryptography import x509
-from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
+from typing import TYPE_CHECKING
 
 from apisix_ingress.model.kube import Secret
 from translation.scope import Scope
+
+if TYPE_CHECKING:
+    from cryptography.x509 import Certificate
+
+# The cryptography package is imported by who has a certificate to read: it is a twentieth of a start's imports.
 
 _FORMATS = (("cert", "key"), ("tls.crt", "tls.key"))
 """Keys of a Secret: those of APISIX go before those of Kubernetes (v1-behaviour.md §2.9)."""
@@ -50,8 +52,11 @@ def key_pair(scope: Scope, secret: Secret, path: str) -> KeyPair | None:
 @lru_cache(maxsize=_CHECKS_KEPT)
 def check_pair(certificate: bytes, key: bytes) -> str:
     """Return what is wrong with a pair, as the end of a sentence that begins with the Secret; empty if nothing is."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
+
     try:
-        leaf = x509.load_pem_x509_certificates(certificate)[0]
+        leaf = chain_of(certificate)[0]
         certificate.decode()
         wanted = leaf.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     except (ValueError, UnsupportedAlgorithm):
@@ -66,9 +71,29 @@ def check_pair(certificate: bytes, key: bytes) -> str:
     return "" if got == wanted else "has a private key that belongs to another certificate: replace one of them"
 
 
+def chain_of(text: bytes) -> list[Certificate]:
+    """Return the certificates of a PEM text, a server's own first.
+
+    Raises:
+        ValueError: It holds none.
+    """
+    from cryptography import x509
+
+    return x509.load_pem_x509_certificates(text)
+
+
+def fingerprint_of(certificate: str) -> str:
+    """Return the SHA-256 of the first certificate of a chain; it was parsed before."""
+    from cryptography.hazmat.primitives.hashes import SHA256
+
+    return chain_of(certificate.encode())[0].fingerprint(SHA256()).hex()
+
+
 def names_of(certificate: str) -> list[str]:
     """Return the host names that a certificate is for, sorted; it was parsed before."""
-    leaf = x509.load_pem_x509_certificates(certificate.encode())[0]
+    from cryptography import x509
+
+    leaf = chain_of(certificate.encode())[0]
     try:
         names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
@@ -100,5 +125,5 @@ def covered_names(certificate: str) -> frozenset[str]:
 
 @lru_cache(maxsize=_CHECKS_KEPT)
 def _facts(certificate: str) -> tuple[frozenset[str], datetime]:
-    leaf = x509.load_pem_x509_certificates(certificate.encode())[0]
+    leaf = chain_of(certificate.encode())[0]
     return frozenset(name.lower() for name in names_of(certificate)), leaf.not_valid_after_utc

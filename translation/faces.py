@@ -11,9 +11,6 @@ import json
 from collections.abc import Iterator
 from functools import lru_cache
 
-from cryptography import x509
-from cryptography.hazmat.primitives.hashes import SHA256
-
 from apisix_ingress.model.hosts import canonical_host
 from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.kube import CustomObject, Secret
@@ -21,7 +18,7 @@ from apisix_ingress.model.tlshosts import TlsEntry, tls_entries
 from apisix_ingress.state.view import View
 from crds import SpecError, parse_spec
 from crds.v2.tls import ClientAuthentication
-from translation.certificates import key_pair, names_of
+from translation.certificates import chain_of, fingerprint_of, key_pair, names_of
 from translation.context import Options
 from translation.scope import Scope
 
@@ -88,7 +85,7 @@ def _authority(scope: Scope, secret: Secret) -> str:
         wrong = "has no CA: put it under ca.crt"
     else:
         try:
-            x509.load_pem_x509_certificates(secret.data[key])
+            chain_of(secret.data[key])
             return secret.data[key].decode()
         except ValueError:
             wrong = f"has a CA under {key} that can't be read: it must be PEM text"
@@ -98,5 +95,5 @@ def _authority(scope: Scope, secret: Secret) -> str:
 
 @lru_cache(maxsize=_FACES_KEPT)
 def _fingerprint(certificate: str) -> str:
-    """Return the SHA-256 of the leaf of a chain."""
-    return x509.load_pem_x509_certificates(certificate.encode())[0].fingerprint(SHA256()).hex()
+    """Return what tells the leaf of a chain from others."""
+    return fingerprint_of(certificate)
