@@ -13,6 +13,7 @@ from apisix_ingress.commands.bundle import bundle
 from apisix_ingress.commands.diff import diff
 from apisix_ingress.commands.doctor import doctor
 from apisix_ingress.commands.explain import explain
+from apisix_ingress.commands.lint import lint
 from apisix_ingress.commands.orphans import orphans
 from apisix_ingress.commands.shared import (
     EXIT_FOUND,
@@ -20,11 +21,15 @@ from apisix_ingress.commands.shared import (
     AdminUrlOption,
     ConfigOption,
     FilesOption,
+    Output,
     OutputOption,
     PathsArgument,
     PlainUsage,
+    Report,
+    ReportOption,
     fail,
     print_document,
+    print_json,
     settings_of,
 )
 from apisix_ingress.commands.status import status
@@ -41,6 +46,7 @@ app = typer.Typer(
 )
 
 
+app.command()(lint)
 app.command(cls=PlainUsage)(explain)
 app.command()(diff)
 app.command()(orphans)
@@ -81,6 +87,8 @@ def run(
 ) -> None:
     """Run the controller until SIGTERM or SIGINT.
 
+    Exit 0 once it was told to stop, 2 if it can't start.
+
     Example: apisix-ingress run --kubeconfig ~/.kube/config --admin-url http://127.0.0.1:9180/apisix/admin
     """
     from apisix_ingress.lean import lean_imports
@@ -101,13 +109,15 @@ def run(
 def translate(
     paths: PathsArgument = None,
     filename: FilesOption = None,
-    output: OutputOption = "yaml",
+    output: OutputOption = Output.yaml,
     config: ConfigOption = None,
     show_secrets: Annotated[bool, typer.Option("--show-secrets", help="Print private keys as well.")] = False,
 ) -> None:
     """Print the records that manifests give.
 
-    No cluster and no gateway is asked. Exit 1 if there are problems.
+    No cluster and no gateway is asked.
+
+    Exit 0 if nothing is wrong, 1 if there are problems, 2 on an error.
 
     Example: apisix-ingress translate -f examples/quickstart -o json
     """
@@ -134,39 +144,57 @@ def translate(
 
 
 @app.command()
-def crds() -> None:
-    """Print the CustomResourceDefinitions as YAML.
+def crds(output: OutputOption = Output.yaml) -> None:
+    """Print the CustomResourceDefinitions.
+
+    Exit 0 always.
 
     Example: apisix-ingress crds | kubectl apply --server-side -f -
     """
-    import yaml
-
     import crds as definitions
+
+    if output == Output.json:
+        print_json({"apiVersion": "v1", "kind": "List", "items": definitions.manifests()})
+        return
+    import yaml
 
     yaml.safe_dump_all(definitions.manifests(), sys.stdout, sort_keys=False, explicit_start=True, width=1000)
 
 
 @app.command("check-config", cls=PlainUsage)
-def check_config(file: Annotated[Path, typer.Argument(metavar="FILE", help="Configuration file (YAML).")]) -> None:
-    """Check a configuration file, the environment over it. Exit 2 if it is wrong.
+def check_config(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Configuration file (YAML).")],
+    output: ReportOption = Report.text,
+) -> None:
+    """Check a configuration file, the environment over it.
+
+    Exit 0 if the controller would take it, 2 if not.
 
     Example: apisix-ingress check-config config.yaml
     """
     from apisix_ingress.cautions import cautions
 
     settings = settings_of(file)
-    for line in cautions(settings):
+    found, names = list(cautions(settings)), [cluster.name for cluster in settings.clusters]
+    if output == Report.json:
+        print_json({"file": str(file), "clusters": names, "cautions": found})
+        return
+    for line in found:
         print(f"warning: {line}", file=sys.stderr)
-    names = ", ".join(cluster.name for cluster in settings.clusters)
-    print(f"{file}: ok, gateway clusters: {names}")
+    print(f"{file}: ok, gateway clusters: {', '.join(names)}")
 
 
 @app.command()
-def version() -> None:
+def version(output: ReportOption = Report.text) -> None:
     """Print the version.
+
+    Exit 0 always.
 
     Example: apisix-ingress version
     """
     from apisix_ingress import __version__
 
-    print(__version__)
+    if output == Report.json:
+        print_json({"version": __version__})
+    else:
+        print(__version__)

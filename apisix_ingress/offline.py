@@ -78,7 +78,7 @@ def document(outcome: Outcome, loaded: LoadResult, *, show_secrets: bool = False
         records[record.key.kind].append({"id": record.key.id, **body} if _is_nameless(record) else body)
     of_files = [_shown("", "ManifestInvalid", error.file, error.message) for error in loaded.errors]
     of_files += [_shown("", "KindNotRead", error.file, error.message) for error in loaded.unread]
-    found = (*outcome.problems, *_misspelt(outcome, loaded))
+    found = (*outcome.problems, *misspelt(outcome, loaded))
     of_objects = [_shown(str(owner), item.code, item.path, item.message) for owner, item in found]
     return {"records": records, "problems": [*of_files, *of_objects]}
 
@@ -87,7 +87,7 @@ def complaints(outcome: Outcome, loaded: LoadResult) -> Iterator[str]:
     """Yield a line for each problem of the document."""
     for error in (*loaded.errors, *loaded.unread):
         yield f"error: {error}"
-    for owner, problem in (*outcome.problems, *_misspelt(outcome, loaded)):
+    for owner, problem in (*outcome.problems, *misspelt(outcome, loaded)):
         yield f"{problem.severity}: {owner}: {problem}"
 
 
@@ -103,7 +103,7 @@ def warnings(outcome: Outcome, loaded: LoadResult) -> Iterator[str]:
         yield f"warning: {owner}: left out: {why}"
 
 
-def _misspelt(outcome: Outcome, loaded: LoadResult) -> Iterator[tuple[ObjectKey, Problem]]:
+def misspelt(outcome: Outcome, loaded: LoadResult) -> Iterator[tuple[ObjectKey, Problem]]:
     """Yield a problem for each field that does nothing; other controllers may know other fields."""
     for field in loaded.unknown:
         if field.key not in outcome.left_out:

@@ -24,6 +24,7 @@ from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kube import CustomObject, KubeObject
 from apisix_ingress.model.resources import DECODE_ERRORS, RESOURCES, Resource
+from apisix_ingress.model.yamldata import Position
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.tasks import in_daemon
 from apisix_ingress.state.store import Store
@@ -31,6 +32,7 @@ from apisix_ingress.state.store import Store
 log = structlog.get_logger()
 
 STDIN = "-"
+STDIN_NAME = "standard input"
 POLL_SECONDS = 0.25
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 _YIELD_EVERY = 50
@@ -40,10 +42,17 @@ Signature = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class ManifestError:
-    """What is wrong with a file or one of its documents."""
+    """What is wrong with a file or one of its documents.
+
+    Attributes:
+        position: Where in the file, if that is known.
+        at: The document, as messages name it, or the object that it is about; empty: the file as a whole.
+    """
 
     file: str
     message: str
+    position: Position | None = field(default=None, compare=False)
+    at: str | ObjectKey = field(default="", compare=False)
 
     def __str__(self) -> str:
         """Render as `file: message`."""
@@ -87,21 +96,29 @@ class LoadResult:
     empty: tuple[str, ...] = ()
 
 
-def load(paths: Iterable[str | Path], resources: Mapping[str, Resource] = RESOURCES) -> LoadResult:
-    """Read files, folders (with all below them) and standard input (`-`) once."""
+def load(
+    paths: Iterable[str | Path], resources: Mapping[str, Resource] = RESOURCES, *, stdin: bytes | None = None
+) -> LoadResult:
+    """Read files, folders (with all below them) and standard input (`-`) once.
+
+    Args:
+        paths: Where to read.
+        resources: Kind → resource.
+        stdin: What came in by standard input, if somebody has read it already.
+    """
     files: list[_File] = []
     empty: list[str] = []
     for path in map(str, paths):
-        found = _files_at(path, resources)
+        found = _files_at(path, resources, stdin)
         files.extend(found)
         if all(file.is_empty for file in found):
-            empty.append("standard input" if path == STDIN else path)
+            empty.append(STDIN_NAME if path == STDIN else path)
     return replace(_merge(files), empty=tuple(empty))
 
 
-def _files_at(path: str, resources: Mapping[str, Resource]) -> list[_File]:
+def _files_at(path: str, resources: Mapping[str, Resource], stdin: bytes | None) -> list[_File]:
     if path == STDIN:
-        return [_parse("standard input", sys.stdin.buffer.read(), resources)]
+        return [_parse(STDIN_NAME, sys.stdin.buffer.read() if stdin is None else stdin, resources)]
     try:
         found = find_files(Path(path))
     except OSError as error:
@@ -136,24 +153,25 @@ def _read(path: Path, resources: Mapping[str, Resource]) -> _File:
     return _parse(str(path), content, resources)
 
 
-def _unreadable(name: str, message: str) -> _File:
-    return _File(name, errors=[ManifestError(name, message)])
+def _unreadable(name: str, message: str, position: Position | None = None) -> _File:
+    return _File(name, errors=[ManifestError(name, message, position)])
 
 
 def _parse(name: str, content: bytes, resources: Mapping[str, Resource]) -> _File:
     try:
         documents = read_documents(content)
     except DocumentError as error:
-        return _unreadable(name, str(error))
+        return _unreadable(name, str(error), error.position)
     file = _File(name)
     for document in documents:
         if isinstance(document, Unreadable):
-            file.errors.append(ManifestError(name, f"{document.where}: {document.problem}"))
+            message = f"{document.where}: {document.problem}"
+            file.errors.append(ManifestError(name, message, document.position, document.where))
             continue
         try:
             _take(file, document, resources)
         except DocumentError as error:
-            file.errors.append(ManifestError(name, f"{document.where}: {error}"))
+            file.errors.append(ManifestError(name, f"{document.where}: {error}", None, document.where))
     return file
 
 
@@ -182,7 +200,8 @@ def _leave_out(file: _File, document: Document, version: object, kind: str) -> N
         return
     advice = remedy(version, kind) or "there is no such kind here"
     name = f"{kind} {version}" if version else f"{kind} without apiVersion"
-    file.unread.append(ManifestError(file.name, f"{document.where}: {name} is not read: {advice}"))
+    message = f"{document.where}: {name} is not read: {advice}"
+    file.unread.append(ManifestError(file.name, message, None, document.where))
 
 
 def _completed(resource: Resource, body: JsonObject) -> JsonObject:
@@ -221,7 +240,7 @@ def _merge(files: Sequence[_File]) -> LoadResult:
         ignored.update(file.ignored)
         for key, item in file.objects.items():
             if (holder := holders.setdefault(key, file.name)) != file.name:
-                errors.append(ManifestError(file.name, f"{key} is in {holder} already: that one counts"))
+                errors.append(ManifestError(file.name, f"{key} is in {holder} already: that one counts", None, key))
             else:
                 objects.append(item)
                 unknown.extend(file.unknown.get(key, ()))

@@ -13,7 +13,7 @@ from typing import Any
 from apisix_ingress.kube.depth import DEEPEST, check_depth
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.yamldata import DocumentError as DocumentError
-from apisix_ingress.model.yamldata import plain, read_each
+from apisix_ingress.model.yamldata import Position, plain, read_each
 
 LARGEST_FILE = 10 * 2**20
 
@@ -36,6 +36,7 @@ class Unreadable:
 
     where: str
     problem: str
+    position: Position | None = None
 
 
 def read_documents(content: bytes) -> list[Document | Unreadable]:
@@ -82,7 +83,10 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _flatten(where: str, body: Any) -> Iterator[Document | Unreadable]:
     """Yield an object, or those of a List, which may hold Lists."""
     if not isinstance(body, dict):
-        yield Unreadable(where, str(body) if isinstance(body, DocumentError) else "not a mapping")
+        if isinstance(body, DocumentError):
+            yield Unreadable(where, str(body), body.position)
+        else:
+            yield Unreadable(where, "not a mapping")
         return
     items = body.get("items")
     if not str(body.get("kind") or "").endswith("List") or not isinstance(items, list):

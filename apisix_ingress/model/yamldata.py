@@ -28,8 +28,20 @@ _HEAD = frozenset({"apiVersion", "kind", "metadata"})
 """Keys with which an object begins."""
 
 
+Position = tuple[int, int]
+"""Line and column in a file, both from 1."""
+
+
 class DocumentError(ValueError):
-    """A text can't be read; the message begins with line and column where they are known."""
+    """A text can't be read; the message begins with line and column where they are known.
+
+    Attributes:
+        position: The same as numbers, or None.
+    """
+
+    def __init__(self, message: str, position: Position | None = None) -> None:
+        super().__init__(message)
+        self.position = position
 
 
 class _Loader(yaml.CSafeLoader):
@@ -78,13 +90,26 @@ def read_each(content: bytes, *, deepest: int) -> Iterator[Any]:
     Raises:
         DocumentError: it is no YAML, so that nobody knows where the next document begins.
     """
+    return map(_data, compose_each(content, deepest=deepest))
+
+
+def compose_each(content: bytes, *, deepest: int) -> Iterator[yaml.Node | None]:
+    """Yield the nodes of each document of a text, None for an empty one; they know where they stand.
+
+    Args:
+        content: UTF-8.
+        deepest: Levels that a document may have.
+
+    Raises:
+        DocumentError: it is no YAML, or over the budget.
+    """
     loader = None
     try:
         text = content.decode("utf-8-sig")
         _check_depth(text, deepest)
         loader = _Loader(text)
         while loader.check_node():
-            yield _data(loader.get_node())
+            yield loader.get_node()
     except yaml.YAMLError as error:
         raise _explained(error) from None
     except UnicodeDecodeError as error:
@@ -115,7 +140,8 @@ def _data(root: yaml.Node | None) -> Any:
 
 def _explained(error: yaml.YAMLError) -> DocumentError:
     if isinstance(error, yaml.MarkedYAMLError):
-        return DocumentError(f"{_position(error.problem_mark)}{error.problem}")
+        mark = error.problem_mark
+        return DocumentError(f"{_told(mark)}{error.problem}", position(mark) if mark else None)
     return DocumentError(str(error).splitlines()[0])
 
 
@@ -126,7 +152,7 @@ def _misfit(root: yaml.Node) -> DocumentError | None:
         for field, node in _fields(root, ""):
             if reason := _reason(builder, node):
                 mark: Any = node.start_mark
-                return DocumentError(f"{_position(mark)}{field}{': ' if field else ''}{reason}")
+                return DocumentError(f"{_told(mark)}{field}{': ' if field else ''}{reason}", position(mark))
     except RecursionError:
         return None
     finally:
@@ -246,5 +272,10 @@ def _key(key: Any) -> str:
             return str(key)
 
 
-def _position(mark: yaml.Mark | None) -> str:
-    return "" if mark is None else f"line {mark.line + 1}, column {mark.column + 1}: "
+def position(mark: yaml.Mark) -> Position:
+    """Return where a mark is, counted as editors do."""
+    return mark.line + 1, mark.column + 1
+
+
+def _told(mark: yaml.Mark | None) -> str:
+    return "" if mark is None else "line {}, column {}: ".format(*position(mark))

@@ -1,0 +1,151 @@
+"""Findings: what is wrong with manifests, each with its code, object and field, and where that stands in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from apisix_ingress.kube.manifests import STDIN, STDIN_NAME, LoadResult, ManifestError, find_files, load
+from apisix_ingress.kube.places import START, Places
+from apisix_ingress.lint.rules import useless, watched
+from apisix_ingress.model.codes import CODES, Code, find_code
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.problem import Problem
+from apisix_ingress.model.yamldata import Position
+from apisix_ingress.offline import misspelt, settle
+from translation.context import Options
+
+Level = Literal["error", "warning"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Finding:
+    """One mistake.
+
+    Attributes:
+        file: As it was named, or found below what was named.
+        line: From 1.
+        column: From 1.
+        level: A problem that makes a condition False is an error.
+        code: What kind of mistake it is.
+        object: e.g. `ApisixRoute default/web`; empty: the file itself.
+        path: The field; empty: the object as a whole.
+        message: A sentence with the remedy.
+    """
+
+    file: str
+    line: int
+    column: int
+    level: Level
+    code: Code
+    object: str
+    path: str
+    message: str
+
+    @property
+    def text(self) -> str:
+        """The sentence with the object and the field that it is about."""
+        return ": ".join(part for part in (self.object, self.path, self.message) if part)
+
+
+@dataclass(frozen=True, slots=True)
+class Suppression:
+    """Findings that nobody wants to hear of.
+
+    Attributes:
+        code: What kind of mistake.
+        object: `Kind namespace/name`; empty: of every object.
+    """
+
+    code: Code
+    object: str = ""
+
+    def hits(self, finding: Finding) -> bool:
+        """Say whether a finding is one of them."""
+        return finding.code == self.code and self.object in ("", finding.object)
+
+
+def parse_suppression(text: str) -> Suppression:
+    """Return what `CODE` or `CODE=Kind namespace/name` suppresses.
+
+    Raises:
+        ValueError: There is no such code.
+    """
+    code, _, owner = text.partition("=")
+    return Suppression(find_code(code.strip()), owner.strip())
+
+
+def find(paths: Sequence[str], options: Options, *, stdin: bytes | None = None) -> tuple[Finding, ...]:
+    """Return what is wrong with manifests, in the order of files and lines.
+
+    Args:
+        paths: Files and folders; `-` is `stdin`.
+        options: As the controller has them.
+        stdin: What came in by standard input.
+    """
+    loaded = load(paths, stdin=stdin)
+    objects = watched(loaded.objects)
+    outcome = settle(objects.values(), options)
+    problems = [*outcome.problems, *misspelt(outcome, loaded), *useless(objects, outcome.left_out)]
+    index = _Index(paths, stdin)
+    found = [*_of_files(loaded, index), *(_of_object(owner, problem, index) for owner, problem in problems)]
+    return tuple(sorted(dict.fromkeys(found), key=lambda item: (item.file, item.line, item.column, item.code.number)))
+
+
+class _Index:
+    """Which object stands in which file, and where; files are looked at only once something is asked."""
+
+    def __init__(self, paths: Sequence[str], stdin: bytes | None) -> None:
+        self._paths = paths
+        self._stdin = stdin
+        self._files: dict[str, Places] | None = None
+
+    def of_file(self, error: ManifestError) -> Position:
+        if error.position is not None or not error.at:
+            return error.position or START
+        places = self._all().get(error.file)
+        return places.of(error.at) if places else START
+
+    def of_object(self, owner: ObjectKey, path: str) -> tuple[str, Position]:
+        for name, places in self._all().items():
+            if owner in places:
+                return name, places.of(owner, path)
+        return "", START
+
+    def _all(self) -> dict[str, Places]:
+        if self._files is None:
+            self._files = {name: Places(content) for name, content in self._contents()}
+        return self._files
+
+    def _contents(self) -> Iterator[tuple[str, bytes]]:
+        for path in self._paths:
+            if path == STDIN:
+                yield STDIN_NAME, self._stdin or b""
+            else:
+                yield from _read(Path(path))
+
+
+def _read(path: Path) -> Iterator[tuple[str, bytes]]:
+    try:
+        for file in find_files(path):
+            yield str(file), file.read_bytes()
+    except OSError:
+        return  # told as a problem of the file
+
+
+def _of_files(loaded: LoadResult, index: _Index) -> Iterator[Finding]:
+    yield from _with_code("ManifestInvalid", loaded.errors, index)
+    yield from _with_code("KindNotRead", loaded.unread, index)
+
+
+def _with_code(word: str, errors: Iterable[ManifestError], index: _Index) -> Iterator[Finding]:
+    for error in errors:
+        yield Finding(error.file, *index.of_file(error), "error", CODES[word], "", "", error.message)
+
+
+def _of_object(owner: ObjectKey, problem: Problem, index: _Index) -> Finding:
+    file, place = index.of_object(owner, problem.path)
+    level: Level = "warning" if problem.severity == "warning" else "error"
+    return Finding(file, *place, level, CODES[problem.code], str(owner), problem.path, problem.message)

@@ -1,0 +1,68 @@
+"""Rules of `lint` alone: what a manifest says and nobody reads. A rule speaks up only where there is no doubt."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.kube import CustomObject, KubeObject
+from apisix_ingress.model.problem import Problem
+from apisix_ingress.webhook.annotations import FOREIGN, AskedAnnotations
+from translation.annotations.reader import PREFIX
+from translation.ownership import CLASS_ANNOTATION
+
+_ALIKE = 0.8
+
+
+def watched(objects: Iterable[KubeObject]) -> dict[ObjectKey, KubeObject]:
+    """Return objects whose annotations note which of them were asked for: those of Ingresses."""
+    return {item.meta.key: _watched(item) for item in objects}
+
+
+def _watched(item: KubeObject) -> KubeObject:
+    if not isinstance(item, CustomObject) or item.meta.kind != "Ingress":
+        return item
+    return replace(item, meta=replace(item.meta, annotations=AskedAnnotations(item.meta.annotations)))
+
+
+def useless(
+    objects: Mapping[ObjectKey, KubeObject], left_out: Iterable[ObjectKey]
+) -> Iterator[tuple[ObjectKey, Problem]]:
+    """Yield what has no effect in the Ingresses that are ours; call it once they were translated."""
+    strangers = set(left_out)
+    for key, item in objects.items():
+        if isinstance(item, CustomObject) and key.kind == "Ingress" and key not in strangers:
+            yield from ((key, problem) for problem in _of_ingress(item))
+
+
+def _of_ingress(item: CustomObject) -> Iterator[Problem]:
+    annotations = item.meta.annotations
+    for name in sorted(annotations):
+        path = f"metadata.annotations[{name}]"
+        if name.startswith(FOREIGN):
+            message = "does nothing: it is for another controller; use what does the same here, or remove it"
+            yield Problem("ForeignAnnotation", message, path, "warning")
+        elif isinstance(annotations, AskedAnnotations) and _is_unread(name, annotations):
+            yield Problem("UnknownAnnotation", _advice(name, annotations), path, "warning")
+    named, annotated = item.spec.get("ingressClassName"), annotations.get(CLASS_ANNOTATION)
+    if named and annotated and named != annotated:
+        message = f"does nothing: annotation {CLASS_ANNOTATION} ({annotated}) goes before it; remove one of them"
+        yield Problem("ClassTwice", message, "spec.ingressClassName", "warning")
+
+
+def _is_unread(name: str, annotations: AskedAnnotations) -> bool:
+    # Of an Ingress that the translation gave up before it came to the annotations nothing is known.
+    were_read = any(asked.startswith(PREFIX) for asked in annotations.asked)
+    return were_read and name.startswith(PREFIX) and name not in annotations.asked
+
+
+def _advice(name: str, annotations: AskedAnnotations) -> str:
+    known = [asked for asked in annotations.asked if asked.startswith(PREFIX)]
+    near = difflib.get_close_matches(name, known, n=1, cutoff=_ALIKE)
+    return (
+        f"does nothing: did you mean {near[0]}?"
+        if near
+        else "does nothing: it is unknown, or what it belongs to is not set"
+    )

@@ -1,0 +1,142 @@
+"""`lint` as its users meet it, and what holds for every command."""
+
+import inspect
+import json
+import os
+import pty
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from typer.models import CommandInfo
+
+from apisix_ingress.cli import app
+from apisix_ingress.reference import command_name
+from tests.flow.commandline import BOUND, COMMAND, QUICKSTART, Cli, environment
+
+ROUTE = """\
+apiVersion: apisix.apache.org/v2
+kind: ApisixRoute
+metadata: {name: web}
+spec:
+  http:
+    - name: all
+      match: {hosts: ["web.example.org:80"], paths: [/*]}
+      backends: [{serviceName: none, servicePort: 80}]
+"""
+MISSING = "error AIX0101 ServiceNotFound: ApisixRoute default/web: spec.http[0].backends[0].serviceName: "
+PORT = "warning AIX0503 HostNeverMatches: ApisixRoute default/web: spec.http[0].match.hosts[0]: "
+WITHOUT_FORMATS = {"run"}
+"""Commands that print no document."""
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    return Cli(tmp_path)
+
+
+async def test_lint_prints_places_and_codes(cli: Cli) -> None:
+    got = await cli.beside("lint", cli.write("web.yaml", ROUTE))
+    lines = got.stdout.splitlines()
+    assert (got.returncode, got.stderr, lines[-1]) == (1, "", "1 error, 1 warning")
+    for line, want in zip(lines, (f"web.yaml:7:23: {PORT}", f"web.yaml:8:19: {MISSING}"), strict=False):
+        assert line.startswith(want)
+    assert (await cli.beside("lint", str(QUICKSTART))).stdout == "no problems\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "codes"),
+    [
+        ([], 1, ["AIX0503", "AIX0101"]),
+        (["--suppress", "AIX0101"], 1, ["AIX0503"]),
+        (["--suppress", "AIX0101", "--failure-threshold", "error"], 0, ["AIX0503"]),
+        (["--suppress", "ServiceNotFound=ApisixRoute default/web", "--suppress", "AIX0503"], 0, []),
+        (["--suppress", "AIX0101=ApisixRoute default/other"], 1, ["AIX0503", "AIX0101"]),
+        (["--failure-threshold", "error"], 1, ["AIX0503", "AIX0101"]),
+    ],
+)
+async def test_lint_fails_for_what_is_neither_suppressed_nor_below_the_threshold(
+    cli: Cli, arguments: list[str], status: int, codes: list[str]
+) -> None:
+    cli.write("web.yaml", ROUTE)
+    got, document = await cli.json("lint", "-f", "web.yaml", *arguments)
+    assert (got, [item["code"] for item in document["findings"]]) == (status, codes)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "want"),
+    [
+        ([], "error: give the paths of manifests"),
+        (["x", "--suppress", "ServiceNotFund"], "error: --suppress: ServiceNotFund is no code, did you mean AIX0101"),
+        (["x", "--failure-threshold", "info"], "error: --failure-threshold info: must be one of error, warning"),
+        (["x", "--config", "none.yaml"], "error: none.yaml: can't be read"),
+    ],
+)
+async def test_lint_with_a_wrong_usage_says_what_is_right(cli: Cli, arguments: list[str], want: str) -> None:
+    got = await cli.beside("lint", *arguments)
+    assert (got.returncode, got.stdout, got.stderr.startswith(want)) == (2, "", True)
+
+
+def test_lint_reads_standard_input_and_speaks_to_workflows(cli: Cli) -> None:
+    got = cli("lint", "-", "-o", "github", stdin=ROUTE)
+    assert (got.returncode, got.stdout.count("\n")) == (1, 2)
+    assert got.stdout.startswith("::warning file=standard input,line=7,col=23,title=AIX0503 HostNeverMatches::")
+    sarif = json.loads(cli("lint", "-", "-o", "sarif", stdin=ROUTE).stdout)
+    assert [result["ruleId"] for result in sarif["runs"][0]["results"]] == ["AIX0503", "AIX0101"]
+
+
+@pytest.mark.parametrize(("variable", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)])
+def test_colours_are_for_terminals_that_want_them(cli: Cli, variable: dict[str, str], coloured: bool) -> None:
+    cli.write("web.yaml", ROUTE)
+    kept = {name: value for name, value in environment(cli.folder).items() if name != "NO_COLOR"}
+    reader, terminal = pty.openpty()
+    try:
+        subprocess.run(
+            [*COMMAND, "lint", "web.yaml"],
+            cwd=cli.folder,
+            env={**kept, "TERM": "xterm", **variable},
+            stdout=terminal,
+            timeout=BOUND,
+            check=False,
+        )
+        shown = os.read(reader, 65536).decode()
+    finally:
+        os.close(terminal)
+        os.close(reader)
+    assert "AIX0101" in shown
+    assert ("\x1b[31m" in shown) is coloured
+
+
+# Every command.
+
+
+@pytest.mark.parametrize("command", app.registered_commands, ids=command_name)
+def test_every_command_tells_its_exit_status_an_example_and_takes_json(command: CommandInfo) -> None:
+    name, callback = command_name(command), command.callback
+    assert callback is not None
+    text = inspect.getdoc(callback) or ""
+    assert re.search(r"^Exit \d", text, re.MULTILINE)
+    assert f"Example: apisix-ingress {name}" in text
+    assert ("output" in inspect.signature(callback).parameters) is (name not in WITHOUT_FORMATS)
+
+
+@pytest.mark.parametrize(
+    ("words", "index", "want"),
+    [
+        ("apisix-ingress li", 1, "lint"),
+        ("apisix-ingress lint -o s", 3, "sarif"),
+        ("apisix-ingress diff --cl", 2, "--cluster"),
+    ],
+)
+def test_shells_complete_commands_and_options(cli: Cli, words: str, index: int, want: str) -> None:
+    variables = {"_APISIX_INGRESS_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(index)}
+    got = subprocess.run(
+        [Path(COMMAND[0]).with_name("apisix-ingress")],
+        env={**environment(cli.folder), **variables},
+        capture_output=True,
+        text=True,
+        timeout=BOUND,
+        check=False,
+    )
+    assert want in got.stdout.split()
