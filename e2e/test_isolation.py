@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -230,6 +231,31 @@ def test_references_to_secrets_and_code_are_refused_and_leave_the_gateway(stage:
         lambda got: any("response-rewrite-set-header]: refers to an environment variable" in each for each in got),
         "a Warning that names the annotation",
     )
+
+
+def test_the_admin_api_is_no_backend_where_inner_addresses_are_refused(stage: Stage) -> None:
+    """Without the setting a tenant gets through the gateway to its own Admin API."""
+    own = stage.start()
+    stage.serve()
+    stage.apply(route(f"web.{stage.host}"))
+    port = urlsplit(stage.gateway.admin_url).port
+    version = {"apiVersion": "apisix.apache.org/v2"}
+    for name, address in (("inner", "127.0.0.1"), ("spelled", "0x7f.1")):
+        node = {"type": "Domain", "name": address, "port": port}
+        outside = {**version, "kind": "ApisixUpstream", "metadata": {"name": name}, "spec": {"externalNodes": [node]}}
+        match = {"hosts": [f"{name}.{stage.host}"], "paths": ["/*"]}
+        spec = {"http": [{"name": "r", "match": match, "upstreams": [{"name": name}]}]}
+        stage.apply([outside, {**version, "kind": "ApisixRoute", "metadata": {"name": name}, "spec": spec}])
+    reached = stage.traffic.until_status(401, f"inner.{stage.host}", "/apisix/admin/routes")
+    assert "token" in reached.text
+    assert own.stop() == 0
+    stage.start(kubernetes={"external_addresses": "refuse-internal"})
+    for name in ("inner", "spelled"):
+        stage.traffic.until_status(404, f"{name}.{stage.host}", "/apisix/admin/routes")
+        stage.wait_route(
+            says("False", "spec.externalNodes[0].name", "external_addresses: refuse-internal"), "told", name
+        )
+    assert stage.traffic.send(f"web.{stage.host}").pod == "web"
 
 
 ATTACKS = (
