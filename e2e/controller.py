@@ -139,6 +139,11 @@ class Controller:
         )
 
     @property
+    def url(self) -> str:
+        """Where its own pages are."""
+        return f"http://127.0.0.1:{self._port}"
+
+    @property
     def leads(self) -> bool:
         """Whether it holds the lease, by its own metrics."""
         return self.metric("apisix_ingress_controller_is_leader") == 1

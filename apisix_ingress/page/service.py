@@ -171,7 +171,8 @@ class StatusPage:
             document = await self._explainer.answer(question, snapshot, question.cluster or clusters[0])
         except (UsageError, Busy) as error:
             return {**shown, "error": redacted(str(error)), "status_code": 503 if isinstance(error, Busy) else 400}
-        return {**shown, "document": redacted(document)}
+        states = views.states(snapshot, RecordKey("routes", document["route"]["id"])) if document["route"] else []
+        return {**shown, "document": redacted(document), "states": states}
 
     async def _asset(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]

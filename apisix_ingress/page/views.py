@@ -5,6 +5,7 @@ Every text that came from outside is cleaned here. Lists are bounded, and say ho
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import islice
@@ -69,7 +70,7 @@ def _cluster(facts: Facts, snapshot: Snapshot, cluster: Cluster) -> JsonObject:
     happened, counts = facts.journal.of(cluster.name), snapshot.counts[cluster.name]
     return {
         "name": cluster.name,
-        "state": _cluster_state(facts, cluster),
+        "state": _cluster_state(facts, cluster, counts),
         "reason": clean(cluster.trouble),
         "version": clean(cluster.version),
         "breaker_open": bool(cluster.trouble),
@@ -83,12 +84,16 @@ def _cluster(facts: Facts, snapshot: Snapshot, cluster: Cluster) -> JsonObject:
     }
 
 
-def _cluster_state(facts: Facts, cluster: Cluster) -> str:
+def _cluster_state(facts: Facts, cluster: Cluster, counts: Counter[str]) -> str:
     if cluster.trouble:
         return "unreachable"
-    if cluster.taken_over:
-        return "in sync" if not cluster.backlog else "writing"
-    return "starting" if facts.leadership().leads else "not written by this replica"
+    if not cluster.taken_over:
+        return "starting" if facts.leadership().leads else "not written by this replica"
+    if cluster.backlog or counts["pending"]:
+        return "writing"
+    if facts.journal.of(cluster.name).failed_at is not None:
+        return "audit failed"
+    return "in sync" if counts["applied"] == counts.total() else "incomplete"
 
 
 def _watch(facts: Facts, name: str, age: float) -> JsonObject:
@@ -141,10 +146,18 @@ def _brief(entry: Entry) -> JsonObject:
         "name": clean(entry.record.name),
         "owner": _object(entry.owner),
         "status": _status(entry),
-        "states": [
-            {"cluster": name, "state": state.kind, "message": clean(state.message)} for name, state in entry.states
-        ],
+        "states": _states(entry),
     }
+
+
+def states(snapshot: Snapshot, key: RecordKey) -> list[JsonObject]:
+    """Return how far a record is in each cluster."""
+    entry = snapshot.entries.get(key)
+    return _states(entry) if entry is not None else []
+
+
+def _states(entry: Entry) -> list[JsonObject]:
+    return [{"cluster": name, "state": state.kind, "message": clean(state.message)} for name, state in entry.states]
 
 
 def _status(entry: Entry) -> str:

@@ -137,6 +137,7 @@
   }
 
   const live = document.getElementById("live");
+  document.getElementById("reload").hidden = true;
   prepare(live);
   read(live);
   follow();

@@ -1,0 +1,428 @@
+"""The status page in a real browser: what it shows, how it keeps up to date, and what everybody can do with it.
+
+No text of a user may become a part of a page: no story here ends well if a dialog opens or the policy is broken.
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlencode, urlsplit
+
+import pytest
+import yaml
+from playwright.sync_api import Browser, BrowserContext, Dialog, Page, ViewportSize, expect
+
+from e2e.browser import axe, launched, or_skip
+from e2e.cluster.client import KubeClient, wait_until
+from e2e.controller import Controller
+from e2e.devgateway.process import DevGateway
+from e2e.scene import Scene, path, plugin, rule
+from e2e.story import Stage, condition, route
+
+PATIENCE = 20_000
+"""Milliseconds that a page has for what it is to show."""
+
+PAGES = ("", "/records", "/problems", "/conflicts")
+SCHEMES: Mapping[Literal["light", "dark"], str] = {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 23, 27)"}
+WIDE: ViewportSize = {"width": 1280, "height": 900}
+NARROW: ViewportSize = {"width": 360, "height": 740}
+CORPUS = (
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "</pre></td><svg onload=alert(1)>",
+    "javascript:alert(1)",
+    "'-alert(1)-'",
+    "{{7*7}}${7*7}",
+    "&lt;script&gt;alert(1)&lt;/script&gt;",
+)
+WATCH = """
+window.violations = [];
+document.addEventListener("securitypolicyviolation", (event) => window.violations.push(event.violatedDirective));
+"""
+
+
+@dataclass
+class Reader:
+    """Somebody with a browser, and what went wrong on the way."""
+
+    context: BrowserContext
+    page: Page
+    url: str
+    wrong: list[str] = field(default_factory=list)
+
+    def open(self, where: str = "", **query: str) -> Page:
+        """Open a page of the status page and return it."""
+        address = f"{self.url}/status{where}" + (f"?{urlencode(query)}" if query else "")
+        reply = self.page.goto(address, wait_until="load")
+        assert reply is not None
+        assert reply.status in (200, 400, 404), f"{address}: {reply.status}"
+        return self.page
+
+    def assert_well(self) -> None:
+        """Assert that no page opened a dialog, left the host, broke the policy or logged an error."""
+        assert self.wrong == []
+        assert self.page.evaluate("window.violations") == []
+
+
+Look = Callable[..., Reader]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """One browser for all stories here."""
+    expect.set_options(timeout=PATIENCE)
+    with launched() as found:
+        yield found
+
+
+@pytest.fixture
+def look(browser: Browser) -> Iterator[Look]:
+    """A function that gives a new reader of a controller's page; arguments as for a browser context."""
+    with ExitStack() as stack:
+
+        def begin(controller: Controller, **options: Any) -> Reader:
+            context = browser.new_context(**options)
+            stack.callback(context.close)
+            context.add_init_script(WATCH)
+            context.set_default_timeout(PATIENCE)
+            reader = Reader(context, context.new_page(), controller.url)
+            context.on("dialog", lambda dialog: _note_dialog(reader, dialog))
+            reader.page.on("pageerror", lambda error: reader.wrong.append(f"error {error}"))
+            reader.page.on("request", lambda request: _note_foreign(reader, request.url))
+            return reader
+
+        yield begin
+
+
+def _note_dialog(reader: Reader, dialog: Dialog) -> None:
+    reader.wrong.append(f"dialog {dialog.message}")
+    dialog.dismiss()
+
+
+def _note_foreign(reader: Reader, url: str) -> None:
+    if urlsplit(url).scheme != "data" and not url.startswith(f"{reader.url}/status"):
+        reader.wrong.append(f"request {url}")
+
+
+def shop(scene: Scene) -> None:
+    """Serve a shop: a route that works, one that the gateway refuses, one that lacks its Service, two rivals."""
+    scene.serve("web")
+    scene.route("shop", rule("web", {"hosts": [scene.host], "paths": ["/*"]}))
+    refused = rule("refused", {"hosts": [scene.host], "paths": ["/refused"]})
+    scene.route("refused", {**refused, "plugins": [plugin("limit-count", {"count": "many"})]})
+    scene.route("lost", rule("lost", {"hosts": [scene.host], "paths": ["/lost"]}, service="gone"))
+    scene.wait_live("shop")
+    scene.route("younger", rule("web", {"hosts": [scene.host], "paths": ["/*"]}))
+    scene.wait_aborted("ApisixRoute", "younger", "older")
+    scene.wait_aborted("ApisixRoute", "refused", "limit-count")
+
+
+def test_reader_follows_a_route_from_its_host_to_the_pod_and_finds_what_is_wrong(
+    scene: Scene, controller: Controller, look: Look
+) -> None:
+    shop(scene)
+    reader = look(controller)
+    page = reader.open("/records", q=f"{scene.host} shop")
+    row = page.get_by_role("row").nth(1)
+    expect(row).to_contain_text(scene.host)
+    expect(row).to_contain_text("applied")
+    row.get_by_role("link", name=f"{scene.namespace}_shop_web").click()
+    (pod,) = scene.pods.pods
+    expect(page.get_by_role("row", name=pod.address)).to_contain_text("web")
+    expect(page.locator("#text-yaml")).to_contain_text(f"- {scene.host}")
+    page.get_by_role("link", name=f"Service {scene.namespace}/web").first.click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(f"Service {scene.namespace}/web")
+
+    page = reader.open()
+    words = page.get_by_role("row", name=f"{scene.namespace}_refused_refused")
+    expect(words).to_contain_text("failed to check the configuration of plugin limit-count")
+    page = reader.open("/problems", q=f"{scene.namespace} lost")
+    expect(page.get_by_role("row").nth(1)).to_contain_text("ServiceNotFound")
+    expect(page.get_by_role("row").nth(1)).to_contain_text("spec.http[0].backends[0]")
+    page = reader.open("/conflicts")
+    conflict = page.get_by_role("row", name=scene.host).get_by_role("cell")
+    expect(conflict.nth(1)).to_have_text(f"ApisixRoute {scene.namespace}/shop")
+    expect(conflict.nth(2)).to_have_text(f"ApisixRoute {scene.namespace}/younger")
+    reader.assert_well()
+
+
+def test_search_is_in_the_address_and_back_leads_back(scene: Scene, controller: Controller, look: Look) -> None:
+    scene.serve("web")
+    for name in ("one", "two"):
+        scene.route(name, rule("web", {"hosts": [f"{name}.{scene.host}"], "paths": ["/*"]}))
+        scene.wait_live(name)
+    reader = look(controller)
+    page = reader.open("/records")
+    for name in ("one", "two"):
+        page.get_by_role("searchbox").fill(f"{name}.{scene.host}")
+        page.get_by_role("searchbox").press("Enter")
+        expect(page.locator("#total")).to_have_text("1 record")
+        expect(page.get_by_role("row").nth(1)).to_contain_text(f"{name}.{scene.host}")
+    page.reload()
+    expect(page.get_by_role("searchbox")).to_have_value(f"two.{scene.host}")
+    page.go_back()
+    expect(page.get_by_role("searchbox")).to_have_value(f"one.{scene.host}")
+    expect(page.get_by_role("row").nth(1)).to_contain_text(f"one.{scene.host}")
+    page.go_forward()
+    expect(page.get_by_role("row").nth(1)).to_contain_text(f"two.{scene.host}")
+    reader.assert_well()
+
+
+def test_open_page_follows_an_ingress(scene: Scene, controller: Controller, look: Look) -> None:
+    scene.serve("web")
+    scene.ingress("live", {"host": scene.host, "http": {"paths": [path("/before", "web")]}})
+    scene.wait_ingress("live", 1)
+    reader = look(controller)
+    page = reader.open("/records", q=scene.host)
+    expect(page.locator("#live")).to_contain_text("/before")
+    link = page.get_by_role("link", name=f"Ingress {scene.namespace}/live")
+    link.focus()
+    page.evaluate("window.untouched = true")
+    scene.ingress("live", {"host": scene.host, "http": {"paths": [path("/after", "web")]}})
+    expect(page.locator("#live")).to_contain_text("/after")
+    expect(page.locator("#live")).not_to_contain_text("/before")
+    assert page.evaluate("window.untouched"), "the page was loaded anew"
+    expect(link).to_be_focused()
+    scene.delete("Ingress", "live")
+    expect(page.locator("#live")).to_contain_text("Nothing fits.")
+    reader.assert_well()
+
+
+def test_no_text_of_a_user_becomes_a_part_of_a_page(scene: Scene, controller: Controller, look: Look) -> None:
+    scene.serve("web")
+    for number, text in enumerate(CORPUS):
+        match = {"hosts": [f"x{number}.{scene.host}"], "paths": [f"/{text}*"]}
+        config = {"body": text, "headers": {"X": text}}
+        scene.route(f"xss-{number}", rule(f"r-{number}", match, plugins=[plugin("response-rewrite", config)]))
+        scene.route(f"words-{number}", rule("r", {"paths": [f"/{number}"]}, plugins=[plugin(text, {"a": text})]))
+        backends = {"host": f"i{number}.{scene.host}", "http": {"paths": [path("/", "web")]}}
+        scene.ingress(f"ing-{number}", backends, annotations={"rewrite-target-regex": text, "http-allow-methods": text})
+    for number in range(len(CORPUS)):
+        scene.wait_synced("ApisixRoute", f"xss-{number}")
+        scene.wait_aborted("ApisixRoute", f"words-{number}")
+    reader = look(controller)
+    page = reader.open("/records", q=f"{scene.namespace} xss")
+    expect(page.locator("#total")).to_have_text(f"{len(CORPUS)} records")
+    shown = page.locator("tbody code").all_text_contents()
+    assert {f"/{text}*" for text in CORPUS} <= set(shown)
+    records = [link.get_attribute("href") or "" for link in page.locator("tbody th a").all()]
+    for where in ("", "/problems", "/conflicts", *(record.removeprefix("/status") for record in records)):
+        reader.open(where)
+        assert page.locator("script").count() == 1
+        assert page.locator("img, svg, iframe, object, embed").count() == 0
+        reader.assert_well()
+    for text in CORPUS:
+        for where, query in (("/records", {"q": text}), ("/explain", {"url": text}), ("/record", {"id": text})):
+            reader.open(where, **query)
+            assert page.locator("script").count() == 1
+            reader.assert_well()
+
+
+def test_keyboard_alone_leads_everywhere(scene: Scene, controller: Controller, look: Look) -> None:
+    shop(scene)
+    reader = look(controller)
+    page = reader.open()
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
+    for title in ("Overview", "Routes"):
+        page.keyboard.press("Tab")
+        expect(page.get_by_role("link", name=title, exact=True)).to_be_focused()
+    outline = "getComputedStyle(document.activeElement).outlineStyle"
+    assert page.evaluate(outline) == "solid"
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Routes")
+    _tab_to(page, "document.activeElement.id === 'q'")
+    page.keyboard.type(f"{scene.namespace} shop")
+    page.keyboard.press("Enter")
+    expect(page.locator("#total")).to_have_text("1 record")
+    _tab_to(page, "document.activeElement.href?.includes('/status/record?')")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("routes/")
+    _tab_to(page, "document.activeElement.dataset.copy === 'text-yaml'")
+    page.keyboard.press("Enter")
+    expect(page.locator(".copying [role=status]").first).not_to_be_empty()
+    reader.assert_well()
+
+
+def _tab_to(page: Page, condition: str) -> None:
+    """Press Tab until the focus is where it should be."""
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if page.evaluate(condition):
+            return
+    raise AssertionError(f"Tab never led to: {condition}")
+
+
+def test_page_is_accessible_in_both_schemes_and_on_a_small_screen(
+    scene: Scene, controller: Controller, look: Look, tmp_path: Path
+) -> None:
+    script = or_skip(axe).read_text()
+    shop(scene)
+    reader = look(controller, reduced_motion="reduce", viewport=WIDE)
+    record = reader.open("/records", q=f"{scene.namespace} shop").locator("tbody th a").get_attribute("href") or ""
+    explained = f"/explain?{urlencode({'url': f'https://{scene.host}/refused', 'headers': 'X-A: 1'})}"
+    object_page = f"/object?{urlencode({'kind': 'ApisixRoute', 'namespace': scene.namespace, 'name': 'lost'})}"
+    for number, where in enumerate((*PAGES, record.removeprefix("/status"), explained, object_page)):
+        page = reader.open(where)
+        for scheme, background in SCHEMES.items():
+            page.emulate_media(color_scheme=scheme)
+            assert page.evaluate("getComputedStyle(document.body).backgroundColor") == background
+            assert _serious(page, script) == [], (where, scheme)
+        page.screenshot(path=tmp_path / f"{number}-dark.png")
+        page.set_viewport_size(NARROW)
+        assert page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"], where
+        page.set_viewport_size(WIDE)
+    assert page.evaluate("getComputedStyle(document.getElementById('connection')).transitionDuration") == "0s"
+    reader.assert_well()
+
+
+def _serious(page: Page, script: str) -> list[tuple[str, str]]:
+    """Return what keeps people out: the rule of axe-core and the element that breaks it."""
+    page.evaluate(script)
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    grave = [each for each in found["violations"] if each["impact"] in ("serious", "critical")]
+    return [(each["id"], each["nodes"][0]["html"]) for each in grave]
+
+
+def test_page_works_without_scripts(scene: Scene, controller: Controller, look: Look) -> None:
+    shop(scene)
+    reader = look(controller, java_script_enabled=False)
+    page = reader.open("/records")
+    page.get_by_role("searchbox").fill(f"{scene.namespace} shop")
+    page.get_by_role("button", name="Search").click()
+    expect(page.locator("#total")).to_have_text("1 record")
+    expect(page.locator("footer")).to_contain_text("live updates need JavaScript")
+    expect(page.locator("#connection")).to_be_hidden()
+    assert reader.wrong == []
+
+
+def test_form_explains_as_the_command_line_does(stage: Stage, look: Look, tmp_path: Path) -> None:
+    stage.serve()
+    vars_ = [{"subject": {"scope": "Header", "name": "X-Beta"}, "op": "Equal", "value": "yes"}]
+    stage.apply(route(stage.host))
+    stage.apply(route(stage.host, name="beta", match={"hosts": [stage.host], "paths": ["/*"], "exprs": vars_}))
+    stage.apply(route(stage.host, name="exact", path="/cart"))
+    own = stage.start()
+    for name in ("web", "beta", "exact"):
+        stage.wait_route(lambda item: condition(item).get("status") == "True", "to be in the gateway", name)
+    manifests = tmp_path / "objects.yaml"
+    manifests.write_text(yaml.safe_dump_all(_objects(stage.api, stage.namespace)))
+    reader = look(own)
+    for url, headers in (("/cart", ""), ("/other?a=1", "X-Beta: yes")):
+        asked = f"http://{stage.host}{url}"
+        want = _command_line(asked, headers, manifests)
+        query = urlencode({"url": asked, "headers": headers})
+        assert json.loads(own.probe(f"/status/api/explain?{query}")[1]) == want
+        page = reader.open("/explain")
+        page.get_by_label("URL").fill(asked)
+        page.get_by_label("Headers, one a line").fill(headers)
+        page.get_by_role("button", name="Explain").click()
+        expect(page.locator("#outcome")).to_contain_text("a route answers")
+        rows = page.get_by_role("region", name="Candidates").get_by_role("row").all()[1:]
+        got = [[*row.get_by_role("cell").all_text_contents()][-2:] for row in rows]
+        assert got == [[each["outcome"], each["reason"]] for each in want["candidates"]]
+    page.get_by_label("URL").fill("ftp://nowhere")
+    page.get_by_role("button", name="Explain").click()
+    expect(page.get_by_role("alert")).to_contain_text("write http:// or https://")
+    reader.assert_well()
+
+
+def _objects(api: KubeClient, namespace: str) -> list[dict[str, Any]]:
+    kinds = ("ApisixRoute", "v1/Service", "EndpointSlice", "v1/Pod")
+    found = [(kind, item) for kind in kinds for item in api.objects(kind, namespace=namespace)]
+    versions = {kind: api.resource(kind) for kind in kinds}
+    return [{**item, "apiVersion": versions[kind].api_version, "kind": kind.rpartition("/")[2]} for kind, item in found]
+
+
+def _command_line(url: str, header: str, manifests: Path) -> Any:
+    command = [sys.executable, "-P", "-m", "apisix_ingress", "explain", url, "-f", str(manifests), "-o", "json"]
+    command += ["-H", header] if header else []
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_follower_and_leader_tell_the_truth_over_a_restart(stage: Stage, look: Look) -> None:
+    stage.serve()
+    stage.apply(route(stage.host))
+    first = stage.start(name="first")
+    wait_until(lambda: first.leads, bool, "the first replica to lead")
+    second = stage.start(name="second")
+    stage.wait_route(lambda item: condition(item).get("status") == "True", "to be in the gateway")
+    leader, follower = look(first).open(), look(second).open()
+    expect(leader.locator(".banner").first).to_contain_text("This replica leads")
+    expect(leader.locator("#live")).to_contain_text("in sync")
+    expect(follower.locator(".banner").first).to_contain_text("This replica follows. first_")
+    expect(follower.locator("#live")).to_contain_text("not written by this replica")
+    first.stop()
+    expect(leader.locator("#connection")).to_contain_text("Connection lost: stale since")
+    expect(follower.locator(".banner").first).to_contain_text("This replica leads")
+    expect(follower.locator("#live")).to_contain_text("in sync")
+    first.start()
+    expect(leader.locator("#connection")).to_have_text("Connected again.")
+    expect(leader.locator(".banner").first).to_contain_text("This replica follows. second_")
+
+
+def test_cluster_that_is_away_and_drift_are_told_live(stage: Stage, look: Look) -> None:
+    stage.serve()
+    stage.apply(route(stage.host))
+    own = stage.start(sync={"audit_interval": "1s", "timeout": "1s"})
+    stage.wait_route(lambda item: condition(item).get("status") == "True", "to be in the gateway")
+    reader = look(own)
+    page = reader.open()
+    expect(page.locator("#live")).to_contain_text("None since this replica began.")
+    stage.gateway.wipe()
+    expect(page.locator("#live")).to_contain_text("not as this controller left")
+    stage.gateway.stop()
+    # The breaker takes several records that fail for a cluster that is down.
+    for number in range(4):
+        stage.apply(route(stage.host, name=f"more-{number}", path=f"/{number}/*"))
+    expect(page.locator("#live")).to_contain_text("Writing is paused.")
+    expect(page.locator("#live")).to_contain_text("open: nothing is written")
+    stage.gateway.start()
+    expect(page.locator("#live")).to_contain_text("in sync")
+    reader.assert_well()
+
+
+def test_five_thousand_records_are_searched_and_paged(look: Look, tmp_path: Path) -> None:
+    manifests = tmp_path / "manifests"
+    manifests.mkdir()
+    (manifests / "many.yaml").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": _many(50, 100)}))
+    away = DevGateway()  # never started: nothing has to be written
+    with Controller(tmp_path / "own", gateways={"default": away}, manifests=manifests) as own:
+        reader = look(own)
+        page = reader.open("/records")
+        expect(page.locator("#total")).to_have_text("5000 records")
+        expect(page.locator("tbody tr")).to_have_count(100)
+        expect(page.locator("tbody tr").first).to_contain_text("unreachable")
+        page.get_by_role("link", name="Next").click()
+        expect(page.locator(".pages")).to_contain_text("Page 2 of 50")
+        page.get_by_role("searchbox").fill("h37.example.org /p42/")
+        page.get_by_role("searchbox").press("Enter")
+        expect(page.locator("#total")).to_have_text("1 record")
+        expect(page.locator("tbody tr")).to_contain_text("ApisixRoute shop/many-37")
+        reader.assert_well()
+
+
+def _many(objects: int, rules: int) -> list[dict[str, Any]]:
+    """Return ApisixRoutes of many rules each, to one Service."""
+    meta = {"namespace": "shop"}
+    ports = [{"name": "http", "port": 80, "protocol": "TCP"}]
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", **meta}}
+    found = [{**service, "spec": {"clusterIP": "10.0.0.1", "ports": ports}}]
+    for number in range(objects):
+        http = [
+            rule(f"r{each}", {"hosts": [f"h{number}.example.org"], "paths": [f"/p{each}/*"]}) for each in range(rules)
+        ]
+        named = {
+            "apiVersion": "apisix.apache.org/v2",
+            "kind": "ApisixRoute",
+            "metadata": {"name": f"many-{number}", **meta},
+        }
+        found.append({**named, "spec": {"http": http}})
+    return found
