@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from apisix_ingress.commands.asking import Step, run_with_progress, settings_for
 from apisix_ingress.commands.shared import (
     EXIT_FOUND,
     AdminKeyOption,
@@ -51,13 +52,10 @@ def adopt(
 
     Example: apisix-ingress adopt routes/46eb0e41 -f manifests/ --config config.yaml --apply
     """
-    import asyncio
-
-    from apisix_ingress.commands.world import gateway_settings
     from apisix_ingress.redaction import escape
 
-    settings = gateway_settings(config, admin_url, admin_key, kubeconfig)
-    document = asyncio.run(_adopt(record, filename or (), settings, cluster, is_written=apply))
+    settings = settings_for(config, kubeconfig, admin_url=admin_url, admin_key=admin_key)
+    document = run_with_progress(lambda step: _adopt(record, filename or (), settings, cluster, step, is_written=apply))
     if output == Report.json:
         print_json(document)
     else:
@@ -69,16 +67,17 @@ def adopt(
 
 
 async def _adopt(
-    names: Sequence[str], paths: Sequence[str], settings: Settings, cluster: str, *, is_written: bool
+    names: Sequence[str], paths: Sequence[str], settings: Settings, cluster: str, step: Step, *, is_written: bool
 ) -> JsonObject:
     from apisix_ingress.commands.world import both_sides
     from apisix_ingress.ownership import adoptions, parse_keys, take
     from apisix_ingress.snapshot import admin_api
 
     keys = parse_keys(names)
-    wanted, snapshot = await both_sides(paths, settings, cluster)
+    wanted, snapshot = await both_sides(paths, settings, cluster, step)
     found = adoptions(keys, wanted, snapshot)
     if is_written:
+        step("writing labels")
         async with admin_api(settings, cluster) as backend:
             for key, item in zip(keys, found, strict=True):
                 if item["act"] == "adopt":

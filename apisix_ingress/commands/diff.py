@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from apisix_ingress.commands.asking import run_with_progress, settings_for
 from apisix_ingress.commands.shared import (
     EXIT_FOUND,
     AdminKeyOption,
@@ -54,14 +55,12 @@ def diff(
 
     Example: apisix-ingress diff -f manifests/ --admin-url http://127.0.0.1:9180/apisix/admin
     """
-    import asyncio
-
-    from apisix_ingress.commands.world import both_sides, gateway_settings
+    from apisix_ingress.commands.world import both_sides
     from apisix_ingress.difference import difference
     from apisix_ingress.redaction import escape
 
-    settings = gateway_settings(config, admin_url, admin_key, kubeconfig)
-    document = difference(*asyncio.run(both_sides(filename or (), settings, cluster)))
+    settings = settings_for(config, kubeconfig, admin_url=admin_url, admin_key=admin_key)
+    document = difference(*run_with_progress(lambda step: both_sides(filename or (), settings, cluster, step)))
     if output == Report.json:
         print_json(document)
     else:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from apisix_ingress.commands.asking import run_with_progress, settings_for
 from apisix_ingress.commands.shared import (
     EXIT_FOUND,
     AdminKeyOption,
@@ -95,13 +96,10 @@ def _live(
     config: Path | None, admin_url: str | None, admin_key: str | None, cluster: str
 ) -> tuple[dict[RecordKey, FrozenJson], dict[RecordKey, str]]:
     """Return the records of a gateway cluster, and the object that each says it is for."""
-    import asyncio
-
-    from apisix_ingress.commands.world import gateway_settings
     from apisix_ingress.model.origins import origin
     from apisix_ingress.snapshot import read_snapshot
 
-    settings = gateway_settings(config, admin_url, admin_key)
-    records = dict(asyncio.run(read_snapshot(settings, cluster)).bodies)
+    settings = settings_for(config, None, admin_url=admin_url, admin_key=admin_key)
+    records = dict(run_with_progress(lambda step: read_snapshot(settings, cluster)).bodies)
     owners = {key: str(owner) for key, body in records.items() if (owner := origin(key, body))}
     return records, owners

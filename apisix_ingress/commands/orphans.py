@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from apisix_ingress.commands.asking import print_report, run_with_progress, settings_for
 from apisix_ingress.commands.shared import (
     EXIT_FOUND,
     AdminKeyOption,
@@ -15,7 +16,6 @@ from apisix_ingress.commands.shared import (
     ManifestsOption,
     Report,
     ReportOption,
-    print_json,
 )
 
 if TYPE_CHECKING:
@@ -46,19 +46,12 @@ def orphans(
 
     Example: apisix-ingress orphans --kubeconfig ~/.kube/config --config config.yaml
     """
-    import asyncio
-
-    from apisix_ingress.commands.world import both_sides, gateway_settings
+    from apisix_ingress.commands.world import both_sides
     from apisix_ingress.ownership import orphans as found
-    from apisix_ingress.redaction import escape
 
-    settings = gateway_settings(config, admin_url, admin_key, kubeconfig)
-    document = found(*asyncio.run(both_sides(filename or (), settings, cluster)))
-    if output == Report.json:
-        print_json(document)
-    else:
-        for line in lines(document):
-            print(escape(line))
+    settings = settings_for(config, kubeconfig, admin_url=admin_url, admin_key=admin_key)
+    document = found(*run_with_progress(lambda step: both_sides(filename or (), settings, cluster, step)))
+    print_report(document, lines(document), output)
     raise SystemExit(EXIT_FOUND if document["orphans"] or document["dangling"] else 0)
 
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from apisix_ingress.commands.shared import settings_of
+from apisix_ingress.commands.asking import Step
 from apisix_ingress.difference import Wanted
-from apisix_ingress.errors import KubeError, KubeUnavailable
+from apisix_ingress.errors import ConfigError, KubeError, KubeUnavailable
 from apisix_ingress.redaction import escape
 from apisix_ingress.settings import Settings
 from apisix_ingress.snapshot import Snapshot, find_cluster, read_snapshot
@@ -23,42 +22,44 @@ if TYPE_CHECKING:
     from apisix_ingress.model.keys import RecordKey
 
 
-def gateway_settings(
-    config: Path | None, admin_url: str | None, admin_key: str | None, kubeconfig: str | None = None
-) -> Settings:
-    """Return the settings for a command that asks a gateway cluster; what it prints is its report alone."""
-    from apisix_ingress.log import setup_logging
-
-    overrides = {
-        "kubernetes": {"kubeconfig": kubeconfig},
-        "clusters": {0: {"admin_url": admin_url, "admin_key": admin_key}},
-    }
-    settings: Settings = settings_of(config, overrides)
-    setup_logging("error", settings.log.format)
-    return settings
-
-
-async def both_sides(paths: Sequence[str], settings: Settings, cluster: str) -> tuple[Wanted, Snapshot]:
+async def both_sides(
+    paths: Sequence[str], settings: Settings, cluster: str, step: Step = lambda what: None
+) -> tuple[Wanted, Snapshot]:
     """Return what is wanted, by manifests or, without any, by the API server; and what a gateway cluster holds.
+
+    Args:
+        paths: Manifests; empty: the API server.
+        settings: As the controller has them.
+        cluster: Name of the gateway cluster; empty: the first.
+        step: Told what is being done.
 
     Raises:
         ConfigError: A setting can't be used, or no cluster has the name.
         IngressError: The API server or the gateway did not answer, or refused.
     """
     name = settings.clusters[find_cluster(settings, cluster)].name
+    step("reading objects")
     wanted = wanted_by_files(paths, settings) if paths else await wanted_by_api(settings, name)
+    step(f"reading gateway cluster {name}")
     return wanted, await read_snapshot(settings, name)
 
 
 def wanted_by_files(paths: Sequence[str], settings: Settings) -> Wanted:
-    """Return what manifests give; their problems are printed to stderr."""
+    """Return what manifests give; their problems are printed to stderr.
+
+    Raises:
+        ConfigError: A file can't be read: half of the objects would look like many deletes.
+    """
     from apisix_ingress.kube.manifests import load
-    from apisix_ingress.offline import complaints, settle
+    from apisix_ingress.offline import complaints, settle, warnings
     from apisix_ingress.options import translation_options
 
     loaded = load(paths)
+    if loaded.errors:
+        told = "\n".join(map(str, loaded.errors))
+        raise ConfigError(f"{told}\nwithout all objects nothing can be compared: correct these files")
     outcome = settle(loaded.objects, translation_options(settings))
-    _tell(complaints(outcome, loaded))
+    _tell([*warnings(outcome, loaded), *complaints(outcome, loaded)])
     return Wanted(outcome.wanted, outcome.owners)
 
 

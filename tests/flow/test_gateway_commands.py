@@ -8,7 +8,9 @@ import pytest
 from apisix_ingress.model.names import owner_labels
 from tests.canary import marked
 from tests.fakes.adminapi import AdminFault, FakeAdminApi
+from tests.fakes.apiserver import FakeApiServer, Fault
 from tests.flow.commandline import QUICKSTART, Cli
+from tests.flow.test_app import SERVED, put_world
 
 MANIFESTS = str(QUICKSTART)
 KINDS = 10
@@ -110,6 +112,37 @@ async def test_diff_goes_on_without_objects_that_are_wrong_and_names_them(cli: C
         got = await cli.beside("diff", "-f", cli.write("web.yaml", route), *at(gateway))
     assert (got.returncode, got.stdout.split(":")[0]) == (0, "keep routes/1 (default_web_r) of ApisixRoute default/web")
     assert got.stderr.startswith("error: ApisixRoute default/web: spec.http[0].backends[0]")
+
+
+async def test_diff_does_not_compare_with_half_of_the_files(cli: Cli) -> None:
+    cli.write("broken.yaml", "kind: [")
+    async with FakeAdminApi() as gateway:
+        got = await cli.beside("diff", "-f", MANIFESTS, "-f", "broken.yaml", *at(gateway))
+        assert gateway.seen == []
+    assert (got.returncode, got.stdout) == (2, "")
+    assert "broken.yaml: line 2, column 1" in got.stderr
+    assert "without all objects nothing can be compared" in got.stderr
+
+
+async def test_without_manifests_objects_and_ledger_are_those_of_the_api_server(cli: Cli) -> None:
+    async with FakeApiServer(SERVED.values()) as server, FakeAdminApi() as gateway:
+        put_world(server)
+        meta = {"name": "apisix-ingress-ledger", "namespace": "default"}
+        ledger = {"default": '["global_rules/gone"]'}
+        server.put({"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": ledger})
+        gateway.records["global_rules"] = {"gone": {"plugins": {}}, "mine": {"plugins": {}}}
+        options = (*at(gateway), "--kubeconfig", str(server.kubeconfig(cli.folder / "kubeconfig")))
+        status, got = await cli.json("diff", *options)
+        found, nobody = await cli.json("orphans", *options)
+        assert gateway.writes == []
+        server.faults.append(Fault("list", "secrets", status=403))
+        half = await cli.beside("diff", *options)
+    acts = {(change["act"], change["record"].partition("/")[0]) for change in got["changes"]}
+    assert (status, acts) == (1, {("create", "upstreams"), ("create", "routes"), ("delete", "global_rules")})
+    assert (found, [item["record"] for item in nobody["orphans"]]) == (1, ["global_rules/gone"])
+    assert [item["record"] for item in nobody["foreign"]] == ["global_rules/mine"]
+    assert (half.returncode, half.stdout) == (2, "")
+    assert "error: Secret: these credentials may not list secrets" in half.stderr
 
 
 async def test_diff_asks_the_cluster_that_is_named(cli: Cli) -> None:

@@ -1,0 +1,20 @@
+"""Every golden case through `lint`: what `translate` says of a case has a code and a place."""
+
+import pytest
+
+from apisix_ingress.kube.manifests import load
+from apisix_ingress.lint.findings import find
+from apisix_ingress.offline import settle
+from tests.golden.cases import Case, all_cases
+
+
+@pytest.mark.parametrize("case", all_cases(), ids=lambda case: case.name)
+def test_lint_finds_every_problem_of_a_case_where_it_stands(case: Case) -> None:
+    file = str(case.path / "in.yaml")
+    found = find([file], case.options())
+    problems = settle(load([file]).objects, case.options()).problems
+    got = {(item.object, item.code.word, item.path, item.message) for item in found}
+    assert {(str(owner), each.code, each.path, each.message) for owner, each in problems} <= got
+    assert [item for item in found if item.file != file] == []
+    lines = len((case.path / "in.yaml").read_text(encoding="utf-8").splitlines())
+    assert [item for item in found if not 1 <= item.line <= lines] == []
