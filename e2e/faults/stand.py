@@ -67,10 +67,17 @@ class ApiStand:
 
     def drop(self, *names: str) -> None:
         """Delete routes; from now on the gateway may lose them."""
+        known = {each["name"]: key for key, each in self.gateway.records("routes").items()}
         for name in names:
             del self.want[name]
-            self._meant.add(self._record(name))
+            self._meant.add(known.get(f"{self.namespace}_{name}_rule", ""))
             self.api.delete("ApisixRoute", name, namespace=self.namespace)
+
+    def go_back(self, want: dict[str, str]) -> None:
+        """Note that the API server has forgotten what came later than these routes."""
+        known = {each["name"]: key for key, each in self.gateway.records("routes").items()}
+        self._meant |= {known[f"{self.namespace}_{name}_rule"] for name in self.want.keys() - want.keys()}
+        self.want = want
 
     def change(self) -> None:
         """Add two routes, change two, and delete those that the call before added."""
@@ -105,10 +112,6 @@ class ApiStand:
         """Return what was deleted without being meant to: any upstream, and routes that nobody deleted."""
         deletes = [write["path"] for write in self.gateway.write_log(after) if write["method"] == "DELETE"]
         return [path for path in deletes if path.rpartition("/")[2] not in self._meant]
-
-    def _record(self, name: str) -> str:
-        wanted = f"{self.namespace}_{name}_rule"
-        return next((key for key, each in self.gateway.records("routes").items() if each["name"] == wanted), "")
 
     # -- requests and faults
 

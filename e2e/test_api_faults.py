@@ -1,0 +1,209 @@
+"""Stories of an API server that misbehaves, played by the proxy before the real one: nothing is lost, nothing deleted.
+
+All share one stand. Each begins with a gateway that is right and ends with one that is; what was measured is noted.
+"""
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from e2e.cluster.client import KubeClient, wait_until
+from e2e.cluster.echo import EchoServers
+from e2e.controller import Controller
+from e2e.faults.figures import note
+from e2e.faults.stand import BASE, ROUTES, ApiStand, calm, stand
+from e2e.story import route
+
+WATCHES = {"verb": "watch", "resource": ROUTES}
+LISTS = {"verb": "list", "resource": ROUTES}
+STALL = {"match": WATCHES, "action": "stall"}
+
+
+@pytest.fixture(scope="module")
+def made(
+    cluster_api: KubeClient,
+    kubeconfig: Path,
+    echo_servers: EchoServers,
+    canary_search: object,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[ApiStand]:
+    with stand(cluster_api, kubeconfig, echo_servers, tmp_path_factory.mktemp("faults")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def own(made: ApiStand) -> Iterator[Controller]:
+    """The controller; it lists in one page and audits often, so that drift would show."""
+    with made.controller(made.proxy.kubeconfig, sync={"audit_interval": "2s"}) as started:
+        made.until_right()
+        yield started
+
+
+@pytest.fixture
+def scene(made: ApiStand, own: Controller) -> Iterator[ApiStand]:
+    """The stand, in order; put in order again at the end."""
+    calm(made, own)
+    yield made
+    calm(made, own)
+    assert own.process.pid is not None
+    assert made.wrong_deletes() == []
+
+
+def hide_changes(scene: ApiStand) -> None:
+    """Let the watch of routes fall silent, and change routes behind its back."""
+    played = scene.faults("stall")
+    scene.proxy.play(STALL)
+    scene.until_played("stall", played + 1)
+    scene.change()
+
+
+@pytest.mark.parametrize(
+    ("rules", "want"),
+    [
+        ([{"match": WATCHES, "action": "gone", "times": 1}], 1),
+        (
+            [
+                {"match": WATCHES, "action": "end", "times": 1},
+                {"match": WATCHES, "action": "status", "status": 410, "times": 1},
+            ],
+            1,
+        ),
+        (
+            [
+                {"match": WATCHES, "action": "gone", "times": 1},
+                {"match": WATCHES, "action": "status", "status": 410, "times": 1},
+            ],
+            2,
+        ),
+    ],
+    ids=["event", "status", "twice in a row"],
+)
+def test_a_410_costs_one_list_which_finds_what_went_meanwhile(
+    scene: ApiStand, rules: list[dict[str, object]], want: int
+) -> None:
+    hide_changes(scene)
+    before, writes = len(scene.asked("list")), scene.writes()
+    scene.proxy.play(*rules)
+    note("F-3", caught_up_s=scene.until_right())
+    wait_until(lambda: len(scene.asked("list", after=before)), lambda got: got >= want, f"{want} lists")
+    scene.change()
+    scene.until_right()
+    assert len(scene.asked("list", after=before)) == want
+    assert scene.overlapping() == []
+    assert scene.wrong_deletes(writes) == []
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"action": "cut"},
+        {"action": "inject", "line": "<html>bad gateway</html>"},
+        {"action": "inject", "line": '{"type":"NEWS","object":{}}'},
+        {"action": "end"},
+    ],
+    ids=["cut inside a line", "no JSON", "unknown event", "end"],
+)
+def test_a_broken_watch_goes_on_without_a_list(scene: ApiStand, rule: dict[str, object]) -> None:
+    hide_changes(scene)
+    before = len(scene.asked("list"))
+    scene.proxy.play({"match": WATCHES, "times": 1, **rule})
+    note("F-6", caught_up_s=scene.until_right())
+    assert scene.asked("list", after=before) == []
+
+
+def test_connections_that_end_after_each_answer_harm_nothing(scene: ApiStand, own: Controller) -> None:
+    lists, terms = len(scene.asked("list")), len(own.events("term.started"))
+    scene.proxy.play({"action": "close"}, {"match": WATCHES, "action": "end", "after": 1})
+    for _ in range(2):
+        scene.change()
+        scene.until_right()
+    assert scene.asked("list", after=lists) == []
+    assert len(own.events("term.started")) == terms
+
+
+@pytest.mark.parametrize("action", ["drop_bookmarks", "repeat"])
+def test_lost_bookmarks_and_repeated_events_change_nothing(scene: ApiStand, action: str) -> None:
+    before, lists = scene.writes(), len(scene.asked("list"))
+    scene.proxy.play({"match": {"verb": "watch"}, "action": action})
+    for _ in range(3):
+        scene.change()
+        scene.until_right()
+        scene.until_said(BASE[0])
+    # Each call adds two routes, changes two, and deletes two, which the first may find none of.
+    assert 12 <= scene.writes() - before <= 18
+    assert scene.asked("list", after=lists) == []
+
+
+def test_throttled_watches_wait_as_told_and_do_not_list(scene: ApiStand) -> None:
+    hide_changes(scene)
+    lists, watches = len(scene.asked("list")), len(scene.asked("watch"))
+    scene.proxy.play(
+        {"match": WATCHES, "action": "end", "times": 1},
+        {"match": WATCHES, "action": "status", "status": 429, "retry_after": 1, "times": 3},
+    )
+    note("F-7", caught_up_s=scene.until_right())
+    refused = [line["monotonic"] for line in scene.asked("watch", after=watches)]
+    assert len(refused) == 4
+    assert all(later - earlier >= 1.0 for earlier, later in itertools.pairwise(refused))
+    assert scene.asked("list", after=lists) == []
+
+
+@pytest.mark.parametrize("keep", [0, 5], ids=["empty", "partial"])
+def test_a_list_that_lacks_most_objects_deletes_none(scene: ApiStand, own: Controller, keep: int) -> None:
+    writes, held = scene.writes(), len(own.events("reflector.held"))
+    scene.proxy.play(
+        {"match": WATCHES, "action": "gone", "times": 1},
+        {"match": LISTS, "action": "shorten", "keep": keep, "times": 1},
+    )
+    wait_until(lambda: own.metric("apisix_ingress_controller_deletes_held", kind="ApisixRoute"), bool, "the metric")
+    line = own.events("reflector.held")[held]
+    assert (line["kind"], line["missing"]) == ("ApisixRoute", len(scene.want) - keep)
+    assert "again" in line["remedy"]
+    assert scene.traffic.send(scene.host, scene.want[BASE[-1]]).status == 200
+    gone = wait_until(
+        lambda: own.metric("apisix_ingress_controller_deletes_held", kind="ApisixRoute"),
+        lambda got: got == 0,
+        "its end",
+    )
+    note("F-8", deletes=len(scene.wrong_deletes(writes)))
+    assert (gone, scene.wrong_deletes(writes)) == (0, [])
+
+
+def test_an_empty_list_of_a_few_objects_takes_no_backend_away(scene: ApiStand, own: Controller) -> None:
+    slices = {"resource": "endpointslices"}
+    before = len(scene.asked("list", "endpointslices"))
+    writes = scene.writes()
+    scene.proxy.play(
+        {"match": {"verb": "watch", **slices}, "action": "gone", "times": 1},
+        {"match": {"verb": "list", **slices}, "action": "shorten", "times": 1},
+    )
+    wait_until(lambda: len(scene.asked("list", "endpointslices", after=before)), lambda got: got == 2, "two lists")
+    scene.change()
+    scene.until_right()
+    assert [write["path"] for write in scene.gateway.write_log(writes) if "/upstreams" in write["path"]] == []
+    assert len(own.events("reflector.held")) > 0
+
+
+def test_conflicts_of_status_writes_are_no_hot_loop(scene: ApiStand) -> None:
+    before = len(scene.asked("patch"))
+    scene.proxy.play({"match": {"verb": "patch", "name": BASE[0]}, "action": "status", "status": 409, "times": 3})
+    scene.put(BASE[0], version="conflict")
+    scene.until_said(BASE[0])
+    scene.until_right()
+    asked = len([line for line in scene.asked("patch", after=before) if line["name"] == BASE[0]])
+    note("F-23", status_writes=asked)
+    assert asked == 4
+
+
+def test_an_object_of_1400_kilobytes_arrives_by_watch_and_by_list(scene: ApiStand) -> None:
+    text = "x" * 1_400_000
+    large = route(scene.host, name="large", path="/large", plugins={"response-rewrite": {"body": text}})
+    scene.api.apply(large, namespace=scene.namespace)
+    scene.traffic.until(lambda answer: answer.text == text, scene.host, "/large")
+    scene.want["large"] = "/large"
+    scene.proxy.play({"match": WATCHES, "action": "gone", "times": 1})
+    scene.change()
+    scene.until_right()
+    scene.drop("large")
