@@ -26,6 +26,9 @@ KINDS = ("ApisixTls", "Ingress")
 
 CONFLICT = "HostConflict"
 
+_UNNAMED = IndexKey("Ingress", TLS_HOST_INDEX, FROM_CERTIFICATE)
+"""Ingresses whose hosts are those of a certificate; an ApisixTls names its hosts."""
+
 
 class HostRivals:
     """Who else has a host of one object.
@@ -40,6 +43,8 @@ class HostRivals:
         self._key = obj.meta.key
         self._view = view
         self._options = options
+        # Few are so, and they may have any host.
+        self._unnamed: list[CustomObject] | None = None
         self._faces: dict[ObjectKey, dict[str, str | None]] = {}
 
     def first(self, host: str) -> tuple[CustomObject, str | None] | None:
@@ -53,10 +58,10 @@ class HostRivals:
         return None
 
     def _by_age(self, host: str) -> Iterator[CustomObject]:
-        values = (host, FROM_CERTIFICATE)
-        indexes = [IndexKey(kind, TLS_HOST_INDEX, value) for kind in KINDS for value in values]
-        found = (oldest(self._view, CustomObject, index) for index in indexes)
-        return heapq.merge(*found, key=lambda item: item.meta.age)
+        if self._unnamed is None:
+            self._unnamed = list(oldest(self._view, CustomObject, _UNNAMED))
+        named = (oldest(self._view, CustomObject, IndexKey(kind, TLS_HOST_INDEX, host)) for kind in KINDS)
+        return heapq.merge(*named, self._unnamed, key=lambda item: item.meta.age)
 
     def _of(self, item: CustomObject) -> dict[str, str | None]:
         if item.meta.key not in self._faces:
