@@ -1,7 +1,8 @@
 """Bodies of records as they may be shown: without private keys, credentials and whatever came out of a Secret.
 
 A value is masked by its name, by the pattern of its text, or because the Secrets that its owner read hold it. Of
-consumers no value of a plugin is shown at all.
+consumers no value of a plugin is shown at all, nor of an object that can't be translated: its last good record may
+have come out of a Secret that has gone since.
 """
 
 from __future__ import annotations
@@ -31,11 +32,17 @@ def clean(text: str) -> str:
     return escape(redact_text(text))
 
 
-def shown_body(record: Record, values: frozenset[str]) -> JsonObject:
-    """Return the body of a record for people; `values` are texts that nobody may see."""
+def shown_body(record: Record, values: frozenset[str], *, outdated: bool = False) -> JsonObject:
+    """Return the body of a record for people.
+
+    Args:
+        record: The record.
+        values: Texts that nobody may see.
+        outdated: Whether its owner can't be translated now, so that `values` may not be all.
+    """
     mask = _Mask(values)
     shown = mask.mapping(record.body, 0)
-    if record.key.kind == "consumers" and isinstance(record.body.get("plugins"), dict):
+    if (outdated or record.key.kind == "consumers") and isinstance(record.body.get("plugins"), dict):
         shown["plugins"] = _blank(record.body["plugins"])
     if "cert" in record.body and "key" in record.body:
         shown["key"] = REDACTED

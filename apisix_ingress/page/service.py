@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -30,7 +31,7 @@ from apisix_ingress.page.facts import Facts
 from apisix_ingress.page.guard import REFUSAL, Audience, is_local, protect, tagged
 from apisix_ingress.page.live import Live
 from apisix_ingress.page.masking import redacted
-from apisix_ingress.page.render import ASSETS, as_yaml, asset, render, texts_of
+from apisix_ingress.page.render import ASSETS, asset, render, texts_of
 from apisix_ingress.page.rivals import conflicts
 from apisix_ingress.page.snapshot import Keeper, Snapshot
 
@@ -109,9 +110,9 @@ class StatusPage:
             if name == "explain":
                 data = data.get("document") or {"error": data["error"] or NO_URL}
             if name == "record" and status == 200:
-                data = {key: value for key, value in data.items() if key != "texts"}
+                texts, data = data["texts"], {key: value for key, value in data.items() if key != "texts"}
                 if request.query.get("format") == "yaml":
-                    return tagged(request, as_yaml(data["body"]).encode(), "text/plain; charset=utf-8")
+                    return _yaml(request, texts["yaml"])
             return tagged(request, orjson.dumps(data, option=orjson.OPT_INDENT_2), JSON, status)
 
         return handle
@@ -138,15 +139,15 @@ class StatusPage:
             raise UsageError(f"state {state!r} is none; it is one of unsettled, {', '.join(views.STATES)}")
         found = await views.records(snapshot, kind, _search(request), state, _page(request))
         if request.query.get("body") == "yes":
-            views.add_bodies(self._facts, snapshot, found["items"])
+            await views.add_bodies(self._facts, snapshot, found["items"])
         return found
 
     async def _record(self, request: web.Request, snapshot: Snapshot) -> JsonObject:
         kind: Any = request.query.get("kind", "")
         key = RecordKey(kind, request.query.get("id", ""))
-        if (found := views.record(self._facts, snapshot, key)) is None:
+        if (found := await views.record(self._facts, snapshot, key)) is None:
             raise LookupError(f"there is no record {key}")
-        return {**found, "texts": texts_of(found["body"])}
+        return {**found, "texts": await asyncio.to_thread(texts_of, found["body"])}
 
     async def _object(self, request: web.Request, snapshot: Snapshot) -> JsonObject:
         key = ObjectKey(*(request.query.get(name, "") for name in ("kind", "namespace", "name")))
@@ -179,6 +180,12 @@ class StatusPage:
         if name not in ASSETS:
             raise web.HTTPNotFound
         return tagged(request, asset(name), ASSETS[name])
+
+
+def _yaml(request: web.Request, text: str) -> web.Response:
+    if not text:
+        return web.Response(status=413, text="the body is too large for YAML; it is there as JSON: leave format out\n")
+    return tagged(request, text.encode(), "text/plain; charset=utf-8")
 
 
 def _search(request: web.Request) -> str:

@@ -5,6 +5,7 @@ Every text that came from outside is cleaned here. Lists are bounded, and say ho
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
@@ -113,11 +114,11 @@ async def records(snapshot: Snapshot, kind: str, query: str, state: str, page: i
     }
 
 
-def add_bodies(facts: Facts, snapshot: Snapshot, items: Iterable[JsonObject]) -> None:
+async def add_bodies(facts: Facts, snapshot: Snapshot, items: Iterable[JsonObject]) -> None:
     """Add the body of each record of a page."""
     for item in items:
         entry = snapshot.entries[RecordKey(item["kind"], item["id"])]
-        item["body"] = shown_body(entry.record, secret_values(facts.world, entry.owners))
+        item["body"] = await _body(facts, entry)
 
 
 def _is_in(entry: Entry, words: list[str], state: str) -> bool:
@@ -174,7 +175,7 @@ def _upstream(snapshot: Snapshot, key: RecordKey) -> JsonObject:
     return {"id": key.id, "name": clean(entry.record.name), "owner": owner, "nodes": len(nodes), "missing": False}
 
 
-def record(facts: Facts, snapshot: Snapshot, key: RecordKey) -> JsonObject | None:
+async def record(facts: Facts, snapshot: Snapshot, key: RecordKey) -> JsonObject | None:
     """Return all about one record: who it is for, what it names, where it leads, how far it is."""
     entry = snapshot.entries.get(key)
     if entry is None:
@@ -187,8 +188,16 @@ def record(facts: Facts, snapshot: Snapshot, key: RecordKey) -> JsonObject | Non
         "names": [_brief(each) for each in named if each is not None],
         "missing": [str(ref) for ref in sorted(entry.record.refs) if ref not in snapshot.entries],
         "backends": [_backend(facts, each) for each in upstreams],
-        "body": shown_body(entry.record, secret_values(facts.world, entry.owners)),
+        "body": await _body(facts, entry),
     }
+
+
+async def _body(facts: Facts, entry: Entry) -> JsonObject:
+    """Return the masked body of a record; it may have thousands of nodes, so that is done in a thread."""
+    reports = (facts.world.reports.get(owner) for owner in entry.owners)
+    outdated = any(each.severity == "error" for report in reports if report is not None for each in report.problems)
+    values = secret_values(facts.world, entry.owners)
+    return await asyncio.to_thread(shown_body, entry.record, values, outdated=outdated)
 
 
 def _backend(facts: Facts, entry: Entry) -> JsonObject:

@@ -70,8 +70,12 @@ class Stage:
         return next(key for key in found if key.kind == kind)
 
 
-def make_stage(*objects: JsonObject, clusters: list[ScriptedCluster] | None = None) -> Stage:
-    world, clock = settle(*objects), MonotonicClock()
+def make_stage(
+    *objects: JsonObject, clusters: list[ScriptedCluster] | None = None, world: World | None = None
+) -> Stage:
+    """Return the stage of a world, or of one that these objects make."""
+    clock = MonotonicClock()
+    world = settle(*objects) if world is None else world
     journal, leadership = Journal(clock), [Leadership(True, "pod-a_1")]
     scripted = [ScriptedCluster()] if clusters is None else clusters
     facts = Facts(

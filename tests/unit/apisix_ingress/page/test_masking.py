@@ -6,6 +6,7 @@ from apisix_ingress.redaction import REDACTED
 from tests.factories import make_record
 from tests.unit.apisix_ingress.page.stage import make_stage, served
 from tests.unit.translation.objects import make, rule, secret, service
+from tests.unit.translation.settling import prepare
 
 SECRET = "s3cr3t-of-page"
 
@@ -64,3 +65,19 @@ async def test_plugin_config_from_a_secret_is_masked_on_every_page() -> None:
             assert got.status == 200
             assert SECRET not in got.text
             assert "odd_name" in got.text
+
+
+async def test_last_good_record_shows_nothing_of_a_secret_that_has_gone() -> None:
+    plugin = {"name": "echo", "enable": True, "config": {"body": "hello"}, "secretRef": "values"}
+    found = make("ApisixRoute", "route", spec={"http": [rule(plugins=[plugin])]})
+    world, loop = prepare(service(), found, secret("values", odd_name=SECRET))
+    loop.settle()
+    world.stores["Secret"].delete(ObjectKey("Secret", "default", "values"))
+    loop.settle()
+    stage = make_stage(world=world)
+    key = stage.record("routes", "default_route_rule")
+    assert SECRET in str(world.desired.records("default")[key].body)
+    async with served(stage):
+        got = await stage.ask(f"/status/api/record?kind=routes&id={key.id}")
+        assert SECRET not in got.text
+        assert "SecretNotFound" in got.text

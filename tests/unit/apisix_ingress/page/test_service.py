@@ -108,6 +108,47 @@ async def test_unreachable_cluster_tells_why_and_the_other_is_well() -> None:
         assert (told["state"], told["reason"], told["breaker_open"]) == ("unreachable", down.trouble, True)
 
 
+@pytest.mark.parametrize(
+    ("changes", "want"),
+    [
+        ({}, "in sync"),
+        ({"backlog": 3}, "writing"),
+        ({"taken_over": False}, "starting"),
+        ({"taken_over": False, "trouble": "no answer"}, "unreachable"),
+        ({"states": RecordState("pending")}, "writing"),
+        ({"states": RecordState("waiting", "for another")}, "incomplete"),
+        ({"states": RecordState("rejected", "no")}, "incomplete"),
+    ],
+)
+async def test_state_of_a_cluster_is_in_one_word(changes: Mapping[str, Any], want: str) -> None:
+    stage = stage_of(shop())
+    for name, value in changes.items():
+        given = {stage.record("routes", "default_route_rule"): value} if name == "states" else value
+        setattr(stage.clusters[0], name, given)
+    async with served(stage):
+        assert (await stage.data("overview"))["clusters"][0]["state"] == want
+
+
+async def test_audit_that_failed_is_told_until_one_succeeds() -> None:
+    stage = stage_of(shop())
+    stage.journal.compared("default", ok=False)
+    async with served(stage):
+        assert (await stage.data("overview"))["clusters"][0]["state"] == "audit failed"
+        stage.journal.compared("default", ok=True)
+        assert (await stage.data("overview"))["clusters"][0]["state"] == "in sync"
+
+
+async def test_body_that_is_too_large_for_yaml_is_there_as_json() -> None:
+    config = {"body": "x" * 40_000}
+    large = shop(plugins=[{"name": "echo", "enable": True, "config": config}])
+    async with served(stage_of(large)) as stage:
+        key = stage.record("routes", "default_route_rule")
+        assert (await stage.ask(f"/status/api/record?kind=routes&id={key.id}&format=yaml")).status == 413
+        assert (await stage.data("record", kind="routes", id=key.id))["body"]["plugins"]["echo"] == config
+        page = await stage.ask(f"/status/record?kind=routes&id={key.id}")
+        assert "the body as YAML" not in page.text
+
+
 async def test_follower_names_the_leader_and_claims_to_know_nothing_of_the_gateways() -> None:
     stage = stage_of(shop(), clusters=[ScriptedCluster(taken_over=False, version="")])
     stage.leadership[0] = Leadership(False, "pod-b_2")
