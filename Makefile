@@ -65,6 +65,7 @@ install: $(STAMP) ## create .venv with the locked dependencies
 .PHONY: binaries
 binaries: $(STAMP)
 	@$(BIN)/python -m e2e.cluster.binaries >/dev/null
+	@$(BIN)/python -m e2e.browser >/dev/null
 
 $(STAMP): requirements/dev.txt pyproject.toml
 	@echo "installing the locked dependencies into $(VENV) ..."
