@@ -1,0 +1,132 @@
+"""Stories of an API server of the module's own, of which etcd forgets the history and a kind is taken away.
+
+Nothing here is played: etcd and kube-apiserver do it themselves. What was measured is noted.
+"""
+
+import base64
+import json
+import time
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import crds
+from e2e.cluster.client import KubeClient, wait_until
+from e2e.cluster.echo import EchoServers
+from e2e.cluster.local import LocalCluster
+from e2e.controller import Controller
+from e2e.faults.figures import note
+from e2e.faults.stand import PATIENCE, ROUTES, ApiStand, calm, stand
+
+FAILURES = "apisix_ingress_controller_watch_failures_total"
+WATCHES = {"verb": "watch", "resource": ROUTES}
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    """A cluster whose lists and watches are etcd's own: no cache answers for what was compacted."""
+    with LocalCluster() as started:
+        restart(started, "--watch-cache=false")
+        with started.client() as api:
+            api.apply(crds.manifests())
+        yield started
+
+
+@pytest.fixture(scope="module")
+def own_api(cluster: LocalCluster) -> Iterator[KubeClient]:
+    with cluster.client() as api:
+        yield api
+
+
+@pytest.fixture(scope="module")
+def made(
+    own_api: KubeClient,
+    cluster: LocalCluster,
+    echo_servers: EchoServers,
+    canary_search: object,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[ApiStand]:
+    with stand(own_api, cluster.kubeconfig, echo_servers, tmp_path_factory.mktemp("etcd")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def own(made: ApiStand) -> Iterator[Controller]:
+    with made.controller(made.proxy.kubeconfig) as started:
+        made.until_right()
+        yield started
+
+
+@pytest.fixture
+def scene(made: ApiStand, own: Controller) -> Iterator[ApiStand]:
+    calm(made, own)
+    yield made
+    calm(made, own)
+    assert made.wrong_deletes() == []
+
+
+def restart(cluster: LocalCluster, *flags: str) -> None:
+    """Start the API server again with further flags; the last of a name counts."""
+    cluster.kill_apiserver()
+    cluster.apiserver.command += flags
+    cluster.start_apiserver()
+
+
+def compact(cluster: LocalCluster) -> None:
+    """Have etcd forget all history, through its JSON gateway."""
+    flag = "--etcd-servers="
+    url = next(each.removeprefix(flag) for each in cluster.apiserver.command if each.startswith(flag))
+
+    def call(path: str, body: dict[str, Any]) -> Any:
+        request = urllib.request.Request(f"{url}/v3/kv/{path}", json.dumps(body).encode())
+        with urllib.request.urlopen(request, timeout=10) as reply:
+            return json.load(reply)
+
+    revision = call("range", {"key": base64.b64encode(b"x").decode()})["header"]["revision"]
+    call("compaction", {"revision": revision, "physical": True})
+
+
+def test_history_that_etcd_compacted_is_listed_for_once(
+    scene: ApiStand, cluster: LocalCluster, own: Controller
+) -> None:
+    scene.proxy.play({"match": WATCHES, "action": "stall"})
+    scene.until_played("stall")
+    scene.change()
+    # While watches are turned away, the controller can't get ahead of the compaction.
+    refused = len(scene.asked("watch"))
+    scene.proxy.play(
+        {"match": WATCHES, "action": "end", "times": 1}, {"match": WATCHES, "action": "status", "status": 503}
+    )
+    wait_until(lambda: len(scene.asked("watch")), lambda got: got > refused, "a watch to be turned away")
+    compact(cluster)
+    lists, gone = len(scene.asked("list")), own.metric(FAILURES, kind="ApisixRoute", reason="gone")
+    scene.proxy.play()
+    note("F-3", caught_up_s=round(scene.until_right(), 2), how="etcd compaction")
+    # The API server says so in an event of the watch.
+    assert own.metric(FAILURES, kind="ApisixRoute", reason="gone") == gone + 1
+    assert len(scene.asked("list", after=lists)) == 1
+
+
+def test_a_kind_whose_crd_goes_and_comes_harms_no_other(scene: ApiStand, own: Controller) -> None:
+    definition = next(each for each in crds.manifests() if each["spec"]["names"]["kind"] == "ApisixConsumer")
+    writes = scene.writes()
+    scene.api.delete("CustomResourceDefinition", definition["metadata"]["name"])
+    wait_until(lambda: is_absent(own, "ApisixConsumer"), bool, "it to notice", PATIENCE)
+    scene.change()
+    scene.until_right()
+    assert (own.probe("/readyz")[0], scene.wrong_deletes(writes)) == (200, [])
+    scene.api.apply(definition)
+    began = time.monotonic()
+    wait_until(lambda: is_absent(own, "ApisixConsumer"), lambda absent: not absent, "its return", PATIENCE)
+    note("F-24", picked_up_s=round(time.monotonic() - began, 1))
+    spec = {"authParameter": {"keyAuth": {"value": {"key": f"key-of-{scene.namespace}"}}}}
+    meta = {"name": "back", "namespace": scene.namespace}
+    scene.api.apply({"apiVersion": "apisix.apache.org/v2", "kind": "ApisixConsumer", "metadata": meta, "spec": spec})
+    wait_until(lambda: scene.gateway.records("consumers"), lambda got: len(got) == 1, "a consumer")
+
+
+def is_absent(own: Controller, kind: str) -> bool:
+    """Say whether the controller thinks that the API server does not know a kind."""
+    return bool([line for line in own.events("reflector.synced") if line["kind"] == kind][-1]["absent"])
