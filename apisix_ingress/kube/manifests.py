@@ -86,6 +86,7 @@ class LoadResult:
         unread: Objects that are not read either, but were meant for us, with the remedy.
         unknown: Fields of the objects that do nothing.
         empty: Paths that hold no document at all.
+        files: Object → the file that it is from.
     """
 
     objects: tuple[KubeObject, ...]
@@ -94,6 +95,7 @@ class LoadResult:
     unread: tuple[ManifestError, ...] = ()
     unknown: tuple[UnknownField, ...] = ()
     empty: tuple[str, ...] = ()
+    files: Mapping[ObjectKey, str] = field(default_factory=dict, compare=False, repr=False)
 
 
 def load(
@@ -245,7 +247,7 @@ def _merge(files: Sequence[_File]) -> LoadResult:
                 objects.append(item)
                 unknown.extend(file.unknown.get(key, ()))
     unread = tuple(error for file in files for error in file.unread)
-    return LoadResult(tuple(objects), tuple(errors), dict(ignored), unread, tuple(unknown))
+    return LoadResult(tuple(objects), tuple(errors), dict(ignored), unread, tuple(unknown), files=holders)
 
 
 class ManifestSource:

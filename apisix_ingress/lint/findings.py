@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from apisix_ingress.kube.manifests import STDIN, STDIN_NAME, LoadResult, ManifestError, find_files, load
+from apisix_ingress.kube.manifests import STDIN_NAME, LoadResult, ManifestError, load
 from apisix_ingress.kube.places import START, Places
 from apisix_ingress.lint.rules import useless, watched
 from apisix_ingress.model.codes import CODES, Code, find_code
@@ -89,50 +89,40 @@ def find(paths: Sequence[str], options: Options, *, stdin: bytes | None = None) 
     objects = watched(loaded.objects)
     outcome = settle(objects.values(), options)
     problems = [*outcome.problems, *misspelt(outcome, loaded), *useless(objects, outcome.left_out)]
-    index = _Index(paths, stdin)
+    index = _Index(loaded, stdin)
     found = [*_of_files(loaded, index), *(_of_object(owner, problem, index) for owner, problem in problems)]
     return tuple(sorted(dict.fromkeys(found), key=lambda item: (item.file, item.line, item.column, item.code.number)))
 
 
 class _Index:
-    """Which object stands in which file, and where; files are looked at only once something is asked."""
+    """Where objects stand; a file is looked at only once something in it is told."""
 
-    def __init__(self, paths: Sequence[str], stdin: bytes | None) -> None:
-        self._paths = paths
+    def __init__(self, loaded: LoadResult, stdin: bytes | None) -> None:
+        self._loaded = loaded
         self._stdin = stdin
-        self._files: dict[str, Places] | None = None
+        self._files: dict[str, Places] = {}
 
     def of_file(self, error: ManifestError) -> Position:
         if error.position is not None or not error.at:
             return error.position or START
-        places = self._all().get(error.file)
-        return places.of(error.at) if places else START
+        return self._places(error.file).of(error.at)
 
     def of_object(self, owner: ObjectKey, path: str) -> tuple[str, Position]:
-        for name, places in self._all().items():
-            if owner in places:
-                return name, places.of(owner, path)
-        return "", START
+        file = self._loaded.files.get(owner, "")
+        return file, self._places(file).of(owner, path) if file else START
 
-    def _all(self) -> dict[str, Places]:
-        if self._files is None:
-            self._files = {name: Places(content) for name, content in self._contents()}
-        return self._files
+    def _places(self, file: str) -> Places:
+        if file not in self._files:
+            self._files[file] = Places(self._content(file))
+        return self._files[file]
 
-    def _contents(self) -> Iterator[tuple[str, bytes]]:
-        for path in self._paths:
-            if path == STDIN:
-                yield STDIN_NAME, self._stdin or b""
-            else:
-                yield from _read(Path(path))
-
-
-def _read(path: Path) -> Iterator[tuple[str, bytes]]:
-    try:
-        for file in find_files(path):
-            yield str(file), file.read_bytes()
-    except OSError:
-        return  # told as a problem of the file
+    def _content(self, file: str) -> bytes:
+        if file == STDIN_NAME:
+            return self._stdin or b""
+        try:
+            return Path(file).read_bytes()
+        except OSError:
+            return b""  # it is gone since it was loaded
 
 
 def _of_files(loaded: LoadResult, index: _Index) -> Iterator[Finding]:

@@ -223,3 +223,28 @@ async def test_engine_goes_on_when_the_gateway_is_restarted(gateway: DevGateway)
         await asyncio.to_thread(gateway.start)
         await until_applied(sync, records)
         assert len(gateway.records("routes")) == 100
+
+
+async def test_bodies_are_those_of_every_record_and_of_any_kind(gateway: DevGateway) -> None:
+    gateway.put("/services/s1", {"hosts": ["a.example.org"]})
+    async with connected(gateway) as backend:
+        await backend.put(UPSTREAM_RECORD)
+        services, upstreams = await backend.bodies("services"), await backend.bodies("upstreams")
+        assert await backend.bodies("nonsense") is None
+    assert services is not None
+    assert upstreams is not None
+    assert services["s1"]["hosts"] == ["a.example.org"]
+    assert upstreams["u1"].items() >= UPSTREAM_RECORD.body.items()
+    assert backend.version.startswith("APISIX/")
+
+
+async def test_label_leaves_the_rest_of_a_record_as_it_is(gateway: DevGateway) -> None:
+    async with connected(gateway) as backend:
+        await backend.put(Record(UPSTREAM, "", {**UPSTREAM_RECORD.body, "labels": {"team": "shop"}}))
+        await backend.label(UPSTREAM, {"managed-by": "me"})
+        after = await backend.bodies("upstreams")
+        with pytest.raises(GatewayRejected, match="Key not found"):
+            await backend.label(RecordKey("upstreams", "none"), {"managed-by": "me"})
+    assert after is not None
+    assert after["u1"]["nodes"] == UPSTREAM_RECORD.body["nodes"]
+    assert after["u1"]["labels"] == {"team": "shop", "managed-by": "me"}
