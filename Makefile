@@ -10,7 +10,7 @@ NETNS := $(BIN)/python -m e2e.netns --
 CLUSTER ?= local
 
 .DEFAULT_GOAL := help
-.PHONY: help install lock check format generate test test-fast test-simulated simulate test-e2e kill soak demo demo-cluster bench clean
+.PHONY: help install lock check format generate test test-fast test-simulated simulate test-e2e faults kill soak demo demo-cluster bench clean
 
 help: ## list the tasks
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{sub(/:.*/, "", $$1); printf "  make %-14s %s\n", $$1, $$2}'
@@ -38,6 +38,9 @@ test-e2e: install binaries ## stories with real traffic against a real API serve
 
 kill: install binaries ## for the night: kill -9 at random points (KILLS=200), leaders frozen in a write (FREEZES=50)
 	KILLS=$(or $(KILLS),200) FREEZES=$(or $(FREEZES),50) $(NETNS) $(PYTEST) e2e/test_kill.py e2e/test_faults_gateway_leaders.py
+
+faults: install binaries ## for the night: API servers that misbehave for minutes (OUTAGE=600, SLOW=180, seconds)
+	OUTAGE=$(or $(OUTAGE),600) SLOW=$(or $(SLOW),180) $(NETNS) $(PYTEST) e2e/faults/nightly_api.py
 
 soak: install binaries ## for the night: edits without end, watches that end; files, threads, memory (SOAK=600, seconds)
 	SOAK=$(or $(SOAK),600) $(NETNS) $(PYTEST) e2e/test_faults_gateway_soak.py -s

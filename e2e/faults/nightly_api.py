@@ -1,0 +1,304 @@
+"""Stories of API servers that take minutes, or a machine to themselves; `make faults` runs them, `make test` does not.
+
+Lists of several pages, a restored backup, real refusals, a silence of a minute, default lease times under slow answers,
+ten minutes without an API server, credentials that die, clocks that jump. What was measured is noted.
+"""
+
+import os
+import secrets
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+import yaml
+
+import crds
+from e2e.cluster.client import KubeApiError, KubeClient, Manifest, wait_until
+from e2e.cluster.echo import EchoServers
+from e2e.cluster.local import LocalCluster
+from e2e.controller import Controller
+from e2e.faults.figures import note
+from e2e.faults.stand import BASE, ROUTES, ApiStand, calm, stand
+from e2e.test_api_faults_etcd import WATCHES, compact, restart
+from e2e.traffic import RequestLoop
+
+PAGE = 500
+MANY = tuple(f"many-{number:03}" for number in range(PAGE + 40))
+OUTAGE = float(os.environ.get("OUTAGE", "600"))
+"""Seconds without an API server."""
+SLOW = float(os.environ.get("SLOW", "180"))
+"""Seconds with slow answers."""
+
+pytestmark = pytest.mark.timeout(max(600, 2 * OUTAGE))
+
+
+@pytest.fixture
+def cluster() -> Iterator[LocalCluster]:
+    with LocalCluster() as started, started.client() as api:
+        api.apply(crds.manifests())
+        yield started
+
+
+@pytest.fixture
+def scene(
+    cluster: LocalCluster, echo_servers: EchoServers, canary_search: object, tmp_path: Path
+) -> Iterator[ApiStand]:
+    with cluster.client() as api, stand(api, cluster.kubeconfig, echo_servers, tmp_path) as made:
+        yield made
+        assert made.wrong_deletes() == []
+
+
+@contextmanager
+def running(scene: ApiStand, kubeconfig: Path | None = None) -> Iterator[Controller]:
+    """Run a controller with the default times."""
+    with scene.controller(kubeconfig or scene.proxy.kubeconfig, name=f"own-{secrets.token_hex(2)}") as own:
+        scene.until_right()
+        yield own
+
+
+def test_history_that_goes_between_two_pages_begins_the_list_anew(scene: ApiStand, cluster: LocalCluster) -> None:
+    # A cache would answer for history that etcd has compacted.
+    restart(cluster, "--watch-cache=false")
+    scene.put(*MANY)
+    with running(scene):
+        lists = len(scene.asked("list"))
+        second = {"verb": "list", "resource": ROUTES, "query": ".*continue=.*"}
+        scene.proxy.play(
+            {"match": WATCHES, "action": "gone", "times": 1},
+            {"match": second, "action": "delay", "seconds": 2, "times": 1},
+        )
+        scene.until_played("delay")
+        scene.drop(MANY[-1])
+        compact(cluster)
+        note("F-3", caught_up_s=round(scene.until_right(), 2), how="between two pages of a list")
+        assert len(scene.proxy.log.lines("answer", status=410)) == 1
+        assert len(scene.asked("list", after=lists)) == 4
+
+
+def test_an_old_backup_of_etcd_is_believed(scene: ApiStand, cluster: LocalCluster) -> None:
+    backup, etcd = cluster.root / "backup", cluster._processes["etcd"]
+
+    def stop() -> None:
+        cluster.kill_apiserver()
+        etcd.stop(grace=10.0)
+
+    def begin() -> None:
+        etcd.start()
+        cluster.start_apiserver()
+
+    with running(scene) as own:
+        stop()
+        shutil.copytree(cluster.layout.etcd_data, backup)
+        begin()
+        then = dict(scene.want)
+        for _ in range(5):
+            scene.change()
+            scene.until_right()
+        stop()
+        shutil.rmtree(cluster.layout.etcd_data)
+        shutil.copytree(backup, cluster.layout.etcd_data)
+        begin()
+        scene.go_back(then)
+        note("F-5", caught_up_s=round(scene.until_right(300), 2), how="old backup of etcd restored")
+        calm(scene, own)
+
+
+def test_an_api_server_that_lets_few_requests_in_is_outlived(scene: ApiStand, cluster: LocalCluster) -> None:
+    """Real refusals: a crowd takes nearly every seat, and nobody is queued."""
+    flags = ("--max-requests-inflight=2", "--max-mutating-requests-inflight=2", "--enable-priority-and-fairness=false")
+    with running(scene) as own:
+        restart(cluster, *flags)
+        calm(scene, own)
+        lists, ended = len(scene.asked("list")), threading.Event()
+        crowd = [threading.Thread(target=shout, args=(cluster, ended), name="e2e-noise") for _ in range(20)]
+        for each in crowd:
+            each.start()
+        try:
+            wait_until(lambda: len(scene.proxy.log.lines("answer", status=429)), lambda got: got > 5, "429s", 120.0)
+        finally:
+            ended.set()
+            for each in crowd:
+                each.join(30)
+        scene.change()
+        refused = len(scene.proxy.log.lines("answer", status=429))
+        note(
+            "F-7",
+            caught_up_s=round(scene.until_right(), 2),
+            refused=refused,
+            lists=len(scene.asked("list", after=lists)),
+        )
+        assert scene.asked("list", after=lists) == []
+
+
+def shout(cluster: LocalCluster, ended: threading.Event) -> None:
+    """List Secrets without a pause, whatever the answer."""
+    with cluster.client() as api:
+        while not ended.is_set():
+            api._http.get("/api/v1/secrets")
+
+
+def test_a_watch_that_falls_silent_is_given_up_within_75_seconds(scene: ApiStand) -> None:
+    with running(scene):
+        lists = len(scene.asked("list"))
+        # Only watches that are open now: those that come after them are whole.
+        scene.proxy.play({"match": {"verb": "watch", "query": ".*"}, "action": "stall"})
+        scene.until_played("stall", 10)
+        watches = len(scene.asked("watch"))
+        scene.put(BASE[0], version="silent")
+        began = time.monotonic()
+        wait_until(lambda: len(scene.asked("watch")), lambda got: got > watches, "a new watch", 120.0)
+        scene.proxy.play()
+        scene.until_right()
+        took = time.monotonic() - began
+        note("F-4", until_served_s=round(took, 1), lists=len(scene.asked("list", after=lists)))
+        assert scene.asked("list", after=lists) == []
+
+
+@pytest.mark.parametrize(("slowest", "ends"), [(5.0, False), (8.0, True)], ids=["2 to 5 s", "2 to 8 s"])
+def test_slow_answers_and_the_default_lease(scene: ApiStand, slowest: float, ends: bool) -> None:
+    """Half of renew_deadline is what a request may take; above, terms may end, which costs time and nothing else."""
+    with running(scene) as own:
+        scene.proxy.play({"action": "delay", "seconds": [2.0, slowest]})
+        began = time.monotonic()
+        while time.monotonic() - began < SLOW:
+            scene.change()
+            scene.until_right(120)
+        terms = len(own.events("term.started"))
+        note("F-2", seconds=SLOW, slowest_s=slowest, terms=terms, overlapping_lists=len(scene.overlapping()))
+        assert scene.overlapping() == []
+        assert ends or terms == 1
+
+
+def test_ten_minutes_without_an_api_server(scene: ApiStand, cluster: LocalCluster) -> None:
+    with running(scene, cluster.kubeconfig) as own, RequestLoop(scene.traffic, scene.host, scene.want[BASE[0]]) as loop:
+        cluster.kill_apiserver()
+        writes, began = scene.writes(), time.monotonic()
+        wait_until(lambda: time.monotonic() - began, lambda got: got >= OUTAGE, "the outage to last", OUTAGE + 10)
+        assert (own.probe("/healthz")[0], own.probe("/readyz")[0], scene.writes()) == (200, 503, writes)
+        cluster.start_apiserver()
+        scene.change()
+        note("F-1", outage_s=OUTAGE, caught_up_s=round(scene.until_right(), 2), failed_requests=len(loop.failures))
+        assert loop.failures == []
+
+
+def bound_token(scene: ApiStand, secret: str) -> str:
+    """Return a token that dies with a Secret."""
+    scene.api.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": secret}}, namespace=scene.namespace)
+    uid = scene.api.get("Secret", secret, namespace=scene.namespace)["metadata"]["uid"]
+    spec = {"boundObjectRef": {"kind": "Secret", "apiVersion": "v1", "name": secret, "uid": uid}}
+    path = f"/api/v1/namespaces/{scene.namespace}/serviceaccounts/admin/token"
+    body = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "spec": {**spec, "expirationSeconds": 600},
+    }
+    return str(scene.api.request("POST", path, body=body)["status"]["token"])
+
+
+PLUGIN = """#!/bin/sh
+printf '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"%s"}}' "$(cat TOKEN)"
+"""
+
+
+@pytest.mark.parametrize("way", ["file", "plugin"])
+def test_a_token_that_dies_is_replaced(scene: ApiStand, cluster: LocalCluster, tmp_path: Path, way: str) -> None:
+    account: Manifest = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "admin"}}
+    rbac = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": scene.namespace}}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
+    subject = {"kind": "ServiceAccount", "name": "admin", "namespace": scene.namespace}
+    binding = {**rbac, "kind": "ClusterRoleBinding", "roleRef": role, "subjects": [subject]}
+    scene.api.apply([account, binding], namespace=scene.namespace)
+    token, plugin = tmp_path / "token", tmp_path / "plugin"
+    token.write_text(bound_token(scene, "first"))
+    plugin.write_text(PLUGIN.replace("TOKEN", str(token)))
+    plugin.chmod(0o700)
+    config = yaml.safe_load(scene.proxy.kubeconfig.read_text())
+    command = {"apiVersion": "client.authentication.k8s.io/v1", "command": str(plugin), "interactiveMode": "Never"}
+    config["users"][0]["user"] = {"tokenFile": str(token)} if way == "file" else {"exec": command}
+    kubeconfig = tmp_path / "rotated.kubeconfig"
+    kubeconfig.write_text(yaml.safe_dump(config))
+    with running(scene, kubeconfig) as own:
+        old = token.read_text()
+        token.write_text(bound_token(scene, "second"))
+        scene.api.delete("Secret", "first", namespace=scene.namespace)
+        # The API server remembers for ten seconds that a token was good.
+        wait_until(lambda: refuses(cluster, old), bool, "the old token to be dead", 60.0)
+        scene.proxy.play({"match": {"verb": "watch"}, "action": "end", "times": 12})
+        scene.change()
+        scene.until_right()
+        renewed = len(scene.asked("update", "leases"))
+        wait_until(lambda: len(scene.asked("update", "leases")), lambda got: got > renewed + 1, "renewals")
+        refused = len(scene.proxy.log.lines("answer", status=401))
+        note("F-18", way=way, refused=refused, terms=len(own.events("term.started")))
+        assert (refused <= 1, len(own.events("term.started"))) == (True, 1)
+
+
+def refuses(cluster: LocalCluster, token: str) -> bool:
+    """Say whether the API server takes a token no more."""
+    with KubeClient.from_kubeconfig(cluster.kubeconfig, token=token) as api:
+        try:
+            api.request("GET", "/api/v1/namespaces/default")
+        except KubeApiError as error:
+            return error.status == 401
+    return False
+
+
+JUMPS = (1, -1, 24, 0)
+"""Hours that the wall clock is off, one after the other."""
+SHIM = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+static long shift(void) {
+    long seconds = 0; FILE *file = fopen(getenv("CLOCK_SHIFT"), "r");
+    if (file) { if (fscanf(file, "%ld", &seconds) != 1) seconds = 0; fclose(file); }
+    return seconds;
+}
+int clock_gettime(clockid_t which, struct timespec *now) {
+    static int (*real)(clockid_t, struct timespec *);
+    if (!real) real = dlsym(RTLD_NEXT, "clock_gettime");
+    int failed = real(which, now);
+    if (!failed && which == CLOCK_REALTIME) now->tv_sec += shift();
+    return failed;
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="the shim that moves a process's wall clock needs a C compiler")
+def test_a_wall_clock_that_jumps_moves_no_deadline(scene: ApiStand, tmp_path: Path) -> None:
+    source, shim, shift = tmp_path / "shim.c", tmp_path / "shim.so", tmp_path / "shift"
+    source.write_text(SHIM)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", shim, source, "-ldl"], check=True)
+    shift.write_text("0")
+    first, second = (scene.controller(scene.proxy.kubeconfig, name=name) for name in ("first", "second"))
+    first.process.command = ["env", f"LD_PRELOAD={shim}", f"CLOCK_SHIFT={shift}", *first.process.command]
+    with first:
+        wait_until(lambda: first.leads, bool, "the first one to lead")
+        with second:
+            days = set()
+            for hours in JUMPS:
+                shift.write_text(str(hours * 3600))
+                # More than a lease lasts: whoever believed the wall clock would have lost it, or taken it.
+                want = len(scene.asked("update", "leases")) + 9
+                wait_until(partial(renewed_since, scene, want), bool, "time to pass", 90.0)
+                lease = scene.api.get("Lease", f"lease-{scene.namespace}", namespace="default")
+                days.add(lease["spec"]["renewTime"][:10])
+                scene.change()
+                scene.until_right()
+            terms = (len(first.events("term.started")), len(second.events("term.started")))
+            note("F-17", jumps_h=JUMPS, terms=terms)
+            assert (terms, first.leads, second.leads) == ((1, 0), True, False)
+            assert len(days) > 1, "the wall clock did not jump"
+
+
+def renewed_since(scene: ApiStand, want: int) -> bool:
+    """Say whether the lease was renewed more often than that."""
+    return len(scene.asked("update", "leases")) > want
