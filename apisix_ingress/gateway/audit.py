@@ -32,6 +32,11 @@ REMEDY = (
     " does not show the objects (namespace selector, class, permissions, a restored backup)"
 )
 
+DRIFT_REMEDY = (
+    "the records are put right; somebody else changed them, or the gateway lost data: see who has the admin key, and"
+    " whether a backup was restored"
+)
+
 
 class Audit:
     """The comparison of one cluster."""
@@ -95,7 +100,8 @@ class Audit:
         self._observer.compared(dispatch.cluster, ok=True)
         self._observer.drift(dispatch.cluster, drift)
         if drift:
-            self._log.warning("audit.drift", drift=drift, upserts=len(found.upserts), deletes=len(found.deletes))
+            changes = {"upserts": len(found.upserts), "deletes": len(found.deletes)}
+            self._log.warning("audit.drift", drift=drift, **changes, remedy=DRIFT_REMEDY)
         return True
 
     async def _list_surely(self, ledger: frozenset[RecordKey]) -> Listing:
