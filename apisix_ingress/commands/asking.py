@@ -32,15 +32,20 @@ def settings_for(
     admin_key: str | None = None,
     namespace: str | None = None,
 ) -> Settings:
-    """Return the settings with what was given on the command line over them; only errors are logged from now on."""
-    from apisix_ingress.log import setup_logging
+    """Return the settings with what was given on the command line over them.
+
+    Nothing is logged from now on: what goes wrong is in the report, or ends the command with its message.
+    """
+    import logging
+
+    import structlog
 
     overrides = {
         "kubernetes": {"kubeconfig": kubeconfig, "election": {"namespace": namespace}},
         "clusters": {0: {"admin_url": admin_url, "admin_key": admin_key}},
     }
     settings: Settings = settings_of(config, overrides)
-    setup_logging("error", settings.log.format)
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     return settings
 
 

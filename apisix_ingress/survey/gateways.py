@@ -19,7 +19,6 @@ from apisix_ingress.gateway.target import Fields
 from apisix_ingress.log import register_secret
 from apisix_ingress.model.adminapi import AdminAddress
 from apisix_ingress.model.keys import RecordKey
-from apisix_ingress.model.records import Record
 from apisix_ingress.runtime.clock import Clock, MonotonicClock
 from apisix_ingress.settings import Settings
 from apisix_ingress.snapshot import Snapshot, snapshot_of
@@ -121,11 +120,6 @@ class SeenGateway:
         extra = sum(key not in wanted and not held(key, found.name) for key, found in owned.items())
         strangers = len(self.listing.foreign) + sum(key not in wanted for key in self.listing.unclaimed)
         return Counts(len(wanted), equal, len(wanted) - equal - missing, missing, extra, strangers)
-
-    def missing_or_differing(self) -> Mapping[RecordKey, Record]:
-        """Return the wanted records that are not there as they are wanted."""
-        wanted = self._desired.records(self.name) if self._desired and self.listing else {}
-        return {key: record for key, record in wanted.items() if self.record_state(key).kind != "applied"}
 
 
 async def see_gateways(

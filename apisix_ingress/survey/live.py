@@ -29,6 +29,9 @@ LASTING_SECONDS = 3.0
 POLL_SECONDS = 2.0
 """Between two comparisons of an Ingress, and after the API server failed."""
 
+FIRST_SECONDS = 10.0
+"""A first answer is waited for so long at least, however short the time."""
+
 WATCH_SECONDS = 60
 MARGIN_SECONDS = 10.0
 
@@ -55,21 +58,21 @@ async def wait_live(
         KubeError: The API server refuses, or does not know the kind.
     """
     last, doubted = UNHEARD, None
-    states = _states(api, settings, key, clock)
     deadline = clock.monotonic() + seconds
+    states = _states(api, settings, key, clock)
     async with aclosing(states):
         while True:
             now = clock.monotonic()
-            bound = min(deadline, doubted + LASTING_SECONDS) if doubted is not None else deadline
+            left = min(deadline, deadline if doubted is None else doubted + LASTING_SECONDS) - now
             try:
-                async with asyncio.timeout(max(0.0, bound - now)):
+                async with asyncio.timeout(max(FIRST_SECONDS if last is UNHEARD else 0.0, left)):
                     last = await anext(states)
             except TimeoutError:
                 return Verdict("failed" if last.state == "failed" else "timed out", last)
             step(f"{key}: {last.reason}: {last.message}" if last.state != "ok" else f"{key}: live")
             if last.state == "ok":
                 return Verdict("live", last)
-            doubted = (doubted if doubted is not None else clock.monotonic()) if last.state == "failed" else None
+            doubted = (clock.monotonic() if doubted is None else doubted) if last.state == "failed" else None
 
 
 def _states(api: KubeApi, settings: Settings, key: ObjectKey, clock: Clock) -> AsyncGenerator[Wellness, None]:
@@ -88,7 +91,8 @@ async def _watched(api: KubeApi, key: ObjectKey, clock: Clock) -> AsyncGenerator
             async with watch as lines:
                 async for line in lines:
                     event = parse_event(line, f"watch of {key}")
-                    if event.type in ("ADDED", "MODIFIED", "DELETED"):
+                    name = (event.item.get("metadata") or {}).get("name")
+                    if name == key.name and event.type in ("ADDED", "MODIFIED", "DELETED"):
                         yield _wellness(None if event.type == "DELETED" else event.item, key.kind)
         except (KubeGone, MalformedEvent):
             await clock.sleep(POLL_SECONDS)

@@ -376,6 +376,8 @@ class FakeApiServer:
         else:
             items = [copy.deepcopy(item) for key, item in sorted(self._items.get(kind.plural, {}).items())]
             items = [item for item in items if namespace in ("", item["metadata"].get("namespace"))]
+            if only := query.get("fieldSelector", "").partition("metadata.name=")[2]:
+                items = [item for item in items if item["metadata"]["name"] == only]
             version, snapshot = self.version, str(len(self._snapshots))
             self._snapshots[snapshot] = (version, items)
         end = start + limit if limit else len(items)
