@@ -19,6 +19,7 @@ from apisix_ingress.snapshot import Snapshot, find_cluster, read_snapshot
 
 if TYPE_CHECKING:
     from apisix_ingress.kube.api import KubeApi
+    from apisix_ingress.model.adminapi import AdminAddress
     from apisix_ingress.model.keys import RecordKey
 
 
@@ -67,7 +68,7 @@ async def wanted_by_api(settings: Settings, cluster: str) -> Wanted:
     """Return what the objects of an API server give, and which records its ledger names.
 
     Raises:
-        ConfigError: There is no way to the API server.
+        ConfigError: There is no way to the API server, or an object has the cluster elsewhere.
         KubeError: It did not answer, or does not show everything: half of the objects would look like many deletes.
     """
     from apisix_ingress.kube.api import KubeApi
@@ -75,6 +76,7 @@ async def wanted_by_api(settings: Settings, cluster: str) -> Wanted:
 
     async with await KubeApi.connect(settings.kubernetes.kubeconfig) as api:
         found = await take_inventory(api, settings)
+        ledger_at = _ledger_name(settings, cluster, found.moved.get(cluster))
         if found.unread:
             kind, why = min(found.unread.items())
             raise KubeUnavailable(f"{kind}: {why}: without all objects nothing can be compared")
@@ -82,8 +84,22 @@ async def wanted_by_api(settings: Settings, cluster: str) -> Wanted:
         _tell(f"{each.severity}: {owner}: {each}" for owner, report in sorted(reports) for each in report.problems)
         desired = found.world.desired
         owners = {key: owner for key in desired.keys() if (owner := found.owner_of(key))}  # noqa: SIM118
-        ledger = await _ledger(api, settings, cluster)
+        ledger = await _ledger(api, settings, ledger_at)
     return Wanted(desired, owners, ledger)
+
+
+def _ledger_name(settings: Settings, cluster: str, moved: AdminAddress | None) -> str:
+    """Return where the ledger is kept; a controller follows an ApisixClusterConfig to another gateway."""
+    from apisix_ingress.clusters import ledger_name
+
+    if moved is None:
+        return cluster
+    if moved.url != settings.clusters[find_cluster(settings, cluster)].admin_url:
+        raise ConfigError(
+            f"ApisixClusterConfig {cluster} has the cluster at {moved.url}, the settings have it elsewhere: give that"
+            " address and its key with --admin-url and --admin-key, which stand for the first cluster of the settings"
+        )
+    return ledger_name(cluster, moved.url, home="")
 
 
 async def _ledger(api: KubeApi, settings: Settings, cluster: str) -> frozenset[RecordKey] | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from apisix_ingress.model.keys import ObjectKey
@@ -30,11 +31,12 @@ def _watched(item: KubeObject) -> KubeObject:
 def useless(
     objects: Mapping[ObjectKey, KubeObject], left_out: Iterable[ObjectKey]
 ) -> Iterator[tuple[ObjectKey, Problem]]:
-    """Yield what has no effect in the Ingresses that are ours; call it once they were translated."""
+    """Yield what has no effect in the objects that are ours; call it once they were translated."""
     strangers = set(left_out)
     for key, item in objects.items():
-        if isinstance(item, CustomObject) and key.kind == "Ingress" and key not in strangers:
-            yield from ((key, problem) for problem in _of_ingress(item))
+        rule = _RULES.get(key.kind)
+        if rule is not None and isinstance(item, CustomObject) and key not in strangers:
+            yield from ((key, problem) for problem in rule(item))
 
 
 def _of_ingress(item: CustomObject) -> Iterator[Problem]:
@@ -66,3 +68,20 @@ def _advice(name: str, annotations: AskedAnnotations) -> str:
         if near
         else "does nothing: it is unknown, or what it belongs to is not set"
     )
+
+
+def _of_route(item: CustomObject) -> Iterator[Problem]:
+    """Yield the rules that take exactly the requests of an earlier one, at the same priority."""
+    rules = item.spec.get("http")
+    seen: dict[str, int] = {}
+    for index, rule in enumerate(rules if isinstance(rules, list) else ()):
+        match = rule.get("match") if isinstance(rule, dict) else None
+        if isinstance(match, dict):
+            first = seen.setdefault(json.dumps([match, rule.get("priority") or 0], sort_keys=True), index)
+            if first != index:
+                message = f"is that of spec.http[{first}], with the same priority: only one of them gets the requests"
+                advice = "remove one, or give them different priorities"
+                yield Problem("MatchTwice", f"{message}; {advice}", f"spec.http[{index}].match", "warning")
+
+
+_RULES: Mapping[str, Callable[[CustomObject], Iterator[Problem]]] = {"ApisixRoute": _of_route, "Ingress": _of_ingress}

@@ -337,6 +337,13 @@ _ALL = (
         " has is left out of this one, whose condition is False.",
         "Use the same certificate in both, or another host.",
     ),
+    Code(
+        "AIX0510",
+        "MatchTwice",
+        "Two rules of an ApisixRoute have the same match and the same priority",
+        "Both are published. Only one of them gets the requests, and which one is up to the gateway.",
+        "Remove one, tell them apart, or give them different priorities.",
+    ),
     # What settings refuse.
     Code(
         "AIX0601",

@@ -145,6 +145,21 @@ async def test_without_manifests_objects_and_ledger_are_those_of_the_api_server(
     assert "error: Secret: these credentials may not list secrets" in half.stderr
 
 
+async def test_diff_does_not_compare_with_a_gateway_that_the_cluster_left(cli: Cli) -> None:
+    async with FakeApiServer(SERVED.values()) as server, FakeAdminApi() as old, FakeAdminApi() as new:
+        put_world(server)
+        admin = {"baseURL": new.url, "adminKey": new.key}
+        config = {"apiVersion": "apisix.apache.org/v2", "kind": "ApisixClusterConfig", "metadata": {"name": "default"}}
+        server.put({**config, "spec": {"admin": admin}})
+        kubeconfig = ("--kubeconfig", str(server.kubeconfig(cli.folder / "kubeconfig")))
+        left = await cli.beside("diff", *at(old), *kubeconfig)
+        status, got = await cli.json("diff", *at(new), *kubeconfig)
+        assert old.seen == []
+    assert (left.returncode, left.stdout) == (2, "")
+    assert f"ApisixClusterConfig default has the cluster at {new.url}" in left.stderr
+    assert (status, got["url"], got["counts"].keys()) == (1, new.url, {"create"})
+
+
 async def test_diff_asks_the_cluster_that_is_named(cli: Cli) -> None:
     async with FakeAdminApi() as gateway:
         clusters = f"[{{name: near}}, {{name: far, admin_url: '{gateway.url}', admin_key: {gateway.key}}}]"

@@ -130,6 +130,14 @@ def test_field_that_the_class_annotation_overrules_is_found() -> None:
     ]
 
 
+def test_rule_that_takes_the_requests_of_another_one_is_found() -> None:
+    rule = (ROUTE % "web").partition("  http:\n")[2]
+    twice = (ROUTE % "web") + rule.replace("name: all", "name: again")
+    assert lint(SERVICE, twice) == [("MatchTwice", "spec.http[1].match", 20)]
+    assert lint(SERVICE, twice + "      priority: 5\n") == []
+    assert lint(SERVICE, twice.replace("paths: [/*]", "paths: [/a]", 1)) == []
+
+
 def test_ingress_that_is_not_ours_has_no_useless_annotations() -> None:
     text = annotated("nginx.ingress.kubernetes.io/rewrite-target: /", f"{PREFIX}odd: x")
     assert lint(SERVICE, text.replace("ClassName: apisix", "ClassName: nginx")) == []
