@@ -86,5 +86,7 @@ def _progress() -> Iterator[Step]:
     from rich.console import Console
     from rich.text import Text
 
+    from apisix_ingress.redaction import escape
+
     with Console(stderr=True).status("starting") as shown:
-        yield lambda what: shown.update(Text(what))
+        yield lambda what: shown.update(Text(escape(what)))

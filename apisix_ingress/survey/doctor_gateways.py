@@ -56,9 +56,9 @@ def _key(name: str, gateway: SeenGateway, cluster: ClusterSettings) -> Iterator[
 
 
 def _version(name: str, version: str) -> Check:
-    numbers = re.search(r"(\d+)\.(\d+)", version)
+    numbers = re.match(r"APISIX/(\d+)\.(\d+)", version)
     if not numbers:
-        return skip(f"{name} version", "it does not say its version")
+        return skip(f"{name} version", f"it does not say its version, but {version or 'nothing'}")
     if (int(numbers[1]), int(numbers[2])) < OLDEST:
         wanted = ".".join(map(str, OLDEST))
         return warn(
