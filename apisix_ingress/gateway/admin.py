@@ -6,9 +6,10 @@ When something is written, and again after a failure, is decided by the sync eng
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Collection, Mapping
 from copy import copy
-from typing import Any
+from dataclasses import replace
 from urllib.parse import quote
 
 import httpx
@@ -20,7 +21,7 @@ from apisix_ingress.gateway.retry import CUT_OFF, resending
 from apisix_ingress.gateway.target import SETTINGS, Fields
 from apisix_ingress.gateway.target import AdminKey as AdminKey
 from apisix_ingress.gateway.tls import TlsContext
-from apisix_ingress.gateway.transport import AiohttpTransport
+from apisix_ingress.gateway.transport import AiohttpTransport, Call, Limits, Reply, carrier
 from apisix_ingress.gateway.words import scrub
 from apisix_ingress.model.json import FrozenJson, JsonObject, canonical
 from apisix_ingress.model.keys import RECORD_KINDS, RecordKey, RecordKind
@@ -84,9 +85,10 @@ class AdminBackend:
         self._user_agent = user_agent
         # No httpx client between: its redirects, cookies and sign-in, which no Admin API has, are a third of a write.
         self._transport = transport
+        self._carrier = carrier(transport)
         connect = timeout * _CONNECT_SHARE
-        self._write_limits = {"timeout": httpx.Timeout(timeout, connect=connect, pool=connect).as_dict()}
-        self._list_limits = {"timeout": httpx.Timeout(_LIST_SILENCE, connect=connect, pool=connect).as_dict()}
+        self._write_limits = Limits(connect=connect, read=timeout, write=timeout, pool=connect)
+        self._list_limits = Limits(connect=connect, read=_LIST_SILENCE, write=_LIST_SILENCE, pool=connect)
         self._headers = self._new_headers()
         self._version = ""
         self.date = ""
@@ -217,7 +219,7 @@ class AdminBackend:
         """Close every connection."""
         await self._transport.aclose()
 
-    async def _list(self, kind: str) -> httpx.Response | None:
+    async def _list(self, kind: str) -> Reply | None:
         """Return the list of a kind, or None if the gateway does not serve the kind."""
         try:
             async with asyncio.timeout(_LIST_TIMEOUT):
@@ -244,17 +246,15 @@ class AdminBackend:
                 await asyncio.sleep(0)
         return others
 
-    async def _bounded(self, method: str, path: str, payload: bytes | None = None) -> httpx.Response:
+    async def _bounded(self, method: str, path: str, payload: bytes | None = None) -> Reply:
         try:
             async with asyncio.timeout(self._timeout) as scope:
-                limits = {**self._write_limits, "deadline": scope.when()}
+                limits = replace(self._write_limits, deadline=scope.when() or math.inf)
                 return await self._call(method, path, payload, limits=limits)
         except TimeoutError:
             raise GatewayUnavailable(f"{method} {path}: no answer within {self._timeout:g} s") from None
 
-    async def _call(
-        self, method: str, path: str, payload: bytes | None = None, *, limits: dict[str, Any]
-    ) -> httpx.Response:
+    async def _call(self, method: str, path: str, payload: bytes | None = None, *, limits: Limits) -> Reply:
         """Carry out a request; once more, with the new admin key, if the one refused has been replaced."""
         reply = await self._send(method, path, payload, limits)
         if reply.status_code in (401, 403) and self._key.refresh():
@@ -262,14 +262,13 @@ class AdminBackend:
             reply = await self._send(method, path, payload, limits)
         return reply
 
-    async def _send(self, method: str, path: str, payload: bytes | None, limits: dict[str, Any]) -> httpx.Response:
-        async def attempt() -> httpx.Response:
-            url = f"{self._url}/{path}"
-            request = httpx.Request(method, url, headers=self._headers, content=payload, extensions=limits)
+    async def _send(self, method: str, path: str, payload: bytes | None, limits: Limits) -> Reply:
+        call = Call(method, f"{self._url}/{path}", self._headers_of(payload), payload, limits)
+
+        async def attempt() -> Reply:
             began, status = loop.time(), None
             try:
-                reply = await self._transport.handle_async_request(request)
-                await reply.aread()
+                reply = await self._carrier.carry(call)
                 status = reply.status_code
                 return reply
             finally:
@@ -289,14 +288,17 @@ class AdminBackend:
             sent = resent or not isinstance(error, _NOT_SENT)
             raise GatewayUnavailable(f"{method} {path}: {type(error).__name__}: {words}", sent=sent) from error
 
-    def _error(self, reply: httpx.Response, what: str, body: FrozenJson | None = None) -> GatewayError:
+    def _error(self, reply: Reply, what: str, body: FrozenJson | None = None) -> GatewayError:
         return error_of(reply, what, self._fields, body, self._key.secret)
 
-    def _new_headers(self) -> httpx.Headers:
+    def _headers_of(self, payload: bytes | None) -> tuple[tuple[str, str], ...]:
+        return self._headers if payload is None else (*self._headers, ("Content-Length", str(len(payload))))
+
+    def _new_headers(self) -> tuple[tuple[str, str], ...]:
         headers = {"Content-Type": "application/json", "User-Agent": self._user_agent}
         if self._key.secret:
             headers["X-API-KEY"] = self._key.secret
-        return httpx.Headers(headers)
+        return tuple(headers.items())
 
 
 def _path(key: RecordKey) -> str:

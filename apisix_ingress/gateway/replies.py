@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from http import HTTPStatus
 from typing import Any
 
-import httpx
 import orjson
 
 from apisix_ingress.errors import GatewayError, GatewayRejected, GatewayUnauthorized, GatewayUnavailable
 from apisix_ingress.gateway.backend import DependencyPending, Found
 from apisix_ingress.gateway.target import Fields
+from apisix_ingress.gateway.transport import Reply
 from apisix_ingress.gateway.words import said, scrub
 from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import RecordKey, RecordKind
@@ -32,9 +32,7 @@ _TRANSIENT = frozenset({408, 425, 429})
 _UNTOUCHED = frozenset({425, 429})
 
 
-def error_of(
-    reply: httpx.Response, what: str, fields: Fields, body: FrozenJson | None = None, *secrets: str
-) -> GatewayError:
+def error_of(reply: Reply, what: str, fields: Fields, body: FrozenJson | None = None, *secrets: str) -> GatewayError:
     """Return the error that a refusal stands for.
 
     Args:
@@ -72,7 +70,7 @@ def _unauthorized(status: int, words: str, fields: Fields) -> GatewayUnauthorize
     return GatewayUnauthorized(f"the gateway refuses the admin key ({words}): {remedy}", status=status)
 
 
-def misplaced(reply: httpx.Response, url: str, fields: Fields) -> GatewayRejected | None:
+def misplaced(reply: Reply, url: str, fields: Fields) -> GatewayRejected | None:
     """Return the error of a list that is not there: whatever answers at the URL, it is no Admin API."""
     if reply.status_code != HTTPStatus.NOT_FOUND:
         return None
@@ -80,7 +78,7 @@ def misplaced(reply: httpx.Response, url: str, fields: Fields) -> GatewayRejecte
     return GatewayRejected(404, f"there is no Admin API at {url}: {fields.url} ends with its path, as {example}")
 
 
-def is_disabled(reply: httpx.Response) -> bool:
+def is_disabled(reply: Reply) -> bool:
     """Say whether the gateway does not serve the kind that was asked for."""
     words = said(reply.content, reply.status_code)
     return (reply.status_code == 404 and _UNSUPPORTED in words) or (
