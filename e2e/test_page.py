@@ -20,7 +20,8 @@ from playwright.sync_api import Browser, BrowserContext, Dialog, Page, ViewportS
 from e2e.browser import axe, launched, or_skip
 from e2e.cluster.client import KubeClient, wait_until
 from e2e.controller import Controller
-from e2e.devgateway.process import DevGateway
+from e2e.devgateway.ports import free_port
+from e2e.gateways import RemoteGateway
 from e2e.scene import Scene, path, plugin, rule
 from e2e.story import Stage, condition, route
 
@@ -393,7 +394,7 @@ def test_five_thousand_records_are_searched_and_paged(look: Look, tmp_path: Path
     manifests = tmp_path / "manifests"
     manifests.mkdir()
     (manifests / "many.yaml").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": _many(50, 100)}))
-    away = DevGateway()  # never started: nothing has to be written
+    away = RemoteGateway(f"http://127.0.0.1:{free_port()}/apisix/admin", "nobody-is-there", "")
     with Controller(tmp_path / "own", gateways={"default": away}, manifests=manifests) as own:
         reader = look(own)
         page = reader.open("/records")

@@ -52,7 +52,7 @@ class Live:
             while not self._closing and not _is_gone(request):
                 news = self._news()
                 if news != told or clock.monotonic() - silent_since >= HEARTBEAT:
-                    line = b"event: changed\ndata: " + news + b"\n\n" if news != told else b": alive\n\n"
+                    line = b"event: changed\ndata: " + news + b"\n\n" if news != told else b"event: alive\ndata: {}\n\n"
                     await asyncio.wait_for(response.write(line), SLOWEST)
                     told, silent_since = news, clock.monotonic()
                 await clock.sleep(TICK)

@@ -94,6 +94,7 @@ class Snapshot:
         revision: Of the journal, when it was begun.
         entries: Record → entry.
         by_kind: Record kind → its entries in the order in which they are shown.
+        unwell: Entries that are refused or wait for another record somewhere.
         counts: Cluster → state → number of records; the state `unknown` where a cluster was not compared.
         problems: Object and problem, sorted.
         problems_of: Object → its problems, if it has any.
@@ -102,6 +103,7 @@ class Snapshot:
     revision: int
     entries: dict[RecordKey, Entry] = field(default_factory=dict)
     by_kind: dict[str, list[Entry]] = field(default_factory=dict)
+    unwell: list[Entry] = field(default_factory=list)
     counts: dict[str, Counter[str]] = field(default_factory=dict)
     problems: list[tuple[ObjectKey, Problem]] = field(default_factory=list)
     problems_of: dict[ObjectKey, tuple[Problem, ...]] = field(default_factory=dict)
@@ -157,9 +159,12 @@ async def gather(facts: Facts) -> Snapshot:
         if (entry := _entry(facts, key)) is not None:
             found.entries[key] = entry
             kinds.setdefault(key.kind, []).append(entry)
+            if any(state.kind in ("rejected", "waiting") for _, state in entry.states):
+                found.unwell.append(entry)
             for cluster, state in entry.states:
                 found.counts[cluster]["unknown" if state is NOT_COMPARED else state.kind] += 1
     found.by_kind = {kind: await ordered(entries, _place) for kind, entries in kinds.items()}
+    found.unwell = await ordered(found.unwell, _place)
     async for owner in paced(tuple(reports)):
         if (report := reports.get(owner)) is not None and report.problems:
             found.problems_of[owner] = report.problems

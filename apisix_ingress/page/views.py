@@ -50,15 +50,15 @@ def replica(facts: Facts) -> JsonObject:
 
 def overview(facts: Facts, snapshot: Snapshot) -> JsonObject:
     """Return the state of every gateway cluster and of what is read from the API server."""
-    refused = [shown for entry in _unwell(snapshot, "rejected") for shown in _told(entry, "rejected")]
-    waiting = [shown for entry in _unwell(snapshot, "waiting") for shown in _told(entry, "waiting")]
+    refused, refused_more = _listed(snapshot, "rejected")
+    waiting, waiting_more = _listed(snapshot, "waiting")
     return {
         "replica": replica(facts),
         "clusters": [_cluster(facts, snapshot, cluster) for cluster in facts.clusters],
-        "quarantined": refused[:MOST_LISTED],
-        "quarantined_more": max(0, len(refused) - MOST_LISTED),
-        "waiting": waiting[:MOST_LISTED],
-        "waiting_more": max(0, len(waiting) - MOST_LISTED),
+        "quarantined": refused,
+        "quarantined_more": refused_more,
+        "waiting": waiting,
+        "waiting_more": waiting_more,
         "problems": sum(problem.severity != "warning" for _, problem in snapshot.problems),
         "warnings": sum(problem.severity == "warning" for _, problem in snapshot.problems),
         "conflicts": len({owner for owner, problem in snapshot.problems if problem.code == "Conflicted"}),
@@ -293,11 +293,10 @@ def _of(snapshot: Snapshot, owner: ObjectKey) -> Iterable[tuple[ObjectKey, Probl
     return ((owner, problem) for problem in snapshot.problems_of.get(owner, ()))
 
 
-def _unwell(snapshot: Snapshot, kind: str) -> Iterator[Entry]:
-    """Yield the entries that are in a state somewhere; none is looked at if there is none."""
-    if any(counts[kind] for counts in snapshot.counts.values()):
-        for entries in snapshot.by_kind.values():
-            yield from (entry for entry in entries if any(state.kind == kind for _, state in entry.states))
+def _listed(snapshot: Snapshot, kind: str) -> tuple[list[JsonObject], int]:
+    """Return what is told of the first records in a state, and how many more there are."""
+    shown = list(islice((told for entry in snapshot.unwell for told in _told(entry, kind)), MOST_LISTED))
+    return shown, sum(counts[kind] for counts in snapshot.counts.values()) - len(shown)
 
 
 def _told(entry: Entry, kind: str) -> Iterator[JsonObject]:

@@ -5,13 +5,16 @@
 (() => {
   const PAUSE = 1000;
   const RETRY = [2000, 30000];
+  const SILENCE = 40000; // the server gives a sign of life every 15 seconds
   const connection = document.getElementById("connection");
   const follows = document.body.dataset.follow === "yes";
-  const shown = { revision: -1, who: "", at: new Date() };
+  const shown = { revision: -1, who: "" };
   let latest = null;
   let timer = 0;
   let fetching = false;
   let lost = false;
+  let heard = new Date();
+  let source = null;
   let retry = RETRY[0];
 
   const clock = (moment) => moment.toLocaleTimeString([], { hour12: false });
@@ -25,14 +28,22 @@
   function stale() {
     if (!lost) {
       lost = true;
-      tell(`Connection lost: stale since ${clock(shown.at)}. Trying again …`, true);
+      tell(`Connection lost: stale since ${clock(heard)}. Trying again …`, true);
+    }
+  }
+
+  function alive() {
+    heard = new Date();
+    retry = RETRY[0];
+    if (lost) {
+      lost = false;
+      tell("Connected again.", false);
     }
   }
 
   function read(live) {
     shown.revision = Number(live.dataset.revision);
     shown.who = who(live.dataset);
-    shown.at = new Date();
   }
 
   // Which process answers, and who leads: other than the revision they say nothing of older or newer.
@@ -43,7 +54,7 @@
   }
 
   function schedule(milliseconds) {
-    if (!timer && !fetching) timer = setTimeout(refresh, milliseconds);
+    if (!timer && !fetching && !document.hidden) timer = setTimeout(refresh, milliseconds);
   }
 
   // What the reader is at: the element with the focus, found again by its id or address, and what was folded.
@@ -85,7 +96,7 @@
         read(document.getElementById("live"));
       }
     } catch {
-      stale();
+      // Whether the connection is lost is told by the stream of events.
     } finally {
       fetching = false;
       if (!lost && isBehind()) schedule(PAUSE);
@@ -93,17 +104,11 @@
   }
 
   function follow() {
-    const source = new EventSource("/status/events");
-    source.addEventListener("open", () => {
-      retry = RETRY[0];
-      if (lost) {
-        lost = false;
-        tell("Connected again.", false);
-      } else {
-        tell("", false);
-      }
-    });
+    source = new EventSource("/status/events");
+    source.addEventListener("open", alive);
+    source.addEventListener("alive", alive);
     source.addEventListener("changed", (event) => {
+      alive();
       latest = JSON.parse(event.data);
       if (follows && isBehind()) schedule(0);
     });
@@ -114,7 +119,6 @@
         retry = Math.min(2 * retry, RETRY[1]);
       }
     });
-    addEventListener("pagehide", () => source.close(), { once: true });
   }
 
   async function copy(button) {
@@ -141,5 +145,8 @@
   prepare(live);
   read(live);
   follow();
+  setInterval(() => new Date() - heard > SILENCE && stale(), 5000);
+  document.addEventListener("visibilitychange", () => follows && isBehind() && schedule(0));
+  addEventListener("pagehide", () => source.close());
   addEventListener("pageshow", (event) => event.persisted && location.reload());
 })();

@@ -53,7 +53,7 @@ async def test_stream_shows_signs_of_life_while_nothing_happens(monkeypatch: pyt
     async with served(make_stage()) as stage, listen(stage) as reply:
         await next_news(reply)
         async with asyncio.timeout(10):
-            while await reply.content.readline() != b": alive\n":
+            while await reply.content.readline() != b"event: alive\n":
                 pass
 
 

@@ -100,6 +100,18 @@ async def test_refused_record_is_shown_with_the_words_of_the_gateway() -> None:
         assert (await stage.data("records", state="applied"))["total"] == 0
 
 
+async def test_only_the_first_refused_records_are_listed_and_the_others_counted() -> None:
+    rules = [rule(f"r{number}", match={"paths": [f"/{number:03}"]}) for number in range(130)]
+    stage = stage_of(make("ApisixRoute", "big", spec={"http": rules}))
+    stage.clusters[0].states = {
+        key: RecordState("rejected", "no") for key in stage.world.desired.records("default") if key.kind == "routes"
+    }
+    async with served(stage):
+        overview = await stage.data("overview")
+        assert (len(overview["quarantined"]), overview["quarantined_more"]) == (100, 30)
+        assert "and 30 more" in (await stage.ask("/status")).text
+
+
 async def test_unreachable_cluster_tells_why_and_the_other_is_well() -> None:
     down = ScriptedCluster("down", taken_over=False, trouble="no answer from http://10.0.0.9")
     async with served(stage_of(shop(), clusters=[ScriptedCluster("up"), down])) as stage:
