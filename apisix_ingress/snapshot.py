@@ -53,11 +53,6 @@ class Snapshot:
         """The records whose labels say that they are ours."""
         return frozenset(key for key in self._of_kinds() if is_owned(self.bodies[key].get("labels"), self.controller))
 
-    @cached_property
-    def foreign(self) -> frozenset[RecordKey]:
-        """The records whose labels don't say so; of kinds without labels nothing is known."""
-        return frozenset(key for key in self._of_kinds() if key.kind not in UNLABELLED and key not in self.owned)
-
     def listing(self, ledger: Collection[RecordKey] = ()) -> Listing:
         """Return it as the sync engine sees it, given which records without labels are known to be ours."""
         found = {key: found_of(key.kind, self.bodies[key]) for key in self._of_kinds()}

@@ -5,7 +5,6 @@ Importing it costs time: commands do so once they run. Problems of objects go to
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -104,11 +103,11 @@ def _ledger_name(settings: Settings, cluster: str, moved: AdminAddress | None) -
 
 async def _ledger(api: KubeApi, settings: Settings, cluster: str) -> frozenset[RecordKey] | None:
     from apisix_ingress.kube.ledger import ConfigMapLedger
+    from apisix_ingress.survey.lease import own_namespace
 
-    kubernetes = settings.kubernetes
-    namespace = kubernetes.election.namespace or os.environ.get("POD_NAMESPACE") or api.namespace
+    namespace = own_namespace(settings.kubernetes, api)
     try:
-        return await ConfigMapLedger(api, namespace, kubernetes.controller_name).keys(cluster)
+        return await ConfigMapLedger(api, namespace, settings.kubernetes.controller_name).keys(cluster)
     except KubeError as error:
         _tell([f"warning: the ledger in namespace {namespace} can't be read: {error}"])
         return None
