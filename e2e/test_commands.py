@@ -1,8 +1,8 @@
 """The commands of day two against a real API server and a gateway, on a set-up that is well and on broken ones."""
 
+import asyncio
 import json
 import subprocess
-import sys
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,8 +23,7 @@ from e2e.cluster.client import Manifest
 from e2e.story import Stage, route, says
 from e2e.test_ingress_status import ingress
 from e2e.test_rbac import granted
-
-BOUND = 60.0
+from tests.flow.commandline import Cli
 
 
 @dataclass(frozen=True)
@@ -32,18 +31,11 @@ class Shell:
     """Runs commands with the configuration of a story's controller."""
 
     config: Path
-    folder: Path
+    cli: Cli
 
     def __call__(self, command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         where = ["-n", "default"] if command not in ("tree", "translate") else []
-        return subprocess.run(
-            [sys.executable, "-P", "-m", "apisix_ingress", command, *arguments, *where, "--config", str(self.config)],
-            cwd=self.folder,
-            capture_output=True,
-            text=True,
-            timeout=BOUND,
-            check=False,
-        )
+        return asyncio.run(self.cli.beside(command, *arguments, *where, "--config", str(self.config)))
 
     def json(self, command: str, *arguments: str) -> tuple[int, Any]:
         """Return exit status and document."""
@@ -64,7 +56,7 @@ def shell(stage: Stage, folder: Path, **changes: Any) -> Shell:
     settings = yaml.safe_load(stage.controllers[0].config.read_text())
     config = folder / "asked.yaml"
     config.write_text(yaml.safe_dump(merged(settings, changes)))
-    return Shell(config, folder)
+    return Shell(config, Cli(folder))
 
 
 def levels(checks: Mapping[str, Sequence[tuple[str, str]]]) -> dict[str, str]:
@@ -93,7 +85,9 @@ def test_a_set_up_that_is_well_is_told_so_by_every_command(stage: Stage, tmp_pat
     well(stage)
     ask = shell(stage, tmp_path)
     for kind in ("ApisixRoute", "Ingress"):
-        got = ask("wait", kind, f"{stage.namespace}/web", "--for=live", "--timeout", "20s")
+        # A process of its own, as in a pipeline.
+        arguments = ("wait", kind, f"{stage.namespace}/web", "--for=live", "--timeout", "20s")
+        got = ask.cli(*arguments, "-n", "default", "--config", str(ask.config))
         assert (got.returncode, got.stdout, got.stderr) == (0, f"{kind} {stage.namespace}/web is live\n", "")
     code, status = ask.json("status")
     assert (code, status["healthy"], status["not_ok"], status["unread"]) == (0, True, [], [])
@@ -228,25 +222,25 @@ def test_doctor_knows_which_right_a_service_account_lacks(
     election = {"namespace": stage.namespace, "name": lease}
     own = {"controller_name": "apisix-ingress", "election": election}
     ask = shell(stage, tmp_path, kubernetes=own)
-    arguments = ("doctor", "--config", str(ask.config), "--account", account, "-o", "json")
+    # Its own namespace is that of the settings here.
+    arguments = ("doctor", "--config", str(ask.config), "--account", account)
     try:
-        assert rights(arguments) == ["OK", ""]
+        assert rights(ask, arguments)["level"] == "OK"
         (binding,) = (each for each in applied if each["kind"] == "ClusterRoleBinding")
         stage.api.delete("ClusterRoleBinding", binding["metadata"]["name"])
-        level, words = rights(arguments)
-        assert (level, "list secrets" in words) == ("FAIL", True)
+        found = rights(ask, arguments)
+        assert (found["level"], "list secrets" in found["message"]) == ("FAIL", True)
     finally:
         for each in applied:
             if each["kind"].startswith("ClusterRole"):
                 stage.api.delete(each["kind"], each["metadata"]["name"])
 
 
-def rights(arguments: Sequence[str]) -> list[str]:
-    """Return the level of the check on rights, and what it says if that is not OK."""
-    command = [sys.executable, "-P", "-m", "apisix_ingress", *arguments]
-    got = subprocess.run(command, capture_output=True, text=True, timeout=BOUND, check=False)
-    (found,) = (check for check in json.loads(got.stdout)["checks"] if check["name"] == "rights")
-    return [found["level"], "" if found["level"] == "OK" else found["message"]]
+def rights(ask: Shell, arguments: Sequence[str]) -> Any:
+    """Return the check on rights."""
+    _, document = asyncio.run(ask.cli.json(*arguments))
+    (found,) = (check for check in document["checks"] if check["name"] == "rights")
+    return found
 
 
 CHARTS: Mapping[str, Mapping[str, Any]] = {
