@@ -25,7 +25,7 @@ from e2e.faults.figures import note, spread
 from e2e.faults.journal import Entry
 from e2e.faults.world import World, differences, held
 
-FREEZES = int(os.environ.get("FREEZES", "2"))
+FREEZES = int(os.environ.get("FREEZES", "1"))
 ELECTION = {"lease_duration": "3s", "renew_deadline": "2s", "retry_period": "0.3s"}
 TAKEOVER = 40.0
 """Seconds until the other one writes: the lease, a try, and what a loaded machine takes on top."""

@@ -23,8 +23,8 @@ from e2e.faults.api_proxy import ApiProxy
 from e2e.faults.figures import note
 from e2e.faults.world import World, differences, held
 
-SOAK = float(os.environ.get("SOAK", "6"))
-WATCHES_END = max(3.0, min(60.0, SOAK / 10))
+SOAK = float(os.environ.get("SOAK", "4"))
+WATCHES_END = max(1.0, min(60.0, SOAK / 10))
 """Seconds between two ends of all watches."""
 
 SAMPLES = 60
