@@ -6,6 +6,7 @@ It is for whoever imports the whole program, once. Nothing here knows a library 
 from __future__ import annotations
 
 import gc
+import ssl
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,13 +19,23 @@ _UNUSED = ("httpx._main", "rich")
 def lean_imports() -> Iterator[None]:
     """Keep unused parts out of the imports made meanwhile; what was imported before stays."""
     kept_out = [name for name in _UNUSED if name not in sys.modules]
-    collects = gc.isenabled()
+    collects, load_default_certs = gc.isenabled(), ssl.SSLContext.load_default_certs
     gc.disable()  # everything that is imported stays: to look for garbage in it takes a tenth of the time
+    ssl.SSLContext.load_default_certs = _load_nothing  # type: ignore[assignment,method-assign]
     sys.modules.update(dict.fromkeys(kept_out))  # type: ignore[arg-type]  # None: an import of it fails at once
     try:
         yield
     finally:
         for name in kept_out:
             del sys.modules[name]
+        ssl.SSLContext.load_default_certs = load_default_certs  # type: ignore[method-assign]
         if collects:
             gc.enable()
+
+
+def _load_nothing(context: ssl.SSLContext, purpose: ssl.Purpose = ssl.Purpose.SERVER_AUTH) -> None:
+    """Leave a context that is made at import without certificates, so that it trusts nobody.
+
+    aiohttp makes one for requests that bring none, and reads the system's certificates for it: a twentieth of a start.
+    Ours bring their own (`gateway.tls`, `kube.credentials`, `webhook.certificate`).
+    """

@@ -37,3 +37,18 @@ def test_the_controller_imports_no_part_of_a_library_that_it_never_uses() -> Non
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["True", "structlog"]
+
+
+def test_no_system_certificates_are_read_by_an_import_and_all_by_who_asks_later() -> None:
+    script = (
+        "import ssl\n"
+        "from apisix_ingress.lean import lean_imports\n"
+        "before = ssl.SSLContext.load_default_certs\n"
+        "with lean_imports():\n"
+        "    import apisix_ingress.app\n"
+        "    inside = ssl.create_default_context()\n"
+        "print(inside.cert_store_stats()['x509'], inside.verify_mode.name, inside.check_hostname)\n"
+        "print(ssl.SSLContext.load_default_certs is before)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["0", "CERT_REQUIRED", "True", "True"]
