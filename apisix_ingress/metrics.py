@@ -6,7 +6,7 @@ when somebody looks are set by `on_scrape`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from prometheus_client import (
     CollectorRegistry,
@@ -90,6 +90,8 @@ class Metrics:
         self._constants = (pod, namespace)
         self._registry = CollectorRegistry()
         self._scrape_hooks: list[Callable[[], None]] = []
+        # The client's own look-up takes a lock and words every label: several times for each write.
+        self._series: dict[tuple[object, ...], Any] = {}
         self._define_legacy()
         self._define_queues()
         self._define_sync()
@@ -195,8 +197,11 @@ class Metrics:
         return Histogram(name, text, labels, namespace=NAMESPACE, registry=self._registry, buckets=buckets)
 
     def _at(self, metric: M, *values: str) -> M:
-        """Return the series of `metric` with these values of its own labels."""
-        return metric.labels(*self._constants, *values)
+        """Return the series of `metric`, which keeps all that it ever had, with these values of its own labels."""
+        series: M | None = self._series.get((metric, *values))
+        if series is None:
+            series = self._series[metric, *values] = metric.labels(*self._constants, *values)
+        return series
 
     # The gateway.
 
@@ -289,7 +294,7 @@ class Metrics:
         """Show when the certificates of these secrets (namespace, name) expire, and no others."""
         self._expiry.clear()
         for (namespace, name), expiry in expiries.items():
-            self._at(self._expiry, namespace, name).set(expiry)
+            self._expiry.labels(*self._constants, namespace, name).set(expiry)
 
     def set_event_loop_lag(self, seconds: float) -> None:
         """Set how long the event loop kept a task waiting at most of late."""

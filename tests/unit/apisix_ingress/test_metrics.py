@@ -192,3 +192,14 @@ def test_hooks_run_before_each_scrape() -> None:
     metrics.render()
     assert metrics.value("queue_oldest_age_seconds", {"queue": "ingress"}) == 7
     assert metrics.value("queue_depth", {"queue": "ingress"}) == 1
+
+
+def test_a_certificate_that_comes_back_is_shown_again() -> None:
+    metrics = make_metrics()
+    for secret in ("old", "new", "old"):
+        metrics.set_certificates({("default", secret): 1})
+    name = "certificate_expiry_timestamp_seconds"
+    got = {
+        secret: metrics.value(name, {"secret_namespace": "default", "secret_name": secret}) for secret in ("old", "new")
+    }
+    assert got == {"old": 1, "new": None}
