@@ -79,7 +79,6 @@ class Audit:
             held=len(found.held),
             version=listing.version,
         )
-        await self._tell_all()
 
     async def run_once(self) -> bool:
         """Compare, and repair what drifted; say whether the cluster could be read."""
@@ -114,7 +113,7 @@ class Audit:
             except GatewayError as error:
                 gate.shut(error)
                 self._observer.compared(self._dispatch.cluster, ok=False)
-                await self._tell_all()
+                await self.tell_all()
             except Exception as error:
                 self._log.error("audit.crashed", exc_info=error)
                 gate.shut(GatewayUnavailable("internal error: see the log of the controller", sent=False))
@@ -122,7 +121,8 @@ class Audit:
                 gate.succeeded()
                 return listing
 
-    async def _tell_all(self) -> None:
+    async def tell_all(self) -> None:
+        """Tell the observer the state of every wanted record."""
         async for chunk in _chunks(self._wanted.keys()):
             for key in chunk:
                 self._dispatch.tell(key)

@@ -125,6 +125,8 @@ class Spell:
                 for number in range(self._concurrency):
                     group.create_task(self._work(term), name=f"sync-{self.name}-{number}")
                 group.create_task(self._keep(), name=f"sync-{self.name}-keeper")
+                # After the workers: with many records it takes a while, and no write has to wait for it.
+                await self._audit.tell_all()
         finally:
             self._live = self.taken_over = False
 
