@@ -137,9 +137,8 @@ class ApiProxy:
     async def _serve(self) -> None:
         authority = CA(organization_name="api fault proxy")
         target, upstream = _target(self._original)
-        session = aiohttp.ClientSession(
-            auto_decompress=False, connector=aiohttp.TCPConnector(ssl=upstream, limit=0), timeout=NO_TIMEOUT
-        )
+        connector = aiohttp.TCPConnector(ssl=upstream, limit=0)
+        session = aiohttp.ClientSession(auto_decompress=False, connector=connector, timeout=NO_TIMEOUT)
         async with session:
             self._handler = _Handler(session, target, self.rules, self.log)
             runner = web.ServerRunner(web.Server(self._handler.answer), shutdown_timeout=0.1)
@@ -153,6 +152,9 @@ class ApiProxy:
                 await self._done.wait()
             finally:
                 await runner.cleanup()
+                # A farewell over TLS may never be answered: the API server may be dead.
+                await connector.close(abort_ssl=True)
+                await asyncio.sleep(POLL)
 
     def _write_kubeconfig(self, authority: CA) -> None:
         config = json.loads(json.dumps(self._original))

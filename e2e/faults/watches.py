@@ -96,7 +96,14 @@ class WatchRelay:
         finally:
             if line is not None:
                 line.cancel()
+            self._leave()
         return self._response
+
+    def _leave(self) -> None:
+        """Give up the API server's side at once: it may be dead, and would not answer a farewell."""
+        connection = self._relayed.reply.connection
+        if connection is not None and connection.transport is not None:
+            connection.transport.abort()
 
     async def _stall(self) -> None:
         while not self._is_alone() and (rule := self._take({"stall"})) is not None:
