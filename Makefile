@@ -10,7 +10,7 @@ NETNS := $(BIN)/python -m e2e.netns --
 CLUSTER ?= local
 
 .DEFAULT_GOAL := help
-.PHONY: help install lock check format generate test test-fast test-simulated simulate test-e2e faults kill soak demo demo-cluster bench clean
+.PHONY: help install lock check format generate docs changelog test test-fast test-simulated simulate test-e2e faults kill soak demo demo-cluster bench clean
 
 help: ## list the tasks
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{sub(/:.*/, "", $$1); printf "  make %-14s %s\n", $$1, $$2}'
@@ -51,6 +51,10 @@ check: install ## ruff, mypy, import-linter, generated files
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m crds --check
+	$(BIN)/python -m reference --check
+
+docs: install ## build the site into build/site; a broken link is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 format: install ## let ruff fix and format
 	$(BIN)/ruff check --fix .
@@ -59,6 +63,7 @@ format: install ## let ruff fix and format
 generate: install binaries ## write the generated files anew: CRDs, kustomize bases, the table of the chart's values
 	$(BIN)/python -m crds --write
 	$(BIN)/python -m e2e.chart --write
+	$(BIN)/python -m reference --write
 
 bench: install binaries ## controllers side by side: cold sync, changes, edits, storm, restart, wipe
 	$(BIN)/python -m benchmarks run

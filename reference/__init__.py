@@ -1,0 +1,5 @@
+"""The part of the documents that is written by a program: pages from models, examples and versions, the dashboards.
+
+`python -m reference --write` writes what `pages.py` lists, `--check` fails where a file is stale. Pages that people
+write are nowhere touched; `docs/configuration.md` and `docs/metrics.md` are compared with the program by tests.
+"""

@@ -1,0 +1,110 @@
+"""The examples for users: no problems, fields that the CRDs know, the wanted records, which a gateway takes.
+
+`examples/<topic>/<name>.yaml` with `examples/backends` gives `tests/golden/examples/<topic>/<name>.yaml`.
+"""
+
+import random
+import zlib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.keys import ObjectKey
+from crds import KINDS, parse_spec, unknown_fields
+from e2e.devgateway.checks import check_record
+from e2e.devgateway.resources import RESOURCES
+from reference.examples import FOLDER, TOPICS, Example, examples
+from tests.golden.cases import document, load, normal, write
+from tests.golden.driver import Outcome, settle
+from translation.context import Options
+
+WANT = Path(__file__).parent / "examples"
+EXAMPLES = examples()
+KUBERNETES = {"v1": {"ConfigMap", "Service"}, "networking.k8s.io/v1": {"Ingress"}}
+GRANTS = {"gateway.networking.k8s.io/v1beta1": {"ReferenceGrant"}}
+CUSTOM = {"apisix.apache.org/v2": set(KINDS)}
+
+in_each_example = pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
+
+
+@dataclass(frozen=True)
+class Given:
+    """An example with everything that it refers to."""
+
+    objects: tuple[JsonObject, ...]
+    options: Options
+
+    @classmethod
+    def of(cls, example: Example) -> "Given":
+        settings: dict[str, Any] = dict(example.settings)
+        if "plugin_metadata" in settings:
+            namespace, _, name = settings["plugin_metadata"].partition("/")
+            settings["plugin_metadata"] = ObjectKey("ConfigMap", namespace, name)
+        return cls((*backends(), *example.objects), Options(**settings))
+
+    def outcome(self) -> Outcome:
+        return settle(self.objects, self.options)
+
+
+@cache
+def backends() -> tuple[JsonObject, ...]:
+    return tuple(item for path in sorted((FOLDER / "backends").glob("*.yaml")) for item in load(path))
+
+
+@in_each_example
+def test_an_example_becomes_the_wanted_records_and_no_problem(example: Example, update_golden: bool) -> None:
+    got = document(Given.of(example).outcome())
+    path = WANT / f"{example.name}.yaml"
+    if update_golden:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write(path, got)
+    assert normal(got) == normal(load(path)[0])
+    assert [problem for problems in got["problems"].values() for problem in problems] == []
+    assert got["records"]
+
+
+@in_each_example
+def test_the_order_of_the_objects_of_an_example_does_not_matter(example: Example) -> None:
+    given = Given.of(example)
+    mixed = random.Random(zlib.crc32(example.name.encode())).sample(given.objects, len(given.objects))
+    got = document(settle(mixed, given.options))
+    assert normal(got) == normal(load(WANT / f"{example.name}.yaml")[0])
+
+
+@in_each_example
+def test_an_example_says_what_it_shows_and_has_known_kinds(example: Example) -> None:
+    assert example.says.endswith((".", ":")), "begin the file with a comment that says what it shows"
+    known = {**KUBERNETES, **GRANTS, **CUSTOM}
+    assert [each for each in example.objects if each["kind"] not in known.get(each["apiVersion"], ())] == []
+
+
+@in_each_example
+def test_fields_of_custom_resources_are_known_and_right(example: Example) -> None:
+    specs = [(each["kind"], each.get("spec")) for each in example.objects if each["kind"] in KINDS]
+    assert [found for kind, spec in specs for found in unknown_fields(kind, spec)] == []
+    assert len([parse_spec(kind, spec) for kind, spec in specs]) == len(specs)
+
+
+@in_each_example
+async def test_the_gateway_takes_each_record(example: Example) -> None:
+    """By the schemas and rules of the development gateway, which are those of a real one as far as it was recorded."""
+    for record in Given.of(example).outcome().records.values():
+        if record.key.kind in RESOURCES and record.key.kind != "plugin_metadata":
+            body = {"id": record.key.id} | orjson.loads(record.payload)
+            await check_record(RESOURCES[record.key.kind], body, None)
+
+
+def test_there_is_no_golden_file_without_its_example() -> None:
+    got = {str(path.relative_to(WANT).with_suffix("")) for path in WANT.rglob("*.yaml")}
+    assert got == {example.name for example in EXAMPLES}
+
+
+def test_every_folder_of_examples_has_a_topic() -> None:
+    folders = {path.name for path in FOLDER.iterdir() if path.is_dir()}
+    assert folders == {*TOPICS, "backends", "quickstart"}
+    assert len(EXAMPLES) >= 40
