@@ -27,7 +27,7 @@ SHORTEST = 8
 
 PAGES = (
     *("/metrics", "/healthz", "/readyz", "/apisix/healthz"),
-    *("/status", "/status/problems", "/status/conflicts", "/status/api/overview", "/status/api/problems"),
+    *("/status", "/status/problems"),
     *(f"/status/api/records?body=yes&kind={kind}" for kind in RECORD_KINDS),
 )
 _PUBLIC = frozenset({"username", "user_dn", "tls.crt", "cert", "ca.crt", "public_key"})
