@@ -103,13 +103,13 @@ def test_a_leader_without_api_server_writes_no_longer_than_its_lease(
         # What nobody repairs any more: twelve edits by hand, one every 0.2 s.
         wait_until(scene.writes, lambda got: got > stopped + 12, "more damage", TAKEOVER)
         wait_until(lambda: len(loop.answers), lambda got: got > answers + 50, "more requests")
+        last, renewed = repairs(scene)[-1]["received"], renewed_at(scene)
+        assert last <= renewed + LEASE
         assert own.probe("/healthz")[0] == 200
         if way == "killed":
             status, body = own.probe("/readyz")
             assert (status, "API server" in body) == (503, True)
             local_cluster.start_apiserver()
-        last, renewed = repairs(scene)[-1]["received"], renewed_at(scene)
-        assert last <= renewed + LEASE
         scene.proxy.play()
         wait_until(lambda: own.leads, bool, "it to lead again", TAKEOVER)
     assert loop.failures == []
