@@ -33,7 +33,7 @@ simulate: install ## for the night: many more stories (SEEDS=10000, START=0), an
 	$(BIN)/python -m tests.simulation --seeds $(or $(SEEDS),10000) --start $(or $(START),0)
 	$(BIN)/python -m tests.simulation.defects
 
-test-e2e: install binaries ## stories with real traffic against a real API server (CLUSTER=local or kind)
+test-e2e: install binaries browser ## stories with real traffic against a real API server (CLUSTER=local or kind)
 	$(NETNS) $(PYTEST) e2e --cluster=$(CLUSTER)
 
 kill: install binaries ## for the night: kill -9 at random points (KILLS=200), leaders frozen in a write (FREEZES=50)
@@ -76,6 +76,9 @@ install: $(STAMP) ## create .venv with the locked dependencies
 .PHONY: binaries
 binaries: $(STAMP)
 	@$(BIN)/python -m e2e.cluster.binaries >/dev/null
+
+.PHONY: browser
+browser: $(STAMP)
 	@$(BIN)/python -m e2e.browser >/dev/null
 
 $(STAMP): requirements/dev.txt pyproject.toml
