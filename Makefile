@@ -76,6 +76,7 @@ install: $(STAMP) ## create .venv with the locked dependencies
 .PHONY: binaries
 binaries: $(STAMP)
 	@$(BIN)/python -m e2e.cluster.binaries >/dev/null
+	@$(BIN)/python -m e2e.rules >/dev/null
 
 .PHONY: browser
 browser: $(STAMP)
