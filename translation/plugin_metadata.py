@@ -27,6 +27,9 @@ from translation.scope import Scope
 
 DATA_KEY = "config.yaml"
 
+_DEEPEST = 100
+"""Levels of the document."""
+
 _PATH = f"data[{DATA_KEY}]"
 _ID = r"[a-zA-Z0-9_.-]{1,64}"
 _NAMED = re.compile(rf"\bname[\"']?\s*:\s*[\"']?({_ID})")
@@ -72,9 +75,8 @@ def translate_plugin_metadata(obj: ConfigMap, view: View, options: Options) -> T
 def _parse(scope: Scope, text: str) -> tuple[_Cluster, ...]:
     """Return the entries, or none after an error. No message quotes the text: metadata may hold keys."""
     try:
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.CSafeLoader)):
-            # A few lines of aliases can stand for gigabytes.
-            scope.error("InvalidSpec", _PATH, "has a YAML alias (*name), which is not taken; write the value out")
+        if mistake := _over_budget(text):
+            scope.error("InvalidSpec", _PATH, mistake)
             return ()
         return _DOCUMENT.validate_python(yaml.load(text, Loader=yaml.CSafeLoader) or ())
     except yaml.MarkedYAMLError as error:
@@ -87,6 +89,18 @@ def _parse(scope: Scope, text: str) -> tuple[_Cluster, ...]:
     except (ValueError, yaml.YAMLError):
         scope.error("InvalidSpec", _PATH, "has a value or a character that YAML can't hold; put it in quotes")
     return ()
+
+
+def _over_budget(text: str) -> str:
+    """Return which budget a document breaks, empty if none; found by its events, before anything is built of it."""
+    depth = 0
+    for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+        if isinstance(event, yaml.AliasEvent):  # a few lines of aliases can stand for gigabytes
+            return "has a YAML alias (*name), which is not taken; write the value out"
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > _DEEPEST:  # the C loader recurses, for minutes or until the process dies
+            return f"is nested deeper than {_DEEPEST} levels; make it flatter"
+    return ""
 
 
 def _path_text(path: Sequence[int | str]) -> str:

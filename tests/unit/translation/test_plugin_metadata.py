@@ -94,6 +94,7 @@ def test_a_missing_document_gives_no_records_and_a_warning() -> None:
     ("text", "path", "message"),
     [
         ("- cluster: [\n", PATH, "is not YAML in line 2; correct it"),
+        ("[" * 101 + "]" * 101, PATH, "is nested deeper than 100 levels; make it flatter"),
         ("- a: &x 1\n- b: *x", PATH, "has a YAML alias (*name), which is not taken; write the value out"),
         ("a: 2026-99-99", PATH, "has a value or a character that YAML can't hold; put it in quotes"),
         ("a: \x01", PATH, "has a value or a character that YAML can't hold; put it in quotes"),
