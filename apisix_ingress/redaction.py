@@ -18,11 +18,13 @@ _SECRET_NAMES = frozenset(
     (
         *("key", "token", "password", "passwd", "secret", "credentials", "tls_key"),
         *("authorization", "proxy_authorization", "cookie", "set_cookie"),
+        # What plugins of APISIX call theirs, beside names with the endings below (`encrypt_fields` of their schemas).
+        *("auth_header", "passphrase", "secretkey", "secret_fallbacks", "service_account_json"),
     )
 )
 _SECRET_ENDINGS = (
     *("admin_key", "api_key", "client_key", "private_key", "secret_key", "access_key", "encryption_key"),
-    *("_token", "_password", "_secret", "_cookie"),
+    *("apikey", "_token", "_password", "_secret", "_cookie"),
 )
 _CAMEL_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 # A secret shorter than this is not masked by value: it would blot out half of every line and is guessed

@@ -23,6 +23,7 @@ def fresh_registry(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         *("admin_key", "adminKey", "key", "Key", "token", "password", "private_key", "authorization"),
         *("client_key", "secret", "tls.key", "X-API-KEY", "Set-Cookie", "bearer_token", "db_password", "client_secret"),
+        *("apikey", "apiKey", "master_apikey", "auth_header", "secretkey", "secret_fallbacks", "service_account_json"),
     ],
 )
 def test_value_under_a_name_like_a_secret_is_masked(name: str) -> None:
