@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from apisix_ingress.explain.expressions import evaluate
 from apisix_ingress.explain.request import ProbeRequest, Unknown
@@ -226,8 +226,3 @@ def _why_behind(fit: _Fit, winner: _Fit) -> str:
 def _why_first(fit: _Fit) -> str:
     host = f"host {fit.host}" if fit.host else "any host"
     return f"{host}, uri {fit.uri}, priority {fit.route.priority}"
-
-
-def by_id(records: Iterable[Mapping[str, Any]]) -> list[RouteFacts]:
-    """Return routes in the order of a restarted gateway."""
-    return [RouteFacts(str(body["id"]), body) for body in sorted(records, key=lambda body: str(body["id"]))]

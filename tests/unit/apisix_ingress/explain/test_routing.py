@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from apisix_ingress.explain.request import ProbeRequest
-from apisix_ingress.explain.routing import RouteFacts, by_id, choose
+from apisix_ingress.explain.routing import RouteFacts, choose
 from e2e.devgateway import process
 from e2e.devgateway.context import Context
 from e2e.devgateway.http1 import Request
@@ -188,7 +188,8 @@ def route(name: str, uri: str, **fields: Any) -> dict[str, Any]:
 
 
 def reasons(request: ProbeRequest, *bodies: dict[str, Any]) -> dict[str, str]:
-    choice = choose(request, by_id(bodies))
+    # As a gateway has them after a restart: the smallest id first.
+    choice = choose(request, [RouteFacts(body["id"], body) for body in sorted(bodies, key=lambda body: body["id"])])
     told = {found.route.id: f"{found.outcome}: {found.reason}" for found in choice.candidates}
     return told | {found.route.id: found.reason for found in choice.missed}
 
