@@ -1,3 +1,5 @@
+"""Specs are read or refused, each with the field that is wrong; what nobody reads is found."""
+
 from typing import Any, cast
 
 import pytest

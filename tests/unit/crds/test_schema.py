@@ -1,3 +1,5 @@
+"""The generated CRDs: in step with the models, and as API servers want them."""
+
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal

@@ -1,3 +1,5 @@
+"""Lines of a watch: whatever the chunks they come in, and what is left at the end."""
+
 from itertools import pairwise
 
 from hypothesis import given

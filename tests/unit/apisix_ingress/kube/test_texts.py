@@ -1,3 +1,5 @@
+"""Texts that are sent to the API server: within its limits, times as it writes them."""
+
 from datetime import UTC, datetime
 
 from apisix_ingress.kube.texts import MESSAGE_LIMIT, bounded_message, timestamp

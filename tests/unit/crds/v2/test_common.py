@@ -1,3 +1,5 @@
+"""Durations as people write them."""
+
 import pytest
 
 from crds.v2.common import duration_seconds

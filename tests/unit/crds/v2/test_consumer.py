@@ -1,3 +1,5 @@
+"""ApisixConsumer: its models show no credentials."""
+
 from crds import parse_spec
 
 

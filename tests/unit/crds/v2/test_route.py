@@ -1,3 +1,5 @@
+"""ApisixRoute: defaults, and what its models refuse."""
+
 import pytest
 from pydantic import ValidationError
 

@@ -1,3 +1,5 @@
+"""ApisixUpstream: health checks, retries and both spellings."""
+
 from typing import Any
 
 import pytest
