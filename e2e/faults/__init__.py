@@ -1,1 +1,1 @@
-"""Proxies that stand before the API server and before the Admin API and play faults; and what long runs need of them."""
+"""Proxies that stand before the API server and before the Admin API and play faults."""
