@@ -1,4 +1,4 @@
-module example.org/apisix-ingress/e2e/promql
+module apisix-ingress.local/e2e/promql
 
 go 1.24
 

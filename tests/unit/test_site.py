@@ -10,7 +10,10 @@ from typing import Any
 
 import pytest
 import yaml
+from typer.core import TyperGroup
+from typer.main import get_command
 
+from apisix_ingress.cli import app
 from apisix_ingress.settings import Settings
 from crds import KINDS, parse_spec, unknown_fields
 from reference.site import without_outside_links
@@ -19,6 +22,8 @@ from reference.versions import versions
 PROJECT = Path(__file__).parents[2]
 DOCS = PROJECT / "docs"
 SITE_TIMEOUT = 110
+COMMAND = re.compile(r"^ *\$ (?:until )?(?:\.venv/bin/)?apisix-ingress ([a-z][^\n|;&]*)", re.MULTILINE)
+OPTION = re.compile(r"(?<=\s)--?[a-zA-Z][a-z-]*")
 BLOCK = re.compile(r"^( *)```yaml\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 LOADED = re.compile(r"""<(?:script|img|iframe)[^>]*src=["']?(?:https?:)?//|<link[^>]*rel=["']?stylesheet[^>]*//""")
 
@@ -58,6 +63,24 @@ def test_settings_on_pages_are_settings(documents: list[tuple[str, Any]]) -> Non
     sections = set(Settings.model_fields)
     found = [each for _, each in documents if isinstance(each, dict) and each.keys() <= sections]
     assert len([Settings.model_validate(each) for each in found]) >= 4
+
+
+def test_commands_on_pages_exist_with_their_options() -> None:
+    root = get_command(app)
+    assert isinstance(root, TyperGroup)
+    wrong = []
+    seen = set()
+    for page in sorted(DOCS.rglob("*.md")):
+        for line in COMMAND.findall(page.read_text().replace("\\\n", "")):
+            name, _, rest = line.partition(" ")
+            seen.add(name)
+            command = root.commands.get(name)
+            known = {option for each in command.params for option in each.opts} if command else set()
+            asked = {word for word in OPTION.findall(rest) if word not in {"-o", *known}}
+            if command is None or asked - {"--help"}:
+                wrong.append((page.name, line))
+    assert wrong == []
+    assert seen >= {"crds", "diff", "doctor", "explain", "lint", "orphans", "run", "translate", "wait"}
 
 
 def test_links_out_of_the_documents_become_words() -> None:
