@@ -40,7 +40,7 @@ class Outcome:
     """The same records as a plan asks for them, and which others have to stay."""
 
 
-class _Nowhere:
+class Nowhere:
     """A sink for a pass that nothing follows."""
 
     def mark_dirty(self, keys: Iterable[RecordKey], *, urgent: bool) -> None:
@@ -53,7 +53,7 @@ class _Nowhere:
 def settle(objects: Iterable[KubeObject], options: Options) -> Outcome:
     """Translate objects until nothing changes any more; objects of kinds that are not read don't count."""
     world = World(resources(options))
-    registry = Registry(world, options, _Nowhere(), clock=MonotonicClock(), rng=random.Random(0))
+    registry = Registry(world, options, Nowhere(), clock=MonotonicClock(), rng=random.Random(0))
     for item in objects:
         store = world.stores.get(item.meta.kind)
         if store is not None:

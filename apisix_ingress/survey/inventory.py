@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from apisix_ingress.errors import KubeError, KubeForbidden, KubeNotFound, KubeUnreachable
@@ -16,6 +16,7 @@ from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.model.kube import CustomObject
 from apisix_ingress.model.records import Record
 from apisix_ingress.model.resources import CUSTOM_GROUP, DECODE_ERRORS, Resource
+from apisix_ingress.offline import Nowhere
 from apisix_ingress.options import translation_options
 from apisix_ingress.runtime.clock import MonotonicClock
 from apisix_ingress.settings import Settings
@@ -70,16 +71,6 @@ class Inventory:
     def owner_of(self, key: RecordKey) -> ObjectKey | None:
         """Return the object that a wanted record is for; of several, the one that wins."""
         return next(iter(self.world.desired.owners_of(key)), None)
-
-
-class _Nowhere:
-    """A sink for a pass that nothing follows."""
-
-    def mark_dirty(self, keys: Iterable[RecordKey], *, urgent: bool) -> None:
-        """Forget it."""
-
-    def reported(self, owner: ObjectKey) -> None:
-        """Forget it."""
 
 
 class _Reader:
@@ -169,7 +160,7 @@ async def take_inventory(
     """
     options = translation_options(settings)
     world = World(resources(options))
-    registry = Registry(world, options, _Nowhere(), clock=MonotonicClock(), rng=random.Random(0))
+    registry = Registry(world, options, Nowhere(), clock=MonotonicClock(), rng=random.Random(0))
     moved = _follow_moves(registry)
     reader = _Reader(api, world, keep=keep)
     step("reading objects")

@@ -21,7 +21,7 @@ from apisix_ingress.webhook.annotations import AskedAnnotations, useless_annotat
 from apisix_ingress.webhook.hosts import host_conflicts
 from apisix_ingress.webhook.overlay import OverlayView
 from apisix_ingress.webhook.plugins import Books, check_plugins, plugin_uses
-from apisix_ingress.webhook.review import ALLOWED, Review, Verdict
+from apisix_ingress.webhook.review import ALLOWED, Review, Verdict, mapping
 from apisix_ingress.webhook.spellings import odd_spellings
 from crds import KINDS
 from translation.cluster_config import translate_cluster_config
@@ -107,7 +107,7 @@ class Checks:
         if review.kind not in TRANSLATORS or resource is None or resource.group != review.group:
             name = f"{review.resource}.{review.group}".strip(".") or "this kind"
             return Verdict(warnings=(f"{name} is not supported by this webhook: it was not checked",))
-        if _mapping(review.object, "metadata").get("deletionTimestamp"):
+        if mapping(review.object, "metadata").get("deletionTimestamp"):
             return ALLOWED
         if is_deep(review.object, DEEPEST):
             return Verdict((f"it is nested deeper than {DEEPEST} levels, which is not read",))
@@ -160,7 +160,7 @@ class Checks:
 
 def _decoded(review: Review, raw: JsonObject) -> CustomObject:
     """Return the object; a name that the API server has yet to make up is filled in."""
-    metadata = _mapping(raw, "metadata")
+    metadata = mapping(raw, "metadata")
     name = metadata.get("name") or review.name or f"{metadata.get('generateName') or ''}{NEW_NAME}"
     namespace = metadata.get("namespace") or review.namespace
     decoded = RESOURCES[review.kind].decode({**raw, "metadata": {**metadata, "name": name, "namespace": namespace}})
@@ -193,8 +193,3 @@ def _is_denied(problem: Problem) -> bool:
     if problem.severity == "error":
         return problem.origin is None and problem.code not in OTHERS
     return problem.code in OWN
-
-
-def _mapping(parent: JsonObject, name: str) -> JsonObject:
-    value = parent.get(name)
-    return value if isinstance(value, dict) else {}

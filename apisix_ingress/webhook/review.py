@@ -113,7 +113,7 @@ def parse_review(content: bytes) -> Review:
 
 
 def _review(api_version: str, request: JsonObject) -> Review:
-    kind, resource = _mapping(request, "kind"), _mapping(request, "resource")
+    kind, resource = mapping(request, "kind"), mapping(request, "resource")
     return Review(
         api_version,
         request["uid"],
@@ -124,8 +124,8 @@ def _review(api_version: str, request: JsonObject) -> Review:
         subresource=_text(request, "subResource"),
         namespace=_text(request, "namespace"),
         name=_text(request, "name"),
-        object=_mapping(request, "object"),
-        old_object=_mapping(request, "oldObject"),
+        object=mapping(request, "object"),
+        old_object=mapping(request, "oldObject"),
     )
 
 
@@ -149,7 +149,8 @@ def _shortened(texts: Iterable[str], most: int, length: int) -> list[str]:
     return [*shown[: most - 1], f"and {len(shown) - most + 1} more"]
 
 
-def _mapping(parent: JsonObject, name: str) -> JsonObject:
+def mapping(parent: JsonObject, name: str) -> JsonObject:
+    """Return what stands under a name, or an empty mapping where it is none."""
     value = parent.get(name)
     return value if isinstance(value, dict) else {}
 
