@@ -235,7 +235,10 @@ async def test_wait_tells_why_an_object_is_not_live(
 
 
 async def test_wait_goes_on_while_the_api_server_fails(scene: Scene) -> None:
-    scene.server.faults += [Fault("list", "apisixroutes", status=503, times=1), Fault("watch", "*", status=500, times=1)]
+    scene.server.faults += [
+        Fault("list", "apisixroutes", status=503, times=1),
+        Fault("watch", "*", status=500, times=1),
+    ]
     late = scene.server.put(route("late"))
     told: list[str] = []
 

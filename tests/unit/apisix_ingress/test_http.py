@@ -3,6 +3,7 @@
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import aiohttp
@@ -17,9 +18,9 @@ from apisix_ingress.redaction import register_secret
 def make_server(
     readiness: Readiness | None = None, gateways: Callable[[], str | None] | None = None, port: int = 0
 ) -> HttpServer:
-    extra = {} if gateways is None else {"gateways": gateways}
     metrics = Metrics(pod="pod-a", namespace="ingress")
-    return HttpServer("127.0.0.1", port, readiness=readiness or Readiness(), metrics=metrics, **extra)
+    make = partial(HttpServer, "127.0.0.1", port, readiness=readiness or Readiness(), metrics=metrics)
+    return make() if gateways is None else make(gateways=gateways)
 
 
 @asynccontextmanager

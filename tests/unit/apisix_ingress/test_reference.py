@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from apisix_ingress.cli import app
-from apisix_ingress.reference import command_name, main, pages, stale, write
 from apisix_ingress.model.codes import NUMBERS
+from apisix_ingress.reference import command_name, main, pages, stale, write
 
 FOLDER = Path(__file__).parents[3] / "docs" / "reference"
 

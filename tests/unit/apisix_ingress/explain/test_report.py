@@ -9,10 +9,11 @@ from apisix_ingress.explain.request import parse_request
 from apisix_ingress.explain.text import lines
 from apisix_ingress.model.keys import RecordKey
 
+Records = dict[str, dict[str, Any]]
 NODES = [{"host": "10.0.0.1", "port": 80, "weight": 3}, {"host": "fd00::1", "port": 80, "weight": 1}]
 
 
-def ask(url: str, records: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def ask(url: str, records: Records) -> dict[str, Any]:
     keyed = {RecordKey(*path.split("/")): {"id": path.split("/")[1], **body} for path, body in records.items()}  # type: ignore[arg-type]
     return explain(parse_request(url), keyed, lambda key: f"ApisixRoute default/{key.id}")
 
@@ -46,7 +47,7 @@ def test_route_is_told_with_its_plugins_and_nodes() -> None:
 
 def test_service_of_a_route_gives_hosts_plugins_and_upstream() -> None:
     service = {"hosts": ["svc.org"], "plugins": {"gzip": {}}, "upstream": {"nodes": {"10.0.0.9:80": 1}}}
-    records = {"services/s": service, "routes/r": {"uri": "/x", "service_id": "s"}}
+    records: Records = {"services/s": service, "routes/r": {"uri": "/x", "service_id": "s"}}
     assert ask("other.org/x", records)["outcome"] == "none"
     got = ask("svc.org/x", records)["route"]
     assert (got["plugins"], got["upstreams"][0]["nodes"]) == (["gzip"], [{"address": "10.0.0.9:80", "weight": 1}])
@@ -54,7 +55,7 @@ def test_service_of_a_route_gives_hosts_plugins_and_upstream() -> None:
 
 def test_every_target_of_a_traffic_split_is_told() -> None:
     split = {"rules": [{"weighted_upstreams": [{"upstream_id": "c", "weight": 1}, {"weight": 9}]}]}
-    records = {
+    records: Records = {
         "routes/r": {"uri": "/x", "upstream_id": "u", "plugins": {"traffic-split": split}},
         "upstreams/u": {"name": "stable", "nodes": []},
         "upstreams/c": {"name": "canary", "service_name": "web.svc", "discovery_type": "dns"},
@@ -70,7 +71,7 @@ def test_upstream_that_is_not_there_is_told() -> None:
 
 
 def test_certificate_is_the_most_specific_one_that_is_switched_on() -> None:
-    records = {
+    records: Records = {
         "routes/r": {"uri": "/*"},
         "ssls/star": {"sni": "*"},
         "ssls/off": {"snis": ["a.b.org"], "status": 0},

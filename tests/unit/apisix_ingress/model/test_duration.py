@@ -32,7 +32,13 @@ def test_duration_becomes_seconds(text: str | float, want: float) -> None:
     assert math.isclose(parse_duration(text), want)
 
 
-@pytest.mark.parametrize("text", ["", "5 s", "s", "5x", "-5s", "1e3s", "5s,", "9" * 400, "9" * 400 + "s", "\u0665s", -1, math.inf, math.nan, True])
+LONG = ("9" * 400, "9" * 400 + "s")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "5 s", "s", "5x", "-5s", "1e3s", "5s,", *LONG, "\u0665s", -1, math.inf, math.nan, True],
+)
 def test_what_is_no_duration_is_refused(text: str | float) -> None:
     with pytest.raises(ValueError, match="duration"):
         parse_duration(text)
