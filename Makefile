@@ -52,6 +52,7 @@ check: install ## ruff, mypy, import-linter, generated files
 	$(BIN)/lint-imports
 	$(BIN)/python -m crds --check
 	$(BIN)/python -m reference --check
+	$(BIN)/python -m apisix_ingress.reference --check
 
 docs: install ## build the site into build/site; a broken link is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
@@ -63,10 +64,11 @@ format: install ## let ruff fix and format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-generate: install binaries ## write the generated files anew: CRDs, kustomize bases, the table of the chart's values
+generate: install binaries ## write the generated files anew: CRDs, kustomize bases, values, reference
 	$(BIN)/python -m crds --write
 	$(BIN)/python -m e2e.chart --write
 	$(BIN)/python -m reference --write
+	$(BIN)/python -m apisix_ingress.reference --write
 
 bench: install binaries ## controllers side by side: cold sync, changes, edits, storm, restart, wipe
 	$(BIN)/python -m benchmarks run
