@@ -12,7 +12,7 @@ from typing import Any
 
 from apisix_ingress.model import names
 from apisix_ingress.model.hosts import without_dot
-from apisix_ingress.model.json import FrozenJson, JsonObject
+from apisix_ingress.model.json import FrozenJson, JsonObject, list_in
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kube import CustomObject
 from apisix_ingress.state.claims import UpstreamClaim
@@ -177,7 +177,7 @@ def _claim_roughly(draft: Draft, spec: FrozenJson) -> None:
     """Claim what can be read of a spec that is wrong: its routes may be in a gateway from when it was right."""
     rules = [*_mappings(spec.get("http")), *_mappings(spec.get("stream"))]
     for rule in rules:
-        for backend in _mappings([*_list(rule.get("backends")), rule.get("backend")]):
+        for backend in _mappings([*list_in(rule.get("backends")), rule.get("backend")]):
             service, port = backend.get("serviceName"), backend.get("servicePort")
             if isinstance(service, str) and isinstance(port, int):
                 subset = backend.get("subset")
@@ -194,9 +194,5 @@ def _claim_roughly(draft: Draft, spec: FrozenJson) -> None:
                 draft.claim(UpstreamClaim(ObjectKey("ApisixUpstream", draft.namespace, name)))
 
 
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
 def _mappings(value: object) -> Iterator[JsonObject]:
-    return (item for item in _list(value) if isinstance(item, dict))
+    return (item for item in list_in(value) if isinstance(item, dict))

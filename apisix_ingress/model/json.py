@@ -17,3 +17,13 @@ FrozenJson: TypeAlias = Mapping[str, Any]
 def canonical(document: object) -> bytes:
     """Return the one byte string of a JSON value: keys sorted, no white space."""
     return orjson.dumps(document, option=orjson.OPT_SORT_KEYS)
+
+
+def mapping_in(value: object) -> FrozenJson:
+    """Return a value of unknown shape if it is a mapping, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def list_in(value: object) -> list[Any]:
+    """Return a value of unknown shape if it is a list, else an empty one."""
+    return value if isinstance(value, list) else []

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from apisix_ingress.model.hosts import canonical_host
-from apisix_ingress.model.json import FrozenJson
+from apisix_ingress.model.json import FrozenJson, list_in, mapping_in
 from apisix_ingress.model.kube import CustomObject
 
 MOST_MATCHERS = 20_000
@@ -91,23 +91,23 @@ def _rules(obj: CustomObject) -> Iterator[_Rule]:
 
 
 def _route(spec: FrozenJson) -> Iterator[_Rule]:
-    for index, rule in enumerate(_list(spec.get("http"))):
-        match = _mapping(_mapping(rule).get("match"))
+    for index, rule in enumerate(list_in(spec.get("http"))):
+        match = mapping_in(mapping_in(rule).get("match"))
         rest = _rest(
-            _number(_mapping(rule).get("priority")),
+            _number(mapping_in(rule).get("priority")),
             methods=_texts(match.get("methods")),
             addresses=_texts(match.get("remoteAddrs")),
-            conditions=_list(match.get("exprs")),
+            conditions=list_in(match.get("exprs")),
             function=match.get("filter_func"),
         )
         yield _Rule(f"spec.http[{index}]", _texts(match.get("hosts")), _texts(match.get("paths")), rest)
 
 
 def _ingress(spec: FrozenJson, *, regex: bool) -> Iterator[_Rule]:
-    for index, rule in enumerate(_list(spec.get("rules"))):
-        hosts = _texts([_mapping(rule).get("host")])
-        for number, item in enumerate(_list(_mapping(_mapping(rule).get("http")).get("paths"))):
-            yield _ingress_path(f"spec.rules[{index}].http.paths[{number}]", hosts, _mapping(item), regex=regex)
+    for index, rule in enumerate(list_in(spec.get("rules"))):
+        hosts = _texts([mapping_in(rule).get("host")])
+        for number, item in enumerate(list_in(mapping_in(mapping_in(rule).get("http")).get("paths"))):
+            yield _ingress_path(f"spec.rules[{index}].http.paths[{number}]", hosts, mapping_in(item), regex=regex)
     if spec.get("defaultBackend"):
         yield _Rule("spec.defaultBackend", [], ["/*"], _rest(DEFAULT_PRIORITY))
 
@@ -141,8 +141,8 @@ def _rest(
 
 def _condition(value: Any) -> Any:
     """Return a condition so that equal ones are written alike."""
-    condition = {key: item for key, item in _mapping(value).items() if item is not None}
-    subject = _mapping(condition.get("subject"))
+    condition = {key: item for key, item in mapping_in(value).items() if item is not None}
+    subject = mapping_in(condition.get("subject"))
     name = subject.get("name")
     if subject.get("scope") == "Header" and isinstance(name, str):
         condition["subject"] = {"scope": "Header", "name": name.lower().replace("-", "_")}
@@ -157,16 +157,8 @@ def _digest(text: str) -> str:
     return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
 
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
 def _texts(value: object) -> list[str]:
-    return [item for item in _list(value) if isinstance(item, str) and item]
+    return [item for item in list_in(value) if isinstance(item, str) and item]
 
 
 def _number(value: object) -> int:

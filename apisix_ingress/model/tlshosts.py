@@ -6,10 +6,10 @@ Read from raw specs, as every index is, so that what can't be translated counts,
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from apisix_ingress.model.hosts import canonical_host
-from apisix_ingress.model.json import FrozenJson
+from apisix_ingress.model.json import FrozenJson, list_in, mapping_in
 from apisix_ingress.model.kube import CustomObject
 
 MOST_HOSTS = 20_000
@@ -56,22 +56,14 @@ def _tls(spec: FrozenJson) -> Iterator[TlsEntry]:
 
 
 def _ingress(spec: FrozenJson) -> Iterator[TlsEntry]:
-    of_rules = _hosts([_mapping(rule).get("host") for rule in _list(spec.get("rules"))])
-    for index, item in enumerate(_list(spec.get("tls"))):
-        entry = _mapping(item)
+    of_rules = _hosts([mapping_in(rule).get("host") for rule in list_in(spec.get("rules"))])
+    for index, item in enumerate(list_in(spec.get("tls"))):
+        entry = mapping_in(item)
         secret = entry.get("secretName")
         if isinstance(secret, str) and secret:
             yield TlsEntry(f"spec.tls[{index}]", secret, _hosts(entry.get("hosts")) or of_rules)
 
 
 def _hosts(value: object) -> tuple[str, ...]:
-    named = (canonical_host(item) for item in _list(value) if isinstance(item, str) and item)
+    named = (canonical_host(item) for item in list_in(value) if isinstance(item, str) and item)
     return tuple(dict.fromkeys(named))
-
-
-def _mapping(value: object) -> FrozenJson:
-    return value if isinstance(value, dict) else {}
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
