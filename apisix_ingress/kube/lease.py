@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 import structlog
 
@@ -194,7 +194,7 @@ class LeaderElector:
             if not self._is_free():
                 return None
             began = self._clock.monotonic()
-            self._lease = await (self._create(began) if lease is None else self._take(lease))
+            self._lease = await self._write(self._create() if lease is None else self._take(lease))
         except KubeConflict:
             return None  # somebody was faster
         except KubeError as error:
@@ -232,7 +232,20 @@ class LeaderElector:
         waits = max(float(duration) if isinstance(duration, int | float) else 0.0, self._options.lease_duration)
         return self._clock.monotonic() >= self._observed.since + waits
 
-    async def _create(self, began: float) -> JsonObject:
+    async def _write(self, request: Coroutine[Any, Any, JsonObject]) -> JsonObject:
+        """Carry out a write that may win the lease; if we are stopped meanwhile, it is given back at once."""
+        write = asyncio.ensure_future(request)
+        try:
+            return await asyncio.shield(write)
+        except asyncio.CancelledError:
+            await asyncio.wait((write,), timeout=_RELEASE_SECONDS)
+            if write.done() and isinstance(write.exception(), KubeConflict):
+                raise
+            write.cancel()
+            await self._release()
+            raise
+
+    async def _create(self) -> JsonObject:
         lease = {
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
@@ -376,19 +389,29 @@ class LeaderElector:
         """Give the lease up, so that nobody has to wait for it to run out. Failing to is no harm."""
         try:
             async with asyncio.timeout(_RELEASE_SECONDS):
-                lease = self._lease or await self._api.get(self._path, timeout=_RELEASE_SECONDS)
-                spec = lease.get("spec") or {}
-                if spec.get("holderIdentity") != self._options.identity:
-                    return
-                now = micro_time(self._clock.now())
-                free = {**spec, "holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": now}
-                await self._api.update(self._path, {**lease, "spec": free}, timeout=_RELEASE_SECONDS)
+                try:
+                    released = await self._free()
+                except KubeConflict:  # with a renewal of ours that was under way when we were stopped
+                    self._lease = None
+                    released = await self._free()
         except (KubeError, TimeoutError) as error:
             log.warning("lease.kept", lease=self._options.name, reason=str(error) or "no answer in time")
             return
         finally:
             self._lease = None
-        log.info("lease.released", lease=self._options.name)
+        if released:
+            log.info("lease.released", lease=self._options.name)
+
+    async def _free(self) -> bool:
+        """Take our name out of the lease; False if it is somebody else's."""
+        lease = self._lease or await self._api.get(self._path, timeout=_RELEASE_SECONDS)
+        spec = lease.get("spec") or {}
+        if spec.get("holderIdentity") != self._options.identity:
+            return False
+        now = micro_time(self._clock.now())
+        free = {**spec, "holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": now}
+        await self._api.update(self._path, {**lease, "spec": free}, timeout=_RELEASE_SECONDS)
+        return True
 
     # Details.
 

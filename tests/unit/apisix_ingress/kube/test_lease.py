@@ -323,6 +323,31 @@ async def test_shutdown_ends_the_work_then_releases_the_lease(
     assert server.spec["leaseTransitions"] == 1
 
 
+async def test_a_lease_that_is_won_while_stopping_is_given_back(
+    server: LeaseServer, clock: FakeClock, start: Start
+) -> None:
+    one, two = start("one"), start("two")
+    await run_for(clock, 5)
+    two.client.delay = 0.3
+    await one.stop()
+    before = len(server.requests)
+    while "update" not in server.requests[before:]:
+        assert await clock.run_to_next()
+    await two.stop()
+    assert (server.spec["holderIdentity"], server.spec["leaseTransitions"], two.terms) == ("", 1, [])
+
+
+async def test_a_renewal_that_arrives_while_stopping_does_not_keep_the_lease(
+    server: LeaseServer, clock: FakeClock, start: Start
+) -> None:
+    one = start("one")
+    await run_for(clock, 5)
+    assert server.lease is not None
+    server.store(server.lease)
+    await one.stop()
+    assert server.spec["holderIdentity"] == ""
+
+
 async def test_a_lease_is_not_released_while_work_under_it_may_go_on(
     server: LeaseServer, clock: FakeClock, start: Start
 ) -> None:
