@@ -18,7 +18,7 @@ from apisix_ingress.page.snapshot import Snapshot, paced
 DEADLINE = 2.0
 """Seconds for one answer."""
 
-LONGEST_URL, LONGEST_HEADERS, MOST_HEADERS = 2_048, 4_096, 20
+LONGEST_URL, LONGEST_HEADERS, MOST_HEADERS, LONGEST_PORT = 2_048, 4_096, 20, 10
 
 
 class Busy(Exception):
@@ -57,9 +57,11 @@ class Question:
     def _port(self) -> int | None:
         if not self.server_port:
             return None
-        if not (self.server_port.isascii() and self.server_port.isdecimal() and 0 < int(self.server_port) < 65536):
-            raise UsageError(f"port {self.server_port!r} is none; write a number from 1 to 65535")
-        return int(self.server_port)
+        text = self.server_port
+        # Python reads no number of thousands of digits.
+        if not (text.isascii() and text.isdecimal() and len(text) <= LONGEST_PORT and 0 < int(text) < 65536):
+            raise UsageError(f"port {text!r} is none; write a number from 1 to 65535")
+        return int(text)
 
 
 @dataclass(frozen=True)
@@ -95,17 +97,22 @@ class Explainer:
         asked = question.request()
         if self._running is not None and not self._running.done():
             raise Busy("another request is being explained; try again in a moment")
-        records: dict[RecordKey, FrozenJson] = {}
-        async for entry in paced(snapshot.entries.values()):
-            if any(name == cluster for name, _ in entry.states):
-                records[entry.key] = entry.record.body
         timed = _Timed(**_fields(asked), until=time.monotonic() + DEADLINE)
-        self._running = asyncio.ensure_future(asyncio.to_thread(_explain, timed, records, snapshot))
+        # From here on it is running: others ask while the records are gathered.
+        self._running = asyncio.ensure_future(_explained(timed, snapshot, cluster))
         self._running.add_done_callback(_looked_at)
         done, _ = await asyncio.wait((self._running,), timeout=DEADLINE + 0.5)
         if not done:
             raise Busy(f"no answer within {DEADLINE:g} s")
         return self._running.result()
+
+
+async def _explained(request: ProbeRequest, snapshot: Snapshot, cluster: str) -> JsonObject:
+    records: dict[RecordKey, FrozenJson] = {}
+    async for entry in paced(snapshot.entries.values()):
+        if any(name == cluster for name, _ in entry.states):
+            records[entry.key] = entry.record.body
+    return await asyncio.to_thread(_explain, request, records, snapshot)
 
 
 def _explain(request: ProbeRequest, records: Records, snapshot: Snapshot) -> JsonObject:

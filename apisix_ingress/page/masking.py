@@ -110,9 +110,9 @@ def _blank(value: Any) -> Any:
 
 
 def redacted(value: Any) -> Any:
-    """Return a document with the secrets in its texts masked; nothing else is changed."""
+    """Return a document with its texts fit to be shown: secrets masked, lines kept, what can't be encoded escaped."""
     if isinstance(value, str):
-        return redact_text(value)
+        return _lines(value)
     if isinstance(value, dict):
         return {name: redacted(item) for name, item in value.items()}
     return [redacted(item) for item in value] if isinstance(value, list) else value

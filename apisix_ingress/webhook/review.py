@@ -105,11 +105,11 @@ def parse_review(content: bytes) -> Review:
     if not isinstance(document, dict) or document.get("kind") != "AdmissionReview":
         raise ReviewError("the body is no AdmissionReview")
     api_version, request = document.get("apiVersion"), document.get("request")
-    if api_version not in VERSIONS:
+    if not isinstance(api_version, str) or api_version not in VERSIONS:
         raise ReviewError(f"apiVersion must be one of {', '.join(sorted(VERSIONS))}")
     if not isinstance(request, dict) or not isinstance(request.get("uid"), str):
         raise ReviewError("the AdmissionReview has no request with a uid")
-    return _review(str(api_version), request)
+    return _review(api_version, request)
 
 
 def _review(api_version: str, request: JsonObject) -> Review:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from apisix_ingress.page import explaining
+from apisix_ingress.page import explaining, snapshot
 from apisix_ingress.page.explaining import Busy, Explainer, Question
 from apisix_ingress.page.snapshot import gather
 from tests.unit.apisix_ingress.page.stage import make_stage
@@ -28,7 +28,11 @@ async def test_conditions_are_asked_until_the_deadline_only(monkeypatch: pytest.
         await Explainer().answer(Question("any.example.org/a"), found, "default")
 
 
-async def test_second_question_is_sent_away_while_the_first_is_worked_on() -> None:
+@pytest.mark.parametrize("chunk", [1, 1000])
+async def test_second_question_is_sent_away_while_the_first_is_worked_on(
+    monkeypatch: pytest.MonkeyPatch, chunk: int
+) -> None:
+    monkeypatch.setattr(snapshot, "CHUNK", chunk)  # 1: others run while the first gathers records
     stage = make_stage(service(), route(rule(match={"exprs": [CONDITION]})))
     found, explainer = await gather(stage.facts), Explainer()
     asked = [explainer.answer(Question("any.example.org/a"), found, "default") for _ in range(2)]

@@ -52,6 +52,10 @@ def test_document_keeps_its_shape() -> None:
     assert redacted(document) == {"a": [f"password={REDACTED}", 1, None], "b": {"c": "plain\ttext"}}
 
 
+def test_document_can_be_encoded_whatever_its_texts_hold() -> None:
+    assert redacted({"path": "/a\udcff", "d800": ["\ud800"]}) == {"path": "/a\\udcff", "d800": ["\\ud800"]}
+
+
 async def test_plugin_config_from_a_secret_is_masked_on_every_page() -> None:
     plugin = {"name": "echo", "enable": True, "config": {}, "secretRef": "values"}
     found = make("ApisixRoute", "route", spec={"http": [rule(plugins=[plugin])]})

@@ -227,6 +227,7 @@ async def test_conflict_names_who_is_in_front_across_namespaces() -> None:
         (f"records?q={'x' * 201}", 400, "the search is too long"),
         ("explain?url=ftp://x", 400, "the scheme 'ftp'"),
         ("explain?url=x&server_port=0", 400, "port '0' is none"),
+        (f"explain?url=x&server_port={'9' * 5000}", 400, "write a number from 1 to 65535"),
         (f"explain?url={'x' * 3000}", 400, "too long"),
         ("explain?url=x&headers=" + "a:b%0A" * 30, 400, "30 headers"),
         ("explain?url=x&cluster=odd", 400, "no gateway cluster 'odd'"),
@@ -255,6 +256,13 @@ async def test_explain_answers_as_the_command_line_does() -> None:
         page = await stage.ask("/status/explain?url=http%3A%2F%2Fshop.example.org%2Fa")
         assert "a route answers" in page.text
         assert "no route answers (404)" in (await stage.ask("/status/explain?url=elsewhere.example.org")).text
+
+
+async def test_explain_tells_of_a_path_that_is_no_utf8() -> None:
+    async with served(stage_of(shop())) as stage:
+        page, data = [await stage.ask(f"/status{api}/explain?url=x.org/a%25ff") for api in ("", "/api")]
+        assert (page.status, data.status) == (200, 200)
+        assert "/a\\\\udcff" in data.text
 
 
 async def test_empty_world_has_pages_too() -> None:

@@ -50,6 +50,8 @@ def test_review_holds_what_is_asked() -> None:
         (body(request=None), "no request"),
         (body(request={"uid": 7}), "no request"),
         (b"\xff\xfe", "no JSON"),
+        (b'{"kind": "AdmissionReview", "apiVersion": {}}', "apiVersion must be one of"),
+        (b'{"kind": "AdmissionReview", "apiVersion": [[]]}', "apiVersion must be one of"),
     ],
 )
 def test_what_is_no_review_is_told(content: bytes, want: str) -> None:
