@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from apisix_ingress.model.digested import kept_by_digest
 from apisix_ingress.model.kube import Secret
 from translation.scope import Scope
 
@@ -49,7 +49,7 @@ def key_pair(scope: Scope, secret: Secret, path: str) -> KeyPair | None:
     return None
 
 
-@lru_cache(maxsize=_CHECKS_KEPT)
+@kept_by_digest(_CHECKS_KEPT)
 def check_pair(certificate: bytes, key: bytes) -> str:
     """Return what is wrong with a pair, as the end of a sentence that begins with the Secret; empty if nothing is."""
     from cryptography.exceptions import UnsupportedAlgorithm
@@ -123,7 +123,7 @@ def covered_names(certificate: str) -> frozenset[str]:
     return names
 
 
-@lru_cache(maxsize=_CHECKS_KEPT)
+@kept_by_digest(_CHECKS_KEPT)
 def _facts(certificate: str) -> tuple[frozenset[str], datetime]:
     leaf = chain_of(certificate.encode())[0]
     return frozenset(name.lower() for name in names_of(certificate)), leaf.not_valid_after_utc

@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from functools import lru_cache
 
+from apisix_ingress.model.digested import kept_by_digest
 from apisix_ingress.model.hosts import canonical_host
 from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.kube import CustomObject, Secret
@@ -93,7 +93,7 @@ def _authority(scope: Scope, secret: Secret) -> str:
     return ""
 
 
-@lru_cache(maxsize=_FACES_KEPT)
+@kept_by_digest(_FACES_KEPT)
 def _fingerprint(certificate: str) -> str:
     """Return what tells the leaf of a chain from others."""
     return fingerprint_of(certificate)

@@ -1,12 +1,14 @@
 """Pairs of certificate and key."""
 
+import sys
+
 import pytest
 
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kube import Secret
 from tests.unit.translation.objects import OPTIONS, make, pem, secret, world
-from translation.certificates import KeyPair, key_pair, names_of
+from translation.certificates import KeyPair, check_pair, covered_names, key_pair, names_of
 from translation.scope import Scope
 
 
@@ -27,6 +29,17 @@ def test_keys_of_apisix_go_before_those_of_kubernetes() -> None:
 def test_expired_certificate_is_taken() -> None:
     one = pem(1)  # its last day was in 2020
     assert read(secret(tls__crt=one.certificate, tls__key=one.key)) == (KeyPair(one.certificate, one.key), [])
+
+
+def test_text_of_a_pair_is_not_kept_for_longer_than_its_secret() -> None:
+    one, secret_key = pem(3).certificate.encode(), pem(3).key.encode()
+    before = sys.getrefcount(one), sys.getrefcount(secret_key)
+    assert check_pair(one, secret_key) == ""
+    assert (sys.getrefcount(one), sys.getrefcount(secret_key)) == before
+    text = one.decode()
+    held = sys.getrefcount(text)
+    assert covered_names(text)
+    assert sys.getrefcount(text) == held
 
 
 def test_private_key_is_in_no_repr() -> None:
