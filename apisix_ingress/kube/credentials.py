@@ -222,7 +222,7 @@ class Kubeconfig:
 def _check_kubeconfig(path: Path) -> None:
     try:
         content = yaml.safe_load(_read(path, f"kubeconfig {path}"))
-    except yaml.YAMLError:
+    except (yaml.YAMLError, RecursionError, ValueError):  # nested without end; no such date
         raise ConfigError(f"kubeconfig {path}: not YAML") from None
     if not isinstance(content, dict):
         raise ConfigError(f"kubeconfig {path}: not a kubeconfig: the top level must be a mapping")

@@ -128,7 +128,14 @@ async def test_a_kubeconfig_that_is_wrong_is_named(tmp_path: Path, changes: dict
     assert SECRET not in str(error.value)
 
 
-@pytest.mark.parametrize(("content", "want"), [("a: [", "not YAML"), ("- 1", "top level must be a mapping")])
+@pytest.mark.parametrize(
+    ("content", "want"),
+    [
+        ("a: [", "not YAML"),
+        ("[" * 5000, "not YAML"),
+        ("- 1", "top level must be a mapping"),
+    ],
+)
 async def test_a_file_that_is_no_kubeconfig_is_named(tmp_path: Path, content: str, want: str) -> None:
     (tmp_path / "k").write_text(content)
     with pytest.raises(ConfigError, match=want):
