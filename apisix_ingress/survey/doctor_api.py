@@ -88,7 +88,7 @@ async def check_crds(api: KubeApi) -> list[Check]:
             found += 1
             if not _is_same_schema(ours, theirs):
                 other.append(name)
-    remedy = "apisix-ingress crds | kubectl apply --server-side -f -"
+    remedy = "apisix-ingress crds | kubectl apply --server-side --force-conflicts -f -"
     checks = [fail("crds", f"not installed: {', '.join(missing)}", remedy)] if missing else []
     if other:
         checks.append(warn("crds", f"of another version than this program: {', '.join(other)}", remedy))
