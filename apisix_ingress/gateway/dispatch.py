@@ -117,12 +117,16 @@ class Dispatch:
             if not self.gate.is_open:
                 self.tell(key)
 
+    def enqueue(self, key: RecordKey) -> None:
+        """Queue a record once more, as urgent as it was."""
+        self.queue.add(key, urgent=key in self._urgent)
+
     def wake(self, key: RecordKey) -> None:
         """Queue the records that waited for this one, and the deletes that waited for its write."""
         for waiter in self.agenda.woken(key):
-            self._enqueue(waiter)
+            self.enqueue(waiter)
         for delete in self.agenda.due():
-            self._enqueue(delete)
+            self.enqueue(delete)
 
     def state(self, key: RecordKey) -> RecordState:
         """Return how far a record is."""
@@ -222,7 +226,7 @@ class Dispatch:
             self._reject(key, record, error)
         elif isinstance(error, GatewayUnauthorized):
             self.holdings.refused(key)
-            self.queue.add(key, urgent=key in self._urgent)
+            self.enqueue(key)
             self.gate.shut(error)
         else:
             if error.sent:
@@ -241,7 +245,7 @@ class Dispatch:
 
     def _postpone(self, key: RecordKey, error: NotTried) -> None:
         if error.at_once:
-            self.queue.add(key, urgent=key in self._urgent)
+            self.enqueue(key)
         else:
             self._back_off(key, error)
 
@@ -305,11 +309,8 @@ class Dispatch:
         assert step.on is not None
         self.agenda.park(key, step.on, delete=step.record is None)
         for delete in self.agenda.due():
-            self._enqueue(delete)
+            self.enqueue(delete)
         self.tell(key)
-
-    def _enqueue(self, key: RecordKey) -> None:
-        self.queue.add(key, urgent=key in self._urgent)
 
     def _observe(self, key: RecordKey, record: Record | None, started: float, status: str) -> float:
         """Tell the observer of a write that ended just now; return the seconds that it took."""
@@ -348,6 +349,6 @@ class Dispatch:
         self._observer.breaker(self.cluster, not is_open)
         if is_open:
             for key in self._failing:
-                self._enqueue(key)
+                self.enqueue(key)
         for key in self.agenda.outstanding():
             self.tell(key)

@@ -142,7 +142,7 @@ class Spell:
             key = await dispatch.queue.get()
             try:
                 if not dispatch.gate.is_open:
-                    dispatch.queue.add(key)
+                    dispatch.enqueue(key)
                 elif await self._handle(key, term):
                     settled = 0
                 else:

@@ -54,6 +54,23 @@ async def test_key_that_is_refused_in_the_middle_pauses_all_writes() -> None:
 
 
 @on_stage
+async def test_urgent_record_is_still_urgent_when_the_gateway_is_back() -> None:
+    stage = Stage([make_record(OTHER)])
+    async with stage.running():
+        stage.gateway.faults.unauthorized = True
+        await asyncio.sleep(70)  # an audit is refused while every worker waits for something to do
+        assert not stage.sync.reachable
+        cold = [make_record(RecordKey("upstreams", f"n{n}")) for n in range(100)]
+        stage.want(make_record(OTHER), *cold)
+        stage.want(make_record(OTHER), *cold, UPSTREAM_RECORD, urgent=True)
+        await asyncio.sleep(1)
+        stage.gateway.faults.unauthorized = False
+        await asyncio.sleep(2 * KEY_PROBE_INTERVAL)
+    assert len(stage.gateway.stored) == 102
+    assert stage.log.index(("put", str(UPSTREAM))) < 10
+
+
+@on_stage
 async def test_audit_that_is_refused_pauses_the_cluster() -> None:
     stage = Stage([UPSTREAM_RECORD])
     async with stage.running():
