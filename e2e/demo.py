@@ -59,6 +59,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if arguments.keep:
             _tell(gateway, manifests, controller)
             hold()
+        else:
+            say("KEEP=1 make demo keeps it running, with files to edit.")
         say("stopping ...")
     return 0
 

@@ -49,12 +49,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--keep", action="store_true", help="leave everything running until Ctrl-C")
     parser.add_argument("--api-port", type=int, default=0, help=argparse.SUPPRESS)
     parser.add_argument("--proxy-port", type=int, default=0, help=argparse.SUPPRESS)
+    parser.add_argument("--admin-port", type=int, default=0, help=argparse.SUPPRESS)
     arguments = parser.parse_args(argv)
     if not arguments.api_port:
         _start_inside(keep=arguments.keep)
     say(f"{STAND_IN}\n")
     with interruptible() as stack:
-        demo = ClusterDemo(stack, arguments.api_port, arguments.proxy_port)
+        gateway = DevGateway(proxy_port=arguments.proxy_port, admin_port=arguments.admin_port)
+        demo = ClusterDemo(stack, arguments.api_port, gateway)
         demo.show()
         if arguments.keep:
             say("It keeps running until Ctrl-C. In another shell:\n")
@@ -72,9 +74,10 @@ def _start_inside(*, keep: bool) -> None:
         locate()
     except BinariesError as error:
         sys.exit(f"e2e.demo_cluster: {error}")
-    api, proxy = free_port(), free_port()
-    published = ["--publish", str(api), "--publish", str(proxy)]
-    inside = [sys.executable, "-m", "e2e.demo_cluster", "--api-port", str(api), "--proxy-port", str(proxy)]
+    ports = {name: str(free_port()) for name in ("api", "proxy", "admin")}
+    published = [word for port in ports.values() for word in ("--publish", port)]
+    chosen = [word for name, port in ports.items() for word in (f"--{name}-port", port)]
+    inside = [sys.executable, "-m", "e2e.demo_cluster", *chosen]
     command = [sys.executable, "-m", "e2e.netns", *published, "--", *inside, *(["--keep"] if keep else [])]
     sys.stdout.flush()
     # What a script starts with & inherits that SIGINT is ignored, and so would what is started here.
@@ -85,14 +88,14 @@ def _start_inside(*, keep: bool) -> None:
 class ClusterDemo:
     """Everything that runs, and what is shown of it. What has to be stopped is stopped by `stack`."""
 
-    def __init__(self, stack: ExitStack, api_port: int, proxy_port: int) -> None:
+    def __init__(self, stack: ExitStack, api_port: int, gateway: DevGateway) -> None:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="apisix-ingress-demo-")))
         say("starting etcd, kube-apiserver and kube-controller-manager ...")
         self._cluster = stack.enter_context(LocalCluster(api_port=api_port))
         self._api = stack.enter_context(self._cluster.client())
         self._api.apply(crds.manifests())
         say("starting a gateway with its etcd, and pods behind three Services ...")
-        self._gateway = start_gateway(stack, DevGateway(proxy_port=proxy_port))
+        self._gateway = start_gateway(stack, gateway)
         servers = stack.enter_context(EchoServers())
         pods = stack.enter_context(PodFactory(self._api, NAMESPACE, servers))
         for name, replicas in BACKENDS.items():
@@ -123,6 +126,9 @@ class ClusterDemo:
         say(f"  {kubectl} delete service blog                   # 503; the route stays. Back again:")
         say(f"  {kubectl} expose pod blog-1 --name=blog --port=80")
         say(f"  curl -i -H 'Host: shop.example.org' {self._gateway.proxy_url}/hello\n")
+        ask = Path(sys.executable).with_name("apisix-ingress")
+        say(f"  {ask} status --config {self._controller.config}")
+        say("  and so diff, explain shop.example.org/hello, doctor, tree, wait ApisixRoute default/shop\n")
         say(f"  tail -f {self._controller.process.log}    # what the controller does\n")
 
     def _edit_weights(self, first: int, second: int) -> None:

@@ -36,6 +36,7 @@ class DevGateway:
         *,
         host: str = "127.0.0.1",
         proxy_port: int = 0,
+        admin_port: int = 0,
         etcd: str | None = None,
         data_dir: Path | None = None,
         admin_key: str = ADMIN_KEY,
@@ -45,7 +46,7 @@ class DevGateway:
     ) -> None:
         """Choose ports that are not given; `command` is put before the interpreter (to enter a network namespace)."""
         self.admin_key = admin_key
-        self.admin_address = f"{host}:{free_port(host)}"
+        self.admin_address = f"{host}:{admin_port or free_port(host)}"
         self.proxy_address = f"{host}:{proxy_port or free_port(host)}"
         self.tls_address = f"{host}:{free_port(host)}"
         self.etcd_url = etcd or ""
