@@ -5,13 +5,16 @@ from __future__ import annotations
 import io
 from functools import lru_cache
 from importlib import resources
+from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 import orjson
-from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.yamlprint import print_yaml
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 ASSETS = {"page.css": "text/css; charset=utf-8", "page.js": "text/javascript; charset=utf-8"}
 
@@ -29,6 +32,8 @@ def render(template: str, **data: object) -> bytes:
 
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # with the first page: a start takes long enough
+
     environment = Environment(
         loader=PackageLoader("apisix_ingress.page", "templates"),
         autoescape=True,

@@ -39,6 +39,17 @@ def test_the_controller_imports_no_part_of_a_library_that_it_never_uses() -> Non
     assert done.stdout.split() == ["True", "structlog"]
 
 
+def test_templates_are_loaded_with_the_first_page() -> None:
+    script = (
+        "import sys\n"
+        "import apisix_ingress.page.service\n"
+        "from apisix_ingress.page.render import link\n"
+        "print(link('/x'), 'jinja2' in sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["/status/x", "False"]
+
+
 def test_no_system_certificates_are_read_by_an_import_and_all_by_who_asks_later() -> None:
     script = (
         "import ssl\n"
