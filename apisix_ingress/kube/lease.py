@@ -216,7 +216,10 @@ class LeaderElector:
     def _see(self, lease: JsonObject) -> None:
         """Remember since when the lease looks as it does; only what we watched ourselves counts."""
         spec = lease.get("spec") or {}
-        self.holder = str(spec.get("holderIdentity") or "")
+        holder = str(spec.get("holderIdentity") or "")
+        if holder and holder not in (self.holder, self._options.identity):
+            log.info("term.awaited", lease=self._options.name, leader=holder)
+        self.holder = holder
         if self._observed is None or self._observed.spec != spec:
             self._observed = _Observed(spec, self._clock.monotonic())
 

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from apisix_ingress.errors import KubeConflict, KubeError, KubeForbidden, KubeNotFound, KubeUnavailable, LeadershipLost
 from apisix_ingress.kube.lease import LeaderElector, LeaseOptions, NoElection
@@ -245,6 +246,19 @@ async def test_wall_clocks_decide_nothing(clock: FakeClock, start: Start) -> Non
     clock.jump_wall(-86400)
     await run_for(clock, 40)
     assert (one.working, two.working) == (False, True)
+
+
+async def test_who_stands_by_says_once_who_leads(clock: FakeClock, start: Start) -> None:
+    with capture_logs() as logs:
+        one = start("one")
+        await run_for(clock, 5)
+        two = start("two")
+        await run_for(clock, 40)
+        await one.stop()
+        await run_for(clock, 20)
+    assert two.working
+    told = [(line["lease"], line["leader"]) for line in logs if line["event"] == "term.awaited"]
+    assert told == [("leader", "one")]
 
 
 async def test_a_lease_that_nobody_renews_is_taken_after_we_watched_it_that_long(
