@@ -192,7 +192,7 @@ async def test_a_condition_that_somebody_overwrote_is_put_right(bench: Bench, ot
     await bench.until_stored(WEB)
     put_conditions(bench, *others)
     await bench.until_said("True", 1)
-    assert bench.outcomes == [("ApisixRoute", "ok")] * 2
+    await bench.until(lambda: bench.outcomes == [("ApisixRoute", "ok")] * 2, "the answers to two writes")
 
 
 async def test_conditions_of_others_wake_nobody(bench: Bench) -> None:
