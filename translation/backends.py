@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from apisix_ingress.model import names
 from apisix_ingress.model.keys import ObjectKey
-from apisix_ingress.model.kube import Service
+from apisix_ingress.model.kube import CustomObject, Service
 from apisix_ingress.model.names import Granularity
 from apisix_ingress.state.claims import UpstreamClaim, UpstreamOverrides
 from crds import SpecError, parse_spec
@@ -94,12 +94,16 @@ def _check_granularity(draft: Draft, service: Service, backend: Backend) -> None
 def _check_settings(draft: Draft, backend: Backend, port: int) -> None:
     """Note what is wrong with the settings of the upstream: without them it would not come into being."""
     key = ObjectKey("ApisixUpstream", backend.namespace, backend.service)
-    scope = Scope(key.kind, key.namespace, draft.view, draft.options)
-    spec = decorator(scope, backend.namespace, backend.service)
+    if key not in draft.judged:
+        scope = Scope(key.kind, key.namespace, draft.view, draft.options)
+        draft.judged[key] = (scope, decorator(scope, backend.namespace, backend.service))
+    common, spec = draft.judged[key]
+    of_port = Scope(key.kind, key.namespace, draft.view, draft.options)
     if spec is not None:
-        settings_body(scope, for_port(spec, port))
-    draft.adopt(scope, backend.path, key)
-    if backend.subset and not scope.problems:
+        settings_body(of_port, for_port(spec, port))
+    for scope in (common, of_port):
+        draft.adopt(scope, backend.path, key)
+    if backend.subset and not common.problems and not of_port.problems:
         _check_subset(draft, backend, spec, port)
 
 
@@ -119,16 +123,23 @@ def claim_external(draft: Draft, reference: UpstreamReference, path: str) -> str
     if obj is None or not class_is_ours(obj, draft.view, draft.options):
         draft.missing("UpstreamNotFound", path, key)
     else:
-        scope = Scope(key.kind, key.namespace, draft.view, draft.options)
-        check_spec(scope, obj.spec)
-        try:
-            spec = parse_spec("ApisixUpstream", obj.spec)
-        except SpecError as error:
-            scope.misfit(error)
-        else:
-            _check_external(scope, spec)
-        draft.adopt(scope, path, key)
+        if key not in draft.external:
+            draft.external[key] = _judged(draft, obj)
+        draft.adopt(draft.external[key], path, key)
     return draft.view.record_id("upstreams", names.object_name(draft.namespace, reference.name))
+
+
+def _judged(draft: Draft, obj: CustomObject) -> Scope:
+    """Return what is to be said of an ApisixUpstream that is to have external nodes."""
+    scope = Scope(obj.meta.kind, obj.meta.namespace, draft.view, draft.options)
+    check_spec(scope, obj.spec)
+    try:
+        spec = parse_spec("ApisixUpstream", obj.spec)
+    except SpecError as error:
+        scope.misfit(error)
+    else:
+        _check_external(scope, spec)
+    return scope
 
 
 def _check_external(scope: Scope, spec: ApisixUpstreamSpec) -> None:

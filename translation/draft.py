@@ -6,12 +6,13 @@ from dataclasses import replace
 
 from apisix_ingress.model import names
 from apisix_ingress.model.json import FrozenJson, JsonObject
-from apisix_ingress.model.keys import RecordKey, RecordKind
+from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind
 from apisix_ingress.model.kube import Meta
 from apisix_ingress.model.records import Record
 from apisix_ingress.state.claims import UpstreamClaim
 from apisix_ingress.state.desired import Hold
 from apisix_ingress.state.view import View
+from crds.v2.upstream import ApisixUpstreamSpec
 from translation.context import Options
 from translation.result import Translation
 from translation.scope import Scope
@@ -24,6 +25,9 @@ class Draft(Scope):
     def __init__(self, meta: Meta, view: View, options: Options) -> None:
         super().__init__(meta.kind, meta.namespace, view, options)
         self.meta = meta
+        # Thousands of rules may refer to one ApisixUpstream, which may have thousands of parts: it is judged once.
+        self.judged: dict[ObjectKey, tuple[Scope, ApisixUpstreamSpec | None]] = {}
+        self.external: dict[ObjectKey, Scope] = {}
         self._records: list[Record] = []
         self._claims: dict[UpstreamClaim, None] = {}
         self._holds: list[Hold] = []

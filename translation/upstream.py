@@ -17,7 +17,7 @@ from translation.draft import Draft
 from translation.external import external_body, is_external
 from translation.result import NOTHING, Translation
 from translation.texts import check_object
-from translation.upstream_settings import for_port, settings_body
+from translation.upstream_settings import for_ports, settings_body
 
 
 def translate_upstream(obj: CustomObject | None, view: View, options: Options) -> Translation:
@@ -37,8 +37,8 @@ def translate_upstream(obj: CustomObject | None, view: View, options: Options) -
         _external(draft, spec, name)
     else:
         _decorator(draft, spec)
-    for level in spec.port_level_settings:
-        settings_body(draft, for_port(spec, level.port))
+    for settings in for_ports(spec):
+        settings_body(draft, settings)
     return draft.finish()
 
 

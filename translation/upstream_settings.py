@@ -6,6 +6,8 @@ fall together. Source of the mapping: v1-behaviour.md §2.7; the limits are thos
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kube import CustomObject
@@ -51,12 +53,22 @@ def decorator(scope: Scope, namespace: str, service: str) -> ApisixUpstreamSpec 
 
 def for_port(spec: ApisixUpstreamSpec, port: int) -> UpstreamSettings:
     """Return the settings for one port of a Service: those of the port over the common ones, field by field."""
-    for level in spec.port_level_settings:
-        if level.port == port:
-            fields = level.model_fields_set & UpstreamSettings.model_fields.keys()
-            given = {name: getattr(level, name) for name in fields}
-            return spec.model_copy(update={name: value for name, value in given.items() if value not in _UNSET})
-    return spec
+    level = next((level for level in spec.port_level_settings if level.port == port), None)
+    return spec if level is None else _laid_over(spec, level)
+
+
+def for_ports(spec: ApisixUpstreamSpec) -> Iterator[UpstreamSettings]:
+    """Yield what `for_port` returns for each port that has settings, in linear time: there may be 10,000."""
+    # Of two levels for one port the first one counts.
+    levels = {level.port: level for level in reversed(spec.port_level_settings)}
+    for level in reversed(levels.values()):
+        yield _laid_over(spec, level)
+
+
+def _laid_over(spec: ApisixUpstreamSpec, level: UpstreamSettings) -> UpstreamSettings:
+    fields = level.model_fields_set & UpstreamSettings.model_fields.keys()
+    given = {name: getattr(level, name) for name in fields}
+    return spec.model_copy(update={name: value for name, value in given.items() if value not in _UNSET})
 
 
 def settings_body(scope: Scope, settings: UpstreamSettings | None) -> JsonObject:

@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
-from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.state.claims import UpstreamClaim
 from apisix_ingress.state.desired import Hold
+from crds import parse_spec
 from tests.unit.translation.objects import (
     OPTIONS,
     bodies,
@@ -256,3 +257,23 @@ def test_name_with_a_control_character_is_refused() -> None:
 def test_empty_object_is_nothing() -> None:
     got = translate(route())
     assert (got.records, got.claims, got.problems) == ((), (), ())
+
+
+def test_settings_are_judged_once_however_many_rules_refer_to_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    judged: list[str] = []
+
+    def parse(kind: str, spec: FrozenJson) -> Any:
+        judged.append(kind)
+        return parse_spec(kind, spec)
+
+    for module in ("backends", "upstream_settings"):
+        monkeypatch.setattr(f"translation.{module}.parse_spec", parse)
+    to: list[JsonObject] = [{"backends": [{"serviceName": "web", "servicePort": 80}]}, {"upstreams": [{"name": "out"}]}]
+    rules = [{"name": f"r{number}", "match": {"paths": [f"/{number}"]}, **to[number % 2]} for number in range(8)]
+    nodes = [{"type": "Domain", "name": "a.example.org", "port": 80}]
+    out = make("ApisixUpstream", "out", spec={"externalNodes": nodes})
+    settings = make("ApisixUpstream", "web", spec={"retries": 1})
+    found = world(service(), settings, out, make("ApisixRoute", "many", spec={"http": rules}))
+    got = translate_route(get(found, "ApisixRoute", "many"), found.view(), OPTIONS)
+    assert (len(got.records), got.problems) == (8, ())
+    assert judged == ["ApisixUpstream", "ApisixUpstream"]
