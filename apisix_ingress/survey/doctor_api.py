@@ -125,7 +125,9 @@ def check_classes(inventory: Inventory, kubernetes: KubernetesSettings) -> Check
     ours = [each.meta.name for each in classes if each.controller == kubernetes.ingress_class_controller]
     taken = [each.controller for each in classes if each.meta.name == wanted and each.meta.name not in ours]
     if taken:
-        fix = f"give its spec.controller the value {kubernetes.ingress_class_controller}, or name another ingress_class"
+        # Not to be edited: spec.controller is immutable.
+        right = f"delete the class and create it with spec.controller {kubernetes.ingress_class_controller}"
+        fix = f"if that controller is gone, {right}; it is served as it is, too. If not, name another ingress_class"
         return warn("ingress-class", f"IngressClass {wanted} belongs to the controller {taken[0]}", fix)
     if ours:
         return ok("ingress-class", f"ours: {', '.join(sorted(ours))}")
