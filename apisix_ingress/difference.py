@@ -16,16 +16,15 @@ from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind
 from apisix_ingress.model.origins import origin
 from apisix_ingress.model.records import UNLABELLED, comparable
-from apisix_ingress.redaction import is_secret_name, redact_text
+from apisix_ingress.model.secret_fields import Place, place_of
+from apisix_ingress.redaction import masked as without_secrets
+from apisix_ingress.redaction import redact_text
 from apisix_ingress.snapshot import Snapshot
 from apisix_ingress.state.desired import Desired
 
 HIDDEN = "[hidden]"
 DIFFERS = "[hidden, differs]"
 """Stands on the side of what is wanted for a secret that is another one than the gateway's."""
-
-_PUBLIC = frozenset({"upstreams"})
-"""Kinds whose own `key` is what the load balancer hashes by, and no secret."""
 
 SWEEP = (
     "so many records at once, whose objects were never seen, are not deleted: the controller holds them and says so;"
@@ -109,9 +108,9 @@ def _changes(found: Plan, wanted: Wanted, snapshot: Snapshot, holdings: Holdings
 def _change(act: str, key: RecordKey, wanted: Wanted, snapshot: Snapshot, why: str = "") -> JsonObject:
     record = wanted.desired.get(key, snapshot.cluster)
     there = snapshot.bodies.get(key)
-    before, after = masked(key.kind, there, record.body if record else None)
+    before, after = masked(key.kind, there, record.body if record else None, key.id)
     owner = wanted.owners.get(key) or (origin(key, there) if there else None)
-    name = record.name if record else str((there or {}).get("name") or "")
+    name = redact_text(record.name if record else str((there or {}).get("name") or ""))
     return {
         "act": act,
         "record": str(key),
@@ -134,11 +133,11 @@ def _notes(found: Plan, wanted: Wanted, snapshot: Snapshot) -> Iterator[str]:
 
 
 def masked(
-    kind: RecordKind, before: FrozenJson | None, after: FrozenJson | None
+    kind: RecordKind, before: FrozenJson | None, after: FrozenJson | None, id_: str = ""
 ) -> tuple[JsonObject | None, JsonObject | None]:
     """Return both bodies as they are compared, with secrets hidden: one that differs says so on the right."""
     left, right = (_compared(kind, body) for body in (before, after))
-    shown: tuple[Any, Any] = _pair(left, right, is_top=kind in _PUBLIC)
+    shown: tuple[Any, Any] = _pair(left, right, place_of(kind, id_))
     return shown
 
 
@@ -151,52 +150,45 @@ def _compared(kind: RecordKind, body: FrozenJson | None) -> Any:
         return {"id": body.get("id"), "desc": "[nested too deeply to be shown]"}
 
 
-def _pair(left: Any, right: Any, *, is_top: bool = False) -> tuple[Any, Any]:
+def _pair(left: Any, right: Any, place: Place) -> tuple[Any, Any]:
     """Return two values side by side, masked; a side that is missing stays None."""
     if isinstance(left, dict) or isinstance(right, dict):
-        return _mappings(left, right, is_top=is_top)
+        return _mappings(left, right, place)
     if isinstance(left, list) and isinstance(right, list) and len(left) == len(right):
-        pairs = [_pair(one, other) for one, other in zip(left, right, strict=True)]
-        return [one for one, _ in pairs], [other for _, other in pairs]
-    return _alone(left, right)
+        places = [(place.item(left, index), place.item(right, index)) for index in range(len(left))]
+        if all(here == there for here, there in places):
+            pairs = [_pair(one, other, here) for one, other, (here, _) in zip(left, right, places, strict=True)]
+            return [one for one, _ in pairs], [other for _, other in pairs]
+    return _alone(left, right, place)
 
 
-def _mappings(left: Any, right: Any, *, is_top: bool) -> tuple[Any, Any]:
+def _mappings(left: Any, right: Any, place: Place) -> tuple[Any, Any]:
     one, other = left if isinstance(left, dict) else {}, right if isinstance(right, dict) else {}
     shown: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
     for name in {**one, **other}:
-        values = _hidden if _is_secret(name, one, other, is_top=is_top) else _pair
-        for side, value, body in zip(shown, values(one.get(name), other.get(name)), (one, other), strict=True):
+        values = _field(name, one, other, place)
+        for side, value, body in zip(shown, values, (one, other), strict=True):
             if name in body:
-                side[name] = value
+                side[redact_text(name)] = value
     return (
-        shown[0] if isinstance(left, dict) else _alone(left, None)[0],
-        shown[1] if isinstance(right, dict) else _alone(None, right)[1],
+        shown[0] if isinstance(left, dict) else _alone(left, None, place)[0],
+        shown[1] if isinstance(right, dict) else _alone(None, right, place)[1],
     )
 
 
-def _is_secret(name: str, one: FrozenJson, other: FrozenJson, *, is_top: bool) -> bool:
-    # What a limit counts by, and a load balancer hashes by, is called key as well.
-    is_selector = name == "key" and (is_top or "key_type" in one or "key_type" in other)
-    return is_secret_name(name) and not is_selector
+def _field(name: str, one: FrozenJson, other: FrozenJson, place: Place) -> tuple[Any, Any]:
+    left, right = one.get(name), other.get(name)
+    if place.hides(name, left, one) or place.hides(name, right, other):
+        both = left is not None and right is not None
+        return left and HIDDEN, right and (DIFFERS if both and left != right else HIDDEN)
+    here, there = place.under(name, one or other), place.under(name, other or one)
+    if here == there:
+        return _pair(left, right, here)
+    # They belong to two plugins, each with secrets of its own.
+    return _alone(left, None, here)[0], _alone(None, right, there)[1]
 
 
-def _hidden(left: Any, right: Any) -> tuple[Any, Any]:
-    both = left is not None and right is not None
-    return left and HIDDEN, right and (DIFFERS if both and left != right else HIDDEN)
-
-
-def _alone(left: Any, right: Any) -> tuple[Any, Any]:
-    """Return two values that have no parts in common, with secrets in their texts hidden."""
-    one, other = _redacted(left), _redacted(right)
+def _alone(left: Any, right: Any, place: Place) -> tuple[Any, Any]:
+    """Return two values that have no parts in common, with secrets in them hidden."""
+    one, other = (without_secrets([value], place, mark=HIDDEN)[0] for value in (left, right))
     return one, DIFFERS if left != right and one == other and other is not None else other
-
-
-def _redacted(value: Any) -> Any:
-    if isinstance(value, str):
-        return redact_text(value)
-    if isinstance(value, list):
-        return [_redacted(item) for item in value]
-    if isinstance(value, dict):
-        return _pair(value, None)[0]
-    return value

@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from apisix_ingress.kube.manifests import LoadResult
 from apisix_ingress.kube.unread import remedy
@@ -16,6 +17,7 @@ from apisix_ingress.model.keys import RECORD_KINDS, ObjectKey, RecordKey
 from apisix_ingress.model.kube import CustomObject, KubeObject
 from apisix_ingress.model.problem import Problem
 from apisix_ingress.model.records import Record
+from apisix_ingress.model.secret_fields import is_private_key
 from apisix_ingress.runtime.clock import MonotonicClock
 from apisix_ingress.state.desired import Desired
 from apisix_ingress.state.world import World
@@ -150,8 +152,15 @@ def _shown(owner: str, code: str, path: str, message: str) -> JsonObject:
 
 
 def _without_private_keys(body: FrozenJson) -> JsonObject:
-    shown = {name: HIDDEN if name == "key" and "cert" in body else value for name, value in body.items()}
-    tls = body.get("tls")
-    if isinstance(tls, dict) and "client_key" in tls:
-        shown["tls"] = {**tls, "client_key": HIDDEN}
-    return shown
+    return {
+        name: HIDDEN if value and is_private_key(name, body) else _without_inner_keys(value)
+        for name, value in body.items()
+    }
+
+
+def _without_inner_keys(value: Any) -> Any:
+    if isinstance(value, dict):
+        return _without_private_keys(value)
+    if isinstance(value, list):
+        return [_without_inner_keys(item) for item in value]
+    return HIDDEN if isinstance(value, str) and " PRIVATE KEY-----" in value else value

@@ -16,6 +16,7 @@ from apisix_ingress.model.keys import RECORD_KINDS, ObjectKey, RecordKey
 from apisix_ingress.model.names import owner_labels
 from apisix_ingress.model.origins import origin
 from apisix_ingress.model.records import SERVER_FIELDS, UNLABELLED, Record, references
+from apisix_ingress.redaction import redact_text
 from apisix_ingress.snapshot import Snapshot
 
 _REFERENCES = {"service_id": "services", "group_id": "consumer_groups"}
@@ -48,7 +49,7 @@ def _shown(key: RecordKey, wanted: Wanted, snapshot: Snapshot) -> JsonObject:
     body = snapshot.bodies[key]
     owner: ObjectKey | None = wanted.owners.get(key) or origin(key, body)
     name = body.get("name") or body.get("username") or ""
-    return {"record": str(key), "name": str(name), "owner": str(owner) if owner else ""}
+    return {"record": str(key), "name": redact_text(str(name)), "owner": str(owner) if owner else ""}
 
 
 def _dangling(wanted: Wanted, snapshot: Snapshot) -> Iterator[JsonObject]:

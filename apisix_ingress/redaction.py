@@ -1,36 +1,26 @@
 """Making values safe to show: secrets masked, control characters escaped, everything plain data.
 
-Used by logging and by whatever shows text that came from outside. Values are masked by the name of their key,
-by having been registered, and by pattern, whichever hits first. Nothing here knows where the text goes.
+Used by logging and by whatever shows text that came from outside. Values are masked by the name of their key and
+the plugin that they belong to (`model.secret_fields`), by having been registered, and by pattern, whichever hits first.
+Nothing here knows where the text goes.
 """
 
 import base64
 import json
 import re
-from collections.abc import Iterable, Mapping
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
+from apisix_ingress.model.secret_fields import ANYWHERE, Place, is_secret_name, suggests_secret
+
 REDACTED = "[redacted]"
 
-_SECRET_NAMES = frozenset(
-    (
-        *("key", "token", "password", "passwd", "secret", "credentials", "tls_key"),
-        *("authorization", "proxy_authorization", "cookie", "set_cookie"),
-        # What plugins of APISIX call theirs, beside names with the endings below (`encrypt_fields` of their schemas).
-        *("auth_header", "passphrase", "secretkey", "secret_fallbacks", "service_account_json"),
-    )
-)
-_SECRET_ENDINGS = (
-    *("admin_key", "api_key", "client_key", "private_key", "secret_key", "access_key", "encryption_key"),
-    *("apikey", "_token", "_password", "_secret", "_cookie"),
-)
-_CAMEL_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 # A secret shorter than this is not masked by value: it would blot out half of every line and is guessed
 # anyway.
 _SHORTEST_SECRET = 4
 _DEEPEST = 8
+_DEEPEST_SHOWN = 64
 _LARGEST_INTEGER = 2**63 - 1
 
 _PATTERNS = (
@@ -46,7 +36,13 @@ _PATTERNS = (
         rf"\1\2{REDACTED}",
     ),
     (re.compile(r"://[^/\s@]+@"), f"://{REDACTED}@"),
+    (
+        re.compile(r"""([?&][\w.-]*(?:token|secret|passw(?:or)?d|key|signature)=)[^&\s"'#;]+""", re.IGNORECASE),
+        rf"\1{REDACTED}",
+    ),
 )
+# A header as an item of a list.
+_HEADER = re.compile(r"([A-Za-z][\w.-]*)(\s*:\s*)\S")
 # None of the patterns matches in such a text.
 _PLAIN = re.compile(r"[\w./-]*")
 # Control characters, line separators, directional overrides (they reorder what a reader sees) and lone
@@ -100,7 +96,90 @@ def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
 
 
-def sanitize(value: object, depth: int = 0) -> object:
+def masked(
+    value: Any,
+    place: Place = ANYWHERE,
+    *,
+    leaf: Callable[[Any], Any] = lambda value: value,
+    mark: str = REDACTED,
+    depth: int = 0,
+) -> Any:
+    """Return a document of JSON without secrets and code; names, shape and line breaks stay.
+
+    Args:
+        value: The document.
+        place: Where it stands.
+        leaf: What every text, number and name goes through first.
+        mark: What stands for a field that is hidden.
+        depth: How many levels are above it; below 64 it is cut off.
+    """
+    if isinstance(value, str):
+        return _masked_text(value, place, leaf, mark, depth)
+    if isinstance(value, Mapping | list | tuple) and depth >= _DEEPEST_SHOWN:
+        return "..."
+    if isinstance(value, Mapping):
+        return {
+            escape(redact_text(leaf(str(name)))): mark
+            if place.hides(str(name), item, value)
+            else masked(item, place.under(str(name), value), leaf=leaf, mark=mark, depth=depth + 1)
+            for name, item in value.items()
+        }
+    if isinstance(value, list | tuple):
+        inner = ((_without_header(item), place.item(value, index)) for index, item in enumerate(value))
+        return [masked(item, where, leaf=leaf, mark=mark, depth=depth + 1) for item, where in inner]
+    return leaf(value)
+
+
+def hidden_texts(value: Any, place: Place = ANYWHERE) -> Iterator[str]:
+    """Yield every text of a document that `masked` hides by its name."""
+    if isinstance(value, Mapping):
+        for name, item in value.items():
+            is_hidden = place.hides(str(name), item, value)
+            yield from _texts(item) if is_hidden else hidden_texts(item, place.under(str(name), value))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from hidden_texts(item, place.item(value, index))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list):
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(item)
+
+
+def _masked_text(text: str, place: Place, leaf: Callable[[Any], Any], mark: str, depth: int) -> str:
+    shown = str(leaf(text))
+    if text[:1] in ("{", "[") and shown != REDACTED and (inner := _parsed(text)) is not None:
+        clean = masked(inner, place, leaf=leaf, mark=mark, depth=depth + 1)
+        if clean != inner:
+            return escape(str(leaf(json.dumps(clean, ensure_ascii=False))), keep="\n\t")
+    return escape(redact_text(shown), keep="\n\t")
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text, object_pairs_hook=_all_of)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _all_of(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a mapping that loses no value of a name that stands there twice."""
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        found[name] = [found[name], value] if name in found else value
+    return found
+
+
+def _without_header(item: Any) -> Any:
+    """Return an item of a list without the value if it is a header that carries a secret."""
+    found = _HEADER.match(item) if isinstance(item, str) else None
+    return f"{found[1]}{found[2]}{REDACTED}" if found and suggests_secret(found[1]) else item
+
+
+def sanitize(value: object, depth: int = 0, place: Place = ANYWHERE) -> object:
     """Return `value` as plain data that JSON can hold, masked and escaped at every level.
 
     Mappings and iterables are copied; an object that is none of JSON's types is shown as its `str`.
@@ -114,30 +193,28 @@ def sanitize(value: object, depth: int = 0) -> object:
     if depth >= _DEEPEST:
         return "..."
     if isinstance(value, Mapping):
-        return sanitize_mapping(value, depth + 1)
+        return sanitize_mapping(value, depth + 1, place)
     if isinstance(value, list | tuple | set | frozenset):
-        return [sanitize(item, depth + 1) for item in _ordered(value)]
+        items = _ordered(value)
+        return [sanitize(item, depth + 1, place.item(items, index)) for index, item in enumerate(items)]
     if isinstance(value, bytes | bytearray):
         return escape(redact_text(value.decode("utf-8", "backslashreplace")))
     return escape(redact_text(str(value)))
 
 
-def sanitize_mapping(values: Mapping[Any, object], depth: int = 0) -> dict[str, object]:
+def sanitize_mapping(values: Mapping[Any, object], depth: int = 0, place: Place = ANYWHERE) -> dict[str, object]:
     """Sanitize keys and values; what stands under a key named like a secret is masked unless it is empty."""
     sanitized: dict[str, object] = {}
     for key, value in values.items():
         name = escape(redact_text(str(key)))
-        hidden = is_secret_name(name) and value not in (None, "", b"")
-        sanitized[name] = REDACTED if hidden else sanitize(value, depth)
+        is_empty = value is None or value in ("", b"")
+        if not is_empty and (is_secret_name(name) or place.is_listed(name)):
+            sanitized[name] = REDACTED
+        else:
+            nested = isinstance(value, Mapping | list | tuple)
+            sanitized[name] = sanitize(value, depth, place.under(name, values) if nested else place)
     return sanitized
 
 
-@lru_cache(maxsize=1024)
-def is_secret_name(name: str) -> bool:
-    """Say whether a value under this key is a secret, by the key alone."""
-    plain = _CAMEL_HUMP.sub("_", name).lower().replace("-", "_").replace(".", "_")
-    return plain in _SECRET_NAMES or plain.endswith(_SECRET_ENDINGS)
-
-
-def _ordered(values: Iterable[object]) -> Iterable[object]:
-    return sorted(values, key=str) if isinstance(values, set | frozenset) else values
+def _ordered(values: Iterable[object]) -> Sequence[object]:
+    return sorted(values, key=str) if isinstance(values, set | frozenset) else tuple(values)

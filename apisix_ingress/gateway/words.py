@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 
 from apisix_ingress.model.json import FrozenJson
+from apisix_ingress.redaction import hidden_texts
 
 LIMIT = 1024
 """Longest message, in characters."""
@@ -24,6 +25,8 @@ _SENSITIVE = re.compile(r"key|secret|token|passw|credential|auth|private", re.IG
 _ECHO = re.compile(r'\b(with|got) "(?:.*"|.*)', re.DOTALL)
 _UNNAMED = r"(?<!property )(?<!plugin )"
 _QUOTED = re.compile(rf"""{_UNNAMED}(?:(?<!\w)"[^"]*"|(?<!\w)'[^']*')""")
+# The beginning of code that does not compile, and the word at which it does not.
+_CODE = re.compile(r"""\[string ".*"\](:\d+:)?|\bnear ['"].*['"]""", re.DOTALL)
 # Shorter values are words that any sentence may hold.
 _SHORTEST_SECRET = 4
 
@@ -42,10 +45,10 @@ def said(content: bytes, status: int) -> str:
 
 def scrub(message: str, body: FrozenJson | None = None, *secrets: str) -> str:
     """Return a message on one line, shortened, without PEM blocks and without sensitive values of the body."""
-    message = _PEM.sub(_HIDDEN, message)
+    message = _CODE.sub(_HIDDEN, _PEM.sub(_HIDDEN, message))
     if body is not None:
         message = _without_echoes(message, body)
-    hidden = {*secrets, *(_sensitive(body, inside=False) if body is not None else ())}
+    hidden = {*secrets, *(_of_body(body) if body is not None else ())}
     for value in sorted(hidden, key=len, reverse=True):
         if len(value) >= _SHORTEST_SECRET:
             message = message.replace(value, _HIDDEN)
@@ -81,6 +84,11 @@ def _texts(value: Any) -> Iterator[str]:
 def _of_text(text: str) -> str:
     title = _TITLE.search(text)
     return title.group(1) if title else ("" if "<" in text[:20] else text)
+
+
+def _of_body(body: FrozenJson) -> Iterator[str]:
+    yield from _sensitive(body, inside=False)
+    yield from hidden_texts(body)
 
 
 def _sensitive(value: Any, *, inside: bool) -> Iterator[str]:

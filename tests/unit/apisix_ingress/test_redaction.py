@@ -7,7 +7,8 @@ import pytest
 from pydantic import SecretStr
 
 from apisix_ingress import redaction
-from apisix_ingress.redaction import escape, is_secret_name, redact_text, register_secret, sanitize, sanitize_mapping
+from apisix_ingress.model.secret_fields import is_secret_name
+from apisix_ingress.redaction import escape, redact_text, register_secret, sanitize, sanitize_mapping
 
 PEM = "-----BEGIN RSA PRIVATE KEY-----\ncanary\ncanary=\n-----END RSA PRIVATE KEY-----"
 

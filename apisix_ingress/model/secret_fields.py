@@ -1,0 +1,232 @@
+"""Which fields of records and manifests hold secrets or code: the one list that all who show a document ask.
+
+Facts about plugins and names only: who hides what, and by which mark, is `redaction`'s. The list may name too much,
+never too little.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+_REDIS = ("redis_password", "sentinel_password")
+_AI_AUTH = ("auth.header", "auth.query", "auth.gcp", "auth.aws")
+_FUNCTIONS = ("functions",)
+
+PLUGIN_FIELDS: Mapping[str, tuple[str, ...]] = {
+    # What APISIX encrypts in etcd: `encrypt_fields` of the plugins' schemas, of consumers and of metadata as well.
+    "ai-aliyun-content-moderation": ("access_key_secret",),
+    "ai-aws-content-moderation": ("comprehend.secret_access_key",),
+    "ai-cache": ("redis_password", "semantic.embedding.openai.api_key", "semantic.embedding.azure_openai.api_key"),
+    "ai-lakera-guard": ("api_key",),
+    "ai-proxy": (*_AI_AUTH, "auth.gcp.service_account_json", "auth.aws.secret_access_key", "auth.aws.session_token"),
+    "ai-proxy-multi": (
+        *(f"instances.{path}" for path in _AI_AUTH),
+        "instances.auth.gcp.service_account_json",
+        "instances.auth.aws.secret_access_key",
+        "instances.auth.aws.session_token",
+        "semantic_opts.embeddings.auth.header",
+        "semantic_opts.embeddings.auth.query",
+    ),
+    "ai-rag": ("embeddings_provider.azure_openai.api_key", "vector_search_provider.azure_ai_search.api_key"),
+    "ai-rate-limiting": _REDIS,
+    "authz-casdoor": ("client_secret",),
+    "authz-keycloak": ("client_secret",),
+    "aws-lambda": ("authorization.apikey", "authorization.iam.accesskey", "authorization.iam.secretkey"),
+    "azure-functions": ("authorization.apikey", "master_apikey"),
+    "basic-auth": ("password",),
+    "cas-auth": ("cookie.secret",),
+    "clickhouse-logger": ("password",),
+    "csrf": ("key",),
+    "dingtalk-auth": ("app_secret", "secret", "secret_fallbacks"),
+    "elasticsearch-logger": ("auth.password", "headers"),
+    "error-log-logger": ("clickhouse.password", "kafka.brokers.sasl_config.password"),
+    "feishu-auth": ("app_secret", "secret", "secret_fallbacks"),
+    "google-cloud-logging": ("auth_config.private_key",),
+    "graphql-limit-count": _REDIS,
+    "hmac-auth": ("secret_key",),
+    "http-logger": ("auth_header",),
+    "jwe-decrypt": ("key", "secret"),
+    "jwt-auth": ("secret", "private_key"),
+    "kafka-logger": ("brokers.sasl_config.password",),
+    "kafka-proxy": ("sasl.password",),
+    "key-auth": ("key",),
+    "lago": ("token",),
+    "limit-conn": _REDIS,
+    "limit-count": _REDIS,
+    "limit-req": _REDIS,
+    "loggly": ("customer_token",),
+    "loki-logger": ("headers",),
+    "openfunction": ("authorization.service_token",),
+    "openid-connect": (
+        "client_secret",
+        "client_rsa_private_key",
+        "dpop.private_key",
+        "session.secret",
+        "session.redis.password",
+        "backchannel_logout.redis.password",
+    ),
+    "openwhisk": ("service_token",),
+    "rocketmq-logger": ("secret_key",),
+    "sls-logger": ("access_key_secret",),
+    "splunk-hec-logging": ("endpoint.token",),
+    "tencent-cloud-cls": ("secret_key",),
+    # What it leaves in clear text and is no less secret.
+    "ai-request-rewrite": _AI_AUTH,
+    "forward-auth": ("extra_headers",),
+    # Code, and what is handed to code: it may hold anything.
+    "serverless-pre-function": _FUNCTIONS,
+    "serverless-post-function": _FUNCTIONS,
+    "ext-plugin-pre-req": ("conf.value",),
+    "ext-plugin-post-req": ("conf.value",),
+    "ext-plugin-post-resp": ("conf.value",),
+}
+"""Plugin → paths below its configuration, without the indexes of lists."""
+
+_FIELDS = {plugin: frozenset(paths) for plugin, paths in PLUGIN_FIELDS.items()}
+_NO_FIELDS: frozenset[str] = frozenset()
+
+_SECRET_NAMES = frozenset(
+    (
+        *("key", "token", "password", "passwd", "secret", "credentials", "tls_key"),
+        *("authorization", "proxy_authorization", "cookie", "set_cookie"),
+        *("auth_header", "passphrase", "secretkey", "secret_fallbacks", "service_account_json"),
+    )
+)
+_SECRET_ENDINGS = (
+    *("admin_key", "api_key", "client_key", "private_key", "secret_key", "access_key", "encryption_key"),
+    *("apikey", "accesskey", "_token", "_password", "_secret", "_cookie"),
+)
+_CAMEL_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+_SUGGESTS = re.compile(
+    r"api-?_?key|secret|token|passw|passphrase|credential|private|^auth(?:_|$|[A-Z])|_auth|csrf|authori[sz]ation|cookie"
+    r"|sasl|service_?account|session|^(?:pre_)?functions?$|^script$|filter_func|signature|salt|^keys$|[-_]key$|_iv$"
+    r"|dsn$|webhook_url",
+    re.IGNORECASE,
+)
+"""What suggests a secret, or is code, beyond the names that logs hide: a document can afford to hide too much."""
+
+_PLAIN = frozenset({"secretRef", "secret_ref", "authentication", "authParameter", "secret_references"})
+"""Names outside of plugins that only sound like it: they lead to the name of a Secret, or to more fields."""
+
+_PUBLIC = frozenset({"cache_key", "public_key"})
+_NAMED = ("Name", "_name", "Namespace", "_namespace")
+"""How the names of fields end that hold the name of an object."""
+
+_LEAD = frozenset({"apiVersion", "kind", "name", "namespace"})
+
+_CALLERS = re.compile(r"log|auth|^ai-|function|lambda|whisk|splunk|lago|trac|telemetry|zipkin|datadog|tencent")
+"""Plugins that call a service of somebody's: the headers that they send are credentials as a rule."""
+
+_VARIABLE = re.compile(r"\$?(remote_addr|server_addr|uri|request_uri|host|consumer_name|(http|arg|cookie)_[a-z0-9_]+)")
+"""What a `key` is outside of credentials: the variable that a limit counts by, or that a hash is made of."""
+
+
+@lru_cache(maxsize=1024)
+def is_secret_name(name: str) -> bool:
+    """Say whether a value under this key is a secret, by the key alone."""
+    plain = _CAMEL_HUMP.sub("_", name).lower().replace("-", "_").replace(".", "_")
+    return plain in _SECRET_NAMES or plain.endswith(_SECRET_ENDINGS)
+
+
+@lru_cache(maxsize=4096)
+def suggests_secret(name: str) -> bool:
+    """Say whether a value under this key may be a secret, or code that holds one."""
+    return is_secret_name(name) or _SUGGESTS.search(name) is not None
+
+
+def is_private_key(name: str, siblings: Mapping[Any, Any]) -> bool:
+    """Say whether a field holds a private key: one that is named so, or that stands beside a certificate."""
+    if name in ("key", "keys"):
+        return "cert" in siblings or "certs" in siblings
+    return name == "client_key" or name.endswith("private_key")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in a document a field stands.
+
+    Attributes:
+        plugin: The plugin whose configuration this is, or nothing.
+        path: The names below the plugin, or below the document, joined by dots.
+        lists_plugins: Whether the names here are those of plugins.
+    """
+
+    plugin: str = ""
+    path: str = ""
+    lists_plugins: bool = False
+
+    def under(self, name: str, siblings: Mapping[Any, Any]) -> Place:
+        """Return the place below a field.
+
+        Args:
+            name: The field.
+            siblings: The mapping that has it: one with `name` and `config` is a plugin as a manifest has it.
+        """
+        if self.lists_plugins or name in _FIELDS:
+            return Place(plugin=name)
+        if name == "plugins":
+            return Place(lists_plugins=True)
+        if name == "config" and isinstance(siblings.get("name"), str):
+            return Place(plugin=siblings["name"])
+        if name.startswith("plugin_metadata/"):
+            return Place(plugin=name.partition("/")[2])
+        return Place(self.plugin, self._path(name))
+
+    def item(self, items: Sequence[Any], index: int) -> Place:
+        """Return the place of an item of a list; behind the name of a plugin stands its configuration (`workflow`)."""
+        before = items[index - 1] if index else None
+        if isinstance(before, str) and before in _FIELDS and isinstance(items[index], Mapping):
+            return Place(plugin=before)
+        return Place(self.plugin, self.path)
+
+    def is_listed(self, name: str) -> bool:
+        """Say whether the plugin here keeps a secret or code under this name."""
+        return bool(self.plugin) and self._path(name) in _FIELDS.get(self.plugin, _NO_FIELDS)
+
+    def hides(self, name: str, value: Any, siblings: Mapping[Any, Any]) -> bool:
+        """Say whether the value of a field may not be shown."""
+        if value is None or isinstance(value, bool) or value in ("", [], {}):
+            return False
+        if self.is_listed(name):
+            return True
+        if self._is_harmless(name, value, siblings):
+            return False
+        return suggests_secret(name) or self._are_headers(name, value)
+
+    def _path(self, name: str) -> str:
+        return f"{self.path}.{name}" if self.path else name
+
+    def _is_harmless(self, name: str, value: Any, siblings: Mapping[Any, Any]) -> bool:
+        if self.lists_plugins and isinstance(value, Mapping):
+            return True
+        if name in _PUBLIC or name.endswith(_NAMED):
+            return not isinstance(value, Mapping)
+        if name == "key":
+            return isinstance(value, str) and _selects(value, siblings)
+        return not self.plugin and (name in _PLAIN or (isinstance(value, Mapping) and value.keys() <= _LEAD))
+
+    def _are_headers(self, name: str, value: Any) -> bool:
+        # Elsewhere `header` is the name of one.
+        named = name.lower().endswith(("header", "headers")) and isinstance(value, Mapping)
+        return named and _CALLERS.search(self.plugin) is not None
+
+
+ANYWHERE = Place()
+"""Where a document begins that is no record's body."""
+
+
+def place_of(kind: str, id_: str) -> Place:
+    """Return where the body of a record begins: that of plugin metadata is the plugin's."""
+    return Place(plugin=id_) if kind == "plugin_metadata" else ANYWHERE
+
+
+def _selects(value: str, siblings: Mapping[Any, Any]) -> bool:
+    """Say whether a `key` says what is counted or hashed."""
+    if _VARIABLE.fullmatch(value):
+        return True
+    return siblings.get("key_type") in ("var", "var_combination") or siblings.get("type") == "chash"
