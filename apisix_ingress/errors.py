@@ -7,7 +7,8 @@
     ├── UsageError               nobody retries: a command was given something it can't read
     ├── KubeError                an answer of the API server that no other class describes
     │   ├── KubeUnavailable      reflector, elector, status writer: after a jittered backoff
-    │   │   └── KubeUnreachable  the same; the outage was told already, once for all of them
+    │   │   ├── KubeUnreachable  the same; the outage was told already, once for all of them
+    │   │   └── KubeTimeout      the same; a command gives up: whatever else it asks would wait as long
     │   ├── KubeConflict         the caller, once it has read the object again
     │   ├── KubeGone             the reflector, with a full list
     │   ├── KubeForbidden        the reflector, slowly: the missing permission is reported, other kinds go on
@@ -61,6 +62,10 @@ class KubeUnavailable(KubeError):
 
 class KubeUnreachable(KubeUnavailable):
     """No connection to the API server, or it was cut. The client tells of an outage: its callers need not."""
+
+
+class KubeTimeout(KubeUnavailable):
+    """The API server took the request and did not answer it in time."""
 
 
 class KubeConflict(KubeError):

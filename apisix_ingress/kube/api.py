@@ -24,6 +24,7 @@ from apisix_ingress.errors import (
     KubeForbidden,
     KubeGone,
     KubeNotFound,
+    KubeTimeout,
     KubeUnavailable,
     KubeUnreachable,
 )
@@ -262,7 +263,9 @@ class KubeApi:
             raise KubeUnreachable(f"{where}: {_explain(error)}") from None
         except CUT_OFF as error:
             raise KubeUnreachable(f"{where}: {_explain(error)}") from None
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        except TimeoutError as error:
+            raise KubeTimeout(f"{where}: {_explain(error)}") from None
+        except (aiohttp.ClientError, OSError) as error:
             raise KubeUnavailable(f"{where}: {_explain(error)}") from None
 
     def _lost(self, why: str) -> None:

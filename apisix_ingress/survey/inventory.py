@@ -7,8 +7,8 @@ import random
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from apisix_ingress.errors import KubeError, KubeForbidden, KubeNotFound, KubeUnreachable
-from apisix_ingress.kube.api import KubeApi
+from apisix_ingress.errors import KubeError, KubeForbidden, KubeNotFound, KubeTimeout, KubeUnreachable
+from apisix_ingress.kube.api import LIST_SECONDS, KubeApi
 from apisix_ingress.kube.depth import check_depth
 from apisix_ingress.model.adminapi import AdminAddress
 from apisix_ingress.model.json import JsonObject
@@ -30,6 +30,12 @@ PAGE = 500
 
 AT_ONCE = 8
 """Lists in flight at once."""
+
+ANSWER_SECONDS = 10.0
+"""A first, small answer is waited for so long; a page of large objects may take longer."""
+
+_AWAY = (KubeUnreachable, KubeTimeout)
+"""Whatever is asked next would fail alike, or wait as long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +95,13 @@ class _Reader:
         """Read a kind, in a namespace or everywhere.
 
         Raises:
-            KubeUnreachable: The API server is away; every other failure is noted.
+            KubeUnreachable: The API server is away.
+            KubeTimeout: It does not answer; every other failure is noted.
         """
         async with self._slots:
             try:
                 await self._read_any_version(resource, namespace)
-            except KubeUnreachable:
+            except _AWAY:
                 raise
             except KubeForbidden as error:
                 where = f" in namespace {namespace}" if namespace else ""
@@ -137,7 +144,7 @@ async def listed(api: KubeApi, path: str, *, fields: str = "") -> AsyncIterator[
     """Yield every object of a collection, page by page."""
     more = ""
     while True:
-        page = await api.page(path, limit=PAGE, more=more, fields=fields)
+        page = await api.page(path, limit=PAGE, more=more, fields=fields, timeout=LIST_SECONDS)
         for raw in page.items:
             yield raw
         if not (more := page.more):
@@ -156,7 +163,7 @@ async def take_inventory(
         step: Told what is being done.
 
     Raises:
-        KubeError: The API server is away.
+        KubeError: The API server is away, or does not answer.
     """
     options = translation_options(settings)
     world = World(resources(options))
@@ -164,14 +171,26 @@ async def take_inventory(
     moved = _follow_moves(registry)
     reader = _Reader(api, world, keep=keep)
     step("reading objects")
-    lists = list(_lists(options, settings.kubernetes.watch_namespaces))
-    results = await asyncio.gather(*(reader.read(*each) for each in lists), return_exceptions=True)
-    for failure in results:
-        if failure is not None:
-            raise failure
+    await _find(api)
+    try:
+        async with asyncio.TaskGroup() as lists:
+            for each in _lists(options, settings.kubernetes.watch_namespaces):
+                lists.create_task(reader.read(*each))
+    except ExceptionGroup as failures:
+        raise failures.exceptions[0] from None
     step("translating")
     registry.settle()
     return Inventory(world, options, reader.unread, frozenset(reader.absent), moved, reader.raw)
+
+
+async def _find(api: KubeApi) -> None:
+    """Raise if the API server is away or silent; any answer will do, be it a refusal."""
+    try:
+        await api.get("/version", timeout=ANSWER_SECONDS)
+    except _AWAY:
+        raise
+    except KubeError:
+        return
 
 
 def _lists(options: Options, namespaces: tuple[str, ...]) -> Iterator[tuple[Resource, str]]:

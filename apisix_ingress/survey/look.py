@@ -62,8 +62,9 @@ async def look(
     Raises:
         KubeError: The API server is away.
     """
-    lease = await see_lease(api, settings.kubernetes, MonotonicClock().now())
+    # It comes first: it ends soon if the API server does not answer.
     inventory = await take_inventory(api, settings, keep=keep, step=step)
+    lease = await see_lease(api, settings.kubernetes, MonotonicClock().now())
     step("reading gateways")
     ledger = ConfigMapLedger(api, own_namespace(settings.kubernetes, api), settings.kubernetes.controller_name)
     desired, moved = inventory.world.desired, inventory.moved

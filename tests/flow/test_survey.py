@@ -2,6 +2,7 @@
 
 import base64
 import json
+import socket
 import zipfile
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ import pytest
 from trustme import CA
 
 import crds
+from apisix_ingress.errors import KubeTimeout
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.settings import load_settings
 from apisix_ingress.survey import inventory as inventories
@@ -191,6 +193,33 @@ async def test_an_api_server_that_is_away_ends_status_with_its_error(scene: Scen
     got = await scene.cli.beside("status", "--config", scene.config)
     assert (got.returncode, got.stdout) == (2, "")
     assert got.stderr.startswith("error: API server 127.0.0.1:")
+
+
+@pytest.mark.parametrize("command", ["status", "diff", "orphans", "bundle -o json", "tree web.example.org"])
+async def test_an_api_server_that_never_answers_is_asked_once(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setattr(inventories, "ANSWER_SECONDS", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.setblocking(False)
+        kubeconfig = scene.server.kubeconfig(scene.cli.folder / "kubeconfig")
+        place = f"127.0.0.1:{silent.getsockname()[1]}"
+        kubeconfig.write_text(kubeconfig.read_text().replace(scene.server.url, f"http://{place}"))
+        got = await scene.cli.beside(*command.split(), "--config", scene.config)
+        silent.accept()[0].close()
+        with pytest.raises(BlockingIOError):
+            silent.accept()
+    want = f"error: API server {place}: GET /version: no answer in time\n"
+    assert (got.returncode, got.stdout, got.stderr) == (2, "", want)
+
+
+async def test_a_list_that_is_never_answered_ends_the_others(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inventories, "AT_ONCE", 1)
+    monkeypatch.setattr(inventories, "LIST_SECONDS", 0.1)
+    scene.server.faults.append(Fault("list", "*", hang=True))
+    with pytest.raises(KubeTimeout, match="no answer in time"):
+        await scene.inventory()
+    assert [seen.verb for seen in scene.server.seen].count("list") == 1
 
 
 async def test_a_gateway_that_is_away_is_told_by_status(scene: Scene) -> None:
