@@ -1,3 +1,29 @@
-"""What holds for every test here: nothing that is printed or logged shows a secret."""
+"""What holds for every test here: no secret is shown, and what one sets up for logging ends with it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import structlog
 
 from tests.canary import pytest_runtest_makereport as pytest_runtest_makereport
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_logger_is_kept() -> Iterator[None]:
+    """Let no logger remember its configuration, as those of the program do: a later test would log by it."""
+    configure = structlog.configure
+
+    def uncached(**settings: Any) -> None:
+        configure(**{**settings, "cache_logger_on_first_use": False})
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(structlog, "configure", uncached)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _logging_is_put_back(_no_logger_is_kept: None) -> Iterator[None]:
+    before = structlog.get_config()
+    yield
+    structlog.configure(**before)
