@@ -25,6 +25,12 @@ KEY = "gatewayProxy.provider.controlPlane.auth.adminKey"
 RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
 FOREIGN_GROUPS = ("cert-manager.io", "monitoring.coreos.com")
 PUBLISHED_KEY = "edd1c9f034335f136f87ad84b625c8f1"
+ENDPOINTS = "gatewayProxy.provider.controlPlane.endpoints"
+EDGE: Mapping[str, Any] = {
+    "name": "edge",
+    "adminUrl": "https://edge.example.org/apisix/admin",
+    "adminKey": {"value": "a-key-of-its-own"},
+}
 
 VARIANTS: Mapping[str, Mapping[str, Any]] = {
     "defaults": {},
@@ -237,6 +243,46 @@ def test_a_release_is_installed_upgraded_and_removed(api: KubeClient, namespace:
             r"webhook\.certificate\.caBundle: give the CA",
         ),
         (
+            merged(WITH_KEY, nested("config.leaderElection.leaseDuration", "10s")),
+            r"leaderElection\.leaseDuration \(10s\) must be longer than renewDeadline \(10s\): raise the one or lower",
+        ),
+        (
+            merged(WITH_KEY, nested("config.leaderElection.leaseDuration", 9.5)),
+            r"leaderElection\.leaseDuration \(9\.5\) must be longer than renewDeadline \(10s\): raise the one or lower",
+        ),
+        (
+            merged(WITH_KEY, nested("config.leaderElection.retryPeriod", "1m")),
+            r"leaderElection\.renewDeadline \(10s\) must be longer than 1\.2 times retryPeriod \(1m\): raise the one",
+        ),
+        (
+            merged(WITH_KEY, nested("config.provider.timeout", "1h")),
+            r"config\.provider\.timeout \(1h\) must be at most .*leaseDuration - renewDeadline \(5s\).*: lower it",
+        ),
+        (
+            merged(WITH_KEY, nested("clusters", [{**EDGE, "provider": {"timeout": "5001ms"}}])),
+            r"clusters\[0\]\.provider\.timeout \(5001ms\) must be at most .*leaseDuration - renewDeadline \(5s\)",
+        ),
+        (
+            merged(WITH_KEY, nested("clusters", [{**EDGE, "name": "default"}])),
+            r'clusters\[0\]\.name: "default" is taken already, by the gateways of gatewayProxy: give each',
+        ),
+        (
+            merged(WITH_KEY, nested("clusters", [EDGE, EDGE])),
+            r'clusters\[1\]\.name: "edge" is taken already: give each cluster a name of its own',
+        ),
+        (
+            merged(WITH_KEY, nested("webhook", {"enabled": True, "port": 8080})),
+            r"webhook\.port: 8080 is the port of health and metrics: use another one, such as 8443",
+        ),
+        (
+            merged(
+                WITH_KEY,
+                nested("config.kubernetes.watchNamespaces", ["shop"]),
+                nested("config.status.publishService", "gateways/apisix"),
+            ),
+            r"is in namespace gateways, which is not read: add it to config\.kubernetes\.watchNamespaces",
+        ),
+        (
             merged(WITH_KEY, nested("rbac.scope", "namespaced")),
             r"rbac\.scope namespaced needs config\.kubernetes\.watchNamespaces",
         ),
@@ -260,8 +306,26 @@ def test_values_that_do_not_go_together_are_refused_with_the_remedy(values: dict
         ("config.leaderElection.leaseDuration", "long", "at '/config/leaderElection/leaseDuration'"),
         ("config.kubernetes.crossNamespace", "deny", "value must be one of 'allow', 'grant'"),
         ("config.status.publishService", "apisix", "at '/config/status/publishService'"),
-        ("gatewayProxy.provider.controlPlane.endpoints", ["apisix:9180"], "endpoints/0': 'apisix:9180' does not match"),
+        (ENDPOINTS, ["apisix:9180"], "endpoints/0': 'apisix:9180' does not match"),
         ("clusters", [{"name": "edge"}], "at '/clusters/0': missing properties 'adminUrl', 'adminKey'"),
+        ("config.leaderElection.id", "A B", "at '/config/leaderElection/id': 'A B' does not match"),
+        ("config.provider.timeout", "0s", "at '/config/provider/timeout': '0s' does not match pattern '[1-9]'"),
+        ("config.provider.syncPeriod", "0h0.0s", "at '/config/provider/syncPeriod': '0h0.0s' does not match"),
+        ("config.kubernetes.ingressClass", "a b", "at '/config/kubernetes/ingressClass': 'a b' does not match"),
+        ("config.kubernetes.namespaceSelector", "a=b=c", "namespaceSelector': 'a=b=c' does not match"),
+        ("config.kubernetes.namespaceSelector", "!", "namespaceSelector': '!' does not match"),
+        ("config.kubernetes.namespaceSelector", "a in (b", "namespaceSelector': 'a in (b' does not match"),
+        ("config.status.addresses", ["a b"], "at '/config/status/addresses/0': 'a b' does not match"),
+        ("config.status.addresses", ["1:2"], "at '/config/status/addresses/0': '1:2' is not valid ipv6"),
+        (ENDPOINTS, ["http://apisix:9180?a=b"], "endpoints/0': 'http://apisix:9180?a=b' does not match"),
+        (ENDPOINTS, ["http://apisix:9180/admin#a"], "endpoints/0': 'http://apisix:9180/admin#a' does not match"),
+        (ENDPOINTS, ["http://apisix:99999"], "endpoints/0': 'http://apisix:99999' does not match"),
+        (ENDPOINTS, ["http://apisix/ü"], "endpoints/0': 'http://apisix/ü' does not match"),
+        ("clusters", [{**EDGE, "adminUrl": "http://edge:0/apisix/admin"}], "at '/clusters/0/adminUrl'"),
+        ("apisix.adminService.name", "a b", "at '/apisix/adminService/name': 'a b' does not match"),
+        ("nameOverride", "a b", "at '/nameOverride': 'a b' does not match"),
+        ("fullnameOverride", "Ü_x", "at '/fullnameOverride': 'Ü_x' does not match"),
+        ("podDisruptionBudget.minAvailable", "most", "at '/podDisruptionBudget/minAvailable': 'most' does not match"),
         ("networkPolicy.apiServer.ports", [70000], "at '/networkPolicy/apiServer/ports/0'"),
         ("preset", "strict", "at '/preset': value must be one of '', 'multi-tenant'"),
         ("webhook.timeoutSeconds", 60, "at '/webhook/timeoutSeconds': maximum: got 60, want 30"),
@@ -271,6 +335,24 @@ def test_the_schema_names_a_wrong_value(name: str, value: object, want: str) -> 
     with pytest.raises(HelmError) as refused:
         render(merged(WITH_KEY, nested(name, value)))
     assert want in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        (ENDPOINTS, ["https://[2001:db8::1]:65535/apisix/admin"]),
+        (ENDPOINTS, ["http://192.0.2.1:9180/"]),
+        ("config.status.addresses", ["192.0.2.1", "2001:db8::1", "lb.example.org"]),
+        ("config.kubernetes.namespaceSelector", " example.org/team notin (a, b_1,) , !c,d == e,f!=,g "),
+        ("config.kubernetes.ingressClass", "apisix.internal"),
+        ("config.leaderElection", {"leaseDuration": 60, "renewDeadline": "0.5m", "retryPeriod": "500ms"}),
+        ("config.provider", {"timeout": "0.05s", "syncPeriod": "1h30m"}),
+        ("clusters", [{**EDGE, "provider": {"timeout": "5s"}}]),
+    ],
+)
+def test_values_near_the_refused_ones_are_taken_by_chart_and_program(name: str, value: object, tmp_path: Path) -> None:
+    manifests = render(merged(WITH_KEY, nested(name, value)), release="test")
+    assert settings_of(manifests, tmp_path).clusters[0].name == "default"
 
 
 def test_every_value_has_a_type_and_every_property_a_default() -> None:

@@ -1,0 +1,66 @@
+{{- /* What the schema can't compare. The program refuses these values as well, but only when a Pod starts. */ -}}
+
+{{- /* The seconds of a duration: a text such as 1m30s, or a number of seconds. */ -}}
+{{- define "apisix-ingress.seconds" -}}
+{{- if kindIs "string" . -}}
+{{- $zero := toDate "2006-01-02" "2000-01-01" -}}
+{{- ((mustDateModify . $zero).Sub $zero).Seconds -}}
+{{- else -}}
+{{- . -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "apisix-ingress.checkElection" -}}
+{{- $election := .Values.config.leaderElection -}}
+{{- $lease := include "apisix-ingress.seconds" $election.leaseDuration | float64 -}}
+{{- $deadline := include "apisix-ingress.seconds" $election.renewDeadline | float64 -}}
+{{- $retry := include "apisix-ingress.seconds" $election.retryPeriod | float64 -}}
+{{- if and $election.disable (gt (int .Values.deployment.replicas) 1) -}}
+{{- fail "config.leaderElection.disable needs deployment.replicas: 1, else every replica takes itself for the only writer" -}}
+{{- end -}}
+{{- if le $lease $deadline -}}
+{{- fail (printf "config.leaderElection.leaseDuration (%v) must be longer than renewDeadline (%v): raise the one or lower the other" $election.leaseDuration $election.renewDeadline) -}}
+{{- end -}}
+{{- if le $deadline (mulf $retry 1.2) -}}
+{{- fail (printf "config.leaderElection.renewDeadline (%v) must be longer than 1.2 times retryPeriod (%v): raise the one or lower the other" $election.renewDeadline $election.retryPeriod) -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* A write may be in flight for the timeout; it must have ended when the lease can run out. */ -}}
+{{- define "apisix-ingress.checkTimeouts" -}}
+{{- $config := .Values.config -}}
+{{- $election := $config.leaderElection -}}
+{{- $lease := include "apisix-ingress.seconds" $election.leaseDuration | float64 -}}
+{{- $spare := subf $lease (include "apisix-ingress.seconds" $election.renewDeadline | float64) -}}
+{{- range $index, $item := prepend .Values.clusters dict -}}
+{{- $where := ternary "config.provider.timeout" (printf "clusters[%d].provider.timeout" (sub $index 1)) (eq $index 0) -}}
+{{- $timeout := default $config.provider.timeout (default dict $item.provider).timeout -}}
+{{- if and (not $election.disable) (gt (include "apisix-ingress.seconds" $timeout | float64) $spare) -}}
+{{- fail (printf "%s (%v) must be at most config.leaderElection.leaseDuration - renewDeadline (%vs), else a write could outlive the lease: lower it or raise leaseDuration" $where $timeout $spare) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "apisix-ingress.checkClusterNames" -}}
+{{- $names := list "default" -}}
+{{- range $index, $item := .Values.clusters -}}
+{{- if has $item.name $names -}}
+{{- fail (printf "clusters[%d].name: %q is taken already%s: give each cluster a name of its own" $index $item.name (ternary ", by the gateways of gatewayProxy" "" (eq $item.name "default"))) -}}
+{{- end -}}
+{{- $names = append $names $item.name -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "apisix-ingress.checks" -}}
+{{- include "apisix-ingress.checkElection" . -}}
+{{- include "apisix-ingress.checkTimeouts" . -}}
+{{- include "apisix-ingress.checkClusterNames" . -}}
+{{- if and .Values.webhook.enabled (eq (int .Values.webhook.port) 8080) -}}
+{{- fail "webhook.port: 8080 is the port of health and metrics: use another one, such as 8443" -}}
+{{- end -}}
+{{- $watched := .Values.config.kubernetes.watchNamespaces -}}
+{{- $published := splitList "/" .Values.config.status.publishService | first -}}
+{{- if and $published $watched (not (has $published $watched)) -}}
+{{- fail (printf "config.status.publishService is in namespace %s, which is not read: add it to config.kubernetes.watchNamespaces" $published) -}}
+{{- end -}}
+{{- end -}}
