@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -58,8 +60,42 @@ app.command()(doctor)
 app.command()(bundle)
 
 
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What only a write ends with; commands that write a file tell of it themselves."""
+
+
 def main() -> None:
-    """Run the command line; a mistake in the configuration ends it with one line and exit code 2."""
+    """Run the command line; a wrong configuration, or output without room, ends it with one line and exit code 2."""
+    try:
+        _run_command()
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        _fail_output(error)
+    finally:
+        _flush()
+
+
+def _flush() -> None:
+    """Write what is left: at the exit of the interpreter it would be too late to tell of a failure."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        return  # whoever read it has enough
+    except OSError as error:
+        _fail_output(error)
+
+
+def _fail_output(error: OSError) -> NoReturn:
+    # What is left in the buffer goes nowhere, or the interpreter would try once more at its exit, and complain.
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+    fail(f"standard output: {error.strerror}")
+
+
+def _run_command() -> None:
     from apisix_ingress.errors import IngressError
 
     if sys.argv[1:] == ["version"]:

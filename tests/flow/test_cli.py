@@ -106,6 +106,35 @@ def test_unknown_command_is_a_usage_error(cli: Cli) -> None:
     assert "No such command 'nosuch'" in got.stderr
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "--help",
+        "version",
+        "crds",
+        "crds -o json",
+        "lint web.yaml",
+        "translate web.yaml",
+        "explain -f web.yaml http://web.example.org/",
+    ],
+)
+def test_output_that_finds_no_room_is_told_in_one_line(cli: Cli, command: str, unbuffered: str) -> None:
+    cli.write("web.yaml", WEB)
+    with Path("/dev/full").open("w") as full:
+        got = subprocess.run(
+            [*COMMAND, *command.split()],
+            cwd=cli.folder,
+            env={**environment(cli.folder), "PYTHONUNBUFFERED": unbuffered},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=BOUND,
+            check=False,
+        )
+    assert (got.returncode, got.stderr) == (2, "error: standard output: No space left on device\n")
+
+
 # translate
 
 
