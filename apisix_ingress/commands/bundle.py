@@ -45,13 +45,15 @@ def bundle(
 
     Example: apisix-ingress bundle --config config.yaml -o bundle.zip
     """
-    from apisix_ingress.survey.bundle import collect, write_bundle
+    from apisix_ingress.survey.bundle import check_target, collect, write_bundle
     from apisix_ingress.survey.look import api_server
 
     path = Path(output)
     if output != "json" and path.exists() and not force:
         fail(f"{path} exists: give another name with -o, or --force")
     settings = settings_for(config, kubeconfig, admin_url=admin_url, admin_key=admin_key, namespace=namespace)
+    if output != "json":
+        check_target(path)
 
     async def gather(step: Step) -> dict[str, str]:
         async with api_server(settings) as api:

@@ -84,6 +84,22 @@ async def collect(api: KubeApi, settings: Settings, *, step: Step) -> dict[str, 
     return files | {name: _yaml(mask.document(items)) for name, items in _manifests(seen).items()}
 
 
+def check_target(path: Path) -> None:
+    """Find out whether an archive can be written, before anything is read for it; leaves what is there as it is.
+
+    Raises:
+        IngressError: It can't be written.
+    """
+    is_new = not path.exists()
+    try:
+        with path.open("ab"):
+            pass
+        if is_new:
+            path.unlink()
+    except OSError as error:
+        raise _unwritable(path, error) from None
+
+
 def write_bundle(path: Path, files: Mapping[str, str]) -> None:
     """Write an archive; the same files give the same bytes.
 
@@ -98,7 +114,11 @@ def write_bundle(path: Path, files: Mapping[str, str]) -> None:
                 entry.external_attr = 0o600 << 16
                 archive.writestr(entry, files[name])
     except OSError as error:
-        raise IngressError(f"{path}: can't be written: {error.strerror}") from None
+        raise _unwritable(path, error) from None
+
+
+def _unwritable(path: Path, error: OSError) -> IngressError:
+    return IngressError(f"{path}: can't be written: {error.strerror}")
 
 
 def _mask(settings: Settings, seen: Look) -> Mask:

@@ -510,8 +510,29 @@ async def test_a_bundle_is_printed_as_json_and_overwrites_only_by_force(scene: S
     refused = await scene.cli.beside("bundle", "-o", "there.zip", "--config", scene.config)
     assert (refused.returncode, "there.zip exists" in refused.stderr) == (2, True)
     assert (await scene.cli.beside("bundle", "-o", "there.zip", "--force", "--config", scene.config)).returncode == 0
-    refused = await scene.cli.beside("bundle", "-o", "no/such/folder.zip", "--config", scene.config)
-    assert (refused.returncode, "can't be written" in refused.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("target", "want"),
+    [
+        ("no/such/one.zip", "no/such/one.zip: can't be written: No such file or directory"),
+        ("config.yaml/one.zip", "config.yaml/one.zip: can't be written: Not a directory"),
+        (".", ".: can't be written: Is a directory"),
+    ],
+)
+async def test_a_bundle_that_can_not_be_written_asks_nobody(scene: Scene, target: str, want: str) -> None:
+    got = await scene.cli.beside("bundle", "--force", "-o", target, "--config", scene.config)
+    assert (got.returncode, got.stdout, got.stderr) == (2, "", f"error: {want}\n")
+    assert scene.server.seen == []
+
+
+async def test_a_bundle_that_is_not_made_leaves_the_file_that_was_there(scene: Scene) -> None:
+    scene.cli.write("there.zip", "before")
+    await scene.server.stop()
+    for name in ("there.zip", "new.zip"):
+        assert (await scene.cli.beside("bundle", "--force", "-o", name, "--config", scene.config)).returncode == 2
+    assert (scene.cli.folder / "there.zip").read_text() == "before"
+    assert not (scene.cli.folder / "new.zip").exists()
 
 
 async def test_events_that_may_not_be_read_leave_a_note_in_the_bundle(scene: Scene) -> None:
