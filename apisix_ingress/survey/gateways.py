@@ -10,7 +10,7 @@ from pydantic import SecretStr
 
 from apisix_ingress import __version__
 from apisix_ingress.clusters import connect, ledger_name
-from apisix_ingress.errors import GatewayError, GatewayUnauthorized, IngressError
+from apisix_ingress.errors import GatewayError, GatewayUnauthorized, GatewayUnavailable, IngressError
 from apisix_ingress.gateway.admin import AdminBackend, AdminKey
 from apisix_ingress.gateway.backend import Listing
 from apisix_ingress.gateway.ledger import Ledger
@@ -70,6 +70,8 @@ class SeenGateway:
         """Why it could not be read; empty if it was."""
         self.is_refused = False
         """Whether it refuses the admin key."""
+        self.is_away = False
+        """Whether it does not answer, or not now: that may pass by itself."""
         self.snapshot: Snapshot | None = None
         self.listing: Listing | None = None
         self.latency: float | None = None
@@ -89,6 +91,11 @@ class SeenGateway:
     def version(self) -> str:
         """What it calls itself, or empty."""
         return self.snapshot.version if self.snapshot else ""
+
+    def failed(self, error: Exception) -> None:
+        """Note why it could not be read."""
+        self.trouble = str(error)
+        self.is_refused, self.is_away = isinstance(error, GatewayUnauthorized), isinstance(error, GatewayUnavailable)
 
     def timed(self, method: str, path: str, status: int | None, seconds: float) -> None:
         """Note how long an answer took."""
@@ -177,13 +184,13 @@ class _Sight:
             await backend.probe()
             seen.snapshot = await snapshot_of(backend, self.settings, seen.name)
         except GatewayError as error:
-            seen.trouble, seen.is_refused = str(error), isinstance(error, GatewayUnauthorized)
+            seen.failed(error)
             return
         except BaseExceptionGroup as errors:
             failed, others = errors.split(GatewayError)
             if failed is None or others is not None:
                 raise
-            seen.trouble = str(failed.exceptions[0])
+            seen.failed(failed.exceptions[0])
             return
         seen.skew = skew_seconds(backend.date, self.clock.now())
         seen.listing = seen.snapshot.listing(noted)

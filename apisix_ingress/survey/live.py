@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from apisix_ingress.errors import KubeError, KubeGone, KubeUnavailable
 from apisix_ingress.kube.api import KubeApi
@@ -107,8 +107,9 @@ async def _compared(api: KubeApi, settings: Settings, key: ObjectKey, clock: Clo
         if seen.inventory.unread:
             kind, reason = min(seen.inventory.unread.items())
             raise KubeError(f"whether {key} is in effect can't be told without every {kind}: {reason}")
-        is_ours = key in seen.inventory.world.reports
-        yield computed_wellness(seen.condition(key)) if is_ours else NOT_OURS
+        found = computed_wellness(seen.condition(key)) if key in seen.inventory.world.reports else NOT_OURS
+        # A gateway that is away may come back before the time is over: it refuses nothing.
+        yield replace(found, state="pending") if found.state == "failed" and seen.is_unanswered(key) else found
         await clock.sleep(POLL_SECONDS)
 
 

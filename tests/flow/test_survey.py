@@ -18,12 +18,13 @@ from apisix_ingress.errors import KubeTimeout
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.settings import load_settings
 from apisix_ingress.survey import inventory as inventories
+from apisix_ingress.survey import live
 from apisix_ingress.survey.doctor import examine
 from apisix_ingress.survey.inventory import Inventory, take_inventory
 from apisix_ingress.survey.live import wait_live
 from apisix_ingress.survey.look import api_server
 from tests.canary import FORMS, marked
-from tests.fakes.adminapi import FakeAdminApi
+from tests.fakes.adminapi import AdminFault, FakeAdminApi
 from tests.fakes.apiserver import FakeApiServer, Fault, Kind, Manifest
 from tests.fakes.clock import FakeClock
 from tests.flow.commandline import Cli
@@ -300,6 +301,22 @@ async def test_wait_compares_an_ingress_with_the_gateway(scene: Scene) -> None:
     scene.server.faults.append(Fault("list", "secrets", status=403))
     failed = await scene.cli.beside("wait", "ing", "default/web", "--config", scene.config)
     assert (failed.returncode, "without every Secret" in failed.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("status", "number", "outcome"), [(503, 80, "timed out"), (401, 80, "failed"), (503, 81, "failed")]
+)
+async def test_wait_goes_on_for_an_ingress_while_a_gateway_does_not_answer(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, status: int, number: int, outcome: str
+) -> None:
+    monkeypatch.setattr(live, "FIRST_SECONDS", 30.0)
+    monkeypatch.setattr(live, "LASTING_SECONDS", 0.0)
+    backend = {"service": {"name": "web", "port": {"number": number}}}
+    rule = {"host": "i.example.org", "http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]}}
+    scene.server.put(plain("Ingress", "web", spec={"ingressClassName": "apisix", "rules": [rule]}))
+    scene.gateway.faults.append(AdminFault(status=status))
+    code, got = await scene.ask("wait", "ing", "default/web", "--timeout", "300ms")
+    assert (code, got["outcome"]) == (1, outcome)
 
 
 @pytest.mark.parametrize(
