@@ -22,6 +22,7 @@ from aiohttp import web
 from apisix_ingress.errors import ConfigError
 from apisix_ingress.metrics import CONTENT_TYPE, Metrics
 from apisix_ingress.redaction import escape, redact_text
+from apisix_ingress.serverlog import server_logger
 
 # Seconds that a request in flight gets to end when the server stops; every answer here is computed at once.
 _SHUTDOWN_TIMEOUT = 1.0
@@ -113,7 +114,7 @@ class HttpServer:
         app.router.add_get("/metrics", self._expose)
         if self._pages is not None:
             self._pages.install(app)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=_SHUTDOWN_TIMEOUT)
+        self._runner = web.AppRunner(app, logger=server_logger(), access_log=None, shutdown_timeout=_SHUTDOWN_TIMEOUT)
         await self._runner.setup()
         try:
             await web.TCPSite(self._runner, self._host or None, self._port).start()

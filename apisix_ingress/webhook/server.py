@@ -11,6 +11,7 @@ from aiohttp import web
 
 from apisix_ingress.errors import ConfigError
 from apisix_ingress.runtime.clock import Clock
+from apisix_ingress.serverlog import server_logger
 from apisix_ingress.webhook.admission import Admission, Judge, Limits, Observer
 from apisix_ingress.webhook.certificate import ServerCertificate
 from apisix_ingress.webhook.connections import Connections
@@ -54,6 +55,7 @@ class WebhookServer:
         self._admission = Admission(judge, observer, clock, self._limits, self._thread)
         self._runner = web.AppRunner(
             self._application(),
+            logger=server_logger(),
             access_log=None,
             # A compressed body could unfold to any size; API servers send none.
             auto_decompress=False,

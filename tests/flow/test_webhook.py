@@ -9,7 +9,7 @@ import random
 import ssl
 import threading
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, MutableMapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import Any
 import aiohttp
 import orjson
 import pytest
+import structlog
 from trustme import CA, LeafCert
 
 from apisix_ingress.errors import ConfigError, GatewayError, GatewayRejected, GatewayUnavailable
@@ -238,6 +239,41 @@ async def test_garbage_is_turned_away_and_the_next_request_is_answered(client: C
     assert (status, want in text) == (400, True)
     assert (await client.ask(GOOD))["allowed"]
     assert client.seen.results == {("", "invalid"): 1, ("ApisixRoute", "allowed"): 1}
+
+
+@pytest.mark.parametrize("rest", [b"no header\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\nno size\r\n"])
+async def test_what_is_no_http_is_no_error_of_the_program(
+    client: Client, rest: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    reader, writer = await client.connect()
+    writer.write(b"POST /validate HTTP/1.1\r\nHost: a\r\n" + rest)
+    async with asyncio.timeout(BOUND):
+        assert b" 400 " in await reader.readline()
+        await reader.read()
+    await hang_up(writer)
+    assert caplog.records == []
+    assert (await client.ask(GOOD))["allowed"]
+
+
+async def test_client_that_hangs_up_in_a_body_is_no_error_of_the_program(
+    client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    heard = asyncio.Event()
+
+    def tell(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+        heard.set()
+        return event
+
+    with structlog.testing.capture_logs(processors=[tell]) as events:
+        reader, writer = await client.connect()
+        writer.write(head(1000).replace(b"\r\n\r\n", b"\r\nExpect: 100-continue\r\n\r\n"))
+        async with asyncio.timeout(BOUND):
+            assert b" 100 " in await reader.readline()  # the body is being read
+            writer.write(b"{")
+            await hang_up(writer)
+            await heard.wait()
+    assert [(each["event"], each["log_level"]) for each in events] == [("http.malformed", "debug")]
+    assert caplog.records == []
 
 
 async def test_nothing_else_is_served(client: Client) -> None:

@@ -1,5 +1,6 @@
 """The endpoints over a loopback socket, and what a port that can't be had looks like."""
 
+import asyncio
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -8,6 +9,8 @@ from typing import Any
 
 import aiohttp
 import pytest
+import structlog
+from aiohttp import web
 
 from apisix_ingress.errors import ConfigError
 from apisix_ingress.http import HttpServer, Readiness
@@ -99,6 +102,53 @@ async def test_address_of_another_host_is_one_clear_line() -> None:
     server = HttpServer("203.0.113.1", 8080, readiness=Readiness(), metrics=Metrics(pod="p", namespace="n"))
     with pytest.raises(ConfigError, match=r"203\.0\.113\.1:8080: .*set http\.listen to an address of this host"):
         await server.start()
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"\x16\x03\x01\x02\x00 hello\r\n\r\n",
+        b"GET /healthz HTTP/9.9.9\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nno header\r\n\r\n",
+        b"GET /" + b"a" * 9000 + b" HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n",
+    ],
+)
+async def test_what_is_no_http_is_answered_and_not_logged_as_an_error(
+    sent: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    with structlog.testing.capture_logs() as events:
+        async with make_server() as server:
+            # aiohttp itself is quiet about some of it in the first request of a connection.
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+            writer.write(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
+            assert await reader.readuntil(b"}") != b""
+            writer.write(sent)
+            got = await reader.read()
+            writer.close()
+            await writer.wait_closed()
+    assert got.startswith(b"HTTP/1.0 400 Bad Request")
+    assert caplog.records == []
+    assert [(each["event"], each["log_level"]) for each in events] == [("http.malformed", "debug")]
+
+
+async def test_handler_that_fails_is_logged_with_its_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    class Broken:
+        def install(self, app: web.Application) -> None:
+            app.router.add_get("/broken", self.answer)
+
+        async def answer(self, _request: web.Request) -> web.Response:
+            raise KeyError("canary")
+
+    metrics = Metrics(pod="pod-a", namespace="ingress")
+    server = HttpServer("127.0.0.1", 0, readiness=Readiness(), metrics=metrics, pages=Broken())
+    async with server, aiohttp.ClientSession(f"http://127.0.0.1:{server.port}") as session:
+        response = await session.get("/broken")
+        assert response.status == 500
+    (record,) = caplog.records
+    assert record.levelname == "ERROR"
+    assert record.exc_info is not None
+    assert isinstance(record.exc_info[1], KeyError)
 
 
 async def test_stopped_server_frees_its_port_and_stops_twice() -> None:
