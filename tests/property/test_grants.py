@@ -59,7 +59,12 @@ def take(model: Model, step: Step) -> JsonObject | ObjectKey:
         case ("certificate", namespace, target):
             model.certificates[namespace] = target
             location = {"namespace": target[0], "name": target[1]} if target else None
-            return make("ApisixTls", "tls", namespace=namespace, spec={"hosts": ["a.example.com"], "secret": location})
+            return make(
+                "ApisixTls",
+                "tls",
+                namespace=namespace,
+                spec={"hosts": [f"{namespace}.example.com"], "secret": location},
+            )
         case ("no certificate", namespace):
             model.certificates.pop(namespace, None)
             return ObjectKey("ApisixTls", namespace, "tls")
