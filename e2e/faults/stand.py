@@ -119,6 +119,12 @@ class ApiStand:
         """Return the requests of a kind, the first so many left out."""
         return self.proxy.requests(verb=verb, resource=resource)[after:]
 
+    def watched(self) -> bool:
+        """Return whether the last look at the routes is a watch, and it is open: a rule for watches meets it."""
+        looks = sorted([*self.asked("list"), *self.asked("watch")], key=lambda line: line["number"])
+        answered = {line["number"] for line in self.proxy.log.lines("answer")}
+        return bool(looks) and looks[-1]["verb"] == "watch" and looks[-1]["number"] in answered
+
     def faults(self, action: str) -> int:
         """Return how often an action was played."""
         return len(self.proxy.log.lines("fault", action=action))
@@ -161,4 +167,5 @@ def calm(made: ApiStand, own: Controller) -> None:
     """Play nothing any more and wait until all kinds are followed and the gateway is right."""
     made.proxy.play()
     wait_until(lambda: own.probe("/readyz"), lambda got: got[0] == 200, "every kind to be followed", PATIENCE)
+    wait_until(made.watched, bool, "the routes to be watched", PATIENCE)
     made.until_right()
