@@ -34,7 +34,8 @@ def test_a_canary_is_found_wherever_base64_puts_it(before: str) -> None:
 
 def test_a_test_that_shows_a_canary_fails(tmp_path: Path) -> None:
     (tmp_path / "test_leak.py").write_text(LEAK)
-    options = ["-p", "tests.canary", "-p", "no:cacheprovider", "-q", "--rootdir", str(tmp_path)]
+    # Without the summary, which repeats reasons, whole ones under CI.
+    options = ["-rN", "-p", "tests.canary", "-p", "no:cacheprovider", "-q", "--rootdir", str(tmp_path)]
     command = [sys.executable, "-m", "pytest", *options, str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     assert ("2 failed, 1 passed" in done.stdout, done.stdout.count("a secret is shown")) == (True, 2), done.stdout
