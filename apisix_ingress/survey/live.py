@@ -1,7 +1,7 @@
 """Waiting until an object is in effect: its present generation is confirmed by every gateway cluster.
 
 Custom resources are watched, and their condition is the answer. An Ingress has none: its records are compared with what
-the gateways hold, from time to time.
+the gateways hold, from time to time. A gateway that does not answer refuses nothing: it may come back in time.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from apisix_ingress.model.resources import CUSTOM_GROUP, RESOURCES
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.settings import Settings
 from apisix_ingress.survey.look import look
+from apisix_ingress.survey.outage import is_outage
 from apisix_ingress.survey.status import Wellness, computed_wellness, stored_wellness
 
 LASTING_SECONDS = 3.0
@@ -108,10 +109,12 @@ async def _compared(api: KubeApi, settings: Settings, key: ObjectKey, clock: Clo
             kind, reason = min(seen.inventory.unread.items())
             raise KubeError(f"whether {key} is in effect can't be told without every {kind}: {reason}")
         found = computed_wellness(seen.condition(key)) if key in seen.inventory.world.reports else NOT_OURS
-        # A gateway that is away may come back before the time is over: it refuses nothing.
         yield replace(found, state="pending") if found.state == "failed" and seen.is_unanswered(key) else found
         await clock.sleep(POLL_SECONDS)
 
 
 def _wellness(raw: JsonObject | None, kind: str) -> Wellness:
-    return ABSENT if raw is None else stored_wellness(decode_custom(raw, kind))
+    if raw is None:
+        return ABSENT
+    found = stored_wellness(decode_custom(raw, kind))
+    return replace(found, state="pending") if found.state == "failed" and is_outage(found.message) else found

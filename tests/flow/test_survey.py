@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 from trustme import CA
 
 import crds
-from apisix_ingress.errors import KubeTimeout
-from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.errors import GatewayError, GatewayRejected, KubeTimeout
+from apisix_ingress.gateway.admin import AdminBackend, AdminKey
+from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.settings import load_settings
 from apisix_ingress.survey import inventory as inventories
 from apisix_ingress.survey import live
@@ -27,6 +29,7 @@ from tests.canary import FORMS, marked
 from tests.fakes.adminapi import AdminFault, FakeAdminApi
 from tests.fakes.apiserver import FakeApiServer, Fault, Kind, Manifest
 from tests.fakes.clock import FakeClock
+from tests.fakes.gateway import make_record
 from tests.flow.commandline import Cli
 from tests.flow.test_app import SERVED
 
@@ -317,6 +320,48 @@ async def test_wait_goes_on_for_an_ingress_while_a_gateway_does_not_answer(
     scene.gateway.faults.append(AdminFault(status=status))
     code, got = await scene.ask("wait", "ing", "default/web", "--timeout", "300ms")
     assert (code, got["outcome"]) == (1, outcome)
+
+
+async def refusal(gateway: FakeAdminApi, *faults: AdminFault) -> str:
+    """Return what a gateway with faults makes of a write, in the words that a condition has."""
+    key = AdminKey(lambda: SecretStr(gateway.key))
+    backend = AdminBackend.connect(gateway.url, key, controller="one", timeout=0.2, concurrency=1, tls=None)
+    gateway.faults[:] = faults
+    record = make_record(RecordKey("routes", "r1"), uri="/a")
+    try:
+        await backend.put(record)
+    except GatewayRejected as error:
+        return f"{record.key}: {error.message}"
+    except GatewayError as error:
+        return f"{record.key}: {error}"
+    finally:
+        await backend.aclose()
+    raise AssertionError("the write succeeded")
+
+
+@pytest.mark.parametrize(
+    ("fault", "outcome"),
+    [
+        (None, "timed out"),
+        (AdminFault(status=503), "timed out"),
+        (AdminFault(status=429), "timed out"),
+        (AdminFault(cut=True), "timed out"),
+        (AdminFault(delay=1.0), "timed out"),
+        (AdminFault(status=401), "failed"),
+        (AdminFault(status=400), "failed"),
+    ],
+    ids=["away", "failing", "busy", "cut", "slow", "key", "body"],
+)
+async def test_wait_goes_on_for_a_custom_resource_while_a_gateway_does_not_answer(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, fault: AdminFault | None, outcome: str
+) -> None:
+    monkeypatch.setattr(live, "LASTING_SECONDS", 0.0)
+    if fault is None:
+        await scene.gateway.stop()
+    words = await refusal(scene.gateway, *([fault] if fault else []))
+    scene.server.put(say(scene.server.put(route("late")), "False", words))
+    code, got = await scene.ask("wait", "ar", "default/late", "--timeout", "300ms")
+    assert (code, got["outcome"], got["message"]) == (1, outcome, words)
 
 
 @pytest.mark.parametrize(
