@@ -53,12 +53,7 @@ def pages() -> Mapping[Path, str]:
 
 def code_page(code: Code) -> str:
     """Return the page of a code."""
-    return (
-        f"{_GENERATED}\n# {code.number} {code.word}\n\n{code.title}.\n\n"
-        f"**What happens.** {code.effect}\n\n**What to do.** {code.remedy}\n\n"
-        f"To leave it out of `lint`: `--suppress {code.number}`, or for one object `--suppress '{code.number}=KIND"
-        " NAMESPACE/NAME'`.\n"
-    )
+    return f"{_GENERATED}\n# {code.number} {code.word}\n\n{code.title}.\n\n{code.explanation}\n"
 
 
 def _codes_page() -> str:

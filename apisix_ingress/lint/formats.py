@@ -61,7 +61,7 @@ def _rule(code: Code) -> JsonObject:
         "name": code.word,
         "shortDescription": {"text": f"{code.title}."},
         "fullDescription": {"text": code.effect},
-        "help": {"text": code.remedy},
+        "help": {"text": f"{code.effect} {code.remedy}", "markdown": code.explanation},
     }
 
 

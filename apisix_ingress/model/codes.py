@@ -34,6 +34,15 @@ class Code:
         """Render as messages show it: `AIX0101 ServiceNotFound`."""
         return f"{self.number} {self.word}"
 
+    @property
+    def explanation(self) -> str:
+        """What happens, what to do and how to leave it out, as Markdown; the last line has no end."""
+        leave_out = f"`--suppress {self.number}`, or for one object `--suppress '{self.number}=KIND NAMESPACE/NAME'`"
+        return (
+            f"**What happens.** {self.effect}\n\n**What to do.** {self.remedy}\n\n"
+            f"To leave it out of `lint`: {leave_out}."
+        )
+
 
 _KEPT = "Nothing new is published for the object; what gateways have for it stays as it is."
 _FALSE = "The object is published, and its condition is False."

@@ -210,6 +210,9 @@ def test_sarif_has_what_the_standard_requires() -> None:
     rules = run["tool"]["driver"]["rules"]
     assert [rule["id"] for rule in rules] == ["AIX0101", "AIX0801"]
     assert all(rule[part]["text"] for rule in rules for part in ("shortDescription", "fullDescription", "help"))
+    # What code scanning shows beside a finding: the page of the code, which has no address of its own.
+    assert [rule["help"]["markdown"] for rule in rules] == [CODES[rule["name"]].explanation for rule in rules]
+    assert "helpUri" not in rules[0]
     for result in run["results"]:
         assert rules[result["ruleIndex"]]["id"] == result["ruleId"]
         assert result["level"] in {"none", "note", "warning", "error"}
