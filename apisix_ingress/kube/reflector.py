@@ -8,8 +8,7 @@
     404 on list: look at the API group as well; gone twice: the kind is absent, its store empty, look again
     403: the store stays as it is, the missing permission is in `problem`
 
-A list is acted upon when it is complete. Deletes that a list implies and no event announced are held back when they
-are unusually many, or the list is empty, until a second list confirms them.
+What a list does to the store is known to `listing`, what an object has to go through to `intake`.
 """
 
 from __future__ import annotations
@@ -17,13 +16,16 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import structlog
 
 from apisix_ingress.errors import KubeError, KubeForbidden, KubeGone, KubeNotFound, KubeUnavailable, KubeUnreachable
 from apisix_ingress.kube.api import KubeApi
-from apisix_ingress.kube.depth import check_depth, cut
+from apisix_ingress.kube.depth import cut
+from apisix_ingress.kube.intake import Intake
+from apisix_ingress.kube.listing import Listing
+from apisix_ingress.kube.standing import Standing
 from apisix_ingress.kube.watching import (
     NO_OBSERVER,
     MalformedEvent,
@@ -33,14 +35,10 @@ from apisix_ingress.kube.watching import (
     is_rolled_back,
     key_of,
     parse_event,
-    version_of,
 )
-from apisix_ingress.model.json import JsonObject
-from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kube import KubeObject
-from apisix_ingress.model.resources import CUSTOM_GROUP, DECODE_ERRORS, Resource
+from apisix_ingress.model.resources import Resource
 from apisix_ingress.runtime.clock import Clock
-from apisix_ingress.runtime.ratelimit import ExponentialBackoff
 from apisix_ingress.runtime.tasks import bounded
 from apisix_ingress.state.portion import Fillable
 
@@ -81,39 +79,40 @@ class Reflector:
         observer: ReflectorObserver = NO_OBSERVER,
         silent: Callable[[KubeObject], None] = lambda item: None,
     ) -> None:
-        self.resource = resource
+        options = options or ReflectorOptions()
         self.namespace = resource.only.namespace if resource.only else namespace
         """Of the objects that are read; empty: all."""
         self.synced = asyncio.Event()
         """Set once the store has been complete for the first time, also when the kind is absent."""
         self.absent = False
         """Whether the API server does not know the kind."""
-        self.problem = ""
-        """Why the store is not kept up to date right now, for people; empty: it is."""
         self._store = store
         self._api = api
         self._clock = clock
         self._rng = rng
-        self._options = options or ReflectorOptions()
-        self._observer = observer
-        self._silent = silent
-        self._backoff: ExponentialBackoff[str] = ExponentialBackoff(
-            self._options.backoff_base, self._options.backoff_cap, 0.5, rng=rng
+        self._options = options
+        self._standing = Standing(resource.kind, clock=clock, rng=rng, options=options, observer=observer)
+        self._intake = Intake(resource, store, observer=observer, silent=silent, yield_every=options.yield_every)
+        self._listing = Listing(
+            api, store, self._intake, self._standing, clock=clock, options=options, observer=observer
         )
-        self._failing: set[str] = set()
         self._versions = tuple(resource.versions())
-        self._path = self._collection()
+        self._path = resource.path(self.namespace)
         self._fields = f"metadata.name={resource.only.name}" if resource.only else ""
         self._version: str | None = None
-        self._heard_at = clock.monotonic()
-        self._missing: frozenset[ObjectKey] = frozenset()
         self._absent_looks = 0
         self._silent_watches = 0
         self._malformed = 0
-        self._undecodable: dict[ObjectKey, str] = {}
 
-    def _collection(self) -> str:
-        return self.resource.path(self.namespace)
+    @property
+    def resource(self) -> Resource:
+        """The kind in the version that is read now."""
+        return self._intake.resource
+
+    @property
+    def problem(self) -> str:
+        """Why the store is not kept up to date right now, for people; empty: it is."""
+        return self._standing.problem
 
     async def run(self) -> None:
         """List and watch until cancelled."""
@@ -129,105 +128,42 @@ class Reflector:
             await bounded(self._api.end_of_outage(), seconds, clock=self._clock)
         except TimeoutError:
             return
-        self._forget_failures()
+        self._standing.forget_failures()
         await self._clock.sleep(self._rng.uniform(0.0, RETURN_SPREAD))
 
     def age(self) -> float:
         """Return the seconds since the API server last said anything about this kind."""
-        return self._clock.monotonic() - self._heard_at
+        return self._standing.age()
 
     async def _cycle(self) -> float:
         """List if need be, watch until the watch ends, and return the seconds to wait."""
         try:
-            if self._version is None:
-                await self._list()
-                if self._missing:
-                    return self._options.hold_seconds
+            if self._version is None and not await self._list():
+                return self._options.hold_seconds
             return await self._watch(self._version or "")
         except KubeGone:
             self._version = None
-            return self._fail("gone", "its history is gone, it is listed anew")
+            return self._standing.fail("gone", "its history is gone, it is listed anew")
         except KubeForbidden as error:
-            return self._fail("forbidden", self._permission(error))
+            return self._standing.fail("forbidden", self._permission(error))
         except KubeNotFound:
             return await self._look_for_kind()
         except KubeUnavailable as error:
-            delay = self._fail("unavailable", str(error), told=isinstance(error, KubeUnreachable))
+            delay = self._standing.fail("unavailable", str(error), told=isinstance(error, KubeUnreachable))
             return max(delay, min(error.retry_after or 0.0, LONGEST_PAUSE))
         except KubeError as error:
             self._version = None
-            return self._fail("refused", str(error))
+            return self._standing.fail("refused", str(error))
 
-    # Listing.
-
-    async def _list(self) -> None:
-        """Read every page, then make the store equal to them; leaves `_missing` set if deletes are held back."""
-        began = self._clock.monotonic()
-        items: list[KubeObject] = []
-        seen: set[ObjectKey] = set()
-        more = ""
-        while True:
-            page = await self._api.page(self._path, limit=self._options.page_size, more=more, fields=self._fields)
-            self._heard_at = self._clock.monotonic()
-            await self._decode_page(page.items, items, seen)
-            if not (more := page.more):
-                break
-        await self._replace(items, seen)
-        self._observer.listed(self.resource.kind, len(seen), self._clock.monotonic() - began)
-        if not self._missing:
-            self._version = page.version
-            self._finish_list(len(seen))
-
-    async def _decode_page(self, page: Any, items: list[KubeObject], seen: set[ObjectKey]) -> None:
-        for number, raw in enumerate(page, 1):
-            key = key_of(self.resource, raw)
-            if key is not None:
-                seen.add(key)
-            item = self._decode(key, raw)
-            if item is not None:
-                items.append(item)
-            await self._breathe(number)
-
-    async def _replace(self, items: list[KubeObject], seen: set[ObjectKey]) -> None:
-        """Store what is there, then delete what is not; in steps, since the whole may take a while."""
-        for number, item in enumerate(items, 1):
-            self._set(item)
-            await self._breathe(number)
-        gone = frozenset(self._store.keys()) - seen
-        for number, key in enumerate(self._confirmed(gone, is_empty=not seen), 1):
-            self._delete(key)
-            await self._breathe(number)
-        if not self._missing:
-            self._forget_undecodable(seen)
-
-    def _confirmed(self, gone: frozenset[ObjectKey], *, is_empty: bool) -> frozenset[ObjectKey]:
-        """Return what may be deleted now; the rest is remembered until the next list.
-
-        One list that lacks much of a kind is no proof: an object goes when two lists in a row lack it, or when few do.
-        An empty list is never believed at once: the addresses of a few Services may be all that there is.
-        """
-        twice = gone & self._missing
-        once = gone - twice
-        options = self._options
-        many = len(once) > options.hold_count and len(once) > options.hold_share * len(self._store)
-        unusual = bool(once) and (many or is_empty)
-        if unusual != bool(self._missing):
-            self._observer.held(self.resource.kind, len(once) if unusual else 0)
-        self._missing = once if unusual else frozenset()
-        if unusual:
-            self.problem = f"{len(once)} objects are missing from the list without delete events: checking again"
-            log.warning(
-                "reflector.held",
-                kind=self.resource.kind,
-                missing=len(once),
-                objects=len(self._store),
-                remedy=f"none: listed again in {options.hold_seconds:g} s, and what is missing then too is deleted",
-            )
-        return twice if unusual else gone
-
-    def _finish_list(self, objects: int) -> None:
+    async def _list(self) -> bool:
+        """Make the store equal to a list; return False if some of its deletes are held back."""
+        found = await self._listing.run(self._path, self._fields)
+        if found is None:
+            return False
+        self._version = found.version
         self._absent_looks = 0
-        self._become_synced(absent=False, objects=objects)
+        self._become_synced(absent=False, objects=len(found.seen))
+        return True
 
     def _become_synced(self, *, absent: bool, objects: int) -> None:
         if not self.synced.is_set() or absent != self.absent:
@@ -249,11 +185,11 @@ class Reflector:
             self._path, version=version, seconds=seconds, margin=options.watch_margin, fields=self._fields
         )
         async with stream as lines:
-            self._heard()
+            self._standing.answered()
             async for line in lines:
                 self._take(await self._read(line, where))
                 words += 1
-                await self._breathe(words)
+                await self._intake.breathe(words)
         return await self._after_watch(words, self._clock.monotonic() - began)
 
     async def _read(self, line: bytes, where: str) -> WatchEvent:
@@ -267,26 +203,19 @@ class Reflector:
         except MalformedEvent as error:
             self._refuse_line(str(error))
 
-    def _heard(self) -> None:
-        """Note that the API server answers."""
-        self._heard_at = self._clock.monotonic()
-        if self.problem:
-            log.info("reflector.recovered", kind=self.resource.kind)
-            self.problem = ""
-
     def _take(self, event: WatchEvent) -> None:
         """Apply one event and go on from its version."""
-        self._heard_at = self._clock.monotonic()
+        self._standing.heard()
         self._malformed = self._silent_watches = 0
-        self._forget_failures()
-        key = key_of(self.resource, event.item)
-        if event.type == "DELETED" and key is not None:
-            self._undecodable.pop(key, None)
-            self._delete(key)
+        self._standing.forget_failures()
+        if event.type == "DELETED":
+            key = key_of(self.resource, event.item)
+            if key is not None:
+                self._intake.remove(key)
         elif event.type in ("ADDED", "MODIFIED"):
-            item = self._decode(key, event.item)
+            item = self._intake.decode(event.item)
             if item is not None:
-                self._set(item)
+                self._intake.put(item)
         self._version = event.version
 
     async def _after_watch(self, words: int, lasted: float) -> float:
@@ -294,15 +223,15 @@ class Reflector:
         if words:
             return self._options.backoff_base if lasted < 1 else 0.0
         if lasted < self._options.watch_shortest / 2:
-            return self._fail("empty", "the API server ends watches at once")
-        self._forget_failures()
+            return self._standing.fail("empty", "the API server ends watches at once")
+        self._standing.forget_failures()
         self._silent_watches += 1
         if self._silent_watches >= self._options.silent_watches:
             self._silent_watches = 0
             page = await self._api.page(self._path, limit=1, fields=self._fields)
             if is_rolled_back(self._version or "", page.version):
                 self._version = None
-                return self._fail("rolled_back", "the API server went back in time, it is listed anew")
+                return self._standing.fail("rolled_back", "the API server went back in time, it is listed anew")
         return 0.0
 
     def _refuse_line(self, reason: str) -> NoReturn:
@@ -313,68 +242,7 @@ class Reflector:
             self._version = None
         raise KubeUnavailable(f"watch of {self.resource.plural}: a line is no event ({reason})")
 
-    # Objects.
-
-    def _decode(self, key: ObjectKey | None, raw: JsonObject) -> KubeObject | None:
-        """Return the trimmed object, or None for one that can't be read: what was stored of it stays."""
-        try:
-            # Only custom resources have fields of any shape; notes on these in the metadata are not read.
-            if self.resource.group == CUSTOM_GROUP:
-                check_depth({**raw, "metadata": None})
-            item = self.resource.decode(raw)
-        except DECODE_ERRORS as error:
-            self._report(key, raw, error)
-            return None
-        self._undecodable.pop(item.meta.key, None)
-        return item
-
-    def _report(self, key: ObjectKey | None, raw: JsonObject, error: Exception) -> None:
-        """Tell of an object that can't be read, once for each version of it."""
-        name = key or ObjectKey(self.resource.kind, "", "?")
-        version = version_of(raw) if key else ""
-        if self._undecodable.get(name) == version:
-            return
-        self._undecodable[name] = version
-        self._observer.undecodable(self.resource.kind)
-        # The text of some errors quotes the value; of a Secret the class has to be enough.
-        detail = "" if self.resource.kind == "Secret" else f": {str(error)[:200]}"
-        log.warning("object.undecodable", object=str(name), version=version, error=type(error).__name__ + detail)
-
-    def _forget_undecodable(self, seen: set[ObjectKey]) -> None:
-        self._undecodable = {key: version for key, version in self._undecodable.items() if key in seen}
-
-    def _set(self, item: KubeObject) -> None:
-        known = self._store.get(item.meta.key) is not None
-        if self._store.set(item):
-            self._observer.changed(self.resource.kind, "update" if known else "add")
-        else:
-            self._silent(item)
-
-    def _delete(self, key: ObjectKey) -> None:
-        if self._store.delete(key):
-            self._observer.changed(self.resource.kind, "delete")
-
-    async def _breathe(self, number: int) -> None:
-        if number % self._options.yield_every == 0:
-            await asyncio.sleep(0)
-
     # What goes wrong.
-
-    def _fail(self, reason: str, problem: str, *, told: bool = False) -> float:
-        """Note a failure, log it if it is news that nobody told yet, and return the seconds to wait."""
-        if problem != self.problem:
-            line = log.debug if told else log.warning
-            line("reflector.failed", kind=self.resource.kind, reason=reason, problem=problem)
-        self.problem = problem
-        self._observer.failed(self.resource.kind, reason)
-        self._failing.add(reason)
-        # Of its own for each reason: after an outage, a first 410 is listed for at once.
-        return self._backoff.when(reason)
-
-    def _forget_failures(self) -> None:
-        for reason in self._failing:
-            self._backoff.forget(reason)
-        self._failing.clear()
 
     def _permission(self, error: KubeForbidden) -> str:
         if error.status == 401:
@@ -389,32 +257,33 @@ class Reflector:
         try:
             served = [each for each in self._versions if await self._api.serves(each)]
         except KubeError as error:
-            return self._fail("unavailable", str(error), told=isinstance(error, KubeUnreachable))
-        if served and self.resource not in served:
-            self.resource = served[0]
-            self._path = self._collection()
+            return self._standing.fail("unavailable", str(error), told=isinstance(error, KubeUnreachable))
+        if not served:
+            return await self._miss_kind()
+        if self.resource not in served:
+            self._intake.resource = served[0]
+            self._path = self.resource.path(self.namespace)
             log.info("reflector.version", kind=self.resource.kind, version=self.resource.version)
             return 0.0
-        if served:
-            self._absent_looks = 0
-            return self._fail("unavailable", f"the API server knows {self.resource.plural} but does not list them")
-        self._heard_at = self._clock.monotonic()
+        self._absent_looks = 0
+        return self._standing.fail("unavailable", f"the API server knows {self.resource.plural} but does not list them")
+
+    async def _miss_kind(self) -> float:
+        """Deal with a kind that the API server does not know; return the seconds until the next look."""
+        self._standing.heard()
         self._absent_looks += 1
-        name = f"{self.resource.api_version} {self.resource.plural}"
-        problem = f"the API server does not know {name}"
+        problem = f"the API server does not know {self.resource.api_version} {self.resource.plural}"
         if not self.resource.optional:
-            return self._fail("absent", problem)
+            return self._standing.fail("absent", problem)
         if len(self._store) and self._absent_looks < 2:
-            self._fail("absent", f"{problem}: checking again")
+            self._standing.fail("absent", f"{problem}: checking again")
             return self._options.hold_seconds
         await self._become_absent(f"{problem}: install the CRDs")
         return self._options.absent_poll * self._rng.uniform(0.75, 1.25)
 
     async def _become_absent(self, problem: str) -> None:
-        for number, key in enumerate(self._store.keys(), 1):
-            self._delete(key)
-            await self._breathe(number)
-        self._missing = frozenset()
-        self._forget_failures()
+        await self._intake.empty()
+        self._listing.forget_missing()
+        self._standing.forget_failures()
         self._become_synced(absent=True, objects=0)
-        self.problem = problem
+        self._standing.problem = problem

@@ -29,6 +29,7 @@ from apisix_ingress.gateway.holdings import Holdings
 from apisix_ingress.gateway.plan import DELETE, HOLD, NOTHING, Step
 from apisix_ingress.kube.api import KubeApi
 from apisix_ingress.kube.lease import LeaderElector
+from apisix_ingress.kube.listing import Listing
 from apisix_ingress.kube.reflector import Reflector
 from apisix_ingress.runtime.term import Term
 from apisix_ingress.runtime.workqueue import WorkQueue
@@ -119,7 +120,7 @@ def _() -> Any:
 
 @_defect("a new list deletes nothing")
 def _() -> Any:
-    return patch.object(Reflector, "_confirmed", lambda self, gone: frozenset())
+    return patch.object(Listing, "_confirmed", lambda self, gone, *, is_empty: frozenset())
 
 
 @_defect("a list of several pages ends with the first")
