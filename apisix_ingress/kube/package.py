@@ -18,8 +18,10 @@ from types import ModuleType
 
 _ROOT = "kubernetes"
 _PACKAGES = ("", ".aio", ".aio.client", ".aio.client.models", ".aio.config", ".aio.utils")
-_NAMES = {"ApiClient": "kubernetes.aio.client.api_client", "Configuration": "kubernetes.aio.client.configuration"}
+_NAMES = {"Configuration": "kubernetes.aio.client.configuration"}
 """What submodules ask their packages for, and where it is."""
+_UNUSED = ("ApiClient",)
+"""What they ask for and only functions use that nobody here calls; it would load dateutil with its time zones."""
 
 
 @contextmanager
@@ -52,6 +54,8 @@ def _own() -> dict[str, ModuleType]:
 
 def _shell(name: str, folder: Path) -> ModuleType:
     def find(attribute: str) -> object:
+        if attribute in _UNUSED:
+            return None
         if attribute not in _NAMES:
             raise AttributeError(f"module {name!r} has no attribute {attribute!r}")
         return getattr(importlib.import_module(_NAMES[attribute]), attribute)
