@@ -18,23 +18,21 @@ from apisix_ingress.commands.explain import explain
 from apisix_ingress.commands.lint import lint
 from apisix_ingress.commands.orphans import orphans
 from apisix_ingress.commands.shared import (
-    EXIT_FOUND,
     AdminKeyOption,
     AdminUrlOption,
     ConfigOption,
-    FilesOption,
     Output,
     OutputOption,
-    PathsArgument,
     PlainUsage,
     Report,
     ReportOption,
     fail,
-    print_document,
     print_json,
     settings_of,
+    tell,
 )
 from apisix_ingress.commands.status import status
+from apisix_ingress.commands.translate import translate
 from apisix_ingress.commands.tree import tree
 from apisix_ingress.commands.wait import wait
 
@@ -141,42 +139,7 @@ def run(
     raise SystemExit(run_controller(settings_of(config, overrides), manifests))
 
 
-@app.command()
-def translate(
-    paths: PathsArgument = None,
-    filename: FilesOption = None,
-    output: OutputOption = Output.yaml,
-    config: ConfigOption = None,
-    show_secrets: Annotated[bool, typer.Option("--show-secrets", help="Print private keys as well.")] = False,
-) -> None:
-    """Print the records that manifests give.
-
-    No cluster and no gateway is asked.
-
-    Exit 0 if nothing is wrong, 1 if there are problems, 2 on an error.
-
-    Example: apisix-ingress translate -f examples/quickstart -o json
-    """
-    given = [*(paths or ()), *(filename or ())]
-    if not given:
-        fail("give the paths of manifests, e.g. apisix-ingress translate -f examples/quickstart")
-    from apisix_ingress.kube.manifests import load
-    from apisix_ingress.log import setup_logging
-    from apisix_ingress.offline import complaints, document, settle, warnings
-    from apisix_ingress.options import translation_options
-    from apisix_ingress.redaction import escape
-
-    settings = settings_of(config)
-    setup_logging("error", settings.log.format)  # problems are printed below
-    loaded = load(given)
-    outcome = settle(loaded.objects, translation_options(settings))
-    shown = document(outcome, loaded, show_secrets=show_secrets)
-    print_document(shown, output)
-    # On a terminal the document, which ends with the problems, is what people see already.
-    repeated = () if sys.stdout.isatty() else complaints(outcome, loaded)
-    for line in (*warnings(outcome, loaded), *repeated):
-        print(escape(line), file=sys.stderr)
-    raise SystemExit(EXIT_FOUND if shown["problems"] else 0)
+app.command()(translate)
 
 
 @app.command()
@@ -215,8 +178,7 @@ def check_config(
     if output == Report.json:
         print_json({"file": str(file), "clusters": names, "cautions": found})
         return
-    for line in found:
-        print(f"warning: {line}", file=sys.stderr)
+    tell(f"warning: {line}" for line in found)
     print(f"{file}: ok, gateway clusters: {', '.join(names)}")
 
 

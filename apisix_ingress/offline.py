@@ -41,6 +41,10 @@ class Outcome:
     wanted: Desired
     """The same records as a plan asks for them, and which others have to stay."""
 
+    def bodies(self) -> dict[RecordKey, FrozenJson]:
+        """Return the bodies of the records by key."""
+        return {record.key: record.body for record in self.records}
+
 
 class Nowhere:
     """A sink for a pass that nothing follows."""

@@ -1,4 +1,4 @@
-"""What commands that look at an API server and its gateways have in common: options, settings, progress, output."""
+"""What commands that look at manifests, an API server or gateways have in common: settings, progress, output."""
 
 from __future__ import annotations
 
@@ -46,6 +46,15 @@ def settings_for(
     }
     settings: Settings = settings_of(config, overrides)
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    return settings
+
+
+def offline_settings(config: Path | None) -> Settings:
+    """Return the settings of a command that asks nobody; of the log only bugs of the program are shown."""
+    from apisix_ingress.log import setup_logging
+
+    settings: Settings = settings_of(config)
+    setup_logging("error", settings.log.format)
     return settings
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from apisix_ingress.commands.asking import run_with_progress, settings_for
+from apisix_ingress.commands.asking import offline_settings, print_report, run_with_progress, settings_for
 from apisix_ingress.commands.shared import (
     EXIT_FOUND,
     AdminKeyOption,
@@ -18,8 +17,7 @@ from apisix_ingress.commands.shared import (
     ManifestsOption,
     Report,
     ReportOption,
-    print_json,
-    settings_of,
+    tell,
 )
 
 if TYPE_CHECKING:
@@ -48,7 +46,7 @@ def explain(
     request: MethodOption = "GET",
     remote_addr: AddressOption = "",
     server_port: PortOption = None,
-    output: ReportOption = "text",
+    output: ReportOption = Report.text,
     config: ConfigOption = None,
 ) -> None:
     """Tell which route answers a request, and why.
@@ -62,34 +60,21 @@ def explain(
     from apisix_ingress.explain.report import explain as explained
     from apisix_ingress.explain.request import parse_request
     from apisix_ingress.explain.text import lines
-    from apisix_ingress.redaction import escape
 
     asked = parse_request(url, request, tuple(header or ()), remote_addr, server_port)
     records, owners = _offline(filename, config) if filename else _live(config, admin_url, admin_key, cluster)
     document = explained(asked, records, lambda key: owners.get(key, ""))
-    if output == Report.json:
-        print_json(document)
-    else:
-        sys.stdout.writelines(escape(line) + "\n" for line in lines(document))
+    print_report(document, lines(document), output)
     raise SystemExit(0 if document["outcome"] == "route" else EXIT_FOUND)
 
 
 def _offline(paths: list[str], config: Path | None) -> tuple[dict[RecordKey, FrozenJson], dict[RecordKey, str]]:
-    """Return the records that manifests give, and the object that each is for; problems go to stderr."""
-    from apisix_ingress.kube.manifests import load
-    from apisix_ingress.log import setup_logging
-    from apisix_ingress.offline import complaints, settle
-    from apisix_ingress.options import translation_options
-    from apisix_ingress.redaction import escape
+    """Return the records that manifests give, and the object that each is for; their problems go to stderr."""
+    from apisix_ingress.commands.manifests import read_manifests
 
-    settings = settings_of(config)
-    setup_logging("error", settings.log.format)
-    loaded = load(paths)
-    outcome = settle(loaded.objects, translation_options(settings))
-    for line in complaints(outcome, loaded):
-        print(escape(line), file=sys.stderr)
-    owners = {key: str(owner) for key, owner in outcome.owners.items()}
-    return {record.key: record.body for record in outcome.records}, owners
+    found = read_manifests(paths, offline_settings(config))
+    tell([*found.warnings(), *found.problems()])
+    return found.outcome.bodies(), {key: str(owner) for key, owner in found.outcome.owners.items()}
 
 
 def _live(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from apisix_ingress.commands.asking import offline_settings
 from apisix_ingress.commands.shared import (
     EXIT_FOUND,
     ConfigOption,
@@ -18,7 +19,7 @@ from apisix_ingress.commands.shared import (
     one_of,
     painted,
     print_json,
-    settings_of,
+    tell,
 )
 
 if TYPE_CHECKING:
@@ -85,20 +86,20 @@ def lint(
         fail("give the paths of manifests, e.g. apisix-ingress lint manifests/")
     if failure_threshold not in tuple(Threshold):
         fail(f"--failure-threshold {failure_threshold}: must be one of {', '.join(Threshold)}")
+    from apisix_ingress.kube.manifests import load
     from apisix_ingress.lint.findings import find, parse_suppression
-    from apisix_ingress.log import setup_logging
     from apisix_ingress.options import translation_options
 
     try:
         suppressions = [parse_suppression(text) for text in suppress or ()]
     except ValueError as error:
         fail(f"--suppress: {error}")
-    settings = settings_of(config)
-    setup_logging("error", settings.log.format)
-    stdin = sys.stdin.buffer.read() if "-" in given else None
-    found = find(given, translation_options(settings), stdin=stdin)
+    options = translation_options(offline_settings(config))
+    loaded = load(given)
+    found = find(loaded, options)
     kept = [item for item in found if not any(each.hits(item) for each in suppressions)]
     _print(kept, output)
+    tell(f"warning: no objects in {path}" for path in loaded.empty)
     counted = [item for item in kept if failure_threshold == Threshold.warning or item.level == "error"]
     raise SystemExit(EXIT_FOUND if counted else 0)
 

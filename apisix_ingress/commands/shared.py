@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -83,6 +84,14 @@ def fail(message: str) -> NoReturn:
     for line in message.splitlines() or [""]:
         print(f"error: {line}", file=sys.stderr)
     raise SystemExit(EXIT_ERROR)
+
+
+def tell(lines: Iterable[str]) -> None:
+    """Print lines to stderr, whatever the command prints."""
+    from apisix_ingress.redaction import escape
+
+    for line in lines:
+        print(escape(line), file=sys.stderr)
 
 
 def colours(stream: Any = None) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,6 +15,7 @@ from apisix_ingress.commands.shared import (
     Report,
     ReportOption,
     fail,
+    tell,
 )
 
 if TYPE_CHECKING:
@@ -74,32 +74,25 @@ def _asked(what: str, name: str) -> tuple[str, ObjectKey | None]:
 
 def _of_files(paths: list[str], settings: Settings) -> Wanted:
     """Return what manifests give; their problems go to stderr."""
-    from apisix_ingress.kube.manifests import load
+    from apisix_ingress.commands.manifests import read_manifests
     from apisix_ingress.model.kube import Pod
-    from apisix_ingress.offline import complaints, settle
-    from apisix_ingress.options import translation_options
-    from apisix_ingress.redaction import escape
     from apisix_ingress.survey.tree import Wanted, pods_by_address
 
-    loaded = load(paths)
-    outcome = settle(loaded.objects, translation_options(settings))
-    for line in complaints(outcome, loaded):
-        print(escape(line), file=sys.stderr)
-    pods = pods_by_address(item for item in loaded.objects if isinstance(item, Pod))
-    return Wanted({record.key: record.body for record in outcome.records}, outcome.owners, pods)
+    found = read_manifests(paths, settings)
+    tell([*found.warnings(), *found.problems()])
+    pods = pods_by_address(item for item in found.loaded.objects if isinstance(item, Pod))
+    return Wanted(found.outcome.bodies(), found.outcome.owners, pods)
 
 
 async def _of_api(settings: Settings, step: Step) -> Wanted:
     """Return what the objects of the API server give; what could not be read is told on stderr."""
-    from apisix_ingress.redaction import escape
     from apisix_ingress.survey.inventory import take_inventory
     from apisix_ingress.survey.look import api_server
     from apisix_ingress.survey.tree import Wanted, pods_by_address
 
     async with api_server(settings) as api:
         inventory = await take_inventory(api, settings, step=step)
-    for kind, reason in sorted(inventory.unread.items()):
-        print(escape(f"warning: not read: {kind}: {reason}"), file=sys.stderr)
+    tell(f"warning: not read: {kind}: {reason}" for kind, reason in sorted(inventory.unread.items()))
     winners = inventory.winners()
     bodies = {key: record.body for key, (_, record) in winners.items()}
     owners = {key: owner for key, (owner, _) in winners.items()}

@@ -5,14 +5,14 @@ Importing it costs time: commands do so once they run. Problems of objects go to
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from apisix_ingress.commands.asking import Step
+from apisix_ingress.commands.manifests import read_whole_manifests
+from apisix_ingress.commands.shared import tell
 from apisix_ingress.difference import Wanted
 from apisix_ingress.errors import ConfigError, KubeError, KubeUnavailable
-from apisix_ingress.redaction import escape
 from apisix_ingress.settings import Settings
 from apisix_ingress.snapshot import Snapshot, find_cluster, read_snapshot
 
@@ -48,19 +48,11 @@ def wanted_by_files(paths: Sequence[str], settings: Settings) -> Wanted:
     """Return what manifests give; their problems are printed to stderr.
 
     Raises:
-        ConfigError: A file can't be read: half of the objects would look like many deletes.
+        ConfigError: A file is not there or can't be read.
     """
-    from apisix_ingress.kube.manifests import load
-    from apisix_ingress.offline import complaints, settle, warnings
-    from apisix_ingress.options import translation_options
-
-    loaded = load(paths)
-    if loaded.errors:
-        told = "\n".join(map(str, loaded.errors))
-        raise ConfigError(f"{told}\nwithout all objects nothing can be compared: correct these files")
-    outcome = settle(loaded.objects, translation_options(settings))
-    _tell([*warnings(outcome, loaded), *complaints(outcome, loaded)])
-    return Wanted(outcome.wanted, outcome.owners)
+    found = read_whole_manifests(paths, settings)
+    tell([*found.warnings(), *found.problems()])
+    return Wanted(found.outcome.wanted, found.outcome.owners)
 
 
 async def wanted_by_api(settings: Settings, cluster: str) -> Wanted:
@@ -80,7 +72,7 @@ async def wanted_by_api(settings: Settings, cluster: str) -> Wanted:
             kind, why = min(found.unread.items())
             raise KubeUnavailable(f"{kind}: {why}: without all objects nothing can be compared")
         reports = found.world.reports.items()
-        _tell(f"{each.severity}: {owner}: {each}" for owner, report in sorted(reports) for each in report.problems)
+        tell(f"{each.severity}: {owner}: {each}" for owner, report in sorted(reports) for each in report.problems)
         desired = found.world.desired
         owners = {key: owner for key in desired.keys() if (owner := found.owner_of(key))}  # noqa: SIM118
         ledger = await _ledger(api, settings, ledger_at)
@@ -109,10 +101,5 @@ async def _ledger(api: KubeApi, settings: Settings, cluster: str) -> frozenset[R
     try:
         return await ConfigMapLedger(api, namespace, settings.kubernetes.controller_name).keys(cluster)
     except KubeError as error:
-        _tell([f"warning: the ledger in namespace {namespace} can't be read: {error}"])
+        tell([f"warning: the ledger in namespace {namespace} can't be read: {error}"])
         return None
-
-
-def _tell(lines: Iterable[str]) -> None:
-    for line in lines:
-        print(escape(line), file=sys.stderr)

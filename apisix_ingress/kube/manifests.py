@@ -87,6 +87,7 @@ class LoadResult:
         unknown: Fields of the objects that do nothing.
         empty: Paths that hold no document at all.
         files: Object → the file that it is from.
+        stdin: What was read from standard input.
     """
 
     objects: tuple[KubeObject, ...]
@@ -96,31 +97,51 @@ class LoadResult:
     unknown: tuple[UnknownField, ...] = ()
     empty: tuple[str, ...] = ()
     files: Mapping[ObjectKey, str] = field(default_factory=dict, compare=False, repr=False)
+    stdin: bytes = field(default=b"", compare=False, repr=False)
 
 
 def load(
     paths: Iterable[str | Path], resources: Mapping[str, Resource] = RESOURCES, *, stdin: bytes | None = None
 ) -> LoadResult:
-    """Read files, folders (with all below them) and standard input (`-`) once.
+    """Read files, folders (with all below them) and standard input (`-`) once; a file that is named twice counts once.
 
     Args:
         paths: Where to read.
         resources: Kind → resource.
         stdin: What came in by standard input, if somebody has read it already.
+
+    Raises:
+        ConfigError: There is nothing at one of the paths.
     """
-    files: list[_File] = []
+    names = tuple(dict.fromkeys(map(str, paths)))
+    if missing := [path for path in names if path != STDIN and not _is_there(path)]:
+        raise ConfigError("\n".join(f"{path or repr(path)}: no such file or folder" for path in missing))
+    content = (_standard_input() if stdin is None else stdin) if STDIN in names else b""
+    files: dict[str, _File] = {}
     empty: list[str] = []
-    for path in map(str, paths):
-        found = _files_at(path, resources, stdin)
-        files.extend(found)
+    for path in names:
+        found = [_parse(STDIN_NAME, content, resources)] if path == STDIN else _files_at(path, resources)
+        for file in found:
+            files.setdefault(file.name, file)
         if all(file.is_empty for file in found):
             empty.append(STDIN_NAME if path == STDIN else path)
-    return replace(_merge(files), empty=tuple(empty))
+    return replace(_merge(tuple(files.values())), empty=tuple(empty), stdin=content)
 
 
-def _files_at(path: str, resources: Mapping[str, Resource], stdin: bytes | None) -> list[_File]:
-    if path == STDIN:
-        return [_parse(STDIN_NAME, sys.stdin.buffer.read() if stdin is None else stdin, resources)]
+def _is_there(path: str) -> bool:
+    """Say whether something is at a path, readable or not; an empty text is none, though `Path` takes it for `.`."""
+    try:
+        return bool(path) and Path(path).exists()
+    except OSError:
+        return True
+
+
+def _standard_input() -> bytes:
+    # Python has None for a stream that was closed when it started.
+    return sys.stdin.buffer.read() if sys.stdin is not None else b""
+
+
+def _files_at(path: str, resources: Mapping[str, Resource]) -> list[_File]:
     try:
         found = find_files(Path(path))
     except OSError as error:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from apisix_ingress.kube.manifests import STDIN_NAME, LoadResult, ManifestError, load
+from apisix_ingress.kube.manifests import STDIN_NAME, LoadResult, ManifestError
 from apisix_ingress.kube.places import START, Places
 from apisix_ingress.lint.rules import useless, watched
 from apisix_ingress.model.codes import CODES, Code, find_code
@@ -77,19 +77,17 @@ def parse_suppression(text: str) -> Suppression:
     return Suppression(find_code(code.strip()), owner.strip())
 
 
-def find(paths: Sequence[str], options: Options, *, stdin: bytes | None = None) -> tuple[Finding, ...]:
+def find(loaded: LoadResult, options: Options) -> tuple[Finding, ...]:
     """Return what is wrong with manifests, in the order of files and lines.
 
     Args:
-        paths: Files and folders; `-` is `stdin`.
+        loaded: The manifests; their files are read once more for the places of findings.
         options: As the controller has them.
-        stdin: What came in by standard input.
     """
-    loaded = load(paths, stdin=stdin)
     objects = watched(loaded.objects)
     outcome = settle(objects.values(), options)
     problems = [*outcome.problems, *misspelt(outcome, loaded), *useless(objects, outcome.left_out)]
-    index = _Index(loaded, stdin)
+    index = _Index(loaded)
     found = [*_of_files(loaded, index), *(_of_object(owner, problem, index) for owner, problem in problems)]
     return tuple(sorted(dict.fromkeys(found), key=lambda item: (item.file, item.line, item.column, item.code.number)))
 
@@ -97,9 +95,8 @@ def find(paths: Sequence[str], options: Options, *, stdin: bytes | None = None) 
 class _Index:
     """Where objects stand; a file is looked at only once something in it is told."""
 
-    def __init__(self, loaded: LoadResult, stdin: bytes | None) -> None:
+    def __init__(self, loaded: LoadResult) -> None:
         self._loaded = loaded
-        self._stdin = stdin
         self._files: dict[str, Places] = {}
 
     def of_file(self, error: ManifestError) -> Position:
@@ -118,7 +115,7 @@ class _Index:
 
     def _content(self, file: str) -> bytes:
         if file == STDIN_NAME:
-            return self._stdin or b""
+            return self._loaded.stdin
         try:
             return Path(file).read_bytes()
         except OSError:

@@ -58,7 +58,7 @@ _ALL = (
         "A file, or a document in it, can't be read",
         _UNREAD,
         "Correct the line that the message names: YAML that is none, a key given twice, a missing `kind` or"
-        " `metadata.name`, an object that stands in two files, a file that is not there.",
+        " `metadata.name`, an object that stands in two files, a file that may not be read.",
     ),
     Code(
         "AIX0002",

@@ -226,9 +226,47 @@ def test_translate_names_file_and_place_of_what_it_cannot_read(cli: Cli) -> None
     assert len(document["records"]["routes"]) == 1
 
 
-def test_translate_says_which_file_is_missing(cli: Cli) -> None:
-    got = cli("translate", "-f", "nowhere.yaml")
-    assert (got.returncode, got.stderr) == (1, "error: nowhere.yaml: can't be read: No such file or directory\n")
+@pytest.mark.parametrize(
+    "command",
+    [
+        "translate",
+        "lint",
+        "lint -o sarif",
+        "diff",
+        "orphans -o json",
+        "adopt routes/1",
+        "explain http://web.example.org/",
+        "tree",
+    ],
+)
+async def test_a_path_where_nothing_is_ends_a_command(cli: Cli, command: str) -> None:
+    cli.write("web.yaml", WEB)
+    got = await cli.beside(*command.split(), "-f", "web.yaml", "-f", "nowhere", "-f", "", "-f", "web.yaml/below")
+    told = ["error: nowhere: no such file or folder", "error: '': no such file or folder"]
+    assert (got.returncode, got.stdout) == (2, "")
+    assert got.stderr.splitlines() == [*told, "error: web.yaml/below: no such file or folder"]
+
+
+@pytest.mark.parametrize("command", ["translate", "lint", "explain http://web.example.org/", "tree"])
+async def test_a_path_without_an_object_is_told_beside_the_report(cli: Cli, command: str) -> None:
+    (cli.folder / "empty").mkdir()
+    got = await cli.beside(*command.split(), "-f", cli.write("web.yaml", WEB), "-f", "empty")
+    assert (got.returncode, got.stderr) == (0, "warning: no objects in empty\n")
+
+
+def test_standard_input_that_is_closed_is_empty(cli: Cli) -> None:
+    command = " ".join((*COMMAND, "lint", "-"))
+    got = subprocess.run(
+        ["sh", "-c", f"exec {command} <&-"],
+        cwd=cli.folder,
+        env=environment(cli.folder),
+        capture_output=True,
+        text=True,
+        timeout=BOUND,
+        check=False,
+    )
+    assert (got.returncode, got.stdout) == (0, "no problems\n")
+    assert got.stderr == "warning: no objects in standard input\n"
 
 
 def test_translate_warns_of_kinds_that_are_not_read(cli: Cli) -> None:

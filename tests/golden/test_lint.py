@@ -11,8 +11,9 @@ from tests.golden.cases import Case, all_cases
 @pytest.mark.parametrize("case", all_cases(), ids=lambda case: case.name)
 def test_lint_finds_every_problem_of_a_case_where_it_stands(case: Case) -> None:
     file = str(case.path / "in.yaml")
-    found = find([file], case.options())
-    problems = settle(load([file]).objects, case.options()).problems
+    loaded = load([file])
+    found = find(loaded, case.options())
+    problems = settle(loaded.objects, case.options()).problems
     got = {(item.object, item.code.word, item.path, item.message) for item in found}
     assert {(str(owner), each.code, each.path, each.message) for owner, each in problems} <= got
     assert [item for item in found if item.file != file] == []

@@ -207,7 +207,7 @@ def test_paths_without_a_document_are_named(tmp_path: Path) -> None:
     empty = write(tmp_path / "empty.yaml", "# nothing\n---\n")
     (tmp_path / "folder").mkdir()
     web = write(tmp_path / "web.yaml", ROUTE % ("web", "a"))
-    got = load([empty, web, tmp_path / "folder", tmp_path / "none"])
+    got = load([empty, web, tmp_path / "folder"])
     assert got.empty == (str(empty), str(tmp_path / "folder"))
 
 
@@ -229,8 +229,18 @@ def test_a_file_that_is_too_large_or_not_text_is_refused(tmp_path: Path) -> None
     assert errors(tmp_path / "binary.yaml") == ["not UTF-8 (byte 3)"]
 
 
-def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
-    assert errors(tmp_path / "none.yaml") == ["can't be read: No such file or directory"]
+def test_paths_where_nothing_is_are_refused(tmp_path: Path) -> None:
+    none, web = tmp_path / "none.yaml", write(tmp_path / "web.yaml", ROUTE % ("web", "a"))
+    with pytest.raises(ConfigError) as caught:
+        load([none, web, web / "below", ""])
+    want = [f"{none}: no such file or folder", f"{web}/below: no such file or folder", "'': no such file or folder"]
+    assert str(caught.value).splitlines() == want
+
+
+def test_a_file_that_is_named_twice_is_read_once(tmp_path: Path) -> None:
+    web = write(tmp_path / "web.yaml", ROUTE % ("web", "a") + "---\nmetadata: {name: x}\n")
+    got = load([web, tmp_path, web])
+    assert ([item.meta.key for item in got.objects], len(got.errors)) == ([WEB], 1)
 
 
 def test_an_object_in_two_files_is_an_error_that_names_both(tmp_path: Path) -> None:

@@ -1,0 +1,50 @@
+"""`translate`: the records that manifests give."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from apisix_ingress.commands.asking import offline_settings
+from apisix_ingress.commands.shared import (
+    EXIT_FOUND,
+    ConfigOption,
+    FilesOption,
+    Output,
+    OutputOption,
+    PathsArgument,
+    fail,
+    print_document,
+    tell,
+)
+
+
+def translate(
+    paths: PathsArgument = None,
+    filename: FilesOption = None,
+    output: OutputOption = Output.yaml,
+    config: ConfigOption = None,
+    show_secrets: Annotated[bool, typer.Option("--show-secrets", help="Print private keys as well.")] = False,
+) -> None:
+    """Print the records that manifests give.
+
+    No cluster and no gateway is asked.
+
+    Exit 0 if nothing is wrong, 1 if there are problems, 2 on an error.
+
+    Example: apisix-ingress translate -f examples/quickstart -o json
+    """
+    given = [*(paths or ()), *(filename or ())]
+    if not given:
+        fail("give the paths of manifests, e.g. apisix-ingress translate -f examples/quickstart")
+    from apisix_ingress.commands.manifests import read_manifests
+    from apisix_ingress.offline import document
+
+    found = read_manifests(given, offline_settings(config))
+    shown = document(found.outcome, found.loaded, show_secrets=show_secrets)
+    print_document(shown, output)
+    # On a terminal the document, which ends with the problems, is what people see already.
+    tell([*found.warnings(), *(() if sys.stdout.isatty() else found.problems())])
+    raise SystemExit(EXIT_FOUND if shown["problems"] else 0)
