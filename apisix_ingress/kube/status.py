@@ -9,25 +9,21 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import structlog
 
-from apisix_ingress.errors import (
-    KubeConflict,
-    KubeError,
-    KubeForbidden,
-    KubeNotFound,
-    KubeUnavailable,
-    LeadershipLost,
-)
+from apisix_ingress.errors import KubeConflict, KubeError, KubeNotFound, KubeUnavailable, LeadershipLost
+from apisix_ingress.kube.announcer import Announcer
 from apisix_ingress.kube.balancer import are_equal, is_set_by, ranked, shown
+from apisix_ingress.kube.complaints import Complaints
 from apisix_ingress.kube.conditions import differing, is_newer, merged, of_type, rendered, says
 from apisix_ingress.kube.contest import Contests
 from apisix_ingress.kube.events import EventRecorder
+from apisix_ingress.kube.latest import Held, Latest, ReadApi
+from apisix_ingress.kube.pace import Pace
 from apisix_ingress.kube.texts import timestamp
-from apisix_ingress.model.condition import CONDITION_TYPE, SYNCED, Condition
+from apisix_ingress.model.condition import CONDITION_TYPE, Condition
 from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kube import CustomObject, KubeObject, Meta
@@ -45,41 +41,19 @@ log = structlog.get_logger()
 Wanted = Callable[[ObjectKey], Condition | None]
 Addresses = Callable[[ObjectKey], Sequence[JsonObject] | None]
 
-SYNCED_EVENT = "ApisixIngress synced successfully"
-FAILED_EVENT = "ApisixIngress synced failed, with error: "
-
 WRITE_SECONDS = 5.0
 """Bound of one request, unless a shorter lease asks for less."""
-BAD_NEWS_SECONDS = 0.5
-"""A condition becomes False after so long: kinds are watched apart, what an object names may come after it."""
 _SLOW_SECONDS = 60.0
-_REWORD_SECONDS = 5.0
-"""A condition of which only the words differ is not written more often than this."""
 _GIVE_WAY_SECONDS = 0.05
 _PATIENCE_SECONDS = 30.0
 _WORKERS = 4
 
 
-class StatusApi(Protocol):
+class StatusApi(ReadApi, Protocol):
     """What the writer needs of the API server; `api.KubeApi` has it."""
-
-    async def get(self, path: str, *, timeout: float = ...) -> JsonObject:
-        """Return an object."""
 
     async def patch(self, path: str, body: object, *, manager: str = ..., timeout: float = ...) -> JsonObject:
         """Merge-patch an object in the name of a field manager."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Held:
-    """What the API server has of an object: newer than the store, where our own write is not back yet.
-
-    `seen` is the version that the store had when this was learnt; once the store moves on, it knows better.
-    """
-
-    seen: str
-    version: str
-    status: FrozenJson
 
 
 class StatusWriter:
@@ -125,24 +99,19 @@ class StatusWriter:
         self._stores = stores
         self._wanted = wanted
         self._clock = clock
-        self._began = timestamp(clock.now())
         self._rng = rng
-        self._recorder = recorder
         self._addresses = addresses
         self._manager = manager
         self._resources = resources
         limiter: ExponentialBackoff[ObjectKey] = ExponentialBackoff(0.1, 60.0, 0.5, rng=rng)
         self.queue: WorkQueue[ObjectKey] = WorkQueue(clock=clock, limiter=limiter, name="status", observer=observer)
-        self._held: dict[ObjectKey, _Held] = {}
-        self._doubted_at: dict[ObjectKey, float] = {}
-        self._outdated: set[ObjectKey] = set()
-        self._written_at: dict[ObjectKey, float] = {}
-        self._announced: dict[ObjectKey, tuple[str, str]] = {}
-        self._without_status: set[str] = set()
+        self._latest = Latest(api, timeout=timeout)
+        self._pace = Pace(clock=clock)
+        self._announcer = Announcer(recorder, began=timestamp(clock.now()))
         self._contests = Contests(clock=clock, rng=rng)
+        self._complaints = Complaints()
+        self._without_status: set[str] = set()
         self._running = False
-        self._complaints: dict[str, ObjectKey] = {}
-        """What was complained of, with the object it came up with: its success, or its end, lets it be told again."""
 
     def wake(self, key: ObjectKey) -> None:
         """Have the status of an object looked at; cheap, and also for objects that have none."""
@@ -213,11 +182,11 @@ class StatusWriter:
         resource = self._resources[key.kind]
         if condition is not None and resource.group != CUSTOM_GROUP:
             # The status of built-in kinds has no such conditions: an Event has to do.
-            self._announce_once(item.meta, condition)
+            self._announcer.announce_once(item.meta, condition)
         if key.kind in self._without_status or (condition is None and addresses is None):
             return
         term.check(self._timeout)
-        held = await self._latest(resource, item)
+        held = await self._latest.of(resource, item)
         if addresses is not None:
             change = await self._balancer(resource, item.meta, addresses, wanted, held)
         elif condition is not None and resource.group == CUSTOM_GROUP:
@@ -229,48 +198,12 @@ class StatusWriter:
 
     def _settled(self, key: ObjectKey, condition: Condition | None) -> Condition | None:
         """Return the condition, but bad news only when they last: what is missing is most often on its way."""
-        if condition is None or condition.status != "False":
-            self._doubted_at.pop(key, None)
-            return condition
-        now = self._clock.monotonic()
-        left = self._doubted_at.setdefault(key, now) + BAD_NEWS_SECONDS - now
-        if left <= 0:
-            return condition
-        self.queue.add_after(key, left)
-        return None
+        left = self._pace.until_settled(key, condition)
+        if left > 0:
+            self.queue.add_after(key, left)
+        return None if left > 0 else condition
 
-    async def _latest(self, resource: Resource, item: Any) -> _Held:
-        """Return what the API server has: as the store says, unless we know better."""
-        key, version = item.meta.key, item.meta.resource_version
-        if key in self._outdated:
-            raw = await self._look(resource, item.meta)
-            self._outdated.discard(key)
-            self._learn(key, version, raw)
-        held = self._held.get(key)
-        if held is not None and held.seen == version:
-            return held
-        self._held.pop(key, None)
-        return _Held(version, version, getattr(item, "status", {}))
-
-    async def _look(self, resource: Resource, meta: Meta) -> JsonObject:
-        """Return the object as the API server has it.
-
-        Raises:
-            KubeNotFound: It is gone; another one of its name is on its way to the store, and what was found out about
-                this one says nothing of it.
-        """
-        raw = await self._api.get(resource.path(meta.key.namespace, meta.key.name), timeout=self._timeout)
-        if (raw.get("metadata") or {}).get("uid") != meta.uid:
-            raise KubeNotFound(f"{meta.key} was deleted and made anew")
-        return raw
-
-    def _learn(self, key: ObjectKey, seen: str, raw: JsonObject) -> None:
-        meta, status = raw.get("metadata") or {}, raw.get("status")
-        self._held[key] = _Held(
-            seen, str(meta.get("resourceVersion") or ""), status if isinstance(status, dict) else {}
-        )
-
-    def _conditions(self, key: ObjectKey, condition: Condition, held: _Held) -> JsonObject | None:
+    def _conditions(self, key: ObjectKey, condition: Condition, held: Held) -> JsonObject | None:
         """Return what has to be patched in the status of a custom resource, None if nothing has."""
         wanted, ours = rendered(condition), of_type(held.status, condition.type)
         if ours is not None:
@@ -282,7 +215,7 @@ class StatusWriter:
         return {"conditions": merged(held.status, wanted, timestamp(self._clock.now()))}
 
     async def _balancer(
-        self, resource: Resource, meta: Meta, addresses: Sequence[JsonObject], condition: Condition | None, held: _Held
+        self, resource: Resource, meta: Meta, addresses: Sequence[JsonObject], condition: Condition | None, held: Held
     ) -> JsonObject | None:
         """Return what has to be patched in the status of an Ingress, None if nothing has.
 
@@ -295,22 +228,20 @@ class StatusWriter:
         if are_equal(addresses, current) or (addresses and condition is None):
             return None
         if not addresses or condition is None or condition.status != "True":
-            raw = await self._look(resource, meta) if current else {}
+            raw = await self._latest.look(resource, meta) if current else {}
             if not is_set_by(self._manager, raw):
                 return None
         return {"loadBalancer": {"ingress": list(addresses)}}
 
     def _is_too_soon(self, key: ObjectKey, differs: frozenset[str]) -> bool:
         """Whether only the words differ and they were written a moment ago; if so, look again later."""
-        if differs != {"message"}:
-            return False
-        left = self._written_at.get(key, -_REWORD_SECONDS) + _REWORD_SECONDS - self._clock.monotonic()
+        left = self._pace.until_reworded(key, differs)
         if left > 0:
             self.queue.add_after(key, left)
         return left > 0
 
     async def _write(
-        self, term: Term, resource: Resource, item: Any, held: _Held, *, change: JsonObject, condition: Condition | None
+        self, term: Term, resource: Resource, item: Any, held: Held, *, change: JsonObject, condition: Condition | None
     ) -> None:
         key = item.meta.key
         path = resource.path(key.namespace, key.name, "status")
@@ -321,8 +252,7 @@ class StatusWriter:
         except KubeError as error:
             self._on_write(key.kind, type(error).__name__)
             if isinstance(error, KubeConflict | KubeUnavailable):
-                # Somebody else wrote, or we did and the reply is lost: what we know of it is no longer so.
-                self._outdated.add(key)
+                self._latest.doubt(key)
             if not isinstance(error, KubeNotFound):
                 raise
             await self._find_out(resource, item.meta)
@@ -331,14 +261,13 @@ class StatusWriter:
         told = {"status": condition.status, "generation": condition.generation} if condition else {}
         log.info("status.written", object=str(key), fields=sorted(change), **told)
         if condition is not None and "conditions" in change and not says(held.status, condition):
-            self._announce(item.meta, condition)
+            self._announcer.announce(item.meta, condition)
 
     def _written(self, key: ObjectKey, seen: str, answer: JsonObject) -> None:
         self._on_write(key.kind, "ok")
-        self._learn(key, seen, answer)
-        self._written_at[key] = self._clock.monotonic()
-        self._note(key, self._held[key].status)
-        self._settle(key)
+        self._pace.wrote(key)
+        self._note(key, self._latest.learn(key, seen, answer).status)
+        self._complaints.settle(key)
 
     def _note(self, key: ObjectKey, status: FrozenJson) -> None:
         """Remember what stands in our place now; an empty place is anybody's."""
@@ -355,7 +284,7 @@ class StatusWriter:
     async def _find_out(self, resource: Resource, meta: Meta) -> None:
         """Find out what a 404 on the status means: the object is gone, or its CRD has no status subresource."""
         try:
-            await self._look(resource, meta)
+            await self._latest.look(resource, meta)
         except KubeNotFound:
             self._forget(meta.key)
             return
@@ -363,30 +292,12 @@ class StatusWriter:
         remedy = "apply the CRDs of this version (apisix-ingress crds)"
         log.warning("status.unsupported", kind=resource.kind, reason="no status subresource", remedy=remedy)
 
-    def _announce_once(self, meta: Meta, condition: Condition) -> None:
-        """Record an Event unless it is the last one, or old news: success of an object older than this process."""
-        news = (condition.reason, condition.message)
-        before = self._announced.get(meta.key)
-        self._announced[meta.key] = news
-        old = before is None and condition.reason == SYNCED and meta.created < self._began
-        if before != news and not old:
-            self._announce(meta, condition)
-
-    def _announce(self, meta: Meta, condition: Condition) -> None:
-        """Record an Event for a changed condition (texts: v1-behaviour.md §7)."""
-        if self._recorder is not None:
-            good = condition.reason == SYNCED
-            message = SYNCED_EVENT if good else f"{FAILED_EVENT}{condition.message}"
-            self._recorder.record(meta, "Normal" if good else "Warning", condition.reason, message)
-
     def _forget(self, key: ObjectKey) -> None:
-        self._held.pop(key, None)
-        self._written_at.pop(key, None)
-        self._announced.pop(key, None)
-        self._doubted_at.pop(key, None)
-        self._outdated.discard(key)
+        self._latest.forget(key)
+        self._pace.forget(key)
+        self._announcer.forget(key)
         self._contests.forget(key)
-        self._settle(key)
+        self._complaints.settle(key)
         self.queue.forget(key)
 
     # What goes wrong.
@@ -403,14 +314,5 @@ class StatusWriter:
             case _:
                 log.error("status.failed", object=str(key), exc_info=error)
 
-    def _settle(self, key: ObjectKey) -> None:
-        self._complaints = {text: other for text, other in self._complaints.items() if other != key}
-
     def _complain(self, key: ObjectKey, error: KubeError) -> None:
-        complaint = f"{key.kind} {type(error).__name__}"
-        if complaint in self._complaints:
-            return
-        self._complaints[complaint] = key
-        name = self._resources[key.kind].plural
-        remedy = f"grant patch on {name}/status" if isinstance(error, KubeForbidden) else ""
-        log.warning("status.refused", object=str(key), problem=str(error), remedy=remedy)
+        self._complaints.tell(key, self._resources[key.kind].plural, error)
