@@ -11,17 +11,22 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_UNUSED = ("httpx._main", "rich")
-"""The command line of httpx and the pretty tracebacks of structlog. Both libraries do without where they are absent."""
+_UNUSED = ("httpx._main", "rich", "colorama", "greenlet")
+"""The command line of httpx, and of structlog what is for tracebacks, for Windows and for threads of another kind.
+
+Both libraries do without where they are absent.
+"""
 
 
 @contextmanager
 def lean_imports() -> Iterator[None]:
     """Keep unused parts out of the imports made meanwhile; what was imported before stays."""
     kept_out = [name for name in _UNUSED if name not in sys.modules]
-    collects, load_default_certs = gc.isenabled(), ssl.SSLContext.load_default_certs
+    collects = gc.isenabled()
+    load_default_certs, verify_paths = ssl.SSLContext.load_default_certs, ssl.SSLContext.set_default_verify_paths
     gc.disable()  # everything that is imported stays: to look for garbage in it takes a tenth of the time
     ssl.SSLContext.load_default_certs = _load_nothing  # type: ignore[assignment,method-assign]
+    ssl.SSLContext.set_default_verify_paths = _load_nothing  # type: ignore[assignment,method-assign]
     sys.modules.update(dict.fromkeys(kept_out))  # type: ignore[arg-type]  # None: an import of it fails at once
     try:
         yield
@@ -29,6 +34,7 @@ def lean_imports() -> Iterator[None]:
         for name in kept_out:
             del sys.modules[name]
         ssl.SSLContext.load_default_certs = load_default_certs  # type: ignore[method-assign]
+        ssl.SSLContext.set_default_verify_paths = verify_paths  # type: ignore[method-assign]
         if collects:
             gc.enable()
 
@@ -36,6 +42,6 @@ def lean_imports() -> Iterator[None]:
 def _load_nothing(context: ssl.SSLContext, purpose: ssl.Purpose = ssl.Purpose.SERVER_AUTH) -> None:
     """Leave a context that is made at import without certificates, so that it trusts nobody.
 
-    aiohttp makes one for requests that bring none, and reads the system's certificates for it: a twentieth of a start.
+    aiohttp makes two for requests that bring none, and reads the system's certificates for each: a tenth of a start.
     Ours bring their own (`gateway.tls`, `kube.credentials`, `webhook.certificate`).
     """

@@ -16,7 +16,14 @@ from translation.scope import Scope
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore", alias_generator=to_camel, hide_input_in_errors=True)
+    model_config = ConfigDict(
+        frozen=True,
+        extra="ignore",
+        alias_generator=to_camel,
+        hide_input_in_errors=True,
+        # Built with the first Ingress: a start without any does not wait for it.
+        defer_build=True,
+    )
 
 
 class Port(_Part):

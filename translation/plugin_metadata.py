@@ -36,7 +36,7 @@ _NAMED = re.compile(rf"\bname[\"']?\s*:\s*[\"']?({_ID})")
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True)
+    model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True, defer_build=True)
 
 
 class _Plugin(_Part):
@@ -50,7 +50,7 @@ class _Cluster(_Part):
     plugins: tuple[_Plugin, ...] = ()
 
 
-_DOCUMENT = TypeAdapter(tuple[_Cluster, ...])
+_DOCUMENT = TypeAdapter(tuple[_Cluster, ...], config=ConfigDict(defer_build=True))
 
 Wanted = dict[str, dict[str, JsonObject]]
 """Plugin → cluster → metadata."""

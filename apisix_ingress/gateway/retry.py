@@ -5,8 +5,12 @@ Whoever waits longer than that waits in the backoff of the record.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import httpx
-from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, wait_random
+
+if TYPE_CHECKING:
+    from tenacity import AsyncRetrying
 
 CUT_OFF = (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError)
 """How a request fails on a kept connection that the gateway closes at that moment (contract: fact 22)."""
@@ -17,6 +21,8 @@ RESENDS = 2
 
 def resending() -> AsyncRetrying:
     """Return the policy for sending a GET, PUT or DELETE again once it was cut off; all three are idempotent."""
+    from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, wait_random  # rarely needed
+
     return AsyncRetrying(
         retry=retry_if_exception_type(CUT_OFF),
         stop=stop_after_attempt(RESENDS),

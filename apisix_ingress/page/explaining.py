@@ -6,14 +6,16 @@ import asyncio
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from apisix_ingress.errors import UsageError
-from apisix_ingress.explain.report import Records, explain
 from apisix_ingress.explain.request import ProbeRequest, parse_request
 from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.page.snapshot import Snapshot, paced
+
+if TYPE_CHECKING:
+    from apisix_ingress.explain.report import Records
 
 DEADLINE = 2.0
 """Seconds for one answer."""
@@ -116,6 +118,8 @@ async def _explained(request: ProbeRequest, snapshot: Snapshot, cluster: str) ->
 
 
 def _explain(request: ProbeRequest, records: Records, snapshot: Snapshot) -> JsonObject:
+    from apisix_ingress.explain.report import explain  # its regular expressions take time and memory at the start
+
     return explain(request, records, lambda key: str(snapshot.entries[key].owner))
 
 
