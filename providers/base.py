@@ -12,7 +12,7 @@ from typing import ClassVar, Generic, Protocol, TypeVar
 import structlog
 
 from apisix_ingress.model.keys import RECORD_KINDS, ObjectKey, RecordKey, RecordKind
-from apisix_ingress.model.kube import KubeObject
+from apisix_ingress.model.kube import KubeObject, why_first
 from apisix_ingress.model.names import consumer_name, ingress_prefix, object_name, route_prefix, short_id, wide_id
 from apisix_ingress.model.problem import Problem
 from apisix_ingress.runtime.clock import Clock
@@ -215,9 +215,15 @@ class Provider(ABC, Generic[T]):
 
     def _conflicts(self, owner: ObjectKey) -> tuple[Problem, ...]:
         return tuple(
-            Problem("Conflicted", f"the record {key} belongs to the older {_stranger(winner, owner)}", "", "degraded")
+            Problem("Conflicted", f"the record {key} belongs to {self._winner(winner, owner)}", "", "degraded")
             for key, winner in sorted(self._world.desired.lost(owner).items())
         )
+
+    def _winner(self, winner: ObjectKey, owner: ObjectKey) -> str:
+        """Name the winner of a conflict and say why it is; either may be gone by now."""
+        items = [self._world.stores[key.kind].get(key) for key in (winner, owner)]
+        ages = [item.meta.age for item in items if item is not None]
+        return f"{_stranger(winner, owner)}, which {why_first(*ages)}" if len(ages) == 2 else _stranger(winner, owner)
 
 
 def holds_by_name(key: ObjectKey) -> tuple[Hold, ...]:
@@ -237,7 +243,7 @@ def _stranger(winner: ObjectKey, owner: ObjectKey) -> str:
     """Name the winner of a conflict; of another namespace only the namespace, which is all its tenant may know."""
     if not winner.namespace or winner.namespace == owner.namespace:
         return str(winner)
-    return f"{winner.kind} in namespace {winner.namespace}"
+    return f"an {winner.kind} in namespace {winner.namespace}"
 
 
 def log_problems(owner: ObjectKey, problems: Iterable[Problem]) -> None:

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from apisix_ingress.model.keys import IndexKey, ObjectKey
-from apisix_ingress.model.kube import Age, CustomObject
+from apisix_ingress.model.kube import Age, CustomObject, why_first
 from apisix_ingress.model.matchers import MOST_MATCHERS, Matcher, count_matchers, matchers
 from apisix_ingress.model.resources import MATCHER_INDEX
 from apisix_ingress.state.store import NEAR
@@ -72,7 +72,7 @@ class Rivals:
         whose = str(ObjectKey(kind, namespace, name)) if known else f"an {kind} in namespace {namespace}"
         more = f" and {others} more" if others else ""
         message = (
-            f"requests for {matcher.host or 'every host'} and {matcher.path or '/'}{more} go to {whose}, which is "
-            "older and has the same host and path; remove one of them, or tell them apart"
+            f"requests for {matcher.host or 'every host'} and {matcher.path or '/'}{more} go to {whose}, which "
+            f"{why_first(winner, self._age)} and has the same host and path; remove one of them, or tell them apart"
         )
         self._draft.degrade("Conflicted", field, message)

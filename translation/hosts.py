@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from apisix_ingress.model.hosts import canonical_host
 from apisix_ingress.model.json import FrozenJson
 from apisix_ingress.model.keys import IndexKey, ObjectKey
-from apisix_ingress.model.kube import CustomObject
+from apisix_ingress.model.kube import CustomObject, why_first
 from apisix_ingress.model.resources import TLS_HOST_INDEX
 from apisix_ingress.model.tlshosts import FROM_CERTIFICATE, MOST_HOSTS, count_tls_hosts
 from apisix_ingress.state.view import View, oldest
@@ -109,13 +109,13 @@ class Hosts:
         rival = self._rivals.first(name)
         if rival is None or rival[0].meta.age > self._age or rival[1] == face:
             return True
-        winner = rival[0].meta.key
+        winner, why = rival[0].meta.key, why_first(rival[0].meta.age, self._age)
         if winner.namespace == self._draft.namespace:
-            message = f"host {host} has another certificate in the older {winner}, and a gateway shows one of them"
+            message = f"host {host} has another certificate in {winner}, which {why}, and a gateway shows one of them"
             self._draft.warn(CONFLICT, path, f"{message}; use the same certificate or another host")
             return True
         message = (
-            f"host {host} is left out: {stranger(winner)} is older and has it, and not with the same certificate "
+            f"host {host} is left out: {stranger(winner)} {why} and has it, and not with the same certificate "
             "and the same demands on clients; use another host, or have it removed there"
         )
         self._draft.degrade(CONFLICT, path, message)

@@ -328,7 +328,8 @@ _ALL = (
         "AIX0507",
         "Conflicted",
         "An older object has the same host and path, record, plugin or server name",
-        f"{_FALSE} The older object gets the requests.",
+        f"{_FALSE} The older object gets the requests. Of one second, or in manifests, which tell no age, it is the"
+        " first by namespace and name.",
         "Remove one of the two, or tell them apart by host, path or method.",
     ),
     Code(

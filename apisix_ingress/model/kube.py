@@ -22,6 +22,14 @@ Age: TypeAlias = tuple[str, str, str, str]
 _EMPTY: Mapping[str, str] = {}
 _YET_TO_COME = "~"
 """Larger than every timestamp."""
+_UNTOLD = "which is older is not known"
+
+
+def why_first(winner: Age, other: Age) -> str:
+    """Say why one object goes before another: by age, or of one age, or where manifests tell none, by name."""
+    if winner[0] != other[0]:
+        return "is older"
+    return f"comes first by namespace and name ({'neither is older' if winner[0] != _YET_TO_COME else _UNTOLD})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -197,9 +197,8 @@ def test_older_owner_wins_a_conflict_in_any_order(loop: Loop, order: tuple[int, 
         loop.settle((old, new)[index])
     assert loop.uris() == {"one": "/old"}
     assert loop.problems(old) == []
-    want = Problem(
-        "Conflicted", f"the record {record_key('one')} belongs to the older ApisixRoute default/z", "", "degraded"
-    )
+    message = f"the record {record_key('one')} belongs to ApisixRoute default/z, which is older"
+    want = Problem("Conflicted", message, "", "degraded")
     assert loop.world.reports[new.meta.key].problems == (want,)
 
 
@@ -208,7 +207,7 @@ def test_winner_of_another_namespace_is_named_by_its_namespace_only(loop: Loop) 
     loser = make_route(created="2", records={"one": "/new"})
     loop.settle(loser)
     (got,) = loop.problems(loser)
-    assert got == f"the record {record_key('one')} belongs to the older ApisixRoute in namespace other"
+    assert got == f"the record {record_key('one')} belongs to an ApisixRoute in namespace other, which is older"
 
 
 def test_loser_gets_the_record_when_the_winner_goes(loop: Loop) -> None:

@@ -89,6 +89,21 @@ def test_of_a_winner_in_another_namespace_only_the_namespace_is_told() -> None:
     assert found.reports[key(old)].problems == ()
 
 
+@pytest.mark.parametrize(
+    ("second", "why"),
+    [(1, "neither is older"), (None, "which is older is not known")],
+    ids=["same second", "manifests"],
+)
+def test_that_an_object_is_older_is_said_only_where_it_is_known(second: int | None, why: str) -> None:
+    first, behind = route("a", 1), route("b", 1)
+    if second is None:
+        for each in (first, behind):
+            del each["metadata"]["creationTimestamp"]
+    (problem,) = settled(behind, first).reports[key(behind)].problems
+    who = f"ApisixRoute default/a, which comes first by namespace and name ({why}) and has the same host and path; "
+    assert who in problem.message
+
+
 def test_objects_of_one_age_are_ordered_by_namespace_then_name() -> None:
     first, second, third = (
         route("b", 1, namespace="a"),

@@ -163,7 +163,7 @@ def test_within_a_namespace_both_are_published_and_the_newer_one_is_warned() -> 
     found = settled(new, old)
     assert (hosts(found, old), hosts(found, new)) == ([HOST], [HOST])
     assert (codes(found, old), codes(found, new)) == ([], ["warning HostConflict spec.hosts"])
-    assert "in the older ApisixTls red/tls" in found.reports[key(new)].problems[-1].message
+    assert "in ApisixTls red/tls, which is older, and" in found.reports[key(new)].problems[-1].message
 
 
 def test_two_certificates_of_one_object_are_warned_of() -> None:
