@@ -26,18 +26,16 @@ Properties, proven with a model in ``tests/property/test_workqueue.py``:
 """
 
 import asyncio
-import heapq
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Hashable
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from apisix_ingress.runtime.clock import Clock
+from apisix_ingress.runtime.delays import Delays
+from apisix_ingress.runtime.lanes import Lanes
 from apisix_ingress.runtime.ratelimit import RateLimiter
 
 K = TypeVar("K", bound=Hashable)
-
-# Below this many entries the heap of delays is never rebuilt: not worth the time.
-_HEAP_SLACK = 64
 
 
 class QueueShutDown(Exception):
@@ -84,14 +82,6 @@ class _Again(NamedTuple):
     urgent: bool
 
 
-class _Delayed(NamedTuple):
-    """A key that waits for its time; the sequence number keeps the heap from comparing keys."""
-
-    due: float
-    sequence: int
-    urgent: bool
-
-
 class WorkQueue(Generic[K]):
     """A queue of keys for several workers of one event loop; P1 to P6 are in the module docstring.
 
@@ -112,26 +102,17 @@ class WorkQueue(Generic[K]):
         urgent_burst: int = 8,
         observer: QueueObserver | None = None,
     ) -> None:
-        if urgent_burst < 1:
-            raise ValueError(f"urgent_burst must be at least 1, got {urgent_burst}")
         self.name = name
         self._clock = clock
         self._limiter = limiter
         self._observer: QueueObserver = observer or _Silent()
-        self._urgent_burst = urgent_burst
-        self._urgent_streak = 0
         # Dirty is exactly: one of the lanes, or _again. The lanes and _processing are disjoint; _again is a
-        # subset of _processing; a key in _delayed is not dirty. Values are the monotonic times of add and
+        # subset of _processing; a key in _delays is not dirty. Values are the monotonic times of add and
         # hand-out.
-        self._normal: OrderedDict[K, float] = OrderedDict()
-        self._urgent: OrderedDict[K, float] = OrderedDict()
+        self._lanes: Lanes[K] = Lanes(urgent_burst)
         self._again: dict[K, _Again] = {}
         self._processing: dict[K, float] = {}
-        self._delayed: dict[K, _Delayed] = {}
-        # May hold entries that _delayed no longer agrees with; they are skipped, and cleared when they pile
-        # up.
-        self._heap: list[tuple[float, int, K]] = []
-        self._sequence = 0
+        self._delays: Delays[K] = Delays()
         self._shut_down = False
         self._getters: deque[asyncio.Future[None]] = deque()
         self._idlers: set[asyncio.Future[None]] = set()
@@ -148,7 +129,7 @@ class WorkQueue(Generic[K]):
         """
         if self._shut_down:
             return
-        delayed = self._delayed.pop(key, None)
+        delayed = self._delays.pop(key)
         urgent = urgent or (delayed is not None and delayed.urgent)
         if self._is_dirty(key):
             if urgent:
@@ -173,17 +154,8 @@ class WorkQueue(Generic[K]):
             return
         if self._shut_down or self._is_dirty(key):
             return
-        due = self._clock.monotonic() + seconds
-        known = self._delayed.get(key)
-        if known is not None and known.due <= due:
-            if urgent and not known.urgent:
-                self._delayed[key] = known._replace(urgent=True)
-            return
-        self._sequence += 1
-        self._delayed[key] = _Delayed(due, self._sequence, urgent or (known is not None and known.urgent))
-        heapq.heappush(self._heap, (due, self._sequence, key))
-        self._compact()
-        self._wind_timer()
+        if self._delays.put(key, self._clock.monotonic() + seconds, urgent=urgent):
+            self._wind_timer()
 
     def retry(self, key: K, *, urgent: bool = False) -> float:
         """Count a failure of `key`, add it after the delay its limiter asks for, and return that delay."""
@@ -206,7 +178,7 @@ class WorkQueue(Generic[K]):
         """
         while True:
             self._promote()
-            if self._normal or self._urgent:
+            if self._lanes:
                 return self._pop()
             if self._shut_down and not self._again:
                 raise QueueShutDown(self.name)
@@ -215,7 +187,7 @@ class WorkQueue(Generic[K]):
     def take(self) -> K | None:
         """Return a key if one is ready, else None; the caller owes a `done`. For a driver without workers."""
         self._promote()
-        return self._pop() if self._normal or self._urgent else None
+        return self._pop() if self._lanes else None
 
     def done(self, key: K) -> None:
         """End the work on `key`; if it was added meanwhile, it is ready again.
@@ -240,12 +212,10 @@ class WorkQueue(Generic[K]):
         Workers finish what they have. `idle` returns when the last of them is done.
         """
         self._shut_down = True
-        self._delayed.clear()
-        self._heap.clear()
+        self._delays.clear()
         self._stop_timer()
         if not drain:
-            self._normal.clear()
-            self._urgent.clear()
+            self._lanes.clear()
             self._again.clear()
             self._observer.depth(0)
         self._wake_all_getters()
@@ -256,7 +226,7 @@ class WorkQueue(Generic[K]):
     def __len__(self) -> int:
         """Return how many keys a worker could get now."""
         self._promote()
-        return len(self._normal) + len(self._urgent)
+        return len(self._lanes)
 
     @property
     def depth(self) -> int:
@@ -268,7 +238,7 @@ class WorkQueue(Generic[K]):
     def delayed(self) -> int:
         """How many keys wait for their time."""
         self._promote()
-        return len(self._delayed)
+        return len(self._delays)
 
     @property
     def processing(self) -> int:
@@ -279,7 +249,7 @@ class WorkQueue(Generic[K]):
     def is_idle(self) -> bool:
         """Whether nothing is dirty, processed, or delayed and due by now."""
         self._promote()
-        return not self._normal and not self._urgent and not self._processing
+        return not self._lanes and not self._processing
 
     async def idle(self) -> None:
         """Return once the queue is idle; keys that are delayed into the future do not count."""
@@ -293,38 +263,32 @@ class WorkQueue(Generic[K]):
 
     def oldest_age(self, now: float) -> float:
         """Return the seconds that the oldest dirty key has waited at monotonic time `now`; 0 if none."""
-        times = [*self._normal.values(), *self._urgent.values(), *(a.added_at for a in self._again.values())]
+        times = [*self._lanes.times(), *(a.added_at for a in self._again.values())]
         return max(0.0, now - min(times)) if times else 0.0
 
     # Inside.
 
     def _is_dirty(self, key: K) -> bool:
-        return key in self._normal or key in self._urgent or key in self._again
+        return key in self._lanes or key in self._again
 
     def _dirty_count(self) -> int:
-        return len(self._normal) + len(self._urgent) + len(self._again)
+        return len(self._lanes) + len(self._again)
 
     def _expedite(self, key: K) -> None:
         """Move the dirty `key` to the urgent lane, or see that it goes there after its `done`."""
-        if key in self._normal:
-            self._urgent[key] = self._normal.pop(key)
-        elif key in self._again:
+        if key in self._again:
             self._again[key] = self._again[key]._replace(urgent=True)
+        else:
+            self._lanes.expedite(key)
 
     def _push(self, key: K, added_at: float, *, urgent: bool) -> None:
         """Put `key` at the end of its lane and wake one getter."""
-        (self._urgent if urgent else self._normal)[key] = added_at
+        self._lanes.push(key, added_at, urgent=urgent)
         self._wake_getter()
 
     def _pop(self) -> K:
         """Hand out the next key. At least one lane must hold one."""
-        if self._urgent and (not self._normal or self._urgent_streak < self._urgent_burst):
-            key, added_at = self._urgent.popitem(last=False)
-            # Only urgent keys that overtake count: a streak before the normal key came harmed nobody.
-            self._urgent_streak = self._urgent_streak + 1 if self._normal else 0
-        else:
-            key, added_at = self._normal.popitem(last=False)
-            self._urgent_streak = 0
+        key, added_at = self._lanes.pop()
         now = self._clock.monotonic()
         self._processing[key] = now
         self._observer.started(now - added_at)
@@ -334,17 +298,8 @@ class WorkQueue(Generic[K]):
     def _promote(self) -> None:
         """Add the delayed keys whose time has come, in the order of their times."""
         now = self._clock.monotonic()
-        while self._heap and self._heap[0][0] <= now:
-            _, sequence, key = heapq.heappop(self._heap)
-            delayed = self._delayed.get(key)
-            if delayed is not None and delayed.sequence == sequence:
-                self.add(key, urgent=delayed.urgent)
-
-    def _compact(self) -> None:
-        """Rebuild the heap when most of it is stale: a flapping key with long delays must not cost memory."""
-        if len(self._heap) > 2 * len(self._delayed) + _HEAP_SLACK:
-            self._heap = [(d.due, d.sequence, key) for key, d in self._delayed.items()]
-            heapq.heapify(self._heap)
+        while (key := self._delays.ripe(now)) is not None:
+            self.add(key)
 
     async def _wait_for_key(self) -> None:
         """Wait until `get` should look again."""
@@ -355,7 +310,7 @@ class WorkQueue(Generic[K]):
             await waiter
         except asyncio.CancelledError:
             # The wake-up that this getter was given must not die with it.
-            if waiter.done() and not waiter.cancelled() and (self._normal or self._urgent):
+            if waiter.done() and not waiter.cancelled() and self._lanes:
                 self._wake_getter()
             raise
         finally:
@@ -384,12 +339,13 @@ class WorkQueue(Generic[K]):
 
     def _wind_timer(self) -> None:
         """See that a getter wakes when the first delayed key is due; no timer runs while nobody waits."""
-        if not self._getters or not self._delayed:
+        if not self._getters or not self._delays:
             return
-        if self._timer is None or self._timer.done() or self._timer_due > self._heap[0][0]:
+        due = self._delays.look_at()
+        if self._timer is None or self._timer.done() or self._timer_due > due:
             self._stop_timer()
             self._timer = asyncio.get_running_loop().create_task(self._tick(), name=f"{self.name}-timer")
-            self._timer_due = self._heap[0][0]
+            self._timer_due = due
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
@@ -398,7 +354,7 @@ class WorkQueue(Generic[K]):
 
     async def _tick(self) -> None:
         """Sleep until the next delayed key is due, put it into its lane, and so on while there are any."""
-        while self._delayed:
-            self._timer_due = self._heap[0][0]
+        while self._delays:
+            self._timer_due = self._delays.look_at()
             await self._clock.sleep(self._timer_due - self._clock.monotonic())
             self._promote()

@@ -225,7 +225,7 @@ def test_flapping_key_with_long_delays_costs_no_memory() -> None:
         queue.add("a")
         take_all(queue)
     assert queue.delayed == 0
-    assert len(queue._heap) < 100
+    assert len(queue._delays._heap) < 100
 
 
 # Waiting.
