@@ -11,7 +11,7 @@ import yaml
 from apisix_ingress.cautions import cautions
 from apisix_ingress.errors import ConfigError
 from apisix_ingress.settings import Settings, load_settings, split_address
-from apisix_ingress.settings_layers import LARGEST_FILE, Layer, origin
+from apisix_ingress.settings.layers import LARGEST_FILE, Layer, origin
 
 # The configuration file as the documentation shows it, every default written out.
 DOCUMENTED = """

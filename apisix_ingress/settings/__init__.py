@@ -27,8 +27,8 @@ from apisix_ingress.model.address import is_ip
 from apisix_ingress.model.adminapi import HEADER_VALUE, PUBLISHED_KEY, PUBLISHED_KEYS, check_admin_url
 from apisix_ingress.model.duration import parse_duration
 from apisix_ingress.model.selector import Selector, parse_selector
-from apisix_ingress.settings_errors import explain
-from apisix_ingress.settings_layers import merge, read_environment, read_file, read_overrides
+from apisix_ingress.settings.errors import explain
+from apisix_ingress.settings.layers import merge, read_environment, read_file, read_overrides
 
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")

@@ -11,7 +11,7 @@ from typing import get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from apisix_ingress.settings_layers import Layer, Location, origin
+from apisix_ingress.settings.layers import Layer, Location, origin
 
 _HIGHEST_PORT = 65535
 
