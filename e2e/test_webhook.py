@@ -247,9 +247,10 @@ def test_warnings_reach_who_applies_and_objects_may_come_in_any_order(guarded: G
     ingress = {"ingressClassName": "apisix", "defaultBackend": {"service": {"name": "late", "port": {"number": 80}}}}
     annotations = {f"{prefix}/enable-websockets": "true", "nginx.ingress.kubernetes.io/rewrite-target": "/"}
     got = guarded.send("Ingress", "early", ingress, annotations=annotations)
+    where, words = "metadata.annotations", "it is for another controller; use what does the same here, or remove it"
     assert got[1:] == [
-        f"annotation {prefix}/enable-websockets does nothing: did you mean {prefix}/enable-websocket?",
-        "annotation nginx.ingress.kubernetes.io/rewrite-target does nothing: it is for another controller",
+        f"{where}[{prefix}/enable-websockets]: does nothing: did you mean {prefix}/enable-websocket?",
+        f"{where}[nginx.ingress.kubernetes.io/rewrite-target]: does nothing: {words}",
     ]
 
 

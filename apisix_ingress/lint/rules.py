@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -10,11 +9,8 @@ from dataclasses import replace
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kube import CustomObject, KubeObject
 from apisix_ingress.model.problem import Problem
-from apisix_ingress.webhook.annotations import FOREIGN, AskedAnnotations
-from translation.annotations.reader import PREFIX
+from apisix_ingress.webhook.annotations import AskedAnnotations, useless_annotations
 from translation.ownership import CLASS_ANNOTATION
-
-_ALIKE = 0.8
 
 
 def watched(objects: Iterable[KubeObject]) -> dict[ObjectKey, KubeObject]:
@@ -41,33 +37,12 @@ def useless(
 
 def _of_ingress(item: CustomObject) -> Iterator[Problem]:
     annotations = item.meta.annotations
-    for name in sorted(annotations):
-        path = f"metadata.annotations[{name}]"
-        if name.startswith(FOREIGN):
-            message = "does nothing: it is for another controller; use what does the same here, or remove it"
-            yield Problem("ForeignAnnotation", message, path, "warning")
-        elif isinstance(annotations, AskedAnnotations) and _is_unread(name, annotations):
-            yield Problem("UnknownAnnotation", _advice(name, annotations), path, "warning")
+    if isinstance(annotations, AskedAnnotations):
+        yield from useless_annotations(annotations)
     named, annotated = item.spec.get("ingressClassName"), annotations.get(CLASS_ANNOTATION)
     if named and annotated and named != annotated:
         message = f"does nothing: annotation {CLASS_ANNOTATION} ({annotated}) goes before it; remove one of them"
         yield Problem("ClassTwice", message, "spec.ingressClassName", "warning")
-
-
-def _is_unread(name: str, annotations: AskedAnnotations) -> bool:
-    # Of an Ingress that the translation gave up before it came to the annotations nothing is known.
-    were_read = any(asked.startswith(PREFIX) for asked in annotations.asked)
-    return were_read and name.startswith(PREFIX) and name not in annotations.asked
-
-
-def _advice(name: str, annotations: AskedAnnotations) -> str:
-    known = [asked for asked in annotations.asked if asked.startswith(PREFIX)]
-    near = difflib.get_close_matches(name, known, n=1, cutoff=_ALIKE)
-    return (
-        f"does nothing: did you mean {near[0]}?"
-        if near
-        else "does nothing: it is unknown, or what it belongs to is not set"
-    )
 
 
 def _of_route(item: CustomObject) -> Iterator[Problem]:

@@ -1,14 +1,20 @@
-"""Annotations of an Ingress that do nothing: nobody asked for them while it was translated."""
+"""Annotations of an Ingress that do nothing: nobody asked for them while it was translated.
+
+The webhook tells of them as warnings, `lint` as findings.
+"""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping
 
+from apisix_ingress.model.problem import Problem
 from translation.annotations.reader import PREFIX
 
 FOREIGN = ("nginx.ingress.kubernetes.io/", "nginx.org/", "haproxy.org/", "traefik.ingress.kubernetes.io/")
 """Prefixes of other controllers, whose annotations are often carried over with an Ingress."""
+
+_ALIKE = 0.8
 
 
 class AskedAnnotations(dict[str, str]):
@@ -24,12 +30,21 @@ class AskedAnnotations(dict[str, str]):
         return super().get(key, default)
 
 
-def useless_annotations(annotations: AskedAnnotations) -> Iterator[str]:
-    """Yield a sentence for each annotation that does nothing; all of them are known by their prefix alone."""
-    for key in sorted(annotations):
-        if key.startswith(PREFIX) and key not in annotations.asked:
-            nearest = difflib.get_close_matches(key, annotations.asked, n=1, cutoff=0.9)
-            hint = f"did you mean {nearest[0]}?" if nearest else "it is unknown, or what it belongs to is not set"
-            yield f"annotation {key} does nothing: {hint}"
-        elif key.startswith(FOREIGN):
-            yield f"annotation {key} does nothing: it is for another controller"
+def useless_annotations(annotations: AskedAnnotations) -> Iterator[Problem]:
+    """Yield a warning for each annotation that does nothing: ours that nobody asked for, and those of others.
+
+    Nothing is known of ours if the translation gave the Ingress up before it came to them.
+    """
+    known = [name.removeprefix(PREFIX) for name in annotations.asked if name.startswith(PREFIX)]
+    for name in sorted(annotations):
+        path = f"metadata.annotations[{name}]"
+        if name.startswith(FOREIGN):
+            message = "does nothing: it is for another controller; use what does the same here, or remove it"
+            yield Problem("ForeignAnnotation", message, path, "warning")
+        elif known and name.startswith(PREFIX) and name not in annotations.asked:
+            yield Problem("UnknownAnnotation", f"does nothing: {_advice(name, known)}", path, "warning")
+
+
+def _advice(name: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(name.removeprefix(PREFIX), known, n=1, cutoff=_ALIKE)
+    return f"did you mean {PREFIX}{near[0]}?" if near else "it is unknown, or what it belongs to is not set"

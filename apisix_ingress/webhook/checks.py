@@ -142,7 +142,7 @@ class Checks:
         plugins = check_plugins(uses, self.books(), self.unknown)
         warnings += [*self._surprises(item), *plugins.warnings]
         if item.meta.kind == "Ingress":
-            warnings += useless_annotations(asked)
+            warnings += map(str, useless_annotations(asked))
         return Verdict((*denials, *plugins.denials, *conflicts), tuple(warnings))
 
     def _translate(self, item: CustomObject, view: View) -> Translation:

@@ -247,12 +247,13 @@ def test_annotations_that_do_nothing_are_told() -> None:
     }
     books: Books = {}
     got = ask(make_checks(make_service(), books=books), manifest(INGRESS, kind="Ingress", annotations=values))
-    prefix = "annotation k8s.apisix.apache.org"
+    ours, theirs = "k8s.apisix.apache.org", "nginx.ingress.kubernetes.io/rewrite-target"
+    where, remedy = "metadata.annotations", "use what does the same here, or remove it"
     assert got == Verdict(
         warnings=(
-            f"{prefix}/enable-websockets does nothing: did you mean k8s.apisix.apache.org/enable-websocket?",
-            f"{prefix}/nothing-like-it does nothing: it is unknown, or what it belongs to is not set",
-            "annotation nginx.ingress.kubernetes.io/rewrite-target does nothing: it is for another controller",
+            f"{where}[{ours}/enable-websockets]: does nothing: did you mean {ours}/enable-websocket?",
+            f"{where}[{ours}/nothing-like-it]: does nothing: it is unknown, or what it belongs to is not set",
+            f"{where}[{theirs}]: does nothing: it is for another controller; {remedy}",
         )
     )
 
