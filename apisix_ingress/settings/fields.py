@@ -1,0 +1,97 @@
+"""The types of settings: what a value has to look like, and the text that tells what it should be.
+
+No setting has its name or its default here.
+"""
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from apisix_ingress.model.address import is_ip
+from apisix_ingress.model.adminapi import check_admin_url
+from apisix_ingress.model.duration import parse_duration
+from apisix_ingress.model.selector import parse_selector
+
+_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+_SUBDOMAIN = re.compile(r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
+_PUBLISH_SERVICE = re.compile(r"([a-z0-9][a-z0-9-]*/[a-z0-9][a-z0-9-]*)?")
+_CONFIG_MAP = re.compile(r"([a-z0-9][a-z0-9-]*/[a-z0-9][a-z0-9.-]*)?")
+
+
+def split_address(text: str) -> tuple[str, int]:
+    """Split ``host:port``, ``[::1]:port`` or ``:port`` (every interface; the host is then empty).
+
+    Raises:
+        ValueError: it is none of these, or the port is none.
+    """
+    host, colon, port = text.rpartition(":")
+    bracketed = host.startswith("[") and host.endswith("]")
+    if not colon or not (port.isascii() and port.isdecimal()) or int(port) > 65535 or (":" in host and not bracketed):
+        raise ValueError(f"{text!r} is no address; write host:port, e.g. 0.0.0.0:8080 or [::]:8080")
+    return host[1:-1] if bracketed else host, int(port)
+
+
+def _check_address(text: str) -> str:
+    split_address(text)
+    return text
+
+
+def _check_name(text: str) -> str:
+    if not _LABEL.fullmatch(text):
+        raise ValueError(f"{text!r} is no name; use at most 63 of a-z, 0-9 and '-', as in DNS")
+    return text
+
+
+def _check_subdomain(text: str) -> str:
+    if not _SUBDOMAIN.fullmatch(text):
+        raise ValueError(f"{text!r} is no object name; use a-z, 0-9, '-' and '.', as in DNS")
+    return text
+
+
+def _check_publish_service(text: str) -> str:
+    if not _PUBLISH_SERVICE.fullmatch(text):
+        raise ValueError(f"{text!r} names no Service; write namespace/name")
+    return text
+
+
+def _check_config_map(text: str) -> str:
+    if not _CONFIG_MAP.fullmatch(text):
+        raise ValueError(f"{text!r} names no ConfigMap; write namespace/name")
+    return text
+
+
+def _check_selector(text: str) -> str:
+    parse_selector(text)
+    return text
+
+
+def _check_published(address: str) -> str:
+    """Check an address as the API server does, which would refuse the status of every Ingress."""
+    if not is_ip(address) and not _SUBDOMAIN.fullmatch(address):
+        raise ValueError(f"{address!r} is neither an IP address nor a host name")
+    return address
+
+
+def _unique(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(names))
+
+
+def _split_commas(value: object) -> object:
+    """Let one text, as it comes from the environment or a flag, stand for a list."""
+    if isinstance(value, str):
+        return [part.strip() for part in value.split(",") if part.strip()]
+    return value
+
+
+PositiveDuration = Annotated[float, BeforeValidator(parse_duration), Field(gt=0)]
+Address = Annotated[str, AfterValidator(_check_address)]
+Name = Annotated[str, AfterValidator(_check_name)]
+ObjectName = Annotated[str, AfterValidator(_check_subdomain)]
+AdminUrl = Annotated[str, AfterValidator(check_admin_url)]
+PublishedAddress = Annotated[str, AfterValidator(_check_published)]
+PublishedAddresses = Annotated[tuple[PublishedAddress, ...], BeforeValidator(_split_commas)]
+ServiceName = Annotated[str, AfterValidator(_check_publish_service)]
+ConfigMapName = Annotated[str, AfterValidator(_check_config_map)]
+LabelSelector = Annotated[str, AfterValidator(_check_selector)]
+Names = Annotated[tuple[Name, ...], BeforeValidator(_split_commas), AfterValidator(_unique)]
