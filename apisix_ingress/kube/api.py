@@ -198,7 +198,7 @@ class KubeApi:
         ]
         timeout = aiohttp.ClientTimeout(total=seconds + margin, sock_connect=CONNECT_SECONDS)
         where = self._at("WATCH", path)
-        exchange = self._transport.exchange(Request("GET", path, timeout, query, watch=True))
+        exchange = self._transport.exchange(Request("GET", path, timeout, query))
         with self._mapped(where):
             response = await exchange.__aenter__()
         self._reached()

@@ -1,8 +1,9 @@
 """One request to the API server through the `kubernetes` package's REST client, with credentials that stay fresh.
 
 Only here is that client touched, and only as a transport: no typed model, no retry, no watch of its own, and nothing of
-the layer above it, whose copies of headers and bodies took a fifth of a status write. Requests and watches have
-separate connection pools, so that neither starves the other. What an answer means is known to `api`.
+the layer above it, whose copies of headers and bodies took a fifth of a status write. There is no bound to its
+connections, so that watches never starve requests; a watch goes on over the connection that its list has opened, which
+saves the making of one. What an answer means is known to `api`.
 """
 
 from __future__ import annotations
@@ -33,7 +34,6 @@ REREAD_SECONDS = 60.0
 """How often they are read although they look unchanged."""
 RETRY_SECONDS = 5.0
 """How soon a read that failed is tried again."""
-_POOL_SIZE = 100
 _HEADERS = {
     "Accept": "application/json",
     # Compression costs the API server more than a local network gains.
@@ -43,18 +43,18 @@ _HEADERS = {
 
 
 class _Client:
-    """Two pools that share one TLS identity; closed when the last exchange of a retired one ends."""
+    """The REST client for one server and TLS identity; closed when the last exchange of a retired one ends."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
-        self._requests = _make_client(access, _POOL_SIZE)
-        self._watches = _make_client(access, 0)
+        self._rest = _make_client(access)
         self._active = 0
         self._retired = False
 
-    def pool(self, *, watch: bool) -> Any:
-        """Return the package's REST client for requests or for watches."""
-        return self._watches if watch else self._requests
+    async def request(self, *arguments: Any, **options: Any) -> aiohttp.ClientResponse:
+        """Send a request, as the package's client does."""
+        response: aiohttp.ClientResponse = (await self._rest.request(*arguments, **options)).response
+        return response
 
     def is_for(self, access: Access) -> bool:
         """Whether the same server and TLS identity are meant."""
@@ -77,17 +77,16 @@ class _Client:
             await self.close()
 
     async def close(self) -> None:
-        """Close both pools."""
-        await self._requests.close()
-        await self._watches.close()
+        """Close all connections."""
+        await self._rest.close()
 
 
-def _make_client(access: Access, pool_size: int) -> Any:
+def _make_client(access: Access) -> Any:
     with light():
         from kubernetes.aio.client.rest import RESTClientObject
 
     configuration = access.configuration
-    configuration.connection_pool_maxsize = pool_size
+    configuration.connection_pool_maxsize = 0  # no bound
     # With trust_env aiohttp would read the environment and ~/.netrc for each request, in a thread.
     configuration.client_session_kwargs = {
         "cookie_jar": aiohttp.DummyCookieJar(),
@@ -110,7 +109,7 @@ def _target(access: Access) -> tuple[object, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request; `timeout` bounds all of it, `watch` chooses the pool."""
+    """One request; `timeout` bounds all of it."""
 
     method: str
     path: str
@@ -118,7 +117,6 @@ class Request:
     query: Sequence[tuple[str, str]] = ()
     headers: Mapping[str, str] = field(default_factory=dict)
     body: object = None
-    watch: bool = False
 
 
 class Transport:
@@ -249,15 +247,13 @@ async def _send(client: _Client, access: Access, request: Request) -> aiohttp.Cl
     if access.authorization:
         headers["Authorization"] = access.authorization
     query = f"?{urlencode(request.query, quote_via=quote)}" if request.query else ""
-    answer = await client.pool(watch=request.watch).request(
+    return await client.request(
         request.method,
         f"{access.configuration.host}{request.path}{query}",
         headers=headers,
         body=request.body,
         _request_timeout=request.timeout,
     )
-    response: aiohttp.ClientResponse = answer.response
-    return response
 
 
 def _finish(response: aiohttp.ClientResponse) -> None:
