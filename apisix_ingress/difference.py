@@ -16,7 +16,7 @@ from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind
 from apisix_ingress.model.origins import origin
 from apisix_ingress.model.records import UNLABELLED, comparable
-from apisix_ingress.model.secret_fields import Place, place_of
+from apisix_ingress.model.secret_fields import Place, hides_item, place_of
 from apisix_ingress.redaction import masked as without_secrets
 from apisix_ingress.redaction import redact_text
 from apisix_ingress.snapshot import Snapshot
@@ -157,7 +157,7 @@ def _pair(left: Any, right: Any, place: Place) -> tuple[Any, Any]:
     if isinstance(left, list) and isinstance(right, list) and len(left) == len(right):
         places = [(place.item(left, index), place.item(right, index)) for index in range(len(left))]
         if all(here == there for here, there in places):
-            pairs = [_pair(one, other, here) for one, other, (here, _) in zip(left, right, places, strict=True)]
+            pairs = [_item(left, right, index, here) for index, (here, _) in enumerate(places)]
             return [one for one, _ in pairs], [other for _, other in pairs]
     return _alone(left, right, place)
 
@@ -169,7 +169,7 @@ def _mappings(left: Any, right: Any, place: Place) -> tuple[Any, Any]:
         values = _field(name, one, other, place)
         for side, value, body in zip(shown, values, (one, other), strict=True):
             if name in body:
-                side[redact_text(name)] = value
+                side[without_secrets(name)] = value
     return (
         shown[0] if isinstance(left, dict) else _alone(left, None, place)[0],
         shown[1] if isinstance(right, dict) else _alone(None, right, place)[1],
@@ -179,13 +179,24 @@ def _mappings(left: Any, right: Any, place: Place) -> tuple[Any, Any]:
 def _field(name: str, one: FrozenJson, other: FrozenJson, place: Place) -> tuple[Any, Any]:
     left, right = one.get(name), other.get(name)
     if place.hides(name, left, one) or place.hides(name, right, other):
-        both = left is not None and right is not None
-        return left and HIDDEN, right and (DIFFERS if both and left != right else HIDDEN)
+        return _hidden(left, right)
     here, there = place.under(name, one or other), place.under(name, other or one)
     if here == there:
         return _pair(left, right, here)
     # They belong to two plugins, each with secrets of its own.
     return _alone(left, None, here)[0], _alone(None, right, there)[1]
+
+
+def _item(one: list[Any], other: list[Any], index: int, place: Place) -> tuple[Any, Any]:
+    left, right = one[index], other[index]
+    if hides_item(one, index) or hides_item(other, index):
+        return _hidden(left, right)
+    return _pair(left, right, place)
+
+
+def _hidden(left: Any, right: Any) -> tuple[Any, Any]:
+    both = left is not None and right is not None
+    return left and HIDDEN, right and (DIFFERS if both and left != right else HIDDEN)
 
 
 def _alone(left: Any, right: Any, place: Place) -> tuple[Any, Any]:

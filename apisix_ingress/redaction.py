@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from apisix_ingress.model.secret_fields import ANYWHERE, Place, is_secret_name, suggests_secret
+from apisix_ingress.model.secret_fields import ANYWHERE, Place, hides_item, is_secret_name
+from apisix_ingress.model.secret_texts import without_credentials, without_header
 
 REDACTED = "[redacted]"
 
@@ -23,28 +24,6 @@ _DEEPEST = 8
 _DEEPEST_SHOWN = 64
 _LARGEST_INTEGER = 2**63 - 1
 
-_PATTERNS = (
-    # To the end of the text if the end of the block was cut off.
-    (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL), REDACTED),
-    (re.compile(r"\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE), rf"\1 {REDACTED}"),
-    (
-        re.compile(
-            r"""\b((?:x[-_])?api[-_]key|(?:admin|client|private)[-_]key|password|authorization)\b(["']?\s*[:=]\s*)"""
-            r"""(?!(?:bearer|basic)\s)("[^"]*"|'[^']*'|[^\s"',;&})\]]+)""",
-            re.IGNORECASE,
-        ),
-        rf"\1\2{REDACTED}",
-    ),
-    (re.compile(r"://[^/\s@]+@"), f"://{REDACTED}@"),
-    (
-        re.compile(r"""([?&][\w.-]*(?:token|secret|passw(?:or)?d|key|signature)=)[^&\s"'#;]+""", re.IGNORECASE),
-        rf"\1{REDACTED}",
-    ),
-)
-# A header as an item of a list.
-_HEADER = re.compile(r"([A-Za-z][\w.-]*)(\s*:\s*)\S")
-# None of the patterns matches in such a text.
-_PLAIN = re.compile(r"[\w./-]*")
 # Control characters, line separators, directional overrides (they reorder what a reader sees) and lone
 # surrogates (they can't be encoded).
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -74,10 +53,7 @@ def redact_text(text: str) -> str:
     # Most of what is logged is a short name: these checks take a tenth of the time that the patterns do.
     if _registered_pattern is not None and any(secret in text for secret in _registered):
         text = _registered_pattern.sub(REDACTED, text)
-    if not _PLAIN.fullmatch(text):
-        for pattern, replacement in _PATTERNS:
-            text = pattern.sub(replacement, text)
-    return text
+    return without_credentials(text, REDACTED)
 
 
 def escape(text: str, keep: str = "") -> str:
@@ -119,14 +95,18 @@ def masked(
         return "..."
     if isinstance(value, Mapping):
         return {
-            escape(redact_text(leaf(str(name)))): mark
+            escape(redact_text(without_header(leaf(str(name)), REDACTED))): mark
             if place.hides(str(name), item, value)
             else masked(item, place.under(str(name), value), leaf=leaf, mark=mark, depth=depth + 1)
             for name, item in value.items()
         }
     if isinstance(value, list | tuple):
-        inner = ((_without_header(item), place.item(value, index)) for index, item in enumerate(value))
-        return [masked(item, where, leaf=leaf, mark=mark, depth=depth + 1) for item, where in inner]
+        return [
+            mark
+            if hides_item(value, index)
+            else masked(item, place.item(value, index), leaf=leaf, mark=mark, depth=depth + 1)
+            for index, item in enumerate(value)
+        ]
     return leaf(value)
 
 
@@ -138,7 +118,8 @@ def hidden_texts(value: Any, place: Place = ANYWHERE) -> Iterator[str]:
             yield from _texts(item) if is_hidden else hidden_texts(item, place.under(str(name), value))
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            yield from hidden_texts(item, place.item(value, index))
+            is_hidden = hides_item(value, index)
+            yield from _texts(item) if is_hidden else hidden_texts(item, place.item(value, index))
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -150,7 +131,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _masked_text(text: str, place: Place, leaf: Callable[[Any], Any], mark: str, depth: int) -> str:
-    shown = str(leaf(text))
+    shown = without_header(str(leaf(text)), REDACTED)
     if text[:1] in ("{", "[") and shown != REDACTED and (inner := _parsed(text)) is not None:
         clean = masked(inner, place, leaf=leaf, mark=mark, depth=depth + 1)
         if clean != inner:
@@ -173,12 +154,6 @@ def _all_of(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _without_header(item: Any) -> Any:
-    """Return an item of a list without the value if it is a header that carries a secret."""
-    found = _HEADER.match(item) if isinstance(item, str) else None
-    return f"{found[1]}{found[2]}{REDACTED}" if found and suggests_secret(found[1]) else item
-
-
 def sanitize(value: object, depth: int = 0, place: Place = ANYWHERE) -> object:
     """Return `value` as plain data that JSON can hold, masked and escaped at every level.
 
@@ -189,14 +164,18 @@ def sanitize(value: object, depth: int = 0, place: Place = ANYWHERE) -> object:
     if isinstance(value, int):
         return value if abs(value) <= _LARGEST_INTEGER else str(value)
     if isinstance(value, str):
-        return escape(redact_text(value))
+        # A line of its own may well begin with a word and a colon.
+        return escape(redact_text(without_header(value, REDACTED) if depth else value))
     if depth >= _DEEPEST:
         return "..."
     if isinstance(value, Mapping):
         return sanitize_mapping(value, depth + 1, place)
     if isinstance(value, list | tuple | set | frozenset):
         items = _ordered(value)
-        return [sanitize(item, depth + 1, place.item(items, index)) for index, item in enumerate(items)]
+        return [
+            REDACTED if hides_item(items, index) else sanitize(item, depth + 1, place.item(items, index))
+            for index, item in enumerate(items)
+        ]
     if isinstance(value, bytes | bytearray):
         return escape(redact_text(value.decode("utf-8", "backslashreplace")))
     return escape(redact_text(str(value)))
@@ -206,9 +185,9 @@ def sanitize_mapping(values: Mapping[Any, object], depth: int = 0, place: Place 
     """Sanitize keys and values; what stands under a key named like a secret is masked unless it is empty."""
     sanitized: dict[str, object] = {}
     for key, value in values.items():
-        name = escape(redact_text(str(key)))
+        name = escape(redact_text(without_header(str(key), REDACTED)))
         is_empty = value is None or value in ("", b"")
-        if not is_empty and (is_secret_name(name) or place.is_listed(name)):
+        if not is_empty and (is_secret_name(name) or (depth and place.hides(name, value, values))):
             sanitized[name] = REDACTED
         else:
             nested = isinstance(value, Mapping | list | tuple)

@@ -14,6 +14,7 @@ from typing import Any
 import regex
 
 from apisix_ingress.explain.request import Unknown
+from apisix_ingress.model.secret_fields import is_secret_of_request
 
 Lookup = Callable[[str], str | None]
 
@@ -81,15 +82,18 @@ def _comparison(rule: list[Any], lookup: Lookup) -> Verdict:
         operator, wanted = "==", parts[1]
     if operator not in _OPERATORS:
         raise Malformed(f"invalid operator '{operator}'")
-    asked = f"{name} {'not ' if negated else ''}{operator} {wanted!r}"
+    told = _hidden if is_secret_of_request(str(name)) else repr
+    asked = f"{name} {'not ' if negated else ''}{operator} {told(wanted)}"
     try:
         found = lookup(str(name))
         holds = _OPERATORS[operator](found, wanted)
     except (Unknown, TimeoutError) as error:
         return Verdict(None, f"{asked}: {error}")
-    return Verdict(
-        holds != negated, f"{asked}, and it is {found!r}" if found is not None else f"{asked}, and it is absent"
-    )
+    return Verdict(holds != negated, f"{asked}, and it is {told(found) if found is not None else 'absent'}")
+
+
+def _hidden(_value: object) -> str:
+    return "[hidden]"
 
 
 def _number(value: object) -> float | None:

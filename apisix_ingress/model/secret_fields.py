@@ -105,13 +105,24 @@ _CAMEL_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SUGGESTS = re.compile(
     r"api-?_?key|secret|token|passw|passphrase|credential|private|^auth(?:_|$|[A-Z])|_auth|csrf|authori[sz]ation|cookie"
     r"|sasl|service_?account|session|^(?:pre_)?functions?$|^script$|filter_func|signature|salt|^keys$|[-_]key$|_iv$"
-    r"|dsn$|webhook_url",
+    r"|dsn$|webhook_url|pwd|^x[-_]auth|jwt[-_]assertion|(?:^|[-_.])(?:jwt|bearer|psk|pass|sig|sid)$|snippet$",
     re.IGNORECASE,
 )
 """What suggests a secret, or is code, beyond the names that logs hide: a document can afford to hide too much."""
 
 _PLAIN = frozenset({"secretRef", "secret_ref", "authentication", "authParameter", "secret_references"})
 """Names outside of plugins that only sound like it: they lead to the name of a Secret, or to more fields."""
+
+_OF_REQUESTS = re.compile(r"\$?(?:(?:sent_|upstream_)?http|arg|cookie|post_arg)[_.](.+)", re.IGNORECASE)
+"""A variable that a request brings; the rest is the name of a header, parameter or cookie."""
+
+_OPERATORS = frozenset(("!", "==", "~=", ">", ">=", "<", "<=", "~~", "~*", "in", "has", "ipmatch"))
+_OPERANDS = frozenset(("value", "values", "set"))
+_AZURE = frozenset(("code", "sas"))
+"""What only URLs call their secrets."""
+
+_PARTS = re.compile(r"[.\[\]]")
+"""What stands between the parts of a name like `form[token]`."""
 
 _PUBLIC = frozenset({"cache_key", "public_key"})
 _NAMED = ("Name", "_name", "Namespace", "_namespace")
@@ -137,6 +148,18 @@ def is_secret_name(name: str) -> bool:
 def suggests_secret(name: str) -> bool:
     """Say whether a value under this key may be a secret, or code that holds one."""
     return is_secret_name(name) or _SUGGESTS.search(name) is not None
+
+
+@lru_cache(maxsize=4096)
+def is_secret_of_request(name: str) -> bool:
+    """Say whether what a request brings under this name may be a secret.
+
+    Args:
+        name: Of a header, parameter or cookie, or a variable of the gateway such as `http_authorization`.
+    """
+    found = _OF_REQUESTS.fullmatch(name)
+    bare = found[1] if found else name
+    return bare.lower() in _AZURE or bare.lower().endswith("key") or any(map(suggests_secret, _PARTS.split(bare)))
 
 
 def is_private_key(name: str, siblings: Mapping[Any, Any]) -> bool:
@@ -196,7 +219,7 @@ class Place:
             return True
         if self._is_harmless(name, value, siblings):
             return False
-        return suggests_secret(name) or self._are_headers(name, value)
+        return suggests_secret(name) or self._are_headers(name, value) or _is_told_by_name(name, siblings)
 
     def _path(self, name: str) -> str:
         return f"{self.path}.{name}" if self.path else name
@@ -223,6 +246,27 @@ ANYWHERE = Place()
 def place_of(kind: str, id_: str) -> Place:
     """Return where the body of a record begins: that of plugin metadata is the plugin's."""
     return Place(plugin=id_) if kind == "plugin_metadata" else ANYWHERE
+
+
+def hides_item(items: Sequence[Any], index: int) -> bool:
+    """Say whether an item of a list may not be shown: what a condition of `vars` compares a credential with."""
+    name, item = items[0], items[index]
+    if index == 0 or not isinstance(name, str) or item is None or isinstance(item, bool) or _is_operator(item):
+        return False
+    return (_OF_REQUESTS.fullmatch(name) is not None or _is_operator(items[1])) and is_secret_of_request(name)
+
+
+def _is_operator(item: Any) -> bool:
+    return isinstance(item, str) and item.lower() in _OPERATORS
+
+
+def _is_told_by_name(name: str, siblings: Mapping[Any, Any]) -> bool:
+    """Say whether a field holds what a field beside it names: a header of a list, the operand of an expression."""
+    if name not in _OPERANDS:
+        return False
+    subject = siblings.get("subject", siblings)
+    told = subject.get("name") if isinstance(subject, Mapping) else None
+    return isinstance(told, str) and is_secret_of_request(told)
 
 
 def _selects(value: str, siblings: Mapping[Any, Any]) -> bool:

@@ -133,6 +133,140 @@ def test_code_headers_and_texts_with_secrets_are_hidden(body: JsonObject, output
     assert not any(form in output(body) for form in FORMS)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"https://user:{WORD}@a.example/x",
+        f"https://user:a@{WORD}@a.example/x",
+        f"https://user:a/{WORD}@a.example/x",
+        f"redis://:{WORD}@a.example",
+        f"user:{WORD}@a.example",
+        f"root:{WORD}@tcp(db:3306)/x",
+        f"/x?next=https%3A%2F%2Fuser%3A{WORD}%40a.example%2F",
+        *(f"/x?a=b&{name}={WORD}" for name in ("token", "access_token", "sig", "code", "pwd", "pass", "auth", "jwt")),
+        *(
+            f"/x?{name}={WORD}&a=b"
+            for name in ("session", "api-key", "apikey", "X-Amz-Credential", "passphrase", "sid")
+        ),
+        f"/x?access%5Ftoken={WORD}",
+        f"/x?token=a'{WORD}",
+        f"/x?next=%2Fy%3Ftoken%3D{WORD}",
+        f"/x#access_token={WORD}",
+        f"token={WORD}",
+        f"sid=1; token={WORD}",
+        f"Authorization: custom {WORD}",
+        f"Authorization:{WORD}",
+        f"A: b\nCookie: a=b; c={WORD}",
+        f"X-Api-Token: {WORD}",
+    ],
+)
+@pytest.mark.parametrize("output", OUTPUTS, ids=lambda each: each.__name__)
+def test_no_output_shows_a_credential_inside_of_a_text(text: str, output: Callable[[JsonObject], str]) -> None:
+    got = output({"uri": OPEN, "plugins": {"odd": {"first": text, "list": [text, {text: 1}], "open_uri": OPEN}}})
+    assert not any(form in got for form in FORMS)
+    assert OPEN in got
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("Authorization", "Proxy-Authorization", "Authentication", "Cookie", "Set-Cookie", "X-API-KEY", "X-Auth"),
+        *(
+            "X-Auth-User",
+            "X-JWT",
+            "X-Goog-IAP-JWT-Assertion",
+            "X-Pass",
+            "X-PSK",
+            "X-Bearer",
+            "X-Sig",
+            "X-Hub-Signature",
+        ),
+    ],
+)
+@pytest.mark.parametrize("output", OUTPUTS, ids=lambda each: each.__name__)
+def test_no_output_shows_the_value_of_a_header_of_credentials(name: str, output: Callable[[JsonObject], str]) -> None:
+    for headers in (
+        {"set": {name: WORD}},
+        {name: [WORD]},
+        {"add": [f"{name}: {WORD}"]},
+        [{"name": name, "value": WORD}],
+    ):
+        got = output({"uri": OPEN, "plugins": {"proxy-rewrite": {"headers": headers, "open_uri": OPEN}}})
+        assert not any(form in got for form in FORMS)
+        assert OPEN in got
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        ["arg_token", "==", WORD],
+        ["arg_token", WORD],
+        ["OR", ["http_authorization", "!", "==", WORD], ["http_x", "==", "y"]],
+        ["http_x_api_key", "in", [WORD, "b"]],
+        ["cookie_sid", "~~", f"^{WORD}$"],
+        ["post_arg.password", "~=", WORD],
+        ["http_x-any", "==", f"Bearer {WORD}"],
+    ],
+)
+@pytest.mark.parametrize("output", OUTPUTS, ids=lambda each: each.__name__)
+def test_no_output_shows_what_a_credential_is_compared_with(
+    condition: list[Any], output: Callable[[JsonObject], str]
+) -> None:
+    rules = [{"match": [{"vars": [["uri", "==", "/a"], condition]}]}]
+    got = output({"uri": OPEN, "vars": [condition], "plugins": {"traffic-split": {"rules": rules, "open_uri": OPEN}}})
+    assert not any(form in got for form in FORMS)
+    assert OPEN in got
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        {"subject": {"scope": "Header", "name": "Authorization"}, "op": "Equal", "value": WORD},
+        {"subject": {"scope": "Query", "name": "token"}, "op": "In", "set": [WORD]},
+        {"subject": {"scope": "Variable", "name": "http_x_api_key"}, "op": "Equal", "value": WORD},
+    ],
+)
+def test_bundle_shows_no_credential_of_an_expression(expression: JsonObject) -> None:
+    got = json.dumps(Mask().document({"spec": {"http": [{"match": {"exprs": [expression], "paths": [OPEN]}}]}}))
+    assert not any(form in got for form in FORMS)
+    assert OPEN in got
+
+
+def test_diff_tells_that_a_hidden_operand_differs() -> None:
+    sides = ({"vars": [["arg_token", "==", value], ["arg_a", "==", "b"]]} for value in (WORD, "other"))
+    assert masked("routes", *sides) == (
+        {"vars": [["arg_token", "==", HIDDEN], ["arg_a", "==", "b"]]},
+        {"vars": [["arg_token", "==", DIFFERS], ["arg_a", "==", "b"]]},
+    )
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"uri": "/a?page=2&sort=up#part", "hosts": ["a.example", "*.b.example"]},
+        {"image": "nginx:1.25@sha256:0123abcd", "mail": "mailto:a@b.example", "cdn": "https://a.example:443/x@1.2/y@3"},
+        {"vars": [["arg_canary", "==", "yes"], ["cookie_beta", "!", "in", ["a"]], ["http_x_user", "==", "7"]]},
+        {"headers": {"set": {"X-Forwarded-Proto": "https", "Host": "a.example"}, "remove": ["Authorization"]}},
+        {"nodes": [{"host": "fd00::1", "port": 80}, {"host": "a.example", "port": 80, "weight": 1}]},
+        {"subject": {"scope": "Path"}, "op": "Equal", "value": "/a"},
+        {"time": "2026-01-01T10:00:00Z", "cors": {"allow_headers": "Authorization,Cookie"}},
+    ],
+)
+@pytest.mark.parametrize("output", [page, diff_json, bundle, log], ids=lambda each: each.__name__)
+def test_what_only_looks_like_a_credential_is_shown(body: JsonObject, output: Callable[[JsonObject], str]) -> None:
+    got = output({"plugins": {"odd": body}})
+    assert REDACTED not in got
+    assert HIDDEN not in got
+
+
+def test_masking_changes_nothing_of_the_body() -> None:
+    body = {"vars": [["arg_token", "==", WORD]], "plugins": {"odd": {"uri": f"https://a:{WORD}@b/?token={WORD}"}}}
+    before = json.dumps(body)
+    for output in OUTPUTS:
+        output({"plugins": {}, **body})
+    assert json.dumps(body) == before
+
+
 def test_code_that_does_not_compile_is_not_repeated() -> None:
     said = f"""failed to loadstring: [string "local t = '{WORD}..."]:1: unexpected symbol near '"{WORD}"'"""
     assert (

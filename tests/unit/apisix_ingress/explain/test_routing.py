@@ -252,6 +252,14 @@ def test_exact_uri_beats_a_prefix() -> None:
     assert told["l"] == "loses: its uri /cart/* is a prefix, /cart/items is exactly the path"
 
 
+def test_credential_is_compared_and_not_told() -> None:
+    other = route("l", "/p", vars=[["http_x_api_key", "in", ["a-secret", "b-secret"]]])
+    without = route("m", "/p", vars=[["arg_token", "==", "a-secret"]])
+    told = reasons(ProbeRequest("GET", "http", "", "/p", headers={"x-api-key": "c-secret"}), other, without)
+    assert told["l"] == "loses: vars: http_x_api_key in [hidden], and it is [hidden]"
+    assert told["m"] == "loses: vars: arg_token == [hidden], and it is absent"
+
+
 def test_pattern_that_takes_too_long_is_not_told() -> None:
     slow = route("l", "/p", vars=[["arg_x", "~~", "(a|aa)+$"]])
     told = reasons(ProbeRequest("GET", "http", "", "/p?x=" + "a" * 60 + "b"), slow)

@@ -71,6 +71,34 @@ async def test_plugin_config_from_a_secret_is_masked_on_every_page() -> None:
             assert "odd_name" in got.text
 
 
+async def test_no_page_shows_a_credential_that_an_object_has_in_clear_text() -> None:
+    expression = {"subject": {"scope": "Header", "name": "X-Api-Key"}, "op": "Equal", "value": SECRET}
+    rewrite = {"name": "proxy-rewrite", "enable": True, "config": {"headers": {"set": {"Authorization": SECRET}}}}
+    logger = {"name": "http-logger", "enable": True, "config": {"uri": f"https://u:{SECRET}@a/?token={SECRET}"}}
+    http = rule(plugins=[rewrite, logger])
+    http["match"]["exprs"] = [expression]
+    node = {"type": "Domain", "name": f"user:{SECRET}@a.example"}
+    stage = make_stage(
+        service(),
+        make("ApisixRoute", "route", spec={"http": [http]}),
+        make("ApisixUpstream", "odd", spec={"externalNodes": [node]}),
+    )
+    key = stage.record("routes", "default_route_rule")
+    assert str(stage.world.desired.records("default")[key].body).count(SECRET) == 4
+    async with served(stage):
+        for path in (
+            f"record?kind=routes&id={key.id}",
+            f"api/record?kind=routes&id={key.id}",
+            "api/routes?body=yes",
+            "problems",
+            "api/object?kind=ApisixUpstream&namespace=default&name=odd",
+            "api/explain?url=http://a.example/",
+        ):
+            got = await stage.ask(f"/status/{path}")
+            assert got.status == 200
+            assert SECRET not in got.text
+
+
 async def test_last_good_record_shows_nothing_of_a_secret_that_has_gone() -> None:
     plugin = {"name": "echo", "enable": True, "config": {"body": "hello"}, "secretRef": "values"}
     found = make("ApisixRoute", "route", spec={"http": [rule(plugins=[plugin])]})
