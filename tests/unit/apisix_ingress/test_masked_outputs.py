@@ -233,8 +233,8 @@ def test_bundle_shows_no_credential_of_an_expression(expression: JsonObject) -> 
 
 
 def test_diff_tells_that_a_hidden_operand_differs() -> None:
-    sides = ({"vars": [["arg_token", "==", value], ["arg_a", "==", "b"]]} for value in (WORD, "other"))
-    assert masked("routes", *sides) == (
+    before, after = ({"vars": [["arg_token", "==", value], ["arg_a", "==", "b"]]} for value in (WORD, "other"))
+    assert masked("routes", before, after) == (
         {"vars": [["arg_token", "==", HIDDEN], ["arg_a", "==", "b"]]},
         {"vars": [["arg_token", "==", DIFFERS], ["arg_a", "==", "b"]]},
     )
