@@ -23,8 +23,8 @@ from apisix_ingress.runtime.clock import MonotonicClock
 from apisix_ingress.runtime.term import Term
 from apisix_ingress.state.store import Store
 from tests.fakes.apiserver import FakeApiServer, Fault, Kind, Manifest
+from tests.waiting import WAIT_SECONDS, until
 
-WAIT_SECONDS = 15.0
 WEB = ObjectKey("ApisixRoute", "default", "web")
 SHOP = ObjectKey("Ingress", "default", "shop")
 
@@ -76,13 +76,8 @@ class Bench:
         return [(each["type"], each["reason"], each["message"], each["count"]) for each in self.server.all("events")]
 
     async def until(self, condition: Callable[[], bool], what: str) -> None:
-        """Wait for a condition; the bound only ends a test that would never end."""
-        try:
-            async with asyncio.timeout(WAIT_SECONDS):
-                while not condition():  # noqa: ASYNC110  # what is waited for has no event to wait on
-                    await asyncio.sleep(0.002)
-        except TimeoutError:
-            pytest.fail(f"never came: {what}; {self.server.all('apisixroutes')} {self.events()}")
+        """Wait for a condition."""
+        await until(condition, what, state=lambda: f"{self.server.all('apisixroutes')} {self.events()}")
 
     async def until_said(self, status: str, generation: int) -> None:
         def said() -> bool:

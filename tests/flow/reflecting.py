@@ -1,0 +1,140 @@
+"""A reflector between an API server over HTTP and a store: what the tests of reflectors stand on."""
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from apisix_ingress.kube.api import KubeApi
+from apisix_ingress.kube.reflector import Reflector
+from apisix_ingress.kube.watching import ReflectorOptions
+from apisix_ingress.model.keys import ObjectKey, Read
+from apisix_ingress.model.resources import RESOURCES, Resource
+from apisix_ingress.runtime.clock import MonotonicClock
+from apisix_ingress.state.store import Store
+from tests.fakes.apiserver import FakeApiServer, Manifest
+from tests.waiting import until
+
+QUICK = ReflectorOptions(
+    page_size=10,
+    watch_shortest=1.0,
+    watch_longest=1.0,
+    watch_margin=0.5,
+    backoff_base=0.01,
+    backoff_cap=0.05,
+    absent_poll=0.02,
+    hold_seconds=0.02,
+    silent_watches=1000,
+    yield_every=5,
+)
+
+
+class Notes:
+    """An observer that writes everything down."""
+
+    def __init__(self) -> None:
+        self.lists: list[int] = []
+        self.changes: list[str] = []
+        self.failures: list[str] = []
+        self.holds: list[int] = []
+        self.undecodables = 0
+
+    def listed(self, kind: str, objects: int, seconds: float) -> None:
+        self.lists.append(objects)
+
+    def changed(self, kind: str, operation: str) -> None:
+        self.changes.append(operation)
+
+    def undecodable(self, kind: str) -> None:
+        self.undecodables += 1
+
+    def failed(self, kind: str, reason: str) -> None:
+        self.failures.append(reason)
+
+    def held(self, kind: str, objects: int) -> None:
+        self.holds.append(objects)
+
+
+class Bench:
+    """A server, a store and the reflector between them."""
+
+    def __init__(
+        self, server: FakeApiServer, api: KubeApi, resource: Resource, options: ReflectorOptions, clock: MonotonicClock
+    ) -> None:
+        self.server = server
+        self.api = api
+        self.reads: list[Read] = []
+        self.notes = Notes()
+        self.plural = resource.plural
+        self.store: Store[Any] = Store(resource.kind, self.reads.append)
+        self.reflector = Reflector(
+            resource,
+            self.store,
+            api,
+            clock=clock,
+            rng=random.Random(1),
+            options=options,
+            observer=self.notes,
+        )
+
+    def names(self) -> set[str]:
+        return {item.meta.name for item in self.store.values()}
+
+    def get(self, name: str) -> Any:
+        return self.store.get(ObjectKey(self.store.kind, "default", name))
+
+    async def until(self, condition: Callable[[], bool], what: str) -> None:
+        """Wait for a condition."""
+        await until(condition, what, state=self._state)
+
+    async def until_names(self, *names: str) -> None:
+        await self.until(lambda: self.names() == set(names), f"names {names}")
+
+    async def until_watching(self) -> None:
+        await self.until(lambda: self.server.watching(self.plural) > 0, "a watch")
+
+    def _state(self) -> str:
+        return f"names {sorted(self.names())[:5]}, problem {self.reflector.problem!r}"
+
+
+class NoPatience(MonotonicClock):
+    """A clock on which long waits have no end."""
+
+    async def sleep(self, seconds: float) -> None:
+        await (asyncio.Event().wait() if seconds > 0.3 else super().sleep(seconds))
+
+
+@contextlib.asynccontextmanager
+async def reflecting(
+    server: FakeApiServer,
+    tmp_path: Path,
+    kind: str = "ApisixRoute",
+    options: ReflectorOptions = QUICK,
+    only: ObjectKey | None = None,
+    clock: MonotonicClock | None = None,
+) -> AsyncIterator[Bench]:
+    async with await KubeApi.connect(str(server.kubeconfig(tmp_path / "kubeconfig"))) as api:
+        bench = Bench(server, api, replace(RESOURCES[kind], only=only), options, clock or MonotonicClock())
+        task = asyncio.create_task(bench.reflector.run())
+        try:
+            yield bench
+        finally:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+
+def route(name: str, **spec: Any) -> Manifest:
+    return {
+        "kind": "ApisixRoute",
+        "apiVersion": "apisix.apache.org/v2",
+        "metadata": {"name": name},
+        "spec": spec or {"http": []},
+    }
+
+
+def put_routes(server: FakeApiServer, count: int) -> set[str]:
+    return {server.put(route(f"r{number:03}"))["metadata"]["name"] for number in range(count)}

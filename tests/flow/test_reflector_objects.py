@@ -1,0 +1,92 @@
+"""Objects that reflectors find hard to read: broken, nested too deep, very large."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from structlog.testing import capture_logs
+
+from tests.fakes import apiserver
+from tests.fakes.apiserver import FakeApiServer, Manifest, error_event
+from tests.flow.reflecting import reflecting, route
+
+NESTED = "NESTED"
+"""Stands in for a value that a Python server could not write."""
+
+
+@pytest.fixture
+def spell(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Return what makes the server write that many levels in place of NESTED, in lists and in events."""
+
+    def spell(levels: int) -> None:
+        mark, nested, event = json.dumps(NESTED), "[" * levels + "]" * levels, apiserver._event
+
+        def respond(data: object, **options: Any) -> web.Response:
+            text = json.dumps(data).replace(mark, nested)
+            return web.Response(text=text, content_type="application/json", **options)
+
+        def announce(type: str, item: Manifest) -> bytes:
+            return event(type, item).replace(mark.encode(), nested.encode())
+
+        monkeypatch.setattr(web, "json_response", respond)
+        monkeypatch.setattr(apiserver, "_event", announce)
+
+    return spell
+
+
+async def test_an_object_that_cannot_be_read_harms_only_itself(server: FakeApiServer, tmp_path: Path) -> None:
+    def secret(name: str, value: str) -> Manifest:
+        return {"kind": "Secret", "apiVersion": "v1", "metadata": {"name": name}, "data": {"key": value}}
+
+    server.put(secret("bad", "not base64!"))
+    server.put(secret("good", "b2s="))
+    async with reflecting(server, tmp_path, "Secret") as bench:
+        await bench.reflector.synced.wait()
+        assert bench.names() == {"good"}
+        await bench.until_watching()
+        server.put(secret("good", "broken!"))
+        server.put(secret("next", "b2s="))
+        await bench.until_names("good", "next")
+        assert bench.get("good").data == {"key": b"ok"}
+        server.order(bench.plural, error_event(410))
+        await bench.until(lambda: len(bench.notes.lists) == 2, "a second list")
+        assert bench.names() == {"good", "next"}
+        assert bench.notes.undecodables == 2
+        server.put(secret("bad", "b2s="))
+        await bench.until_names("bad", "good", "next")
+
+
+@pytest.mark.parametrize("levels", [250, 1_100, 9_000])
+async def test_an_object_that_is_nested_too_deep_harms_only_itself(
+    server: FakeApiServer, tmp_path: Path, levels: int, spell: Callable[[int], None]
+) -> None:
+    spell(levels)
+    server.put(route("deep", http=[{"plugins": [{"config": NESTED}]}]))
+    server.put(route("good"))
+    with capture_logs() as logs:
+        async with reflecting(server, tmp_path) as bench:
+            await bench.reflector.synced.wait()
+            assert bench.names() == {"good"}
+            await bench.until_watching()
+            server.put(route("good", http=[{"plugins": [{"config": NESTED}]}]))
+            server.put(route("next"))
+            await bench.until_names("good", "next")
+            assert (bench.get("good").spec, bench.notes.failures) == ({"http": []}, [])
+            server.put(route("deep"))
+            await bench.until_names("deep", "good", "next")
+            server.remove("apisixroutes", "good")
+            await bench.until_names("deep", "next")
+    got = [(line["object"], line["error"]) for line in logs if line["event"] == "object.undecodable"]
+    reason = "ValueError: nested deeper than 200 levels"
+    assert got == [("ApisixRoute default/deep", reason), ("ApisixRoute default/good", reason)]
+
+
+async def test_an_event_of_several_megabytes_arrives_whole(server: FakeApiServer, tmp_path: Path) -> None:
+    async with reflecting(server, tmp_path) as bench:
+        await bench.until_watching()
+        server.put(route("big", text="<" * 6_000_000))
+        await bench.until_names("big")
+        assert len(bench.store.values()[0].spec["text"]) == 6_000_000

@@ -1,0 +1,19 @@
+"""Waiting for what comes about in a while, for tests that run the real loop."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+WAIT_SECONDS = 15.0
+"""Only ends a test that would never end."""
+
+
+async def until(condition: Callable[[], bool], what: str, *, state: Callable[[], object]) -> None:
+    """Wait for a condition; if it never comes, the test fails and tells the state."""
+    try:
+        async with asyncio.timeout(WAIT_SECONDS):
+            while not condition():  # noqa: ASYNC110  # what is waited for has no event to wait on
+                await asyncio.sleep(0.002)
+    except TimeoutError:
+        pytest.fail(f"never came: {what}; {state()}")
