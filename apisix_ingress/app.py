@@ -9,7 +9,7 @@ import os
 import random
 import signal
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,8 @@ from apisix_ingress.cautions import cautions
 from apisix_ingress.clusters import GatewayCluster, Wiring, connect_all
 from apisix_ingress.errors import IngressError, LeadershipLost
 from apisix_ingress.expiry import expiries
+from apisix_ingress.gateway.ledger import Ledger
+from apisix_ingress.gateway.states import SyncObserver
 from apisix_ingress.gateway.sync import ClusterSync
 from apisix_ingress.http import HttpServer, Readiness
 from apisix_ingress.log import setup_logging
@@ -34,9 +36,10 @@ from apisix_ingress.runtime.clock import Clock, MonotonicClock
 from apisix_ingress.runtime.stall import StallWatch
 from apisix_ingress.runtime.tasks import cancel
 from apisix_ingress.runtime.term import Term
-from apisix_ingress.settings import Settings, WebhookSettings, split_address
+from apisix_ingress.settings import HttpSettings, Settings, WebhookSettings, split_address
 from apisix_ingress.sources import Parts, Source, new_identity, open_source
 from apisix_ingress.state.world import World
+from providers.base import Sink
 from providers.cluster_config import ClusterConfigProvider
 from providers.conditions import Conditions
 from providers.registry import Registry, resources
@@ -92,62 +95,73 @@ async def build(settings: Settings, manifests: Path | None, held: AsyncExitStack
     Raises:
         ConfigError: A setting, a file or an address can't be used.
     """
-    clock, rng, identity = MonotonicClock(), random.Random(), new_identity()
-    metrics = Metrics(pod=os.environ.get("POD_NAME") or socket.gethostname(), namespace=os.getenv("POD_NAMESPACE", ""))
-    lag = SyncLag(metrics, clock)
-    options = translation_options(settings)
-    world = World(resources(options))
-    syncs: list[ClusterSync] = []
-    conditions = Conditions(world, syncs)
-    parts = Parts(
-        resources(options), world, conditions, metrics, clock, rng, identity, busy=lambda: any(map(is_busy, syncs))
-    )
+    options, syncs = translation_options(settings), list[ClusterSync]()
+    parts = _parts(options, syncs)
+    lag, journal = SyncLag(parts.metrics, parts.clock), Journal(parts.clock)
     source = await open_source(settings.kubernetes, manifests, parts, held)
-    journal = Journal(clock)
     wake = journal.waking(source.status.wake)
-    registry = Registry(
-        world,
-        options,
-        Fanout(syncs, wake, lag),
-        clock=clock,
-        rng=rng,
-        observer=lag.queue,
-        outcome=ReconcileMetrics(metrics),
-    )
-    wiring = Wiring(
-        source.ledger,
-        world.desired,
-        clock,
-        rng,
-        agent=f"apisix-ingress/{__version__} ({identity})",
-        on_request=AdminMetrics(metrics),
-        observer=Both(journal, SyncMetrics(metrics, conditions, wake, lag)),
-    )
-    clusters = {cluster.name: cluster for cluster in connect_all(settings, options.controller_name, wiring)}
+    registry = _registry(options, parts, Fanout(syncs, wake, lag), lag)
+    observer = Both(journal, SyncMetrics(parts.metrics, parts.conditions, wake, lag))
+    clusters = _clusters(settings, parts, source.ledger, observer)
     for cluster in clusters.values():
         held.push_async_callback(cluster.aclose)
         syncs.append(cluster.sync)
     configs = registry.providers[ClusterConfigProvider.kind]
     assert isinstance(configs, ClusterConfigProvider)
     configs.follow(lambda name, address: clusters[name].move(address))
-    controller = Controller(world, source, registry, syncs, metrics, lag, clock, asyncio.Event())
+    controller = Controller(parts.world, source, registry, syncs, parts.metrics, lag, parts.clock, asyncio.Event())
     if settings.webhook.enabled:
-        await _open_webhook(settings.webhook, controller, options, clusters, rng, held)
-    host, port = split_address(settings.http.listen)
-    await held.enter_async_context(
-        HttpServer(
-            host,
-            port,
-            readiness=controller.readiness(),
-            metrics=metrics,
-            gateways=controller.gateways,
-            pages=_status_page(settings, controller, journal, identity),
-        )
-    )
+        await _open_webhook(settings.webhook, controller, options, clusters, parts.rng, held)
+    pages = _status_page(settings, controller, options, journal, parts.identity)
+    await held.enter_async_context(_http_server(settings.http, controller, pages))
     return controller
 
 
-def _status_page(settings: Settings, controller: Controller, journal: Journal, identity: str) -> StatusPage | None:
+def _parts(options: Options, syncs: Sequence[ClusterSync]) -> Parts:
+    """Build what sources are given: memory, metrics, and what conditions are computed from."""
+    clock, rng, identity = MonotonicClock(), random.Random(), new_identity()
+    metrics = Metrics(pod=os.environ.get("POD_NAME") or socket.gethostname(), namespace=os.getenv("POD_NAMESPACE", ""))
+    kinds = resources(options)
+    world = World(kinds)
+    conditions = Conditions(world, syncs)
+    return Parts(kinds, world, conditions, metrics, clock, rng, identity, busy=lambda: any(map(is_busy, syncs)))
+
+
+def _registry(options: Options, parts: Parts, sink: Sink, lag: SyncLag) -> Registry:
+    return Registry(
+        parts.world,
+        options,
+        sink,
+        clock=parts.clock,
+        rng=parts.rng,
+        observer=lag.queue,
+        outcome=ReconcileMetrics(parts.metrics),
+    )
+
+
+def _clusters(settings: Settings, parts: Parts, ledger: Ledger, observer: SyncObserver) -> Mapping[str, GatewayCluster]:
+    """Build every gateway cluster, by name."""
+    wiring = Wiring(
+        ledger,
+        parts.world.desired,
+        parts.clock,
+        parts.rng,
+        agent=f"apisix-ingress/{__version__} ({parts.identity})",
+        on_request=AdminMetrics(parts.metrics),
+        observer=observer,
+    )
+    return {cluster.name: cluster for cluster in connect_all(settings, settings.kubernetes.controller_name, wiring)}
+
+
+def _http_server(settings: HttpSettings, controller: Controller, pages: StatusPage | None) -> HttpServer:
+    host, port = split_address(settings.listen)
+    readiness, gateways = controller.readiness(), controller.gateways
+    return HttpServer(host, port, readiness=readiness, metrics=controller.metrics, gateways=gateways, pages=pages)
+
+
+def _status_page(
+    settings: Settings, controller: Controller, options: Options, journal: Journal, identity: str
+) -> StatusPage | None:
     if settings.http.status_page == "none":
         return None
     from apisix_ingress.page.facts import Facts, Leadership  # with its templates it costs memory, and some go without
@@ -156,6 +170,7 @@ def _status_page(settings: Settings, controller: Controller, journal: Journal, i
     election = controller.source.election
     facts = Facts(
         controller.world,
+        options,
         controller.syncs,
         journal,
         controller.clock,
