@@ -57,6 +57,11 @@ class HostRivals:
                 return item, found[host]
         return None
 
+    def ahead(self, host: str, face: str, age: tuple[str, ...]) -> CustomObject | None:
+        """Return the object that comes before one of this age and has a host with another face; None: there is none."""
+        rival = self.first(host)
+        return None if rival is None or rival[0].meta.age > age or rival[1] == face else rival[0]
+
     def _by_age(self, host: str) -> Iterator[CustomObject]:
         if self._unnamed is None:
             self._unnamed = list(oldest(self._view, CustomObject, _UNNAMED))
@@ -106,10 +111,10 @@ class Hosts:
         if own != face:
             message = f"host {host} has another certificate in {field}, and a gateway shows one of them; keep one"
             self._draft.warn(CONFLICT, path, message)
-        rival = self._rivals.first(name)
-        if rival is None or rival[0].meta.age > self._age or rival[1] == face:
+        rival = self._rivals.ahead(name, face, self._age)
+        if rival is None:
             return True
-        winner, why = rival[0].meta.key, why_first(rival[0].meta.age, self._age)
+        winner, why = rival.meta.key, why_first(rival.meta.age, self._age)
         if winner.namespace == self._draft.namespace:
             message = f"host {host} has another certificate in {winner}, which {why}, and a gateway shows one of them"
             self._draft.warn(CONFLICT, path, f"{message}; use the same certificate or another host")

@@ -11,6 +11,7 @@ from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.page.journal import Journal
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.state.world import World
+from translation.context import Options
 
 
 class Cluster(Protocol):
@@ -59,6 +60,7 @@ class Facts:
 
     Attributes:
         world: Stores, desired records, reports; only read.
+        options: What objects are translated with.
         clusters: Every gateway cluster.
         journal: What happened in them.
         clock: Where time comes from.
@@ -71,6 +73,7 @@ class Facts:
     """
 
     world: World
+    options: Options
     clusters: Sequence[Cluster]
     journal: Journal
     clock: Clock

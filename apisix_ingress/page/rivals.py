@@ -1,4 +1,4 @@
-"""Conflicts: who takes the requests of one host and path, and who stands behind.
+"""Conflicts: who takes the requests of one host and path, or has its certificate there, and who stands behind.
 
 What the objects themselves are told names no object of another namespace; whoever may see this page sees all.
 """
@@ -17,6 +17,8 @@ from apisix_ingress.page.facts import Facts
 from apisix_ingress.page.masking import clean
 from apisix_ingress.page.snapshot import Snapshot, paced
 from apisix_ingress.state.store import NEAR
+from translation.faces import faces
+from translation.hosts import CONFLICT, HostRivals
 
 KINDS = ("Ingress", "ApisixRoute")
 MOST_OBJECTS, MOST_MATCHERS, MOST_ROWS = 200, 1_000, 200
@@ -24,8 +26,8 @@ MOST_OBJECTS, MOST_MATCHERS, MOST_ROWS = 200, 1_000, 200
 
 
 async def conflicts(facts: Facts, snapshot: Snapshot) -> JsonObject:
-    """Return each host and path that several objects take, and each record that several objects want."""
-    behind = dict.fromkeys(owner for owner, problem in snapshot.problems if problem.code == "Conflicted")
+    """Return what several objects want: hosts with their paths, hosts of certificates, records."""
+    behind = _told(snapshot, "Conflicted")
     rows: dict[str, JsonObject] = {}
     async for owner in paced(list(islice((key for key in behind if key.kind in KINDS), MOST_OBJECTS))):
         for matcher in _matchers(facts, owner):
@@ -38,8 +40,9 @@ async def conflicts(facts: Facts, snapshot: Snapshot) -> JsonObject:
                 }
     shared = [entry async for entry in paced(snapshot.entries.values()) if len(entry.owners) > 1]
     return {
-        "objects": len(behind),
+        "objects": count(snapshot),
         "matchers": list(rows.values()),
+        "certificates": await _certificates(facts, _told(snapshot, CONFLICT)),
         "records": [
             {
                 "record": str(entry.key),
@@ -49,6 +52,38 @@ async def conflicts(facts: Facts, snapshot: Snapshot) -> JsonObject:
             for entry in shared[:MOST_ROWS]
         ],
     }
+
+
+def count(snapshot: Snapshot) -> int:
+    """Return how many objects stand behind an older one."""
+    return len({owner for code in ("Conflicted", CONFLICT) for owner in _told(snapshot, code)})
+
+
+def _told(snapshot: Snapshot, code: str) -> list[ObjectKey]:
+    """Return the objects that have a problem of a code, each once."""
+    return list(dict.fromkeys(owner for owner, problem in snapshot.problems if problem.code == code))
+
+
+async def _certificates(facts: Facts, owners: list[ObjectKey]) -> list[JsonObject]:
+    """Return each host whose certificates differ, with the objects that want one there, the older first."""
+    found = [facts.world.stores[owner.kind].get(owner) for owner in owners[:MOST_OBJECTS]]
+    rows: dict[tuple[str, ObjectKey], JsonObject] = {}
+    async for item in paced(sorted((each for each in found if each is not None), key=lambda each: each.meta.age)):
+        for host, winner in islice(_lost(facts, item), MOST_MATCHERS):
+            if len(rows) < MOST_ROWS or (host, winner) in rows:
+                row = rows.setdefault((host, winner), {"host": clean(host), "front": _object(winner), "behind": []})
+                is_left_out = winner.namespace != item.meta.namespace
+                row["behind"].append({"object": _object(item.meta.key), "left_out": is_left_out})
+    return list(rows.values())
+
+
+def _lost(facts: Facts, item: CustomObject) -> Iterator[tuple[str, ObjectKey]]:
+    """Yield each host of an object that an older one has with another certificate, and that one."""
+    view = facts.world.view()
+    rivals = HostRivals(item, view, facts.options)
+    for host, face in dict(faces(item, view, facts.options)).items():
+        if face is not None and (winner := rivals.ahead(host, face, item.meta.age)) is not None:
+            yield host, winner.meta.key
 
 
 def _matchers(facts: Facts, owner: ObjectKey) -> tuple[Matcher, ...]:

@@ -18,6 +18,7 @@ from apisix_ingress.model.keys import RECORD_KINDS, ObjectKey, RecordKey
 from apisix_ingress.model.kube import Endpoints, EndpointSlice, Pod
 from apisix_ingress.model.problem import Problem
 from apisix_ingress.model.resources import PODS_BY_ADDRESS, SLICES_BY_SERVICE
+from apisix_ingress.page import rivals
 from apisix_ingress.page.facts import Cluster, Facts
 from apisix_ingress.page.masking import clean, secret_values, shown_body
 from apisix_ingress.page.snapshot import Entry, Snapshot, paced
@@ -61,7 +62,7 @@ def overview(facts: Facts, snapshot: Snapshot) -> JsonObject:
         "waiting_more": waiting_more,
         "problems": sum(problem.severity != "warning" for _, problem in snapshot.problems),
         "warnings": sum(problem.severity == "warning" for _, problem in snapshot.problems),
-        "conflicts": len({owner for owner, problem in snapshot.problems if problem.code == "Conflicted"}),
+        "conflicts": rivals.count(snapshot),
         "watches": [_watch(facts, name, age) for name, age in sorted(facts.watches().items())],
         "trouble": [{"what": clean(what), "why": clean(why)} for what, why in sorted(facts.problems().items())],
     }

@@ -20,6 +20,7 @@ from apisix_ingress.page.journal import Journal
 from apisix_ingress.page.service import StatusPage
 from apisix_ingress.runtime.clock import MonotonicClock
 from apisix_ingress.state.world import World
+from tests.unit.translation.objects import OPTIONS
 from tests.unit.translation.settling import settle
 
 
@@ -80,6 +81,7 @@ def make_stage(
     scripted = [ScriptedCluster()] if clusters is None else clusters
     facts = Facts(
         world,
+        OPTIONS,
         scripted,
         journal,
         clock,
