@@ -46,7 +46,8 @@ class Code:
 
 _KEPT = "Nothing new is published for the object; what gateways have for it stays as it is."
 _FALSE = "The object is published, and its condition is False."
-_TOLD = "The object is published and its condition is True; the problem is told by `lint`, `translate` and an Event."
+_TOLD = "The object is published and its condition is True; the problem is told by `lint`, `translate` and the log."
+_LINTED = "The object is published and its condition is True; only `lint` and the webhook tell."
 _UNREAD = "What is not read gives no records. The other documents of the file count all the same."
 _WITHDRAWN = "Nothing is published for the object, and what gateways have for it is withdrawn."
 
@@ -314,7 +315,7 @@ _ALL = (
         "AIX0505",
         "PathTwice",
         "An Ingress has one host and path twice",
-        f"{_TOLD} The first one gets the requests.",
+        f"{_TOLD} The last one gets the requests, as with 1.8.",
         "Remove one of them.",
     ),
     Code(
@@ -410,21 +411,21 @@ _ALL = (
         "AIX0801",
         "UnknownField",
         "A field that the kind does not have",
-        f"{_TOLD} The field does nothing; an API server drops it.",
+        "The object is published without it; `lint` and `translate` tell. An API server drops such a field.",
         "Correct its name or indentation; the message names the field that is spelt most alike.",
     ),
     Code(
         "AIX0802",
         "UnknownAnnotation",
         "An annotation under k8s.apisix.apache.org/ that does nothing",
-        f"{_TOLD} The annotation is not read.",
+        f"{_LINTED} The annotation is not read.",
         "Correct its name, set what it belongs to (`enable-cors` for `cors-…`), or remove it.",
     ),
     Code(
         "AIX0803",
         "ForeignAnnotation",
         "An annotation for another controller on an Ingress of this one",
-        f"{_TOLD} The annotation does nothing here.",
+        f"{_LINTED} The annotation does nothing here.",
         "Use the annotation or plugin that does the same, or remove it.",
     ),
     Code(
