@@ -51,7 +51,10 @@ class ProbeRequest:
 
     @cached_property
     def host(self) -> str:
-        """The host that is matched."""
+        """The host that is matched: the gateway compares it as a text, so an IPv6 address has no other spelling.
+
+        `canonical_host` would find routes of one that is spelled in another way, which the gateway does not.
+        """
         host = self.authority.lower()
         if host.startswith("["):
             return host.partition("]")[0] + "]"

@@ -17,6 +17,7 @@ from apisix_ingress.explain.request import Unknown, normalise, parse_request
         ("shop.org.:80/a/", ("http", "shop.org", "/a/")),
         ("/only/path", ("http", "", "/only/path")),
         ("http://[::1]:80/x", ("http", "[::1]", "/x")),
+        ("http://[0:0::A]/x", ("http", "[0:0::a]", "/x")),
         ("http://user:secret@shop.org/x", ("http", "shop.org", "/x")),
         ("http://bücher.example/x", ("http", "xn--bcher-kva.example", "/x")),
     ],
