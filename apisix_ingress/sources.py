@@ -15,8 +15,9 @@ from typing import Any, Protocol
 
 from apisix_ingress.gateway.ledger import Ledger, MemoryLedger
 from apisix_ingress.kube.api import KubeApi
+from apisix_ingress.kube.election import Election, LeaseOptions, NoElection
+from apisix_ingress.kube.elector import LeaderElector
 from apisix_ingress.kube.events import EventRecorder
-from apisix_ingress.kube.lease import Election, LeaderElector, LeaseOptions, NoElection
 from apisix_ingress.kube.ledger import ConfigMapLedger
 from apisix_ingress.kube.manifests import ManifestSource
 from apisix_ingress.kube.reflector import Reflector

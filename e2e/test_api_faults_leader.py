@@ -83,7 +83,7 @@ def repairs(scene: ApiStand, after: int = 0) -> list[Manifest]:
 def renewed_at(scene: ApiStand) -> float:
     """Return when the last renewal that the API server carried out was sent."""
     done = {line["number"] for line in scene.proxy.log.lines("answer", status=200)}
-    return max(float(line["monotonic"]) for line in scene.asked("update", "leases") if line["number"] in done)
+    return max(float(line["monotonic"]) for line in scene.asked("patch", "leases") if line["number"] in done)
 
 
 @pytest.mark.parametrize("way", ["killed", "partition"])
@@ -120,10 +120,11 @@ def test_a_leader_without_api_server_writes_no_longer_than_its_lease(
 
 
 def test_a_slow_api_server_ends_no_term_and_gets_one_list_of_a_kind_at_a_time(scene: ApiStand, start: Start) -> None:
-    """Each request takes up to half of renew_deadline: a renewal is sent when the one before it has been answered."""
+    """A renewal takes up to renew_deadline less retry_period: the next one is sent while it waits for its answer."""
     own = start(election=PATIENT | {"name": f"lease-{scene.namespace}"})
     lists = len(scene.proxy.requests(verb="list"))
     scene.proxy.play(
+        {"match": {"resource": "leases"}, "action": "delay", "seconds": [2.0, 5.4]},
         {"action": "delay", "seconds": [0.5, 2.5]},
         {"match": {"verb": "watch"}, "action": "gone", "times": 12},
     )
@@ -138,7 +139,7 @@ def test_a_slow_api_server_ends_no_term_and_gets_one_list_of_a_kind_at_a_time(sc
 
 def test_a_stop_of_a_second_costs_no_term_and_is_shown(scene: ApiStand, start: Start) -> None:
     own = start(election=PATIENT | {"name": f"lease-{scene.namespace}"})
-    renewed = len(scene.asked("update", "leases"))
+    renewed = len(scene.asked("patch", "leases"))
     own.process.pause()
     try:
         # The gateway's clock goes on: seven edits by hand are more than a second.
@@ -147,7 +148,7 @@ def test_a_stop_of_a_second_costs_no_term_and_is_shown(scene: ApiStand, start: S
             wait_until(scene.writes, lambda got: got >= stopped + 7, "a second to pass")
     finally:
         own.process.resume()
-    wait_until(lambda: len(scene.asked("update", "leases")), lambda got: got > renewed + 2, "renewals")
+    wait_until(lambda: len(scene.asked("patch", "leases")), lambda got: got > renewed + 2, "renewals")
     wait_until(lambda: own.metric(LAG), lambda got: got > 1.0, "the stall to be shown")
     note("F-26", shown_s=round(own.metric(LAG), 2), terms=len(own.events("term.started")))
     assert (own.leads, len(own.events("term.started"))) == (True, 1)

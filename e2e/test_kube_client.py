@@ -16,8 +16,9 @@ import pytest
 
 from apisix_ingress.errors import KubeConflict, KubeForbidden, KubeGone, KubeNotFound
 from apisix_ingress.kube.api import KubeApi
+from apisix_ingress.kube.election import LeaseOptions
+from apisix_ingress.kube.elector import LeaderElector
 from apisix_ingress.kube.events import EventRecorder
-from apisix_ingress.kube.lease import LeaderElector, LeaseOptions
 from apisix_ingress.kube.reflector import Reflector
 from apisix_ingress.kube.status import StatusWriter
 from apisix_ingress.kube.watching import ReflectorOptions, WatchEvent, parse_event
@@ -187,6 +188,18 @@ async def test_an_object_is_replaced_and_patched_only_as_the_version_that_was_re
     assert unchanged["metadata"]["resourceVersion"] == third["metadata"]["resourceVersion"]
     with pytest.raises(KubeConflict):
         await ground.make(CONFIG_MAPS, "a")
+
+
+@contract
+async def test_fields_are_edited_if_the_tests_hold(ground: Ground) -> None:
+    await ground.make(CONFIG_MAPS, "a", data={"x": "1", "y": "1"})
+    path, add = ground.path(CONFIG_MAPS, "a"), {"op": "add", "path": "/data/y", "value": "2"}
+    edited = await ground.api.edit(path, [{"op": "test", "path": "/data/x", "value": "1"}, add])
+    assert edited["data"] == {"x": "1", "y": "2"}
+    with pytest.raises(KubeConflict) as error:
+        await ground.api.edit(path, [{"op": "test", "path": "/data/x", "value": "2"}, {**add, "value": "3"}])
+    assert error.value.status == 422
+    assert (await ground.api.get(path))["data"] == {"x": "1", "y": "2"}
 
 
 @contract

@@ -47,6 +47,8 @@ CONNECT_SECONDS = 10.0
 _LONGEST_REASON = 500
 
 _MERGE_PATCH = {"Content-Type": "application/merge-patch+json"}
+_JSON_PATCH = {"Content-Type": "application/json-patch+json"}
+_TEST_FAILED = 422
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +142,17 @@ class KubeApi:
         """
         query = [("fieldManager", manager)] if manager else []
         return await self._request("PATCH", path, query=query, body=body, headers=_MERGE_PATCH, timeout=timeout)
+
+    async def edit(
+        self, path: str, operations: Sequence[JsonObject], *, timeout: float = REQUEST_SECONDS
+    ) -> JsonObject:
+        """JSON-patch an object (RFC 6902), all or nothing; KubeConflict with status 422 if a `test` in it fails."""
+        try:
+            return await self._request("PATCH", path, body=operations, headers=_JSON_PATCH, timeout=timeout)
+        except KubeError as error:
+            if error.status != _TEST_FAILED:
+                raise
+            raise KubeConflict(str(error), status=error.status) from None
 
     async def page(
         self, path: str, *, limit: int, more: str = "", fields: str = "", timeout: float = LIST_SECONDS

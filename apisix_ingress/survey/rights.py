@@ -75,12 +75,14 @@ def _of_events(settings: Settings) -> Iterator[Right]:
 
 def _of_its_own(settings: Settings, namespace: str) -> Iterator[Right]:
     kubernetes = settings.kubernetes
-    kinds = [("", "configmaps", f"{kubernetes.controller_name}-ledger")]
+    kinds: list[tuple[str, str, str, tuple[str, ...]]] = [
+        ("", "configmaps", f"{kubernetes.controller_name}-ledger", ("get", "update"))
+    ]
     if kubernetes.election.enabled:
-        kinds.append(("coordination.k8s.io", "leases", kubernetes.election.name))
-    for group, plural, name in kinds:
+        kinds.append(("coordination.k8s.io", "leases", kubernetes.election.name, ("get", "update", "patch")))
+    for group, plural, name, verbs in kinds:
         yield Right(group, plural, "create", namespace)
-        yield from (Right(group, plural, verb, namespace, name) for verb in ("get", "update"))
+        yield from (Right(group, plural, verb, namespace, name) for verb in verbs)
 
 
 async def missing_rights(api: KubeApi, rights: Iterable[Right], account: str = "") -> tuple[Right, ...]:

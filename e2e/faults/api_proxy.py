@@ -265,8 +265,10 @@ def _holder(about: Mapping[str, str], body: bytes) -> dict[str, str]:
     """Return who says to hold a Lease."""
     if about.get("resource") != "leases" or not body:
         return {}
-    with contextlib.suppress(ValueError, KeyError, TypeError):
-        return {"holder": str(json.loads(body)["spec"]["holderIdentity"])}
+    with contextlib.suppress(ValueError, KeyError, TypeError, IndexError):
+        said = json.loads(body)
+        # A renewal tests first that it is still so.
+        return {"holder": str(said[0]["value"] if isinstance(said, list) else said["spec"]["holderIdentity"])}
     return {}
 
 

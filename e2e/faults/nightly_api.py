@@ -166,9 +166,9 @@ def test_a_watch_that_falls_silent_is_given_up_within_75_seconds(scene: ApiStand
         assert scene.asked("list", after=lists) == []
 
 
-@pytest.mark.parametrize(("slowest", "ends"), [(4.0, False), (8.0, True)], ids=["2 to 4 s", "2 to 8 s"])
-def test_slow_answers_and_the_default_lease(scene: ApiStand, slowest: float, ends: bool) -> None:
-    """Less than half of renew_deadline is what a request may take; above, terms may end, which costs time alone."""
+@pytest.mark.parametrize("slowest", [4.0, 8.0], ids=["2 to 4 s", "2 to 8 s"])
+def test_slow_answers_and_the_default_lease(scene: ApiStand, slowest: float) -> None:
+    """An answer may take renew_deadline less retry_period: 8 s."""
     with running(scene) as own:
         scene.proxy.play({"action": "delay", "seconds": [2.0, slowest]})
         began = time.monotonic()
@@ -177,8 +177,7 @@ def test_slow_answers_and_the_default_lease(scene: ApiStand, slowest: float, end
             scene.until_right(120)
         terms = len(own.events("term.started"))
         note("F-2", seconds=SLOW, slowest_s=slowest, terms=terms, overlapping_lists=len(scene.overlapping()))
-        assert scene.overlapping() == []
-        assert ends or terms == 1
+        assert (terms, scene.overlapping()) == (1, [])
 
 
 def test_ten_minutes_without_an_api_server(scene: ApiStand, cluster: LocalCluster) -> None:
@@ -241,8 +240,8 @@ def test_a_token_that_dies_is_replaced(scene: ApiStand, cluster: LocalCluster, t
         scene.proxy.play({"match": {"verb": "watch"}, "action": "end", "times": 12})
         scene.change()
         scene.until_right()
-        renewed = len(scene.asked("update", "leases"))
-        wait_until(lambda: len(scene.asked("update", "leases")), lambda got: got > renewed + 1, "renewals")
+        renewed = len(scene.asked("patch", "leases"))
+        wait_until(lambda: len(scene.asked("patch", "leases")), lambda got: got > renewed + 1, "renewals")
         refused = len(scene.proxy.log.lines("answer", status=401))
         note("F-18", way=way, refused=refused, terms=len(own.events("term.started")))
         assert (refused <= 1, len(own.events("term.started"))) == (True, 1)
@@ -296,7 +295,7 @@ def test_a_wall_clock_that_jumps_moves_no_deadline(scene: ApiStand, tmp_path: Pa
             for hours in JUMPS:
                 shift.write_text(str(hours * 3600))
                 # More than a lease lasts: whoever believed the wall clock would have lost it, or taken it.
-                want = len(scene.asked("update", "leases")) + 9
+                want = len(scene.asked("patch", "leases")) + 9
                 wait_until(partial(renewed_since, scene, want), bool, "time to pass", 90.0)
                 lease = scene.api.get("Lease", f"lease-{scene.namespace}", namespace="default")
                 days.add(lease["spec"]["renewTime"][:10])
@@ -310,4 +309,4 @@ def test_a_wall_clock_that_jumps_moves_no_deadline(scene: ApiStand, tmp_path: Pa
 
 def renewed_since(scene: ApiStand, want: int) -> bool:
     """Say whether the lease was renewed more often than that."""
-    return len(scene.asked("update", "leases")) > want
+    return len(scene.asked("patch", "leases")) > want

@@ -9,7 +9,7 @@ import asyncio
 import base64
 import copy
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -409,15 +409,25 @@ class FakeApiServer:
 
     def _patch(self, kind: Kind, key: Name, seen: Seen, subresource: str) -> Manifest:
         before = self._find(kind.plural, key)
-        if seen.headers.get("Content-Type") != "application/merge-patch+json":
-            raise Refusal(415, "UnsupportedMediaType", "only merge patches are supported")
-        self._lock(before, seen.body)
-        wanted = merge_patch(before, seen.body)
+        wanted = self._patched(before, seen)
         if subresource == "status" and _balancer(wanted) != _balancer(before):
             fields: Manifest = {"f:status": {"f:loadBalancer": {"f:ingress": {}}}}
             manager = {"manager": seen.query.get("fieldManager") or "unknown", "fieldsV1": fields}
             before = {**before, "metadata": {**before["metadata"], "managedFields": [manager]}}
         return self._store_part(kind, key, before, wanted, subresource)
+
+    def _patched(self, before: Manifest, seen: Seen) -> Manifest:
+        match seen.headers.get("Content-Type"):
+            case "application/merge-patch+json":
+                self._lock(before, seen.body)
+                wanted: Manifest = merge_patch(before, seen.body)
+                return wanted
+            case "application/json-patch+json":
+                try:
+                    return json_patch(before, seen.body)
+                except ValueError as error:
+                    raise Refusal(422, "Invalid", f"the server rejected our request: {error}") from None
+        raise Refusal(415, "UnsupportedMediaType", "only merge patches and JSON patches are supported")
 
     def _store_part(self, kind: Kind, key: Name, before: Manifest, wanted: Manifest, subresource: str) -> Manifest:
         if not kind.status:
@@ -540,6 +550,23 @@ _TYPE_FIELDS = ("kind", "apiVersion")
 def _balancer(item: Manifest) -> object:
     """Return the one field whose manager is kept."""
     return ((item.get("status") or {}).get("loadBalancer") or {}).get("ingress")
+
+
+def json_patch(target: Manifest, operations: Sequence[Manifest]) -> Manifest:
+    """Apply `test` and `add` of fields of objects (RFC 6902); ValueError if a test fails."""
+    patched = copy.deepcopy(target)
+    for operation in operations:
+        *parents, name = operation["path"].strip("/").split("/")
+        place = patched
+        for parent in parents:
+            place = place[parent]
+        if operation["op"] == "add":
+            place[name] = copy.deepcopy(operation["value"])
+        elif operation["op"] != "test":
+            raise NotImplementedError(operation["op"])
+        elif place.get(name) != operation["value"]:
+            raise ValueError(f"testing path {operation['path']}: test failed")
+    return patched
 
 
 def merge_patch(target: Any, patch: Any) -> Any:

@@ -6,7 +6,8 @@ import random
 from pathlib import Path
 
 from apisix_ingress.kube.api import KubeApi
-from apisix_ingress.kube.lease import LeaderElector, LeaseOptions
+from apisix_ingress.kube.election import LeaseOptions
+from apisix_ingress.kube.elector import LeaderElector
 from apisix_ingress.runtime.clock import MonotonicClock
 from apisix_ingress.runtime.term import Term
 from tests.fakes.apiserver import FakeApiServer, Fault
@@ -69,8 +70,7 @@ async def test_a_leader_cut_off_from_the_api_server_stops_writing_before_the_nex
         two = Candidate(api, "two")
 
         def by_one(seen: object) -> bool:
-            body = getattr(seen, "body", None)
-            return bool(body and body["spec"]["holderIdentity"] == "one")
+            return "'one'" in str(getattr(seen, "body", None))
 
         server.faults.append(Fault("*", "leases", hang=True, when=by_one))
         await two.leads.wait()

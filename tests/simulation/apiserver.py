@@ -309,7 +309,7 @@ class LinkTransport:
         back = copy_context()
         async with asyncio.timeout_at(deadline):
             reply = await self._server.receive(seen, self._process, back)
-        if not (request.watch and reply.status == 200):
+        if not (seen.verb == "watch" and reply.status == 200):
             yield reply
             return
         try:
@@ -336,7 +336,7 @@ class LinkTransport:
         plural, _, name, _ = self._server._parse(request.path)
         verb = VERBS[request.method]
         if verb == "get" and plural and not name:
-            verb = "watch" if request.watch else "list"
+            verb = "watch" if ("watch", "true") in request.query else "list"
         # What is sent is a copy: nobody shares objects over a network.
         body = orjson.loads(orjson.dumps(request.body)) if request.body is not None else None
         return Seen(verb, plural, request.path, dict(request.query), request.headers, body)

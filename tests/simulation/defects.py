@@ -28,7 +28,8 @@ from apisix_ingress.gateway.dispatch import Dispatch
 from apisix_ingress.gateway.holdings import Holdings
 from apisix_ingress.gateway.plan import DELETE, HOLD, NOTHING, Step
 from apisix_ingress.kube.api import KubeApi
-from apisix_ingress.kube.lease import LeaderElector
+from apisix_ingress.kube.lease import Lease
+from apisix_ingress.kube.renewal import Renewal
 from apisix_ingress.kube.listing import Listing
 from apisix_ingress.kube.reflector import Reflector
 from apisix_ingress.runtime.term import Term
@@ -78,20 +79,35 @@ def _() -> Any:
         now = self._clock.now().strftime("%Y-%m-%dT%H:%M:%S")
         return not spec.get("holderIdentity") or bool(ends[:16] < now[:16])
 
-    return patch.object(LeaderElector, "_is_free", is_free)
+    return patch.object(Lease, "is_free", is_free)
 
 
-@_defect("a conflict about the lease counts as a renewal")
+@_defect("a renewal that failed counts as one")
 def _() -> Any:
-    put_again = LeaderElector._put_again
+    renew = Lease.renew
 
     async def careless(self: Any, seconds: float) -> None:
-        try:
-            await put_again(self, seconds)
-        except KubeUnavailable:
-            return
+        with suppress(KubeUnavailable):
+            await renew(self, seconds)
 
-    return patch.object(LeaderElector, "_put_again", careless)
+    return patch.object(Lease, "renew", careless)
+
+
+@_defect("a renewal counts from its answer")
+def _() -> Any:
+    settle = Renewal._settle
+    return patch.object(Renewal, "_settle", lambda self, done, sent: settle(self, done, self._clock.monotonic()))
+
+
+@_defect("a renewal does not ask whose the lease is")
+def _() -> Any:
+    edit = KubeApi.edit
+
+    async def rude(self: Any, path: str, operations: Any, **named: Any) -> Any:
+        own = {"op": "add", "path": operations[0]["path"], "value": operations[0]["value"]}
+        return await edit(self, path, [own, *operations[1:]], **named)
+
+    return patch.object(KubeApi, "edit", rude)
 
 
 # The world.

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import math
 import random
+import zlib
 from collections.abc import Callable
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
@@ -34,12 +36,20 @@ KINDS = (
     "stream_routes",
 )
 ADMIN_KEY = "canary-of-the-admin-key"
+STOP_SECONDS = 0.5
+"""So soon after a key was refused nobody writes with it any more."""
 MANAGED = {"managed-by": "apisix-ingress-controller"}
 
 
 @dataclass(slots=True)
 class AdminFaults:
-    """Shares of requests (0 to 1) that fail, and how; `guard_lag` is in seconds."""
+    """Shares of requests (0 to 1) that fail, and how.
+
+    Attributes:
+        deaf: Share of the records of which no write is answered, though it is carried out; all others are.
+        late: So many seconds later each write is carried out.
+        guard_lag: So many seconds later the gateway learns who names a record no more.
+    """
 
     error: float = 0.0
     throttled: float = 0.0
@@ -47,6 +57,8 @@ class AdminFaults:
     lost_reply: float = 0.0
     slow: float = 0.0
     hang: float = 0.0
+    deaf: float = 0.0
+    late: float = 0.0
     guard_lag: float = 0.0
     is_down: bool = False
     refuses_key: bool = False
@@ -82,6 +94,7 @@ class SimGateway:
     writes: list[Write] = field(default_factory=list)
     lists: int = 0
     _freed: dict[Key, float] = field(default_factory=dict)
+    _refused: dict[Process, float] = field(default_factory=dict)
 
     # Behind the controllers' back.
 
@@ -129,6 +142,18 @@ class SimGateway:
         self.records[kind][id_] = body
         self.excused.discard((kind, id_))
         return status, {"key": f"/apisix/{path}", "value": body}
+
+    def note_key(self, process: Process, status: int) -> None:
+        """Note what a process learns about its key from an answer that it reads now."""
+        if status == 401:
+            self._refused.setdefault(process, asyncio.get_running_loop().time())
+        elif status < 400:
+            self._refused.pop(process, None)
+
+    def check_key(self, process: Process) -> None:
+        """See that a process whose key was refused reads before it writes again; what was under way is over soon."""
+        if asyncio.get_running_loop().time() - self._refused.get(process, math.inf) > STOP_SECONDS:
+            self.trace.violate(self.name, f"{process.name} goes on writing with a key that is refused")
 
     def users(self, key: Key) -> list[Key]:
         """Return the records that name this one."""
@@ -187,16 +212,19 @@ class SimGateway:
         self.writes.append(write)
 
 
+Trap = Callable[[Process, str, SimGateway, str], bool]
+
+
 class SimSession:
     """Takes the place of aiohttp sessions, of every process.
 
     Args:
         gateways: By host.
-        trap: Called in a process at `connect`, `sent` and `reply`, with the method of the request; true if something
-            happened to the process there.
+        trap: Called in a process at `connect`, `sent` and `reply`, with the gateway and the method of the request; true
+            if something happened to the process there.
     """
 
-    def __init__(self, gateways: dict[str, SimGateway], trap: Callable[[Process, str, str], bool]) -> None:
+    def __init__(self, gateways: dict[str, SimGateway], trap: Trap) -> None:
         self._gateways = gateways
         self._trap = trap
 
@@ -218,7 +246,9 @@ class SimSession:
             raise refused(gateway.name)
         if gateway.rng.random() < 0.2:
             await asyncio.sleep(0.002 * gateway.rng.random())
-        if self._trap(process, "connect", method):
+        if method != "GET":
+            gateway.check_key(process)
+        if self._trap(process, "connect", gateway, method):
             await asyncio.sleep(0)
         payload = await _written(data)
         reply: asyncio.Future[SimReply] = loop.create_future()
@@ -226,13 +256,14 @@ class SimSession:
         path = str(url.raw_path_qs).removeprefix("/apisix/admin/")
         call = _Call(method, path, payload, (process.name, process.terms), process, is_known)
         self._send(gateway, call, reply)
-        self._trap(process, "sent", method)
+        self._trap(process, "sent", gateway, method)
         try:
             async with asyncio.timeout(timeout.sock_read):
                 answer = await reply
         except TimeoutError:
             raise aiohttp.SocketTimeoutError from None
-        if self._trap(process, "reply", method):
+        gateway.note_key(process, answer.status)
+        if self._trap(process, "reply", gateway, method):
             await asyncio.sleep(0)
         return answer
 
@@ -240,6 +271,7 @@ class SimSession:
         loop, rng, fault, back = running_loop(), gateway.rng, gateway.fault, copy_context()
         share = rng.choice([0.5, 2.0, 4.5]) if rng.random() < fault.slow else 0.004
         there, home = rng.random() * share, rng.random() * share
+        there += fault.late if call.method != "GET" else 0.0
         if call.process.is_gone:
             return
         if rng.random() < fault.lost_request:
@@ -263,7 +295,8 @@ class SimSession:
             answer = gateway.answer(call.method, call.path, call.payload, call.writer)
         if rng.random() < fault.hang:
             return
-        if rng.random() < fault.lost_reply:
+        is_deaf = call.method != "GET" and _draw(call.path) < fault.deaf
+        if is_deaf or rng.random() < fault.lost_reply:
             loop.call_later(home, _reset, reply, context=back)
             return
         loop.call_later(home, _deliver, reply, SimReply(answer[0], orjson.dumps(answer[1])), context=back)
@@ -316,6 +349,11 @@ async def _written(data: Any) -> bytes:
     collector = _Collector()
     await data.write_with_length(collector, None)
     return b"".join(collector.chunks)
+
+
+def _draw(path: str) -> float:
+    """Return a number from 0 to 1 that is always the same for a record."""
+    return zlib.crc32(path.encode()) % 1000 / 1000
 
 
 def references(kind: str, body: Body) -> set[Key]:

@@ -62,6 +62,7 @@ class Mischief:
             (3, self._cut_link),
             (7, self._fail_gateway),
             (2, self._close_gateway),
+            (3, self._deafen),
             (3, self._kill),
             (3, self._freeze),
             (6, self._set_trap),
@@ -95,7 +96,7 @@ class Mischief:
 
         self._spawn(wait(), name=LATER)
 
-    def spring(self, process: Process, point: str, method: str) -> bool:
+    def spring(self, process: Process, point: str, gateway: SimGateway, method: str) -> bool:
         """Be told how far a request is; true if something happened to who sends it."""
         if self._trap is None or method == "GET" or self._trap[0] != point or process.is_gone:
             return False
@@ -109,6 +110,8 @@ class Mischief:
         self._trace.note("fault", f"trap: {what} of {process.name} at {point} of a {method}")
         if what == "freeze":
             self._freeze_one(replica, seconds)
+        elif what == "linger":
+            self._linger(replica, gateway)
         else:
             process.is_gone = True
             self._spawn(self._kill_and_start(replica, seconds))
@@ -178,6 +181,13 @@ class Mischief:
         gateway.fault = replace(gateway.fault, refuses_key=refuses_key, is_down=not refuses_key)
         self.later(self._rng.choice([0.5, 5.0, 40.0]), lambda: self._mend(gateway))
 
+    def _deafen(self) -> None:
+        """Lose every reply to the writes of some records: they alone fail, and nobody takes the gateway to be down."""
+        gateway, share = self._any_gateway(), self._rng.choice([0.2, 0.4])
+        self._trace.note("fault", f"{gateway.name}: writes of {share:.0%} of the records are not answered")
+        gateway.fault = replace(gateway.fault, deaf=share)
+        self.later(self._rng.choice([5.0, 20.0, 40.0]), lambda: self._mend(gateway))
+
     def _mend(self, gateway: SimGateway) -> None:
         gateway.fault = AdminFaults()
 
@@ -233,8 +243,15 @@ class Mischief:
 
     def _set_trap(self) -> None:
         """Have something happen to who makes the next writes, in the middle of one."""
-        point, what = self._rng.choice(["connect", "sent", "reply"]), self._rng.choice(["kill", "freeze", "freeze"])
+        what = self._rng.choice(["kill", "freeze", "freeze", "linger"])
+        point = "reply" if what == "linger" else self._rng.choice(["connect", "sent", "reply"])
         self._trap = (point, self._rng.randint(0, 6), what)
+
+    def _linger(self, replica: Replica, gateway: SimGateway) -> None:
+        """Have who leads go on with its next write when its lease is nearly over, and that write take its time."""
+        self._freeze_one(replica, self._rng.uniform(11.0, 14.5))
+        gateway.fault = replace(gateway.fault, late=4.4)
+        self.later(40.0, lambda: self._mend(gateway))
 
     def _jump(self) -> None:
         replica = self._anyone()

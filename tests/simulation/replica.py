@@ -24,7 +24,7 @@ from apisix_ingress.kube.watching import ReflectorOptions
 from apisix_ingress.log import redact
 from apisix_ingress.settings import Settings
 from tests.simulation.apiserver import SimApiServer, virtual_now
-from tests.simulation.gateway import SimGateway, SimSession
+from tests.simulation.gateway import SimGateway, SimSession, Trap
 from tests.simulation.loop import PROCESS, Process, ProcessClock, context_of, running_loop
 
 PAGE = 3
@@ -123,7 +123,7 @@ class Seams:
         seed: int,
         server: SimApiServer,
         gateways: dict[str, SimGateway],
-        trap: Callable[[Process, str, str], bool],
+        trap: Trap,
     ) -> None:
         self._trap = trap
         self._rng = random.Random(seed)

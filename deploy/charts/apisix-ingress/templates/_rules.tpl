@@ -94,6 +94,6 @@
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
   resourceNames: [{{ $election.id }}]
-  verbs: [get, update]
+  verbs: [get, update, patch]
 {{- end }}
 {{- end -}}

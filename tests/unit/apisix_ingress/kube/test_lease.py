@@ -4,16 +4,18 @@ import asyncio
 import contextlib
 import copy
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
 from apisix_ingress.errors import KubeConflict, KubeError, KubeForbidden, KubeNotFound, KubeUnavailable, LeadershipLost
-from apisix_ingress.kube.lease import LeaderElector, LeaseOptions, NoElection
+from apisix_ingress.kube.election import LeaseOptions, NoElection
+from apisix_ingress.kube.elector import LeaderElector
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.runtime.term import Term
+from tests.fakes.apiserver import json_patch
 from tests.fakes.clock import FakeClock
 
 PATH = "/apis/coordination.k8s.io/v1/namespaces/ours/leases/leader"
@@ -48,8 +50,10 @@ class LeaseClient:
         self._clock = clock
         self.error: KubeError | None = None
         self.delay = 0.0
+        self.draw: Callable[[], float] = lambda: self.delay
         self.hangs = False
         self.loses_replies = False
+        self.may_edit = True
 
     async def get(self, path: str, *, timeout: float = 1.0) -> JsonObject:
         await self._trouble("get", timeout)
@@ -72,6 +76,17 @@ class LeaseClient:
             raise KubeConflict("changed", status=409)
         return self._answer(self._server.store(body))
 
+    async def edit(self, path: str, operations: Sequence[JsonObject], *, timeout: float = 1.0) -> JsonObject:
+        await self._trouble("edit", timeout)
+        if not self.may_edit:
+            raise KubeForbidden("no patch", status=403)
+        if self._server.lease is None:
+            raise KubeNotFound("no lease", status=404)
+        try:
+            return self._answer(self._server.store(json_patch(self._server.lease, operations)))
+        except ValueError as error:
+            raise KubeConflict(str(error), status=422) from None
+
     def _answer(self, lease: JsonObject) -> JsonObject:
         if self.loses_replies:
             raise KubeUnavailable("the reply is lost")
@@ -79,11 +94,12 @@ class LeaseClient:
 
     async def _trouble(self, verb: str, timeout: float) -> None:
         self._server.requests.append(verb)
-        if self.hangs or self.delay > timeout:
+        delay = self.draw()
+        if self.hangs or delay > timeout:
             await self._clock.sleep(timeout)
             raise KubeUnavailable("no answer in time")
-        if self.delay:
-            await self._clock.sleep(self.delay)
+        if delay:
+            await self._clock.sleep(delay)
         if self.error is not None:
             raise self.error
 
@@ -194,10 +210,49 @@ async def test_renewals_keep_the_term_and_the_time_of_acquisition(
     assert two.elector.holder == "one"
 
 
-async def test_a_slow_api_server_does_not_end_a_term(clock: FakeClock, start: Start) -> None:
+@pytest.mark.parametrize(("quickest", "slowest"), [(4.5, 4.5), (2.0, 8.0), (8.0, 8.0)])
+async def test_a_slow_api_server_does_not_end_a_term(
+    clock: FakeClock, start: Start, quickest: float, slowest: float
+) -> None:
+    """Whatever is answered within renew_deadline less retry_period is in time, even if every answer takes that long."""
+    one, two, rng = start("one"), start("two"), random.Random(5)
+    await run_for(clock, 5)
+    for each in (one, two):
+        each.client.draw = lambda: rng.uniform(quickest, slowest)
+    await clock.advance(600)
+    assert (len(one.terms), one.working, two.terms) == (1, True, [])
+    assert one.elector.leading
+
+
+async def test_without_the_right_to_patch_it_renews_by_update(clock: FakeClock, start: Start) -> None:
     one = start("one")
-    one.client.delay = 4.5
-    await run_for(clock, 300)
+    one.client.may_edit = False
+    with capture_logs() as logs:
+        await clock.advance(5)
+        one.client.delay = 4.5
+        await clock.advance(100)
+    assert (len(one.terms), one.working, one.elector.problem) == (1, True, "")
+    (told,) = (line for line in logs if line["event"] == "renewal.restricted")
+    assert told["remedy"].startswith("grant patch on leases in namespace ours")
+
+
+async def test_without_the_right_to_patch_a_stolen_lease_ends_the_term_at_the_next_renewal(
+    server: LeaseServer, clock: FakeClock, start: Start
+) -> None:
+    one = start("one")
+    one.client.may_edit = False
+    await clock.advance(5)
+    server.spec.update(holderIdentity="thief")
+    server.store(server.lease or {})
+    await clock.advance(3)
+    assert (one.working, len(one.terms), one.elector.leading) == (False, 1, False)
+
+
+async def test_a_lease_that_is_won_slowly_is_renewed_before_work_begins(clock: FakeClock, start: Start) -> None:
+    """Otherwise the first renewal would have the less time, the longer the winning took."""
+    one = start("one")
+    one.client.delay = 8.0
+    await clock.advance(120)
     assert (len(one.terms), one.working) == (1, True)
 
 
@@ -432,6 +487,6 @@ async def test_a_missing_permission_is_named(clock: FakeClock, start: Start) -> 
     one = start("one")
     one.client.error = KubeForbidden("no", status=403)
     await run_for(clock, 5)
-    want = "electing a leader is forbidden: grant get, create, update on leases in namespace ours"
+    want = "electing a leader is forbidden: grant get, create, update, patch on leases in namespace ours"
     assert one.elector.problem.startswith(want)
     assert not one.working
