@@ -38,6 +38,7 @@ from apisix_ingress.runtime.tasks import cancel
 from apisix_ingress.runtime.term import Term
 from apisix_ingress.settings import HttpSettings, Settings, WebhookSettings, split_address
 from apisix_ingress.sources import Parts, Source, new_identity, open_source
+from apisix_ingress.standby import Standby
 from apisix_ingress.state.world import World
 from providers.base import Sink
 from providers.cluster_config import ClusterConfigProvider
@@ -109,7 +110,10 @@ async def build(settings: Settings, manifests: Path | None, held: AsyncExitStack
     configs = registry.providers[ClusterConfigProvider.kind]
     assert isinstance(configs, ClusterConfigProvider)
     configs.follow(lambda name, address: clusters[name].move(address))
-    controller = Controller(parts.world, source, registry, syncs, parts.metrics, lag, parts.clock, asyncio.Event())
+    asks = {name: cluster.read for name, cluster in clusters.items()}
+    standby = Standby(asks, lambda: source.election.leading, clock=parts.clock, changed=journal.breaker)
+    ready = asyncio.Event()
+    controller = Controller(parts.world, source, registry, syncs, standby, parts.metrics, lag, parts.clock, ready)
     if settings.webhook.enabled:
         await _open_webhook(settings.webhook, controller, options, clusters, parts.rng, held)
     pages = _status_page(settings, controller, options, journal, parts.identity)
@@ -180,6 +184,7 @@ def _status_page(
         ready=controller.ready.is_set,
         watches=controller.source.watches,
         problems=controller.source.problems,
+        refused=lambda: controller.standby.refused,
     )
     return StatusPage(facts, settings.http.status_page)
 
@@ -220,6 +225,7 @@ class Controller:
     source: Source
     registry: Registry
     syncs: list[ClusterSync]
+    standby: Standby
     metrics: Metrics
     lag: SyncLag
     clock: Clock
@@ -237,10 +243,12 @@ class Controller:
             providers = tasks.create_task(self.registry.run(), name="providers")
             leader = tasks.create_task(self.source.election.lead(self._lead), name="leader")
             prepare = tasks.create_task(self._prepare(), name="prepare")
+            standby = tasks.create_task(self.standby.run(self.ready), name="standby")
             webhook = tasks.create_task(self.webhook.run(), name="webhook") if self.webhook else None
             await stop.wait()
             log.info("controller.stopping")
             await cancel(prepare)
+            await cancel(standby)
             await cancel(objects)
             self.registry.shut_down()
             with contextlib.suppress(TimeoutError):
@@ -254,15 +262,17 @@ class Controller:
                 await cancel(webhook)
 
     def readiness(self) -> Readiness:
-        """Return what /readyz asks: a follower is ready as soon as it could take over."""
+        """Return what /readyz asks: a follower is ready as soon as it could take over; gateways are told of only."""
         readiness = Readiness()
         readiness.add("objects", lambda: "; ".join(f"{k}: {v}" for k, v in self.source.problems().items()) or None)
         readiness.add("translated", lambda: None if self.ready.is_set() else "not every object was translated yet")
+        readiness.add_note("clusters", self.gateways)
         return readiness
 
     def gateways(self) -> str | None:
-        """Return which clusters are not written to and why, or None."""
-        return "; ".join(f"cluster {sync.name}: {sync.trouble}" for sync in self.syncs if sync.trouble) or None
+        """Return which clusters are not written to, or would not be by this replica, and why; or None."""
+        found = self.standby.refused | {sync.name: sync.trouble for sync in self.syncs if sync.trouble}
+        return "; ".join(f"cluster {name}: {why}" for name, why in sorted(found.items())) or None
 
     async def _prepare(self) -> None:
         """Let writing begin once there is a whole world to write."""
@@ -296,6 +306,8 @@ class Controller:
         for kind, provider in self.registry.providers.items():
             self.metrics.set_queue_age(kind, provider.queue.oldest_age(now))
         for sync in self.syncs:
+            is_paused = not sync.reachable or sync.name in self.standby.refused
+            self.metrics.set_breaker_open(sync.name, is_paused)
             self.metrics.set_pending(sync.name, age=self.lag.oldest(sync.name), backlog=sync.backlog)
             for record_kind, tally in sync.tally().items():
                 self.metrics.set_records(

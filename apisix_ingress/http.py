@@ -2,7 +2,7 @@
 
 ====================  ==================================================================================
 /healthz              200 as long as the event loop runs: the answer itself is the proof
-/readyz               200 or 503, and each check by name with ``ok`` or the reason why not
+/readyz               200 or 503, and each check by name with ``ok`` or the reason why not; ``notes`` if there are any
 /apisix/healthz       200 ``{"status":"ok"}`` or 500 ``{"status":"<error>"}``, as in the 1.8 line
 /metrics              Prometheus text
 ====================  ==================================================================================
@@ -12,7 +12,7 @@ What else is served is installed by whoever knows it.
 
 import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -31,24 +31,40 @@ Check = Callable[[], str | None]
 
 
 class Readiness:
-    """Named checks. Each returns None when all is well, else a short reason for the person who asks."""
+    """Named checks. Each returns None when all is well, else a short reason for the person who asks.
+
+    A note is a check that is told only: what a person has to mend, and no other replica would do better.
+    """
 
     def __init__(self) -> None:
         self._checks: dict[str, Check] = {}
+        self._notes: dict[str, Check] = {}
 
     def add(self, name: str, check: Check) -> None:
         """Ask `check` from now on under `name`; it replaces one of that name."""
         self._checks[name] = check
 
+    def add_note(self, name: str, check: Check) -> None:
+        """Tell what `check` returns under `name`, ready or not."""
+        self._notes[name] = check
+
     def failures(self) -> dict[str, str]:
         """Return the reasons of the checks that do not hold; empty means ready."""
-        reasons = {name: _ask(check) for name, check in self._checks.items()}
-        return {name: reason for name, reason in reasons.items() if reason is not None}
+        return _reasons(self._checks)
+
+    def notes(self) -> dict[str, str]:
+        """Return what there is to note."""
+        return _reasons(self._notes)
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of all checks."""
         return tuple(self._checks)
+
+
+def _reasons(checks: Mapping[str, Check]) -> dict[str, str]:
+    asked = ((name, _ask(check)) for name, check in checks.items())
+    return {name: reason for name, reason in asked if reason is not None}
 
 
 def _ask(check: Check) -> str | None:
@@ -156,7 +172,10 @@ class HttpServer:
     async def _readyz(self, _request: web.Request) -> web.Response:
         failures = self._readiness.failures()
         checks = dict.fromkeys(self._readiness.names, "ok") | failures
-        return _json({"status": "not ready" if failures else "ok", "checks": checks}, 503 if failures else 200)
+        body: dict[str, object] = {"status": "not ready" if failures else "ok", "checks": checks}
+        if notes := self._readiness.notes():
+            body["notes"] = notes
+        return _json(body, 503 if failures else 200)
 
     async def _apisix_healthz(self, _request: web.Request) -> web.Response:
         reason = _ask(self._gateways)

@@ -70,6 +70,7 @@ class Facts:
         ready: Tells whether every object was translated once.
         watches: What is read → seconds since it was last heard of.
         problems: What keeps objects from being up to date: what is read → why.
+        refused: Cluster that refuses the admin key of this replica, which follows → its words.
     """
 
     world: World
@@ -83,3 +84,4 @@ class Facts:
     ready: Callable[[], bool]
     watches: Callable[[], Mapping[str, float]]
     problems: Callable[[], Mapping[str, str]]
+    refused: Callable[[], Mapping[str, str]]

@@ -74,6 +74,7 @@ def _cluster(facts: Facts, snapshot: Snapshot, cluster: Cluster) -> JsonObject:
         "name": cluster.name,
         "state": _cluster_state(facts, cluster, counts),
         "reason": clean(cluster.trouble),
+        "refused": clean(facts.refused().get(cluster.name, "")),
         "version": clean(cluster.version),
         "breaker_open": bool(cluster.trouble),
         "records": {"wanted": counts.total(), **{state: counts[state] for state in (*STATES, "unknown")}},
@@ -90,7 +91,9 @@ def _cluster_state(facts: Facts, cluster: Cluster, counts: Counter[str]) -> str:
     if cluster.trouble:
         return "unreachable"
     if not cluster.taken_over:
-        return "starting" if facts.leadership().leads else "not written by this replica"
+        if facts.leadership().leads:
+            return "starting"
+        return "admin key refused" if cluster.name in facts.refused() else "not written by this replica"
     if cluster.backlog or counts["pending"]:
         return "writing"
     if facts.journal.of(cluster.name).failed_at is not None:

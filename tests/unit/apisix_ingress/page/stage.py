@@ -53,6 +53,7 @@ class Stage:
     journal: Journal
     facts: Facts
     leadership: list[Leadership]
+    refused: dict[str, str]
     session: aiohttp.ClientSession | None = None
     url: str = ""
 
@@ -77,7 +78,7 @@ def make_stage(
     """Return the stage of a world, or of one that these objects make."""
     clock = MonotonicClock()
     world = settle(*objects) if world is None else world
-    journal, leadership = Journal(clock), [Leadership(True, "pod-a_1")]
+    journal, leadership, refused = Journal(clock), [Leadership(True, "pod-a_1")], dict[str, str]()
     scripted = [ScriptedCluster()] if clusters is None else clusters
     facts = Facts(
         world,
@@ -91,8 +92,9 @@ def make_stage(
         ready=lambda: True,
         watches=lambda: {"Ingress": 3.0},
         problems=dict,
+        refused=lambda: refused,
     )
-    return Stage(world, scripted, journal, facts, leadership)
+    return Stage(world, scripted, journal, facts, leadership, refused)
 
 
 @asynccontextmanager

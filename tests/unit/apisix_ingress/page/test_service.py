@@ -161,6 +161,17 @@ async def test_body_that_is_too_large_for_yaml_is_there_as_json() -> None:
         assert "the body as YAML" not in page.text
 
 
+async def test_follower_whose_admin_key_is_refused_says_so() -> None:
+    async with served(stage_of(shop(), clusters=[ScriptedCluster(taken_over=False)])) as stage:
+        stage.leadership[0] = Leadership(False, "pod-b_2")
+        stage.refused["default"] = "the gateway refuses the admin key: set clusters[0].admin_key"
+        (cluster,) = (await stage.data("overview"))["clusters"]
+        assert (cluster["state"], cluster["refused"]) == ("admin key refused", stage.refused["default"])
+        page = (await stage.ask("/status")).text
+        assert "This replica could not write here if it had to lead." in page
+        assert "Writing is paused." not in page
+
+
 async def test_follower_names_the_leader_and_claims_to_know_nothing_of_the_gateways() -> None:
     stage = stage_of(shop(), clusters=[ScriptedCluster(taken_over=False, version="")])
     stage.leadership[0] = Leadership(False, "pod-b_2")
