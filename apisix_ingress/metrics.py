@@ -142,7 +142,7 @@ class Metrics:
         self._quarantined = self._make(Gauge, "records_quarantined", "Records the gateway rejected.", per_kind)
         self._drift = self._make(Counter, "drift_repaired", "Records that an audit put right.", ["cluster"])
         self._held = self._make(Gauge, "mass_delete_held", "1 while a suspicious sweep is held back.", ["cluster"])
-        self._breaker = self._make(Gauge, "breaker_open", "1 while a cluster is paused and probed.", ["cluster"])
+        self._breaker = self._make(Gauge, "breaker_open", "1 while a cluster is paused, or refuses the key of a follower.", ["cluster"])
         self._writes = self._make(
             Counter,
             "record_writes",

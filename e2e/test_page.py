@@ -370,6 +370,23 @@ def test_follower_and_leader_tell_the_truth_over_a_restart(stage: Stage, look: L
     expect(leader.locator(".banner").first).to_contain_text("This replica follows. second_")
 
 
+def test_follower_whose_admin_key_is_refused_is_told_before_it_leads(stage: Stage, look: Look) -> None:
+    stage.serve()
+    stage.apply(route(stage.host))
+    leader = stage.start(name="leader")
+    wait_until(lambda: leader.leads, bool, "the first replica to lead")
+    stage.traffic.until_status(200, stage.host)
+    wrong = RemoteGateway(stage.gateway.admin_url, "not-the-key-of-this-gateway", stage.gateway.proxy_url)
+    follower = stage.start({"default": wrong}, name="follower")
+    wait_until(lambda: follower.probe("/readyz"), lambda got: "refuses the admin key" in got[1], "the key to be told")
+    assert (follower.probe("/readyz")[0], follower.probe("/apisix/healthz")[0], follower.leads) == (200, 500, False)
+    assert [each.metric("apisix_ingress_controller_breaker_open") for each in (leader, follower)] == [0, 1]
+    reader = look(follower)
+    expect(reader.open().locator("#live")).to_contain_text("This replica could not write here if it had to lead.")
+    assert [line["cluster"] for line in follower.events("standby.unauthorized")] == ["default"]
+    reader.assert_well()
+
+
 def test_cluster_that_is_away_and_drift_are_told_live(stage: Stage, look: Look) -> None:
     stage.serve()
     stage.apply(route(stage.host))
