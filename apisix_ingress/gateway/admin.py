@@ -21,7 +21,7 @@ from apisix_ingress.gateway.retry import CUT_OFF, resending
 from apisix_ingress.gateway.target import SETTINGS, Fields
 from apisix_ingress.gateway.target import AdminKey as AdminKey
 from apisix_ingress.gateway.tls import TlsContext
-from apisix_ingress.gateway.transport import AiohttpTransport, Call, Limits, Reply, carrier
+from apisix_ingress.gateway.transport import AiohttpTransport, Call, Carrier, Limits, Reply
 from apisix_ingress.gateway.words import scrub
 from apisix_ingress.model.json import FrozenJson, JsonObject, canonical
 from apisix_ingress.model.keys import RECORD_KINDS, RecordKey, RecordKind
@@ -71,7 +71,7 @@ class AdminBackend:
         *,
         controller: str,
         timeout: float,
-        transport: httpx.AsyncBaseTransport,
+        transport: Carrier,
         user_agent: str = "apisix-ingress",
         on_request: RequestHook = lambda method, path, status, seconds: None,
         fields: Fields = SETTINGS,
@@ -85,7 +85,6 @@ class AdminBackend:
         self._user_agent = user_agent
         # No httpx client between: its redirects, cookies and sign-in, which no Admin API has, are a third of a write.
         self._transport = transport
-        self._carrier = carrier(transport)
         connect = timeout * _CONNECT_SHARE
         self._write_limits = Limits(connect=connect, read=timeout, write=timeout, pool=connect)
         self._list_limits = Limits(connect=connect, read=_LIST_SILENCE, write=_LIST_SILENCE, pool=connect)
@@ -268,7 +267,7 @@ class AdminBackend:
         async def attempt() -> Reply:
             began, status = loop.time(), None
             try:
-                reply = await self._carrier.carry(call)
+                reply = await self._transport.carry(call)
                 status = reply.status_code
                 return reply
             finally:

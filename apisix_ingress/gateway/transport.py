@@ -1,8 +1,8 @@
-"""A transport for httpx that runs on aiohttp: at 16 requests in flight several times as fast as httpx's own.
+"""What carries requests to gateways, on aiohttp: at 16 in flight several times as fast as httpx's own transport.
 
 It carries one request and maps every failure to the exception that httpx's own transport raises, since it depends on
-that whether a write may have been carried out. A request can come as httpx has it, or plain: to build httpx's takes as
-long as to send it. Nothing here knows the Admin API, and nothing is retried.
+that whether a write may have been carried out. Requests and replies are plain: to build those of httpx takes as long as
+to send them. Nothing here knows the Admin API, and nothing is retried.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A plain request; `payload` None: it has no body."""
+    """A request; `payload` None: it has no body."""
 
     method: str
     url: str
@@ -56,25 +56,9 @@ class Call:
     limits: Limits
 
 
-class Reply(Protocol):
-    """What is asked of a reply, which was read to its end; `httpx.Response` has it."""
-
-    @property
-    def status_code(self) -> int:
-        """The HTTP status."""
-
-    @property
-    def content(self) -> bytes:
-        """The whole body."""
-
-    @property
-    def headers(self) -> httpx.Headers:
-        """The headers."""
-
-
 @dataclass(frozen=True, slots=True)
-class PlainReply:
-    """A reply; its headers are for the few who ask."""
+class Reply:
+    """A reply, which was read to its end; its headers are for the few who ask."""
 
     status_code: int
     content: bytes
@@ -87,33 +71,13 @@ class PlainReply:
 
 
 class Carrier(Protocol):
-    """What carries plain requests."""
+    """What carries requests; `AiohttpTransport` does."""
 
     async def carry(self, call: Call) -> Reply:
         """Send a request and read the whole reply; raises httpx.TransportError."""
 
-
-class _Wrapped:
-    """Carries plain requests over any transport of httpx, as httpx has them."""
-
-    def __init__(self, transport: httpx.AsyncBaseTransport) -> None:
-        self._transport = transport
-
-    async def carry(self, call: Call) -> Reply:
-        limits = call.limits
-        seconds = {"connect": limits.connect, "read": limits.read, "write": limits.write, "pool": limits.pool}
-        extensions = {"timeout": seconds, "deadline": limits.deadline}
-        request = httpx.Request(
-            call.method, call.url, headers=list(call.headers), content=call.payload, extensions=extensions
-        )
-        reply = await self._transport.handle_async_request(request)
-        await reply.aread()
-        return reply
-
-
-def carrier(transport: httpx.AsyncBaseTransport) -> Carrier:
-    """Return what carries plain requests over a transport: the transport itself, if it can."""
-    return transport if isinstance(transport, AiohttpTransport) else _Wrapped(transport)
+    async def aclose(self) -> None:
+        """Close every connection."""
 
 
 class _TooLate(Exception):
@@ -134,11 +98,11 @@ _ERRORS: _Errors = (
 )
 
 
-class AiohttpTransport(httpx.AsyncBaseTransport):
+class AiohttpTransport:
     """Requests over one aiohttp session, which the first request opens.
 
-    A request whose extension `deadline` (loop time, seconds) is over is not sent, looked at in the last moment: a
-    process that was frozen must not go on with a write that it was about to send, since others may lead by now.
+    A request whose deadline is over is not sent, looked at in the last moment: a process that was frozen must not go on
+    with a write that it was about to send, since others may lead by now.
 
     Args:
         connections: How many requests may be in flight; more wait for the pool timeout.
@@ -150,29 +114,13 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
         self._tls = tls
         self._session: aiohttp.ClientSession | None = None
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+    async def carry(self, call: Call) -> Reply:
         """Send a request and read the whole reply.
 
         Raises:
             httpx.TransportError: As httpx's own transport would; ReadTimeout, ReadError, WriteTimeout and
                 RemoteProtocolError mean that the request may have been carried out.
         """
-        timeouts: dict[str, float | None] = request.extensions.get("timeout", {})
-        limits = Limits(**timeouts, deadline=request.extensions.get("deadline", math.inf))
-        payload = await request.aread() if request.method != "GET" else None
-        try:
-            reply = await self.carry(
-                Call(request.method, str(request.url), request.headers.multi_items(), payload, limits)
-            )
-        except httpx.TransportError as error:
-            error.request = request
-            raise
-        return httpx.Response(
-            reply.status_code, headers=list(reply.raw_headers), content=reply.content, request=request
-        )
-
-    async def carry(self, call: Call) -> PlainReply:
-        """Send a plain request and read the whole reply; raises as `handle_async_request` does."""
         await self._take_slot(call.limits.pool)
         try:
             return await self._exchange(call, call.limits)
@@ -194,7 +142,7 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
         except TimeoutError as error:
             raise httpx.PoolTimeout("no connection became free") from error
 
-    async def _exchange(self, call: Call, limits: Limits) -> PlainReply:
+    async def _exchange(self, call: Call, limits: Limits) -> Reply:
         writing = asyncio.timeout(None)
         try:
             url = URL(call.url, encoded=True)
@@ -213,7 +161,7 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
         except Exception as error:
             kind = httpx.WriteTimeout if writing.expired() else _kind_of(error)
             raise kind(str(error) or type(error).__name__) from error
-        return PlainReply(reply.status, content, reply.raw_headers)
+        return Reply(reply.status, content, reply.raw_headers)
 
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:

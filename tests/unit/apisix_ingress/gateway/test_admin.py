@@ -17,6 +17,7 @@ from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import RECORD_KINDS, RecordKey, RecordKind
 from apisix_ingress.model.names import owner_labels
 from apisix_ingress.model.records import Record, comparable
+from tests.unit.apisix_ingress.gateway.carrying import HttpxCarrier
 
 Handler = Callable[[httpx.Request], httpx.Response]
 Call = Callable[[AdminBackend], Awaitable[object]]
@@ -29,7 +30,7 @@ OFF = {"error_msg": "stream mode is disabled, can not add stream routes"}
 
 def make_backend(handler: Handler, *, key: AdminKey | None = None, timeout: float = 5.0) -> AdminBackend:
     key = key or AdminKey(lambda: SecretStr("sesame-key"))
-    url, transport = "http://gateway/apisix/admin", httpx.MockTransport(handler)
+    url, transport = "http://gateway/apisix/admin", HttpxCarrier(httpx.MockTransport(handler))
     return AdminBackend(url, key, controller="apisix-ingress", timeout=timeout, transport=transport)
 
 
@@ -271,13 +272,13 @@ async def test_request_cut_off_is_sent_again_at_once() -> None:
 
 
 async def test_write_without_an_answer_ends_after_its_timeout() -> None:
-    class Silent(httpx.AsyncBaseTransport):
-        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-            await asyncio.get_running_loop().create_future()
-            raise AssertionError
+    async def silent(request: httpx.Request) -> httpx.Response:
+        await asyncio.get_running_loop().create_future()
+        raise AssertionError
 
     key = AdminKey(lambda: SecretStr(""))
-    backend = AdminBackend("http://g", key, controller="c", timeout=0.01, transport=Silent())
+    transport = HttpxCarrier(httpx.MockTransport(silent))
+    backend = AdminBackend("http://g", key, controller="c", timeout=0.01, transport=transport)
     with pytest.raises(GatewayUnavailable) as caught:
         await backend.delete(ROUTE)
     assert str(caught.value) == "DELETE routes/1a2b: no answer within 0.01 s"
@@ -443,7 +444,7 @@ async def test_a_list_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr("apisix_ingress.gateway.admin._LIST_TIMEOUT", 0.01)
     key = AdminKey(lambda: SecretStr("sesame-key"))
-    transport = httpx.MockTransport(drip)
+    transport = HttpxCarrier(httpx.MockTransport(drip))
     backend = AdminBackend("http://gateway", key, controller="apisix-ingress", timeout=5.0, transport=transport)
     with pytest.raises(GatewayUnavailable, match="no whole list within"):
         async with asyncio.timeout(5):

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from apisix_ingress.gateway.transport import AiohttpTransport
+from apisix_ingress.gateway.transport import AiohttpTransport, Call, Limits
 from tests.unit.apisix_ingress.gateway.servers import OK, read_request, serving
 
 
@@ -33,17 +33,17 @@ async def recording() -> AsyncIterator[tuple[AiohttpTransport, str, list[bytes]]
             await transport.aclose()
 
 
-def put(url: str, body: bytes, seconds: float) -> httpx.Request:
+def put(url: str, body: bytes, seconds: float) -> Call:
     deadline = asyncio.get_running_loop().time() + seconds
-    return httpx.Request("PUT", url, content=body, extensions={"deadline": deadline})
+    return Call("PUT", url, [("Content-Length", str(len(body)))], body, Limits(deadline=deadline))
 
 
 @pytest.mark.parametrize("size", [0, 10, 100_000])
 async def test_request_is_not_sent_after_its_deadline(size: int) -> None:
     async with recording() as (transport, url, paths):
         with pytest.raises(httpx.PoolTimeout):
-            await transport.handle_async_request(put(f"{url}/late", b"x" * size, -0.001))
-        await transport.handle_async_request(put(f"{url}/in-time", b"x" * size, 60))
+            await transport.carry(put(f"{url}/late", b"x" * size, -0.001))
+        await transport.carry(put(f"{url}/in-time", b"x" * size, 60))
     assert paths == [b"/in-time"]
 
 
@@ -51,11 +51,11 @@ async def test_request_is_not_sent_after_its_deadline(size: int) -> None:
 @pytest.mark.parametrize("size", [0, 10, 100_000])
 async def test_process_that_was_frozen_does_not_send_what_it_was_about_to_send(size: int) -> None:
     async with recording() as (transport, url, paths):
-        await transport.handle_async_request(put(f"{url}/first", b"{}", 60))
-        sending = asyncio.create_task(transport.handle_async_request(put(f"{url}/late", b"x" * size, 0.05)))
+        await transport.carry(put(f"{url}/first", b"{}", 60))
+        sending = asyncio.create_task(transport.carry(put(f"{url}/late", b"x" * size, 0.05)))
         await asyncio.sleep(0)  # the head is ready on the kept connection, the body is written in the next step
         time.sleep(0.1)  # noqa: ASYNC251  # the freeze
         with pytest.raises(httpx.TransportError):
             await sending
-        await transport.handle_async_request(put(f"{url}/last", b"{}", 60))
+        await transport.carry(put(f"{url}/last", b"{}", 60))
     assert paths == [b"/first", b"/last"]

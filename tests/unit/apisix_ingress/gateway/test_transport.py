@@ -15,6 +15,7 @@ import trustme
 from apisix_ingress.gateway.tls import TlsContext, TlsFiles
 from apisix_ingress.gateway.transport import AiohttpTransport
 from tests.fakes.clock import FakeClock
+from tests.unit.apisix_ingress.gateway.carrying import CarriedTransport
 from tests.unit.apisix_ingress.gateway.servers import OK, Behaviour, read_request, serving
 
 QUICK = httpx.Timeout(0.2)
@@ -81,7 +82,7 @@ async def both_clients(connections: int = 4) -> AsyncIterator[tuple[httpx.AsyncC
     limits = httpx.Limits(max_connections=connections)
     plain = httpx.AsyncHTTPTransport(limits=limits, trust_env=False)
     async with (
-        httpx.AsyncClient(transport=AiohttpTransport(connections=connections), timeout=QUICK) as ours,
+        httpx.AsyncClient(transport=CarriedTransport(AiohttpTransport(connections=connections)), timeout=QUICK) as ours,
         httpx.AsyncClient(transport=plain, timeout=QUICK) as theirs,
     ):
         yield ours, theirs
@@ -244,7 +245,7 @@ async def test_certificate_of_a_stranger_is_a_connect_error(tmp_path: Path) -> N
     tls = TlsContext(TlsFiles(), clock=FakeClock())
     async with (
         serving(answer, files.server()) as url,
-        httpx.AsyncClient(transport=AiohttpTransport(connections=1, tls=tls)) as ours,
+        httpx.AsyncClient(transport=CarriedTransport(AiohttpTransport(connections=1, tls=tls))) as ours,
         httpx.AsyncClient(trust_env=False) as theirs,
     ):
         got = [await outcome(client, "PUT", url) for client in (ours, theirs)]
@@ -257,7 +258,7 @@ async def test_trusted_certificate_is_accepted(tmp_path: Path, trusting: TlsFile
     tls = TlsContext(trusting or TlsFiles(ca_file=str(files.ca_file)), clock=FakeClock())
     async with (
         serving(answer, files.server()) as url,
-        httpx.AsyncClient(transport=AiohttpTransport(connections=1, tls=tls)) as ours,
+        httpx.AsyncClient(transport=CarriedTransport(AiohttpTransport(connections=1, tls=tls))) as ours,
     ):
         assert await outcome(ours, "PUT", url) == "200"
 
@@ -275,7 +276,7 @@ async def test_replaced_client_certificate_is_used_without_a_restart(tmp_path: P
 
     async with (
         serving(note_serial, files.server(asks=True)) as url,
-        httpx.AsyncClient(transport=AiohttpTransport(connections=1, tls=tls)) as ours,
+        httpx.AsyncClient(transport=CarriedTransport(AiohttpTransport(connections=1, tls=tls))) as ours,
     ):
         assert await outcome(ours, "PUT", url) == "200"
         files.pair_file.write_text("half a file")

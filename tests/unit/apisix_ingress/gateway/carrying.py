@@ -1,0 +1,37 @@
+"""Between httpx and the requests that a gateway's transport carries, both ways: httpx' own tools test it then."""
+
+import httpx
+
+from apisix_ingress.gateway.transport import AiohttpTransport, Call, Limits, Reply
+
+
+class HttpxCarrier:
+    """Carries requests over a transport of httpx, a `MockTransport` for one."""
+
+    def __init__(self, transport: httpx.AsyncBaseTransport) -> None:
+        self._transport = transport
+
+    async def carry(self, call: Call) -> Reply:
+        request = httpx.Request(call.method, call.url, headers=list(call.headers), content=call.payload)
+        reply = await self._transport.handle_async_request(request)
+        return Reply(reply.status_code, await reply.aread(), tuple(reply.headers.raw))
+
+    async def aclose(self) -> None:
+        await self._transport.aclose()
+
+
+class CarriedTransport(httpx.AsyncBaseTransport):
+    """Has the requests of a client of httpx carried by ours."""
+
+    def __init__(self, transport: AiohttpTransport) -> None:
+        self._transport = transport
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        limits = Limits(**request.extensions.get("timeout", {}))
+        payload = await request.aread() if request.method != "GET" else None
+        call = Call(request.method, str(request.url), request.headers.multi_items(), payload, limits)
+        reply = await self._transport.carry(call)
+        return httpx.Response(reply.status_code, headers=list(reply.raw_headers), content=reply.content)
+
+    async def aclose(self) -> None:
+        await self._transport.aclose()
