@@ -22,10 +22,12 @@ INTRODUCTION = f"""\
 Every annotation begins with `{PREFIX}`, which is left out below. It counts for every rule and
 backend of its Ingress and for nothing else. *What it becomes* is what the program makes of the example.
 
-A value that can't be used where it guards access (authentication, address lists, methods) fails the Ingress: nothing
-new is published, what was there stays, and an Event names the annotation. Any other bad value is left out with a
-warning. Flags are `true` or `false` in lower case. Annotations of other controllers have no effect; for those of
-ingress-nginx see [moving from ingress-nginx](../how-to/from-ingress-nginx.md).
+A value that can't be used where it guards access (authentication, address lists, methods), and a `rewrite-target`
+that is no path, fail the Ingress: nothing new is published, what was there stays, and an Event names the annotation.
+Any other bad value is left out with a warning. Flags are `true` or `false` in lower case. White space around a value
+and around the items of a list does not count, but in `response-rewrite-body` and `csrf-key`. Annotations of other
+controllers have no effect; for those of ingress-nginx see
+[moving from ingress-nginx](../how-to/from-ingress-nginx.md).
 
 An Ingress belongs to this controller by `spec.ingressClassName`, or by the annotation `kubernetes.io/ingress.class`,
 which goes before it: see [`kubernetes.ingress_class`](../configuration.md#kubernetes).
@@ -139,7 +141,13 @@ GROUPS: Mapping[str, tuple[Annotation, ...]] = {
             "true",
             {**_REWRITE, "response-rewrite-body": "Y2xvc2Vk"},
         ),
-        Annotation("response-rewrite-add-header", "list of `name:value`", "Headers that are added.", "X-A:1", _REWRITE),
+        Annotation(
+            "response-rewrite-add-header",
+            "list of `name:value`",
+            "Headers that are added; a value has no colon, no `/` at its end.",
+            "X-A:1",
+            _REWRITE,
+        ),
         Annotation("response-rewrite-set-header", "list of `name:value`", "Headers that are set.", "X-A:1", _REWRITE),
         Annotation("response-rewrite-remove-header", "list", "Headers that are removed.", "Server", _REWRITE),
     ),

@@ -7,7 +7,7 @@ paths with a slash at the end work as Kubernetes says.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -33,7 +33,7 @@ from translation.route import find_plugin_config
 from translation.texts import check_object
 
 EXACT_PRIORITY = 1
-"""Of an Exact path where a Prefix path of the same rule shares its text. Elsewhere 1.8's 0 does."""
+"""Of an Exact path where a Prefix path of the same Ingress shares its text. Elsewhere 1.8's 0 does."""
 
 _HOST = re.compile(HOST_PATTERN)
 
@@ -69,12 +69,9 @@ def translate_ingress(obj: CustomObject, view: View, options: Options, *, now: d
     entries = tuple(_entries(draft, spec))
     prefixes = {(entry.host, _stem(entry.path)) for entry in entries if entry.type == "Prefix"}
     rivals = Rivals(draft, obj)
-    seen: dict[str, _Entry] = {}
-    for entry in entries:
-        name = _name(draft, entry, seen)
-        if name:
-            shared = (entry.host, entry.path) in prefixes
-            _route(draft, entry, extras, name, priority=_priority(entry, extras, shared, rivals.ahead(entry.field)))
+    for entry, name in _named(draft, entries, extras):
+        shared = (entry.host, entry.path) in prefixes
+        _route(draft, entry, extras, name, priority=_priority(entry, extras, shared, rivals.ahead(entry.field)))
     translate_tls(draft, spec, Hosts(draft, obj), now)
     return draft.finish()
 
@@ -97,19 +94,40 @@ def _check_host(draft: Draft, host: str, path: str) -> None:
         draft.error("InvalidHost", path, f"{host!r} is not a host name{in_ascii(host)}")
 
 
-def _name(draft: Draft, entry: _Entry, seen: dict[str, _Entry]) -> str:
-    """Return the name of the route for an entry; empty where an earlier entry has its place.
+def _named(draft: Draft, entries: Sequence[_Entry], extras: RouteAnnotations) -> Iterator[tuple[_Entry, str]]:
+    """Yield each entry that has a route, with the name of that.
 
-    1.8's name is made of host and path alone, so an Exact and a Prefix path of one text need a second name.
+    1.8's name is made of host and path alone, and of several entries with one name the last one has the route. So it
+    does here; an earlier one of another type has a second name, and one of the same type takes no request.
     """
-    name = names.ingress_route_name(draft.namespace, draft.meta.name, entry.host, entry.path)
-    rival = seen.setdefault(name, entry)
-    if rival is entry:
-        return name
-    if rival.type != entry.type:
-        return names.ingress_route_name(draft.namespace, draft.meta.name, entry.host, f"{entry.path}#{entry.type}")
-    draft.warn("PathTwice", entry.field, f"{rival.field} has this host and path already and gets its requests")
-    return ""
+    winners = {_taken(entry, extras): entry for entry in entries}
+    won = [entry for entry in entries if winners[_taken(entry, extras)] is entry]
+    holders = {_name(draft, entry): entry for entry in won}
+    for entry in entries:
+        winner = winners[_taken(entry, extras)]
+        name = _name(draft, entry)
+        if winner is not entry:
+            message = f"{winner.field} has this host and path as well, and gets the requests because it comes later"
+            draft.warn("PathTwice", entry.field, message)
+        elif holders[name] is entry:
+            yield entry, name
+        else:
+            yield entry, _name(draft, entry, f"#{entry.type}")
+
+
+def _taken(entry: _Entry, extras: RouteAnnotations) -> tuple[str, str, str]:
+    """Return what tells entries apart that take different requests."""
+    kind = _kind(entry, extras)
+    return entry.host, _stem(entry.path) if kind == "Prefix" else entry.path, kind
+
+
+def _name(draft: Draft, entry: _Entry, suffix: str = "") -> str:
+    return names.ingress_route_name(draft.namespace, draft.meta.name, entry.host, f"{entry.path}{suffix}")
+
+
+def _kind(entry: _Entry, extras: RouteAnnotations) -> str:
+    """Return the type of a path, by what the gateway makes of it."""
+    return "Exact" if entry.type == "ImplementationSpecific" and not extras.use_regex else entry.type
 
 
 def _route(draft: Draft, entry: _Entry, extras: RouteAnnotations, name: str, *, priority: int) -> None:
@@ -121,12 +139,12 @@ def _route(draft: Draft, entry: _Entry, extras: RouteAnnotations, name: str, *, 
 
 def _priority(entry: _Entry, extras: RouteAnnotations, shared: bool, ahead: int) -> int:
     """Return the priority of a route: of routes with one path the larger one wins. `ahead` rivals are older."""
-    match entry.type:
+    match _kind(entry, extras):
         case "Default":
             return DEFAULT_PRIORITY - ahead
         case "Exact" if shared and not ahead:
             return EXACT_PRIORITY
-        case "ImplementationSpecific" if extras.use_regex:
+        case "ImplementationSpecific":
             return REGEX_PRIORITY - ahead
         case _:
             return -ahead

@@ -5,6 +5,7 @@ What can't be built here fails the Ingress: without its guard a route must not c
 
 from __future__ import annotations
 
+import re
 from urllib.parse import urlsplit
 
 from translation.annotations.reader import Annotations
@@ -12,7 +13,9 @@ from translation.matching import Var, is_network
 from translation.plugins import Plugins, present
 
 _AUTH_PLUGINS = {"keyAuth": "key-auth", "basicAuth": "basic-auth"}
-_METHODS = frozenset({"CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PURGE", "PUT", "TRACE"})
+_METHOD = re.compile(r"[A-Z][A-Z_-]*", re.ASCII)
+"""What the gateway takes as a method: those of WebDAV and other standards as well."""
+
 METHOD_NOT_ALLOWED = 405
 
 
@@ -64,7 +67,7 @@ def address_lists(annotations: Annotations) -> Plugins:
 
 
 def _addresses(annotations: Annotations, name: str) -> list[str]:
-    found = annotations.items(name)
+    found = annotations.guard(name)
     for item in found:
         if not is_network(item):
             annotations.error(name, f"{item!r} is neither an IP address nor a CIDR range such as 10.0.0.0/8")
@@ -81,9 +84,9 @@ def refused_methods(annotations: Annotations) -> list[Var]:
 
 
 def _methods(annotations: Annotations, name: str) -> list[str]:
-    found = annotations.items(name)
+    found = annotations.guard(name)
     for item in found:
-        if item not in _METHODS:
+        if not _METHOD.fullmatch(item):
             annotations.error(name, f"{item!r} is not a method; write methods in capitals, such as GET,POST")
     return found
 
@@ -92,7 +95,7 @@ def csrf(annotations: Annotations) -> Plugins:
     """enable-csrf with csrf-key."""
     if not annotations.flag("enable-csrf"):
         return {}
-    key = annotations.text("csrf-key")
+    key = annotations.verbatim("csrf-key")
     if not key:
         annotations.warn("csrf-key", "is missing, so enable-csrf does nothing; set a key")
         return {}
@@ -104,7 +107,8 @@ def cors(annotations: Annotations) -> Plugins:
     if not annotations.flag("enable-cors"):
         return {}
     options = {
-        "allow_origins": annotations.text("cors-allow-origin"),
+        # The gateway refuses blanks between origins.
+        "allow_origins": ",".join(annotations.items("cors-allow-origin")),
         "allow_headers": annotations.text("cors-allow-headers"),
         "allow_methods": annotations.text("cors-allow-methods"),
     }

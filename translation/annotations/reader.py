@@ -30,6 +30,12 @@ class Annotations:
         check_text(self.scope, text, self.field(name), block=block)
         return text
 
+    def verbatim(self, name: str) -> str:
+        """Return the value as it stands, white space around it and lines included; empty if absent."""
+        text = self._values.get(PREFIX + name, "")
+        check_text(self.scope, text, self.field(name), block=True)
+        return text
+
     def flag(self, name: str) -> bool:
         """Say whether the value is `true`, the only spelling of yes."""
         text = self.text(name)
@@ -42,6 +48,13 @@ class Annotations:
         found = [item for part in self.text(name, block=True).split(",") if (item := part.strip())]
         for item in found:
             check_text(self.scope, item, self.field(name))
+        return found
+
+    def guard(self, name: str) -> list[str]:
+        """Return the parts of a list that guards access. A value without any is an error: it opens nothing."""
+        found = self.items(name)
+        if not found and self._values.get(PREFIX + name):
+            self.error(name, "names nothing; give a value, or remove the annotation")
         return found
 
     def number(self, name: str) -> int | None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+
 from apisix_ingress.model.json import JsonObject
 from translation.annotations.access import METHOD_NOT_ALLOWED, refused_methods
 from translation.annotations.reader import Annotations
@@ -11,6 +14,8 @@ MOVED_PERMANENTLY = 301
 _REDIRECTS = range(301, 309)
 _STATUSES = range(200, 599)
 """What the gateway takes as the status of a rewritten response."""
+_ADDABLE = re.compile(r"[^:]*[^:/]")
+"""What its schema takes as the value of a header that is added; one that is set may have any."""
 
 
 def proxy_rewrite(annotations: Annotations) -> Plugins:
@@ -18,6 +23,8 @@ def proxy_rewrite(annotations: Annotations) -> Plugins:
     config: JsonObject = {}
     if target := annotations.text("rewrite-target"):
         config["uri"] = target
+        if not target.startswith("/"):
+            annotations.error("rewrite-target", f"{target!r} is not a path; begin it with /")
     pattern = annotations.text("rewrite-target-regex")
     template = annotations.text("rewrite-target-regex-template")
     if pattern and template:
@@ -29,19 +36,25 @@ def proxy_rewrite(annotations: Annotations) -> Plugins:
 
 
 def redirect(annotations: Annotations) -> Plugins:
-    """http-to-https, else http-redirect with its code."""
+    """http-to-https, else http-redirect with its code.
+
+    A code beside http-to-https does nothing in the gateway. The 1.8 line sends it, so it is sent: a record is adopted.
+    """
     uri = annotations.text("http-redirect")
+    code = _redirect_code(annotations)
     if annotations.flag("http-to-https"):
         if uri:
             annotations.warn("http-redirect", "does nothing beside http-to-https; leave one of them out")
-        return {"redirect": {"http_to_https": True}}
-    if not uri:
-        return {}
+        return {"redirect": present({"http_to_https": True, "ret_code": code})}
+    return {"redirect": {"uri": uri, "ret_code": code or MOVED_PERMANENTLY}} if uri else {}
+
+
+def _redirect_code(annotations: Annotations) -> int | None:
     code = annotations.number("http-redirect-code")
-    if code is not None and code not in _REDIRECTS:
-        annotations.warn("http-redirect-code", f"{code} is not between 301 and 308, so {MOVED_PERMANENTLY} is used")
-        code = None
-    return {"redirect": {"uri": uri, "ret_code": code or MOVED_PERMANENTLY}}
+    if code is None or code in _REDIRECTS:
+        return code
+    annotations.warn("http-redirect-code", f"{code} is not between 301 and 308, so {MOVED_PERMANENTLY} is used")
+    return MOVED_PERMANENTLY
 
 
 def response(annotations: Annotations) -> Plugins:
@@ -57,29 +70,40 @@ def response(annotations: Annotations) -> Plugins:
         return {"fault-injection": abort, "response-rewrite": rewrite}
     if refused:
         return {"response-rewrite": {"status_code": METHOD_NOT_ALLOWED, "vars": refused}}
-    return {"response-rewrite": rewrite} if rewrite else {}
+    return {} if rewrite is None else {"response-rewrite": rewrite}
 
 
-def _response_rewrite(annotations: Annotations) -> JsonObject:
+def _response_rewrite(annotations: Annotations) -> JsonObject | None:
+    """Return the configuration of the plugin; None where it is not enabled."""
     if not annotations.flag("enable-response-rewrite"):
-        return {}
+        return None
     code = annotations.number("response-rewrite-status-code")
     if code and code not in _STATUSES:
         annotations.warn("response-rewrite-status-code", f"{code} is not a status, so it is left out")
         code = None
-    body = annotations.text("response-rewrite-body", block=True)
     headers = {
-        "add": [f"{name}:{value}" for name, value in _headers(annotations, "response-rewrite-add-header")],
+        "add": list(_added(annotations)),
         "set": dict(_headers(annotations, "response-rewrite-set-header")),
         "remove": annotations.items("response-rewrite-remove-header"),
     }
     config = {
         "status_code": code,
-        "body": body,
+        "body": annotations.verbatim("response-rewrite-body"),
         "body_base64": annotations.flag("response-rewrite-body-base64"),
         "headers": present(headers),
     }
     return present(config)
+
+
+def _added(annotations: Annotations) -> Iterator[str]:
+    for header, value in _headers(annotations, "response-rewrite-add-header"):
+        if _ADDABLE.fullmatch(value):
+            yield f"{header}:{value}"
+        else:
+            message = (
+                f"the value {value!r} is left out: the gateway adds none that is empty, ends with / or has a colon"
+            )
+            annotations.warn("response-rewrite-add-header", f"{message}; use response-rewrite-set-header")
 
 
 def _headers(annotations: Annotations, name: str) -> list[tuple[str, str]]:

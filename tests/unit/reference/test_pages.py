@@ -15,7 +15,7 @@ from reference.pages import files, stale, write
 from translation import annotations as reader
 
 ANNOTATIONS = [each for group in GROUPS.values() for each in group]
-METHODS = {"text", "flag", "items", "number"}
+METHODS = {"text", "verbatim", "flag", "items", "number"}
 HELPERS = {"_addresses", "_methods", "_headers", "_timeout"}
 
 

@@ -54,8 +54,38 @@ def read(**values: str) -> tuple[RouteAnnotations, list[str]]:
             },
             {"response-rewrite": {"body": "YQ==", "body_base64": True}},
         ),
-        ({"enable_response_rewrite": "true"}, {}),
-        ({"http_allow_methods": " "}, {}),
+        # What does nothing stays as 1.8 wrote it, so that its records are adopted without a write.
+        ({"enable_response_rewrite": "true"}, {"response-rewrite": {}}),
+        (
+            {"http_to_https": "true", "http_redirect_code": "308"},
+            {"redirect": {"http_to_https": True, "ret_code": 308}},
+        ),
+        ({"http_redirect_code": "308"}, {}),
+        # Texts that are served or signed with count to the last character.
+        (
+            {"enable_response_rewrite": "true", "response_rewrite_body": " a\nb\n"},
+            {"response-rewrite": {"body": " a\nb\n"}},
+        ),
+        ({"enable_csrf": "true", "csrf_key": " k "}, {"csrf": {"key": " k "}}),
+        (
+            {"enable_cors": "true", "cors_allow_origin": "https://a.com, https://b.com"},
+            {"cors": {"allow_origins": "https://a.com,https://b.com"}},
+        ),
+        ({"http_allow_methods": ""}, {}),
+        ({"allowlist_source_range": ""}, {}),
+        (
+            {"http_allow_methods": "GET,PROPFIND,M-SEARCH"},
+            {
+                "response-rewrite": {
+                    "status_code": 405,
+                    "vars": [["request_method", "!", "in", ["GET", "PROPFIND", "M-SEARCH"]]],
+                }
+            },
+        ),
+        (
+            {"http_block_methods": "PUT", "enable_response_rewrite": "true"},
+            {"response-rewrite": {"status_code": 405, "vars": [["request_method", "in", ["PUT"]]]}},
+        ),
         (
             {"http_block_methods": "PUT", "enable_response_rewrite": "true", "response_rewrite_body": "b"},
             {
@@ -84,6 +114,11 @@ def test_good_values_become_plugins(values: dict[str, str], want: Plugins) -> No
             ["error blocklist-source-range"],
         ),
         ({"http_allow_methods": "GET,get"}, ["error http-allow-methods"]),
+        ({"http_allow_methods": ","}, ["error http-allow-methods"]),
+        ({"http_block_methods": " "}, ["error http-block-methods"]),
+        ({"allowlist_source_range": ","}, ["error allowlist-source-range"]),
+        ({"blocklist_source_range": " , "}, ["error blocklist-source-range"]),
+        ({"rewrite_target": "public/only"}, ["error rewrite-target"]),
     ],
 )
 def test_bad_guard_fails_the_ingress(values: dict[str, str], want: list[str]) -> None:
@@ -109,6 +144,17 @@ def test_bad_guard_fails_the_ingress(values: dict[str, str], want: list[str]) ->
             {"enable_response_rewrite": "true", "response_rewrite_add_header": "a,:b,c:d"},
             ["warning response-rewrite-add-header", "warning response-rewrite-add-header"],
             {"response-rewrite": {"headers": {"add": ["c:d"]}}},
+        ),
+        # The gateway's schema has no such value; set takes it.
+        (
+            {"enable_response_rewrite": "true", "response_rewrite_add_header": "A:http://b,C:d/,E:,F:g"},
+            ["warning response-rewrite-add-header"] * 3,
+            {"response-rewrite": {"headers": {"add": ["F:g"]}}},
+        ),
+        (
+            {"http_to_https": "true", "http_redirect_code": "200"},
+            ["warning http-redirect-code"],
+            {"redirect": {"http_to_https": True, "ret_code": 301}},
         ),
     ],
 )

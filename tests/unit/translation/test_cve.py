@@ -7,6 +7,7 @@ was written. So it is never a part of another text, a condition, a name or an id
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -53,7 +54,11 @@ def header(text: str) -> Any:
 
 
 def added(text: str) -> list[str]:
-    return [f"{name}:{value}" for name, value in header(text).items()]
+    return [f"{name}:{value}" for name, value in header(text).items() if re.fullmatch(r"[^:]*[^:/]", value)]
+
+
+def origins(text: str) -> str:
+    return ",".join(items(text))
 
 
 REWRITE = {"enable_response_rewrite": "true"}
@@ -68,11 +73,11 @@ ANNOTATIONS: Mapping[str, Place] = {
         ("auth-request-headers", items, {"auth_uri": "http://a/"}),
         ("auth-upstream-headers", items, {"auth_uri": "http://a/"}),
         ("auth-client-headers", items, {"auth_uri": "http://a/"}),
-        ("cors-allow-origin", str.strip, {"enable_cors": "true"}),
+        ("cors-allow-origin", origins, {"enable_cors": "true"}),
         ("cors-allow-headers", str.strip, {"enable_cors": "true"}),
         ("cors-allow-methods", str.strip, {"enable_cors": "true"}),
-        ("csrf-key", str.strip, {"enable_csrf": "true"}),
-        ("response-rewrite-body", str.strip, REWRITE),
+        ("csrf-key", str, {"enable_csrf": "true"}),
+        ("response-rewrite-body", str, REWRITE),
         ("response-rewrite-set-header", header, REWRITE),
         ("response-rewrite-add-header", added, REWRITE),
         ("response-rewrite-remove-header", items, REWRITE),

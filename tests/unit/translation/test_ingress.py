@@ -65,7 +65,7 @@ def test_regular_expression_is_matched_as_a_variable() -> None:
     ]
 
 
-@pytest.mark.parametrize("kinds", [("Exact", "Prefix"), ("Prefix", "Exact")])
+@pytest.mark.parametrize("kinds", [("Exact", "Prefix"), ("Prefix", "Exact"), ("ImplementationSpecific", "Prefix")])
 def test_exact_path_wins_over_a_prefix_of_the_same_text(kinds: tuple[str, str]) -> None:
     got = translate(ingress(*(ingress_rule("/a", kind) for kind in kinds)), service())
     priorities = {tuple(record.body["uris"]): record.body.get("priority", 0) for record in got.records}
@@ -73,10 +73,22 @@ def test_exact_path_wins_over_a_prefix_of_the_same_text(kinds: tuple[str, str]) 
     assert len({record.key for record in got.records}) == 2
 
 
-def test_second_path_of_one_host_text_and_type_is_told() -> None:
-    got = translate(ingress(ingress_rule("/a"), ingress_rule("/a")), service())
-    assert told(got) == ["warning PathTwice spec.rules[1].http.paths[0]"]
+@pytest.mark.parametrize("kinds", [("Prefix", "Prefix"), ("Exact", "Exact"), ("Exact", "ImplementationSpecific")])
+def test_of_two_paths_that_are_alike_the_last_one_counts_and_the_other_is_told(kinds: tuple[str, str]) -> None:
+    rules = [ingress_rule("/a", kind, port=port) for kind, port in zip(kinds, (80, 81), strict=True)]
+    got = translate(ingress(*rules), service(ports=[{"name": "a", "port": 80}, {"name": "b", "port": 81}]))
+    assert told(got) == ["warning PathTwice spec.rules[0].http.paths[0]"]
     assert len(got.records) == 1
+    assert [claim.port for claim in got.claims] == [81]
+
+
+@pytest.mark.parametrize("kinds", [("Exact", "Prefix"), ("Prefix", "Exact"), ("Prefix", "ImplementationSpecific")])
+def test_of_two_types_of_path_the_last_one_has_the_name_of_the_1_8_line(kinds: tuple[str, str]) -> None:
+    got = translate(ingress(*(ingress_rule("/a", kind) for kind in kinds)), service())
+    alone = translate(ingress(ingress_rule("/a", kinds[1])), service())
+    assert got.records[1].key == alone.records[0].key
+    assert got.records[1].body["uris"] == alone.records[0].body["uris"]
+    assert len({record.key for record in got.records}) == 2
 
 
 def test_default_backend_takes_what_no_rule_matches() -> None:
