@@ -1,7 +1,8 @@
 """The reference pages that are made from the program: one for the command line, one for each problem code.
 
 `python -m apisix_ingress.reference --write` writes them into docs/reference, `--check` compares. The text is
-that of `--help` and of the registry: correct it there.
+that of `--help` and of the registry: correct it there. It takes nothing but the program, so that it is a part of it and
+whoever installs a version can have its pages; what takes the project's folders too is written by `reference/`.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ PROJECT = Path(__file__).parents[2]
 PAGES = [PROJECT / name for name in ("README.md", "AGENTS.md", "CONTRIBUTING.md")]
 DOCUMENTS = [*PAGES, *sorted((PROJECT / "docs").rglob("*.md"))]
 ROW = re.compile(r"\| `([a-z_.\[\]]+)` \| `([^`]*)` \| (.+) \|")
+NAMES = re.compile(r" {2,}")
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
 
@@ -66,3 +67,19 @@ def test_settings_are_documented_in_the_order_of_the_model() -> None:
 def test_relative_links_lead_somewhere(document: Path) -> None:
     targets = [link.partition("#")[0] for link in LINK.findall(document.read_text()) if "://" not in link]
     assert [target for target in targets if target and not (document.parent / target).exists()] == []
+
+
+def test_architecture_names_every_part_of_the_tree_and_no_other() -> None:
+    tree = (PROJECT / "docs" / "architecture.md").read_text().split("```")[1]
+    named = [
+        (line[:1] == " ", re.findall(r"[a-z_0-9]+(?:\.py|/)", NAMES.split(line.strip())[0]))
+        for line in tree.splitlines()
+    ]
+    top, core = ({name for inside, names in named if inside is want for name in names} for want in (False, True))
+    assert [name for name in sorted(top) if not (PROJECT / name).is_dir()] == []
+    there = (PROJECT / "apisix_ingress").iterdir()
+    assert core == {f"{path.name}/" if path.is_dir() else path.name for path in there if _is_part(path)}
+
+
+def _is_part(path: Path) -> bool:
+    return (path / "__init__.py").is_file() or (path.suffix == ".py" and not path.name.startswith("__"))
