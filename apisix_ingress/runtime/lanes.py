@@ -55,8 +55,3 @@ class Lanes(Generic[K]):
         """Yield the times at which the keys were added."""
         yield from self._normal.values()
         yield from self._urgent.values()
-
-    def clear(self) -> None:
-        """Forget every key."""
-        self._normal.clear()
-        self._urgent.clear()

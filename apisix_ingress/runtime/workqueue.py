@@ -19,7 +19,7 @@ Properties, proven with a model in ``tests/property/test_workqueue.py``:
 * P3: however often a key is added before it is handed out, it is handed out once.
 * P4: `retry` delays by the limiter, which counts failures for each key and all of them; `forget` starts
   afresh.
-* P5: after ``shut_down(drain=True)`` what was dirty is handed out once more, nothing new comes in, delayed
+* P5: after `shut_down` what was dirty is handed out once more, nothing new comes in, delayed
   keys are dropped, and then every `get` raises `QueueShutDown`.
 * P6: each lane is first in, first out. With `n` normal keys ahead of it, a normal key is overtaken by at most
   ``urgent_burst * (n + 1)`` urgent ones: the urgent lane goes first, yet never starves the normal one.
@@ -157,11 +157,11 @@ class WorkQueue(Generic[K]):
         if self._delays.put(key, self._clock.monotonic() + seconds, urgent=urgent):
             self._wind_timer()
 
-    def retry(self, key: K, *, urgent: bool = False) -> float:
+    def retry(self, key: K) -> float:
         """Count a failure of `key`, add it after the delay its limiter asks for, and return that delay."""
         delay = self._limiter.when(key)
         self._observer.retried()
-        self.add_after(key, delay, urgent=urgent)
+        self.add_after(key, delay)
         return delay
 
     def forget(self, key: K) -> None:
@@ -206,18 +206,14 @@ class WorkQueue(Generic[K]):
             self._wake_all_getters()
         self._wake_idlers()
 
-    def shut_down(self, drain: bool = True) -> None:
-        """Take in nothing more and drop the delayed keys; without `drain` the dirty ones too. Idempotent.
+    def shut_down(self) -> None:
+        """Take in nothing more and drop the delayed keys; what is dirty is still handed out. Idempotent.
 
-        Workers finish what they have. `idle` returns when the last of them is done.
+        `idle` returns when the last of it is done.
         """
         self._shut_down = True
         self._delays.clear()
         self._stop_timer()
-        if not drain:
-            self._lanes.clear()
-            self._again.clear()
-            self._observer.depth(0)
         self._wake_all_getters()
         self._wake_idlers()
 
@@ -239,11 +235,6 @@ class WorkQueue(Generic[K]):
         """How many keys wait for their time."""
         self._promote()
         return len(self._delays)
-
-    @property
-    def processing(self) -> int:
-        """How many keys are with a worker."""
-        return len(self._processing)
 
     @property
     def is_idle(self) -> bool:

@@ -59,6 +59,7 @@ class Bench:
             for kind, store in self.stores.items()
         ]
         self.term = Term(clock, holder="tester")
+        self.writing: asyncio.Task[None]
 
     def drop(self) -> None:
         self.dropped += 1
@@ -111,7 +112,9 @@ async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
         server.put(ingress())
         made = Bench(server, api)
         jobs = [reflector.run() for reflector in made.reflectors]
-        tasks = [asyncio.create_task(job) for job in (*jobs, made.writer.run(made.term), made.recorder.run(made.term))]
+        tasks = [asyncio.create_task(job) for job in (*jobs, made.recorder.run(made.term))]
+        made.writing = asyncio.create_task(made.writer.run(made.term))
+        tasks.append(made.writing)
         try:
             await made.until_stored(WEB)
             await made.until_stored(SHOP)
@@ -362,7 +365,9 @@ async def test_an_unavailable_api_server_is_tried_again(bench: Bench) -> None:
 async def test_nothing_is_written_after_the_term(bench: Bench) -> None:
     bench.term.end()
     bench.want(WEB, synced(1))
-    await bench.until(lambda: bench.writer.queue.processing == 0 and len(bench.writer.queue) > 0, "the workers' end")
+    with pytest.raises(ExceptionGroup) as caught:
+        await asyncio.wait_for(bench.writing, WAIT_SECONDS)
+    assert caught.value.subgroup(LeadershipLost) is not None
     assert bench.writes() == 0
 
 

@@ -158,26 +158,22 @@ class QueueMachine(RuleBasedStateMachine):
             self.normal.append(Waiting(key, ahead=len(self.normal)))
 
     @precondition(lambda self: not self.shut_down)
-    @rule(drain=st.booleans(), likely=st.integers(min_value=0, max_value=5))
-    def end(self, drain: bool, likely: int) -> None:
-        """P5: delayed keys are dropped, dirty ones only without a drain. Rare, or little else would be tried."""
+    @rule(likely=st.integers(min_value=0, max_value=5))
+    def end(self, likely: int) -> None:
+        """P5: delayed keys are dropped, dirty ones are not. Rare, or little else would be tried."""
         if likely:
             return
-        self.queue.shut_down(drain=drain)
+        self.queue.shut_down()
         self.shut_down = True
         self.delayed.clear()
-        if not drain:
-            self.normal.clear()
-            self.urgent.clear()
-            self.again.clear()
 
     # What always holds.
 
     @invariant()
     def agrees_with_the_model(self) -> None:
         ready = len(self.normal) + len(self.urgent)
-        want = (ready, ready + len(self.again), len(self.processing), len(self.delayed))
-        got = (len(self.queue), self.queue.depth, self.queue.processing, self.queue.delayed)
+        want = (ready, ready + len(self.again), len(self.delayed))
+        got = (len(self.queue), self.queue.depth, self.queue.delayed)
         assert got == want
         assert self.queue.is_idle == (not ready and not self.processing)
 
