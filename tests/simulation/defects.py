@@ -29,9 +29,9 @@ from apisix_ingress.gateway.holdings import Holdings
 from apisix_ingress.gateway.plan import DELETE, HOLD, NOTHING, Step
 from apisix_ingress.kube.api import KubeApi
 from apisix_ingress.kube.lease import Lease
-from apisix_ingress.kube.renewal import Renewal
 from apisix_ingress.kube.listing import Listing
 from apisix_ingress.kube.reflector import Reflector
+from apisix_ingress.kube.renewal import Renewal
 from apisix_ingress.runtime.term import Term
 from apisix_ingress.runtime.workqueue import WorkQueue
 from apisix_ingress.state.dependents import Dependents

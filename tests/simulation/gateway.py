@@ -46,7 +46,8 @@ class AdminFaults:
     """Shares of requests (0 to 1) that fail, and how.
 
     Attributes:
-        deaf: Share of the records of which no write is answered, though it is carried out; all others are.
+        deaf: Share of the records of which no write is answered, though it is carried out; so it is with all that are
+            new, and with no others.
         late: So many seconds later each write is carried out.
         guard_lag: So many seconds later the gateway learns who names a record no more.
     """
@@ -95,6 +96,7 @@ class SimGateway:
     lists: int = 0
     _freed: dict[Key, float] = field(default_factory=dict)
     _refused: dict[Process, float] = field(default_factory=dict)
+    _unheard: set[str] = field(default_factory=set)
 
     # Behind the controllers' back.
 
@@ -142,6 +144,14 @@ class SimGateway:
         self.records[kind][id_] = body
         self.excused.discard((kind, id_))
         return status, {"key": f"/apisix/{path}", "value": body}
+
+    def is_deaf_to(self, method: str, path: str, status: int) -> bool:
+        """Say whether the fault keeps a write from being answered."""
+        if not self.fault.deaf or method == "GET":
+            return False
+        if status == 201:
+            self._unheard.add(path)
+        return path in self._unheard or zlib.crc32(path.encode()) % 1000 < 1000 * self.fault.deaf
 
     def note_key(self, process: Process, status: int) -> None:
         """Note what a process learns about its key from an answer that it reads now."""
@@ -295,8 +305,7 @@ class SimSession:
             answer = gateway.answer(call.method, call.path, call.payload, call.writer)
         if rng.random() < fault.hang:
             return
-        is_deaf = call.method != "GET" and _draw(call.path) < fault.deaf
-        if is_deaf or rng.random() < fault.lost_reply:
+        if gateway.is_deaf_to(call.method, call.path, answer[0]) or rng.random() < fault.lost_reply:
             loop.call_later(home, _reset, reply, context=back)
             return
         loop.call_later(home, _deliver, reply, SimReply(answer[0], orjson.dumps(answer[1])), context=back)
@@ -349,11 +358,6 @@ async def _written(data: Any) -> bytes:
     collector = _Collector()
     await data.write_with_length(collector, None)
     return b"".join(collector.chunks)
-
-
-def _draw(path: str) -> float:
-    """Return a number from 0 to 1 that is always the same for a record."""
-    return zlib.crc32(path.encode()) % 1000 / 1000
 
 
 def references(kind: str, body: Body) -> set[Key]:

@@ -29,6 +29,7 @@ class Mischief:
         trace: Takes it down.
         server: The API server.
         gateways: All clusters.
+        waver: Has users create something at once, and think better of it after some seconds.
         foreign: Records that survive a wipe: they are somebody else's to restore.
         drift: Whether gateways may be changed behind the controllers' back; only an audit notices that.
     """
@@ -40,10 +41,12 @@ class Mischief:
         server: SimApiServer,
         gateways: list[SimGateway],
         *,
+        waver: Callable[[float], None],
         foreign: dict[Key, Body],
         drift: bool,
     ) -> None:
         self.replicas: list[Replica] = []
+        self._waver = waver
         self._rng = rng
         self._trace = trace
         self._server = server
@@ -62,7 +65,7 @@ class Mischief:
             (3, self._cut_link),
             (7, self._fail_gateway),
             (2, self._close_gateway),
-            (3, self._deafen),
+            (3 if self._drift else 6, self._deafen),
             (3, self._kill),
             (3, self._freeze),
             (6, self._set_trap),
@@ -182,10 +185,14 @@ class Mischief:
         self.later(self._rng.choice([0.5, 5.0, 40.0]), lambda: self._mend(gateway))
 
     def _deafen(self) -> None:
-        """Lose every reply to the writes of some records: they alone fail, and nobody takes the gateway to be down."""
-        gateway, share = self._any_gateway(), self._rng.choice([0.2, 0.4])
-        self._trace.note("fault", f"{gateway.name}: writes of {share:.0%} of the records are not answered")
+        """Lose every reply to the writes of some records: they alone fail, and nobody takes the gateway to be down.
+
+        Users create something just then, and think better of it before it was confirmed.
+        """
+        gateway, share = self._any_gateway(), self._rng.choice([0.01, 0.3])
+        self._trace.note("fault", f"{gateway.name}: writes of new records, and of {share:.0%}, are not answered")
         gateway.fault = replace(gateway.fault, deaf=share)
+        self._waver(self._rng.choice([0.1, 1.0, 3.0]))
         self.later(self._rng.choice([5.0, 20.0, 40.0]), lambda: self._mend(gateway))
 
     def _mend(self, gateway: SimGateway) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Callable
 
 from apisix_ingress.settings import Settings
 from tests.simulation.apiserver import SimApiServer
@@ -69,7 +70,13 @@ class Story:
         ]
         self._users = Users(self._server, rng, self.trace)
         self._mischief = Mischief(
-            rng, self.trace, self._server, self._gateways, foreign=FOREIGN, drift=self._audit != NEVER
+            rng,
+            self.trace,
+            self._server,
+            self._gateways,
+            waver=self._waver,
+            foreign=FOREIGN,
+            drift=self._audit != NEVER,
         )
         named = {gateway.name: gateway for gateway in self._gateways}
         self.seams = Seams(seed, self._server, named, self._mischief.spring)
@@ -104,10 +111,18 @@ class Story:
         if self._rng.random() < 0.7:
             self._mischief.act()
         for _ in range(self._rng.choice([0, 1, 2, 4])):
-            self._users.act()
-            self.checks.look()
+            self._let(self._users.act)
             await asyncio.sleep(self._rng.choice([0.0, 0.001, 0.02, 0.3, 3.0]))
         await asyncio.sleep(self._rng.choice([0.0, 0.01, 0.1, 1.0, 4.0, 16.0]))
+
+    def _waver(self, seconds: float) -> None:
+        self._let(self._users.flicker)
+        self._mischief.later(seconds, lambda: self._let(self._users.act))
+
+    def _let(self, act: Callable[[], None]) -> None:
+        """Let users do something, and note what is needed since then, and what is not any more."""
+        act()
+        self.checks.look()
 
     # How it ends.
 

@@ -78,6 +78,10 @@ class Users:
         action = self._rng.choices([each for _, each in weighted], [weight for weight, _ in weighted])[0]
         action(self._rng.choice(NAMESPACES))
 
+    def flicker(self) -> None:
+        """Create something; the next act takes it back."""
+        self._flicker(self._rng.choice(NAMESPACES))
+
     # What users do.
 
     def _edit_route(self, namespace: str) -> None:
