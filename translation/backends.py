@@ -21,7 +21,7 @@ from translation.external import check_external_name, external_body, is_external
 from translation.ownership import class_is_ours
 from translation.scope import Scope
 from translation.texts import check_spec
-from translation.upstream_settings import decorator, for_port, settings_body
+from translation.upstream_settings import decorator, for_port, port_paths, settings_body
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def _check_settings(draft: Draft, backend: Backend, port: int) -> None:
     common, spec = draft.judged[key]
     of_port = Scope(key.kind, key.namespace, draft.view, draft.options)
     if spec is not None:
-        settings_body(of_port, for_port(spec, port))
+        settings_body(of_port, for_port(spec, port), port_paths(spec, port))
     for scope in (common, of_port):
         draft.adopt(scope, backend.path, key)
     if backend.subset and not common.problems and not of_port.problems:
@@ -108,6 +108,10 @@ def _check_settings(draft: Draft, backend: Backend, port: int) -> None:
 
 
 def _check_subset(draft: Draft, backend: Backend, spec: ApisixUpstreamSpec | None, port: int) -> None:
+    if backend.granularity == "service":
+        message = f"the subset {backend.subset} does nothing with the cluster address; leave resolveGranularity out"
+        draft.warn("SubsetUnused", backend.path, message)
+        return
     known = [subset.name for subset in for_port(spec, port).subsets] if spec else []
     if backend.subset not in known:
         where = f"ApisixUpstream {backend.namespace}/{backend.service}"
@@ -120,8 +124,10 @@ def claim_external(draft: Draft, reference: UpstreamReference, path: str) -> str
     key = ObjectKey("ApisixUpstream", draft.namespace, reference.name)
     draft.claim(UpstreamClaim(key))
     obj = draft.custom(key)
-    if obj is None or not class_is_ours(obj, draft.view, draft.options):
+    if obj is None:
         draft.missing("UpstreamNotFound", path, key)
+    elif not class_is_ours(obj, draft.view, draft.options):
+        draft.foreign("UpstreamNotFound", path, obj)
     else:
         if key not in draft.external:
             draft.external[key] = _judged(draft, obj)

@@ -6,6 +6,7 @@ Sources of the rules: v1-behaviour.md §2.4; the `vars` of the APISIX route sche
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -16,6 +17,9 @@ from translation.scope import Scope
 Operand = str | list[str]
 Var = list[Operand]
 """One condition: variable, an optional `!`, operator, operand."""
+
+_NETWORK = re.compile(r"[0-9A-Fa-f.:]+(?:/(?:0|[1-9][0-9]*))?")
+"""No zone (`%eth0`), and the length of a prefix neither as a mask nor with a zero in front: gateways refuse both."""
 
 _OPERATORS: dict[str, tuple[str, ...]] = {
     "Equal": ("==",),
@@ -69,12 +73,14 @@ def check_addresses(scope: Scope, addresses: Sequence[str], path: str) -> None:
 
 @lru_cache(maxsize=4096)
 def is_network(text: str) -> bool:
-    """Say whether a text is an IP address or a CIDR range, host bits allowed."""
+    """Say whether a text is an IP address or a CIDR range, host bits allowed, as the 1.8 line and gateways take it."""
+    if not _NETWORK.fullmatch(text):
+        return False
     try:
         ipaddress.ip_network(text, strict=False)
     except ValueError:
         return False
-    return "/" not in text or text.rpartition("/")[2].isdigit()
+    return True
 
 
 def check_paths(scope: Scope, paths: Sequence[str], path: str) -> None:

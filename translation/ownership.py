@@ -41,12 +41,12 @@ def class_is_ours(obj: KubeObject, view: View, options: Options) -> bool:
         return True
     if not options.ingress_class:
         return False
-    name = _class_of(obj)
+    name = class_of(obj)
     return not name or _name_is_ours(name, options.ingress_class, view, options)
 
 
 def _ingress_is_ours(obj: CustomObject, view: View, options: Options) -> bool:
-    name = obj.meta.annotations.get(CLASS_ANNOTATION) or _class_of(obj)
+    name = obj.meta.annotations.get(CLASS_ANNOTATION) or class_of(obj)
     if not name:
         defaults = view.find(IngressClass, IndexKey("IngressClass", DEFAULT_CLASS, "true"))
         return any(found.controller == options.ingress_class_controller for found in defaults)
@@ -54,7 +54,8 @@ def _ingress_is_ours(obj: CustomObject, view: View, options: Options) -> bool:
     return _name_is_ours(name, ours, view, options)
 
 
-def _class_of(obj: CustomObject) -> str:
+def class_of(obj: CustomObject) -> str:
+    """Return the class that the spec of an object names; empty if it names none."""
     name = obj.spec.get("ingressClassName")
     return name if isinstance(name, str) else ""
 

@@ -102,7 +102,9 @@ def _put(target: JsonObject, keys: Sequence[str], value: str) -> None:
         if not isinstance(target.get(key), dict):
             target[key] = {}
         target = target[key]
-    target[last] = value
+    if last:
+        # A key that ends with a dot names no field; the 1.8 line takes it as far as it leads.
+        target[last] = value
 
 
 def authenticate(plugins: Plugins, authentication: Authentication | None) -> None:

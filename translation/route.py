@@ -25,7 +25,7 @@ from translation.context import Options
 from translation.draft import Draft
 from translation.durations import timeout_body, timeout_parts
 from translation.matching import check_addresses, check_host_name, check_hosts, check_paths, expressions
-from translation.ownership import is_ours
+from translation.ownership import class_is_ours, in_scope
 from translation.plugins import Plugins, authenticate, present, refuse_code, translate_plugins
 from translation.result import Translation
 from translation.scope import Scope
@@ -57,8 +57,10 @@ def find_plugin_config(draft: Draft, namespace: str, name: str, path: str) -> st
     """Return the id of a plugin config, or note that there is none of ours by that name."""
     key = ObjectKey("ApisixPluginConfig", namespace, name)
     found = draft.custom(key)
-    if found is None or not is_ours(found, draft.view, draft.options):
+    if found is None or not in_scope(namespace, draft.view, draft.options):
         draft.missing("PluginConfigNotFound", path, key)
+    elif not class_is_ours(found, draft.view, draft.options):
+        draft.foreign("PluginConfigNotFound", path, found)
     elif "refuse" in (draft.options.code_plugins, draft.options.secret_references):
         _check_plugin_config(draft, found, path)
     return draft.view.record_id("plugin_configs", names.object_name(namespace, name))
@@ -103,10 +105,11 @@ def _matching(draft: Draft, match: HttpMatch, path: str) -> JsonObject:
     if match.filter_func:
         refuse_code(draft, "filter_func", f"{path}.filter_func")
     fields: dict[str, Any] = {
-        "uris": list(match.paths),
+        # The gateway refuses lists in which something is twice.
+        "uris": list(dict.fromkeys(match.paths)),
         "hosts": list(dict.fromkeys(map(without_dot, match.hosts))),
-        "methods": list(match.methods),
-        "remote_addrs": list(match.remote_addrs),
+        "methods": list(dict.fromkeys(match.methods)),
+        "remote_addrs": list(dict.fromkeys(match.remote_addrs)),
         "vars": expressions(match.exprs),
         "filter_func": match.filter_func,
     }

@@ -14,6 +14,7 @@ from apisix_ingress.state.view import View
 from crds import SpecError
 from translation.context import Options
 from translation.grants import Reference, is_granted
+from translation.ownership import class_of
 
 MOST_TOLD = 100
 """Problems of one severity that are told of one object: each is a line in the log."""
@@ -106,6 +107,12 @@ class Scope:
         self.error(
             code, path, f"{key} does not exist or may not be referred to {who}; create it or correct the name{ask}"
         )
+
+    def foreign(self, code: str, path: str, found: CustomObject) -> None:
+        """Note an object that exists and belongs to another controller."""
+        name, ours = class_of(found), self.options.ingress_class
+        message = f"{found.meta.key} is of class {name}, which is not ours; set its spec.ingressClassName to {ours}"
+        self.error(code, path, message)
 
     def _note(self, code: str, path: str, message: str, severity: Severity) -> None:
         """Keep a problem; of very many the first ones, and of a long text its beginning."""

@@ -37,8 +37,8 @@ def translate_upstream(obj: CustomObject | None, view: View, options: Options) -
         _external(draft, spec, name)
     else:
         _decorator(draft, spec)
-    for settings in for_ports(spec):
-        settings_body(draft, settings)
+    for settings, paths in for_ports(spec):
+        settings_body(draft, settings, paths)
     return draft.finish()
 
 

@@ -6,7 +6,7 @@ fall together. Source of the mapping: v1-behaviour.md §2.7; the limits are thos
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
@@ -18,6 +18,7 @@ from crds.v2.upstream import (
     ActiveHealthy,
     ActiveUnhealthy,
     ApisixUpstreamSpec,
+    Discovery,
     HealthCheck,
     Healthy,
     PassiveCheck,
@@ -33,6 +34,11 @@ from translation.scope import Scope
 from translation.texts import check_spec
 
 _UNSET: tuple[object, ...] = (None, "", ())
+
+Paths = Mapping[str, str]
+"""Settings → the part of the object in which they stand, of those that do not stand in `spec` itself."""
+
+_COMMON: Paths = {}
 
 
 def decorator(scope: Scope, namespace: str, service: str) -> ApisixUpstreamSpec | None:
@@ -57,21 +63,36 @@ def for_port(spec: ApisixUpstreamSpec, port: int) -> UpstreamSettings:
     return spec if level is None else _laid_over(spec, level)
 
 
-def for_ports(spec: ApisixUpstreamSpec) -> Iterator[UpstreamSettings]:
-    """Yield what `for_port` returns for each port that has settings, in linear time: there may be 10,000."""
-    # Of two levels for one port the first one counts.
-    levels = {level.port: level for level in reversed(spec.port_level_settings)}
-    for level in reversed(levels.values()):
-        yield _laid_over(spec, level)
+def port_paths(spec: ApisixUpstreamSpec, port: int) -> Paths:
+    """Return where the settings stand that one port of a Service has of its own."""
+    levels = enumerate(spec.port_level_settings)
+    return next((_paths(level, index) for index, level in levels if level.port == port), {})
+
+
+def for_ports(spec: ApisixUpstreamSpec) -> Iterator[tuple[UpstreamSettings, Paths]]:
+    """Yield `for_port` and `port_paths` of each port that has settings, in linear time: there may be 10,000."""
+    seen: set[int] = set()
+    for index, level in enumerate(spec.port_level_settings):
+        # Of two levels for one port the first one counts.
+        if level.port not in seen:
+            seen.add(level.port)
+            yield _laid_over(spec, level), _paths(level, index)
 
 
 def _laid_over(spec: ApisixUpstreamSpec, level: UpstreamSettings) -> UpstreamSettings:
+    return spec.model_copy(update=_given(level))
+
+
+def _given(level: UpstreamSettings) -> dict[str, object]:
     fields = level.model_fields_set & UpstreamSettings.model_fields.keys()
-    given = {name: getattr(level, name) for name in fields}
-    return spec.model_copy(update={name: value for name, value in given.items() if value not in _UNSET})
+    return {name: value for name in fields if (value := getattr(level, name)) not in _UNSET}
 
 
-def settings_body(scope: Scope, settings: UpstreamSettings | None) -> JsonObject:
+def _paths(level: UpstreamSettings, index: int) -> Paths:
+    return dict.fromkeys(_given(level), f"spec.portLevelSettings[{index}]")
+
+
+def settings_body(scope: Scope, settings: UpstreamSettings | None, paths: Paths = _COMMON) -> JsonObject:
     """Return the fields of an upstream record that settings give; with None, the defaults."""
     if settings is None:
         return {"type": "roundrobin", "scheme": "http"}
@@ -82,16 +103,14 @@ def settings_body(scope: Scope, settings: UpstreamSettings | None) -> JsonObject
     if settings.timeout is not None:
         body["timeout"] = timeout_body(timeout_parts(settings.timeout))
     if settings.health_check is not None:
-        body["checks"] = _checks(scope, settings.health_check)
+        body["checks"] = _checks(scope, settings.health_check, f"{paths.get('health_check', 'spec')}.healthCheck")
     if settings.tls_secret is not None:
-        body |= _client_certificate(scope, settings.tls_secret)
-    if settings.discovery is not None and settings.discovery.type == "dns":
-        # `host:port`, or a host alone; an address in brackets is judged as it is.
-        host, _, port = settings.discovery.service_name.rpartition(":")
-        named = host if port.isdigit() and host else settings.discovery.service_name
-        check_address(scope, named, "spec.discovery.serviceName")
+        body |= _client_certificate(scope, settings.tls_secret, f"{paths.get('tls_secret', 'spec')}.tlsSecret")
+    if settings.discovery is not None:
+        _check_discovery(scope, settings.discovery, f"{paths.get('discovery', 'spec')}.discovery")
     if settings.pass_host == "rewrite" and not settings.upstream_host:
-        scope.error("InvalidSpec", "spec.upstreamHost", "is missing: passHost rewrite needs the host to rewrite to")
+        path = f"{paths.get('pass_host', 'spec')}.upstreamHost"
+        scope.error("InvalidSpec", path, "is missing: passHost rewrite needs the host to rewrite to")
     return body | present({"pass_host": settings.pass_host, "upstream_host": settings.upstream_host})
 
 
@@ -113,14 +132,22 @@ def _balancing(settings: UpstreamSettings) -> JsonObject:
     return {"type": "chash", "hash_on": balancer.hash_on, **present({"key": balancer.key})}
 
 
-def _client_certificate(scope: Scope, location: SecretLocation) -> JsonObject:
-    secret = scope.secret(location.name, "spec.tlsSecret", namespace=location.namespace)
-    pair = key_pair(scope, secret, "spec.tlsSecret") if secret else None
+def _check_discovery(scope: Scope, discovery: Discovery, path: str) -> None:
+    if discovery.type == "dns":
+        # `host:port`, or a host alone; an address in brackets is judged as it is.
+        host, _, port = discovery.service_name.rpartition(":")
+        named = host if port.isdigit() and host else discovery.service_name
+        check_address(scope, named, f"{path}.serviceName")
+
+
+def _client_certificate(scope: Scope, location: SecretLocation, path: str) -> JsonObject:
+    secret = scope.secret(location.name, path, namespace=location.namespace)
+    pair = key_pair(scope, secret, path) if secret else None
     return {"tls": {"client_cert": pair.certificate, "client_key": pair.key}} if pair else {}
 
 
-def _checks(scope: Scope, checks: HealthCheck) -> JsonObject:
-    body = {"active": _active(scope, checks.active, "spec.healthCheck.active")}
+def _checks(scope: Scope, checks: HealthCheck, path: str) -> JsonObject:
+    body = {"active": _active(scope, checks.active, f"{path}.active")}
     return body | ({"passive": _passive(checks.passive)} if checks.passive else {})
 
 
@@ -150,7 +177,7 @@ def _passive(check: PassiveCheck) -> JsonObject:
 def _healthy(part: Healthy | None) -> JsonObject:
     if part is None:
         return {}
-    return present({"http_statuses": list(part.http_codes), "successes": part.successes})
+    return present({"http_statuses": _once(part.http_codes), "successes": part.successes})
 
 
 def _unhealthy(part: Unhealthy | None) -> JsonObject:
@@ -158,12 +185,17 @@ def _unhealthy(part: Unhealthy | None) -> JsonObject:
         return {}
     return present(
         {
-            "http_statuses": list(part.http_codes),
+            "http_statuses": _once(part.http_codes),
             "http_failures": part.http_failures,
             "tcp_failures": part.tcp_failures,
             "timeouts": part.timeout_count,
         }
     )
+
+
+def _once(codes: Iterable[int]) -> list[int]:
+    """Return a list without doubles: the gateway refuses them."""
+    return list(dict.fromkeys(codes))
 
 
 def _interval(scope: Scope, part: ActiveHealthy | ActiveUnhealthy | None, path: str) -> JsonObject:

@@ -139,6 +139,13 @@ _ALL = (
         _KEPT,
         "Use `backend.service`.",
     ),
+    Code(
+        "AIX0111",
+        "SubsetUnused",
+        "A backend has a subset and resolveGranularity: service",
+        f"{_TOLD} Every Pod gets requests: the node is the address of the Service.",
+        "Leave `resolveGranularity` out, so that the Pods of the subset are the nodes, or leave the subset out.",
+    ),
     # Values.
     Code(
         "AIX0201",
@@ -469,4 +476,4 @@ def find_code(text: str) -> Code:
     if code := known.get(text.lower()):
         return code
     near = difflib.get_close_matches(text.lower(), known, n=1, cutoff=0.6)
-    raise ValueError(f"{text} is no code{f', did you mean {known[near[0]]}?' if near else ': write it as AIX0101'}")
+    raise ValueError(f"{text or repr(text)} is no code{f', did you mean {known[near[0]]}?' if near else ': write it as AIX0101'}")

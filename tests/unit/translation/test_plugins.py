@@ -59,6 +59,13 @@ def test_longer_key_replaces_the_text_in_its_way_whatever_the_order() -> None:
         assert got == {"p": {"a": {"b": "2"}}}
 
 
+def test_key_that_ends_with_a_dot_leads_to_a_mapping_without_a_value() -> None:
+    got, _ = translate(
+        {"name": "p", "config": {"a": {"x": 1}}, "secretRef": "secret"}, objects=(secret(a__="1", b__="2"),)
+    )
+    assert got == {"p": {"a": {"x": 1}, "b": {}}}
+
+
 def test_missing_secret_fails_and_later_plugins_are_still_looked_at() -> None:
     _, scope = translate({"name": "a", "secretRef": "x"}, {"name": "b", "secretRef": "y"})
     assert told(scope) == [

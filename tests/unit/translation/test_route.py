@@ -156,6 +156,33 @@ def test_plugin_config_of_a_foreign_class_is_not_found() -> None:
     config = make("ApisixPluginConfig", "pc", spec={"plugins": [], "ingressClassName": "other"})
     got = translate(route(rule(plugin_config_name="pc")), service(), config, options=Options(ingress_class="apisix"))
     assert told(got) == ["error PluginConfigNotFound spec.http[0].plugin_config_name"]
+    assert "is of class other" in got.problems[0].message
+
+
+def test_plugin_without_enable_is_on() -> None:
+    got = translate(route(rule(plugins=[{"name": "cors"}])), service())
+    assert [body["plugins"] for body in bodies(got)] == [{"cors": {}}]
+
+
+def test_what_is_listed_twice_is_sent_once() -> None:
+    match = {
+        "paths": ["/b", "/a", "/b"],
+        "hosts": ["a.example.com", "a.example.com."],
+        "methods": ["GET", "GET"],
+        "remoteAddrs": ["10.0.0.1", "10.0.0.1"],
+    }
+    (body,) = bodies(translate(route(rule(match=match)), service()))
+    assert (body["uris"], body["hosts"]) == (["/b", "/a"], ["a.example.com"])
+    assert (body["methods"], body["remote_addrs"]) == (["GET"], ["10.0.0.1"])
+
+
+def test_subset_does_nothing_where_the_cluster_address_is_the_node() -> None:
+    backend = {"serviceName": "web", "servicePort": 80, "subset": "s", "resolveGranularity": "service"}
+    unknown = translate(route(rule(backends=[backend])), service())
+    known = translate(route(rule(backends=[backend])), service(), upstream(subsets=[{"name": "s", "labels": {}}]))
+    assert told(unknown) == told(known) == ["warning SubsetUnused spec.http[0].backends[0].serviceName"]
+    assert "leave resolveGranularity out" in unknown.problems[0].message
+    assert len(unknown.records) == 1
 
 
 def test_reference_over_namespaces_is_told_alike_whether_absent_or_refused() -> None:
@@ -212,6 +239,9 @@ def test_external_upstream_of_a_foreign_class_is_not_found() -> None:
     ext = upstream("ext", externalNodes=nodes, ingressClassName="other")
     got = translate(raw, ext, options=Options(ingress_class="apisix"))
     assert told(got) == ["error UpstreamNotFound spec.http[0].upstreams[0].name"]
+    assert got.problems[0].message == (
+        "ApisixUpstream default/ext is of class other, which is not ours; set its spec.ingressClassName to apisix"
+    )
 
 
 def test_external_upstream_that_can_not_be_made_fails_the_route() -> None:

@@ -78,7 +78,20 @@ def test_bad_external_node_is_told(node: JsonObject, want: str) -> None:
 def test_settings_of_every_port_are_checked() -> None:
     check = {"active": {"healthy": {"interval": "500ms"}}}
     got = translate(upstream(portLevelSettings=[{"port": 80, "healthCheck": check}]), service())
+    assert told(got) == ["error InvalidSpec spec.portLevelSettings[0].healthCheck.active.healthy.interval"]
+
+
+def test_mistake_in_common_settings_is_told_once_and_where_it_stands() -> None:
+    check: JsonObject = {"active": {"healthy": {}}}
+    levels = [{"port": 80, "retries": 1}, {"port": 81}]
+    got = translate(upstream(healthCheck=check, portLevelSettings=levels), service())
     assert told(got) == ["error InvalidSpec spec.healthCheck.active.healthy.interval"]
+
+
+def test_missing_secret_of_a_port_is_told_at_its_port() -> None:
+    level = {"port": 81, "tlsSecret": {"name": "none", "namespace": "default"}}
+    got = translate(upstream(portLevelSettings=[{"port": 80}, level]), service())
+    assert told(got) == ["error SecretNotFound spec.portLevelSettings[1].tlsSecret"]
 
 
 def test_spec_that_does_not_fit_is_told() -> None:
@@ -88,7 +101,7 @@ def test_spec_that_does_not_fit_is_told() -> None:
 def test_rewritten_host_must_be_there_for_every_port() -> None:
     levels = [{"port": 80, "passHost": "rewrite"}, {"port": 81, "upstreamHost": "a.example.com"}]
     got = translate(upstream(portLevelSettings=levels), service())
-    assert told(got) == ["error InvalidSpec spec.upstreamHost"]
+    assert told(got) == ["error InvalidSpec spec.portLevelSettings[0].upstreamHost"]
 
 
 def test_client_certificate_is_sent_and_the_key_is_in_no_repr() -> None:
@@ -109,6 +122,16 @@ def test_secret_of_another_namespace_needs_a_grant_where_the_settings_say_so() -
         "spec.tlsSecret: Secret b/secret does not exist or may not be referred to from namespace default; "
         "create it or correct the name, or have a ReferenceGrant made there"
     ]
+
+
+def test_status_code_that_is_listed_twice_is_sent_once() -> None:
+    check = {
+        "active": {"healthy": {"interval": "1s", "httpCodes": [201, 200, 201]}},
+        "passive": {"unhealthy": {"httpCodes": [500, 500]}},
+    }
+    (body,) = bodies(translate(upstream(**EXTERNAL, healthCheck=check)))
+    assert body["checks"]["active"]["healthy"]["http_statuses"] == [201, 200]
+    assert body["checks"]["passive"]["unhealthy"]["http_statuses"] == [500]
 
 
 def test_time_of_a_probe_keeps_its_fraction_and_the_interval_is_whole() -> None:
