@@ -7,7 +7,7 @@ ordered.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Generic, TypeVar
 
 from apisix_ingress.model.keys import IndexKey, ObjectKey, Read
@@ -96,18 +96,6 @@ class Store(Generic[T]):
             return False
         self._reindex(key, before, None)
         return True
-
-    def replace(self, items: Iterable[T]) -> tuple[ObjectKey, ...]:
-        """Make the store equal to a complete list; return the keys that were missing from it and are gone now."""
-        seen = set()
-        for item in items:
-            seen.add(item.meta.key)
-            self.set(item)
-        gone = tuple(key for key in self._objects if key not in seen)
-        for key in gone:
-            self.delete(key)
-        self.synced = True
-        return gone
 
     def _reindex(self, key: ObjectKey, before: T | None, after: T | None) -> None:
         had, has = self._index_keys(before), self._index_keys(after)

@@ -17,6 +17,7 @@ from apisix_ingress.model.records import Record
 from apisix_ingress.runtime.clock import MonotonicClock
 from apisix_ingress.state.world import World
 from providers.registry import Registry, resources
+from tests.relisting import relist
 from translation.context import Options
 
 CLUSTER = "default"
@@ -67,7 +68,7 @@ class Driver:
             if raw["kind"] in found:
                 found[raw["kind"]].append(self._resources[raw["kind"]].decode(raw))
         for kind, items in found.items():
-            self._world.stores[kind].replace(items)
+            relist(self._world.stores[kind], items)
         self._registry.settle()
         self._sync()
         problems = {owner: report.problems for owner, report in self._world.reports.items()}

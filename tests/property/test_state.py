@@ -20,6 +20,7 @@ from apisix_ingress.state.desired import Desired, Hold
 from apisix_ingress.state.ids import IdTable, id_read
 from apisix_ingress.state.store import Store
 from tests.factories import COLLIDING, make_claim, make_endpoint, make_key, make_record, make_slice
+from tests.relisting import relist
 from tests.unit.providers.loop import Loop, make_route
 
 NAMES = (*COLLIDING, "lone")
@@ -72,7 +73,7 @@ def _apply(model: dict[ObjectKey, EndpointSlice], step: tuple[str, EndpointSlice
 def _drive(store: Store[EndpointSlice], step: tuple[str, EndpointSlice | list[EndpointSlice]]) -> None:
     verb, argument = step
     if isinstance(argument, list):
-        store.replace(argument)
+        relist(store, argument)
     elif verb == "set":
         store.set(argument)
     else:

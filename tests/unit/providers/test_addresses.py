@@ -8,6 +8,7 @@ from apisix_ingress.model.resources import RESOURCES
 from apisix_ingress.state.world import Report, World
 from providers.addresses import Addresses, published
 from tests.factories import make_custom, make_key, make_service
+from tests.relisting import relist
 
 SHOP = make_key("shop", kind="Ingress")
 GATEWAY = "infra/gw"
@@ -16,8 +17,8 @@ GATEWAY = "infra/gw"
 def make_world(*services: Service) -> World:
     """Return a complete world with one Ingress of ours."""
     world = World([RESOURCES["Service"], RESOURCES["Ingress"]])
-    world.stores["Service"].replace(services)
-    world.stores["Ingress"].replace([make_custom("shop", kind="Ingress")])
+    relist(world.stores["Service"], services)
+    relist(world.stores["Ingress"], [make_custom("shop", kind="Ingress")])
     world.reports[SHOP] = Report(1)
     world.reports[make_key("web")] = Report(1)
     return world

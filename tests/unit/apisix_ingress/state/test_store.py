@@ -56,25 +56,6 @@ def test_deleted_object_is_gone_and_told_of_once() -> None:
     assert (store.get(POD), len(store), heard) == (None, 0, [POD])
 
 
-def test_list_tells_of_the_difference_only() -> None:
-    store, heard = make_store()
-    for name in ("a", "b", "c"):
-        store.set(make_pod(name))
-    heard.clear()
-    got = store.replace([make_pod("a"), make_pod("b", labels={"version": "v2"}), make_pod("d")])
-    assert got == (make_key("c", kind="Pod"),)
-    assert sorted(heard) == [make_key(name, kind="Pod") for name in ("b", "c", "d")]
-    assert sorted(store.keys()) == [make_key(name, kind="Pod") for name in ("a", "b", "d")]
-
-
-def test_store_is_synced_by_a_complete_list_even_an_empty_one() -> None:
-    store, _ = make_store()
-    store.set(make_pod("a"))
-    before = store.synced
-    store.replace([])
-    assert (before, store.synced, len(store)) == (False, True, 0)
-
-
 def test_index_lists_objects_by_value_sorted_by_key() -> None:
     store, heard = make_slices()
     for name in ("web-2", "web-1"):

@@ -13,9 +13,9 @@ def make_world() -> World:
 
 def test_world_is_synced_once_every_store_is() -> None:
     world = make_world()
-    world.stores["Pod"].replace([])
+    world.stores["Pod"].synced = True
     assert not world.synced
-    world.stores["EndpointSlice"].replace([])
+    world.stores["EndpointSlice"].synced = True
     assert world.synced
 
 
