@@ -476,4 +476,5 @@ def find_code(text: str) -> Code:
     if code := known.get(text.lower()):
         return code
     near = difflib.get_close_matches(text.lower(), known, n=1, cutoff=0.6)
-    raise ValueError(f"{text or repr(text)} is no code{f', did you mean {known[near[0]]}?' if near else ': write it as AIX0101'}")
+    advice = f", did you mean {known[near[0]]}?" if near else ": write it as AIX0101"
+    raise ValueError(f"{text or repr(text)} is no code{advice}")
