@@ -208,10 +208,13 @@ def test_a_release_is_installed_upgraded_and_removed(api: KubeClient, namespace:
     assert f"deployment/{name}" in notes
     assert "no effect here: config.probeAddr." in notes
     assert "published with APISIX" in notes
+    assert "can't be drained" not in notes
     hook = api.get("ValidatingWebhookConfiguration", name)["webhooks"][0]
     deployment = api.get("Deployment", name, namespace=namespace)
 
-    run("upgrade", namespace, str(CHART), *sets, "--set", "config.logLevel=debug")
+    tight = ("--set", "podDisruptionBudget.minAvailable=90%")
+    notes = run("upgrade", namespace, str(CHART), *sets, "--set", "config.logLevel=debug", *tight)
+    assert "podDisruptionBudget lets none of the 2 Pods go: nodes that they run on can't be drained." in notes
     # The certificate stays, and the Pods are replaced, since they read the settings when they start.
     after = api.get("ValidatingWebhookConfiguration", name)["webhooks"][0]
     assert after["clientConfig"]["caBundle"] == hook["clientConfig"]["caBundle"]
@@ -290,6 +293,22 @@ def test_a_release_is_installed_upgraded_and_removed(api: KubeClient, namespace:
             merged(WITH_KEY, nested("serviceAccount.create", False)),
             r"serviceAccount\.name: name the account",
         ),
+        (
+            merged(WITH_KEY, nested("podDisruptionBudget", {"minAvailable": 1, "maxUnavailable": "50%"})),
+            r"podDisruptionBudget: minAvailable \(1\) and maxUnavailable \(50%\) exclude each other: give one of them",
+        ),
+        (
+            merged(WITH_KEY, nested("podDisruptionBudget", {"minAvailable": 0, "maxUnavailable": 0})),
+            r"podDisruptionBudget: minAvailable \(0\) and maxUnavailable \(0\) exclude each other",
+        ),
+        (
+            merged(WITH_KEY, {"deployment": {"podLabels": {"app.kubernetes.io/name": "other"}}}),
+            r"deployment\.podLabels: app\.kubernetes\.io/name is one of the labels by which the Pods are found: use",
+        ),
+        (
+            merged(WITH_KEY, nested("webhook", {"enabled": True, "certificate": {"secretName": "tls"}})),
+            r"webhook\.certificate\.secretName has no effect: set webhook\.certificate\.provided to true, or",
+        ),
     ],
 )
 def test_values_that_do_not_go_together_are_refused_with_the_remedy(values: dict[str, Any], want: str) -> None:
@@ -329,6 +348,23 @@ def test_values_that_do_not_go_together_are_refused_with_the_remedy(values: dict
         ("networkPolicy.apiServer.ports", [70000], "at '/networkPolicy/apiServer/ports/0'"),
         ("preset", "strict", "at '/preset': value must be one of '', 'multi-tenant'"),
         ("webhook.timeoutSeconds", 60, "at '/webhook/timeoutSeconds': maximum: got 60, want 30"),
+        ("webhook.certificate.caBundle", "-----BEGIN CERTIFICATE-----", "at '/webhook/certificate/caBundle'"),
+        ("webhook.certificate.secretName", "A_b", "at '/webhook/certificate/secretName': 'A_b' does not match"),
+        (f"{KEY}.valueFrom.secretKeyRef.name", "A b", "valueFrom/secretKeyRef/name': 'A b' does not match"),
+        (f"{KEY}.valueFrom.secretKeyRef.key", "a/b", "valueFrom/secretKeyRef/key': 'a/b' does not match"),
+        ("gatewayProxy.provider.controlPlane.tls.caSecretName", "A", "tls/caSecretName': 'A' does not match"),
+        ("serviceAccount.name", "A b", "at '/serviceAccount/name': 'A b' does not match"),
+        ("serviceMonitor.namespace", "A", "at '/serviceMonitor/namespace': 'A' does not match"),
+        ("deployment.priorityClassName", "A", "at '/deployment/priorityClassName': 'A' does not match"),
+        ("deployment.image.tag", "a:b", "at '/deployment/image/tag': 'a:b' does not match"),
+        ("deployment.image.repository", "example.org/a:1", "at '/deployment/image/repository': 'example.org/a:1' does"),
+        ("config.controllerName", "ours", "at '/config/controllerName': 'ours' does not match"),
+        ("networkPolicy.metrics.from", [{}], "at '/networkPolicy/metrics/from/0': minProperties: got 0, want 1"),
+        (
+            "networkPolicy.admin.to",
+            [{"ipBlock": {}}],
+            "at '/networkPolicy/admin/to/0/ipBlock': missing property 'cidr'",
+        ),
     ],
 )
 def test_the_schema_names_a_wrong_value(name: str, value: object, want: str) -> None:
@@ -348,6 +384,10 @@ def test_the_schema_names_a_wrong_value(name: str, value: object, want: str) -> 
         ("config.leaderElection", {"leaseDuration": 60, "renewDeadline": "0.5m", "retryPeriod": "500ms"}),
         ("config.provider", {"timeout": "0.05s", "syncPeriod": "1h30m"}),
         ("clusters", [{**EDGE, "provider": {"timeout": "5s"}}]),
+        ("deployment.image", {"repository": "registry.example.org:5000/team/apisix-ingress", "tag": "v1.0_a"}),
+        ("config.controllerName", "example.org/a.b-c/d"),
+        ("webhook.certificate.caBundle", "Y2E=\n"),
+        ("podDisruptionBudget", {"enabled": False, "minAvailable": 1, "maxUnavailable": 1}),
     ],
 )
 def test_values_near_the_refused_ones_are_taken_by_chart_and_program(name: str, value: object, tmp_path: Path) -> None:
@@ -443,6 +483,22 @@ def test_the_container_can_write_nowhere_and_only_its_pods_have_the_token() -> N
     assert find(manifests, "ServiceAccount")["automountServiceAccountToken"] is False
     assert pod["automountServiceAccountToken"] is True
     assert "limits" in container["resources"]
+
+
+@pytest.mark.parametrize(
+    ("budget", "want"),
+    [
+        ({}, {"maxUnavailable": 1}),
+        ({"minAvailable": 1}, {"minAvailable": 1}),
+        ({"minAvailable": 0}, {"minAvailable": 0}),
+        ({"minAvailable": "50%"}, {"minAvailable": "50%"}),
+        ({"maxUnavailable": "2"}, {"maxUnavailable": 2}),
+        ({"maxUnavailable": 0}, {"maxUnavailable": 0}),
+    ],
+)
+def test_a_disruption_budget_is_the_one_that_is_asked_for(budget: dict[str, Any], want: dict[str, Any]) -> None:
+    spec = find(render(merged(WITH_KEY, nested("podDisruptionBudget", budget))), "PodDisruptionBudget")["spec"]
+    assert {name: value for name, value in spec.items() if name != "selector"} == want
 
 
 def test_one_replica_has_no_disruption_budget() -> None:

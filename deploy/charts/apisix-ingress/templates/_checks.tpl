@@ -51,12 +51,36 @@
 {{- end -}}
 {{- end -}}
 
+{{- define "apisix-ingress.checkBudget" -}}
+{{- $budget := .Values.podDisruptionBudget -}}
+{{- $least := toString $budget.minAvailable -}}
+{{- $most := toString $budget.maxUnavailable -}}
+{{- if and $budget.enabled (gt (int .Values.deployment.replicas) 1) $least $most -}}
+{{- fail (printf "podDisruptionBudget: minAvailable (%s) and maxUnavailable (%s) exclude each other: give one of them" $least $most) -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "apisix-ingress.checkPodLabels" -}}
+{{- $selected := include "apisix-ingress.selectorLabels" . | fromYaml -}}
+{{- range $name, $_ := .Values.deployment.podLabels -}}
+{{- if hasKey $selected $name -}}
+{{- fail (printf "deployment.podLabels: %s is one of the labels by which the Pods are found: use another, or labelsOverride" $name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "apisix-ingress.checks" -}}
+{{- include "apisix-ingress.checkBudget" . -}}
+{{- include "apisix-ingress.checkPodLabels" . -}}
 {{- include "apisix-ingress.checkElection" . -}}
 {{- include "apisix-ingress.checkTimeouts" . -}}
 {{- include "apisix-ingress.checkClusterNames" . -}}
 {{- if and .Values.webhook.enabled (eq (int .Values.webhook.port) 8080) -}}
 {{- fail "webhook.port: 8080 is the port of health and metrics: use another one, such as 8443" -}}
+{{- end -}}
+{{- $certificate := .Values.webhook.certificate -}}
+{{- if and .Values.webhook.enabled $certificate.secretName (not $certificate.provided) -}}
+{{- fail "webhook.certificate.secretName has no effect: set webhook.certificate.provided to true, or leave it out" -}}
 {{- end -}}
 {{- $watched := .Values.config.kubernetes.watchNamespaces -}}
 {{- $published := splitList "/" .Values.config.status.publishService | first -}}
