@@ -37,7 +37,7 @@ class ServiceBackend(_Part):
     """A Service in the namespace of the Ingress."""
 
     name: str = Field(min_length=1)
-    port: Port = Port()
+    port: Port = Field(default_factory=Port)
 
 
 class Backend(_Part):
