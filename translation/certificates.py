@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _FORMATS = (("cert", "key"), ("tls.crt", "tls.key"))
 """Keys of a Secret: those of APISIX go before those of Kubernetes (v1-behaviour.md §2.9)."""
 
+_MARKER = "-----BEGIN "
+
 _CHECKS_KEPT = 1024
 
 
@@ -44,9 +46,17 @@ def key_pair(scope: Scope, secret: Secret, path: str) -> KeyPair | None:
         certificate, key = (secret.data[name] for name in names)
         wrong = check_pair(certificate, key)
         if not wrong:
-            return KeyPair(certificate.decode(), key.decode())
+            return KeyPair(certificate.decode(), _without_preface(key.decode()))
     scope.error("InvalidCertificate", path, f"{secret.meta.key} {wrong}")
     return None
+
+
+def _without_preface(key: str) -> str:
+    """Return a key without what tools such as `openssl pkcs12` put in front of it.
+
+    A gateway takes a key that does not begin with its marker for one that it had encrypted, and refuses it.
+    """
+    return key[key.index(_MARKER) :]
 
 
 @kept_by_digest(_CHECKS_KEPT)

@@ -36,6 +36,8 @@ _LEAST = {"exp": 1, "lifetime_grace_period": 0, "clock_skew": 0, "max_req_body":
 
 _FLAGS = frozenset({"base64_secret", "keep_headers", "encode_uri_params", "validate_request_body"})
 _LISTS = frozenset({"signed_headers"})
+_WORDS = frozenset({"algorithm"})
+"""Texts that are one of a few words, so that white space at their ends is no part of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +136,12 @@ def _read(draft: Draft, model: type[SpecPart], secret: Secret, path: str) -> Spe
         key = info.alias or name
         if key in secret.data:
             try:
-                values[key] = _typed(key, secret.data[key].decode())
+                value = _typed(key, secret.data[key].decode())
             except UnicodeDecodeError:
                 draft.error("InvalidSecret", path, f"{secret.meta.key}: the value of {key} is not UTF-8; replace it")
                 return None
             check_secret(draft, secret, key, secret.data[key].decode(), path)
+            values |= {} if value is None else {key: value}
     try:
         return model.model_validate(values)
     except ValidationError as error:
@@ -148,14 +151,19 @@ def _read(draft: Draft, model: type[SpecPart], secret: Secret, path: str) -> Spe
 
 
 def _typed(key: str, text: str) -> Any:
-    """Return the value of a key in the type of its field. A number that is none is one that is out of range."""
+    """Return the value of a key in the type of its field, None for an empty number or flag.
+
+    A number that is none is one that is out of range.
+    """
+    if key in _FLAGS | _LEAST.keys() and not text.strip():
+        return None
     if key in _FLAGS:
         return {"true": True, "false": False}.get(text.strip(), text)
     if key in _LISTS:
         return [item.strip() for item in text.split(",") if item.strip()]
     if key in _LEAST:
-        return int(text) if re.fullmatch(r"\s*\d{1,18}\s*", text) else _LEAST[key] - 1
-    return text
+        return int(text) if re.fullmatch(r"\s*\+?\d{1,18}\s*", text) else _LEAST[key] - 1
+    return text.strip() if key in _WORDS else text
 
 
 def _complaint(detail: Mapping[str, Any]) -> str:

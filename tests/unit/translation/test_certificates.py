@@ -31,6 +31,16 @@ def test_expired_certificate_is_taken() -> None:
     assert read(secret(tls__crt=one.certificate, tls__key=one.key)) == (KeyPair(one.certificate, one.key), [])
 
 
+@pytest.mark.parametrize(
+    "preface", ["\n\n", " ", "Bag Attributes\n    friendlyName: web\nKey Attributes: <No Attributes>\n"]
+)
+def test_a_key_is_sent_without_what_stands_before_it(preface: str) -> None:
+    one = pem(1)
+    certificate = f"subject=CN = web\n{one.certificate}"
+    got = read(secret(tls__crt=certificate, tls__key=preface + one.key))
+    assert got == (KeyPair(certificate, one.key), [])
+
+
 def test_text_of_a_pair_is_not_kept_for_longer_than_its_secret() -> None:
     one, secret_key = pem(3).certificate.encode(), pem(3).key.encode()
     before = sys.getrefcount(one), sys.getrefcount(secret_key)

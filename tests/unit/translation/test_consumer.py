@@ -250,6 +250,19 @@ def test_numbers_flags_and_lists_of_a_secret_are_read_with_their_white_space() -
     assert (plugins(got), got.problems) == ({"hmac-auth": want}, ())
 
 
+@pytest.mark.parametrize("empty", ["", "\n"])
+def test_an_empty_number_or_flag_of_a_secret_counts_as_absent(empty: str) -> None:
+    data = {"key": "k", "secret": "s", "exp": empty, "base64_secret": empty, "lifetime_grace_period": empty}
+    got = translate(from_secret("jwtAuth"), cred(data))
+    assert (plugins(got), got.problems) == ({"jwt-auth": {"key": "k", "secret": "s", "exp": 86400}}, ())
+
+
+def test_the_algorithm_and_numbers_of_a_secret_may_be_written_loosely() -> None:
+    got = translate(from_secret("jwtAuth"), cred({"key": "k", "secret": "s", "exp": "+60", "algorithm": "HS512\n"}))
+    want = {"key": "k", "secret": "s", "exp": 60, "algorithm": "HS512"}
+    assert (plugins(got), got.problems) == ({"jwt-auth": want}, ())
+
+
 @pytest.mark.parametrize(
     ("value", "message"),
     [
