@@ -62,17 +62,22 @@ def explain(
     from apisix_ingress.explain.text import lines
 
     asked = parse_request(url, request, tuple(header or ()), remote_addr, server_port)
-    records, owners = _offline(filename, config) if filename else _live(config, admin_url, admin_key, cluster)
+    records, owners = _offline(filename, config, cluster) if filename else _live(config, admin_url, admin_key, cluster)
     document = explained(asked, records, lambda key: owners.get(key, ""))
     print_report(document, lines(document), output)
     raise SystemExit(0 if document["outcome"] == "route" else EXIT_FOUND)
 
 
-def _offline(paths: list[str], config: Path | None) -> tuple[dict[RecordKey, FrozenJson], dict[RecordKey, str]]:
+def _offline(
+    paths: list[str], config: Path | None, cluster: str
+) -> tuple[dict[RecordKey, FrozenJson], dict[RecordKey, str]]:
     """Return the records that manifests give, and the object that each is for; their problems go to stderr."""
     from apisix_ingress.commands.manifests import read_manifests
+    from apisix_ingress.snapshot import find_cluster
 
-    found = read_manifests(paths, offline_settings(config))
+    settings = offline_settings(config)
+    find_cluster(settings, cluster)  # routes go to every cluster, but there has to be one of that name
+    found = read_manifests(paths, settings)
     tell([*found.warnings(), *found.problems()])
     return found.outcome.bodies(), {key: str(owner) for key, owner in found.outcome.owners.items()}
 

@@ -59,9 +59,15 @@ def tree(
     settings = settings_for(config, kubeconfig)
     wanted = _of_files(filename, settings) if filename else run_with_progress(lambda step: _of_api(settings, step))
     document = tree_document(wanted, host=host, about=about)
+    is_empty = not (document["hosts"] or document["streams"])
+    if is_empty:
+        _check_host(host)
     lines = (dot_lines if dot else mermaid_lines if mermaid else text_lines)(document)
     print_report(document, lines, output)
-    raise SystemExit(0 if document["hosts"] or document["streams"] else EXIT_FOUND)
+    if is_empty:
+        about_what = f" for {about or host}" if about or host else ""
+        tell([f"nothing to draw: nothing is published{about_what}"])
+    raise SystemExit(EXIT_FOUND if is_empty else 0)
 
 
 def _asked(what: str, name: str) -> tuple[str, ObjectKey | None]:
@@ -70,6 +76,20 @@ def _asked(what: str, name: str) -> tuple[str, ObjectKey | None]:
     from apisix_ingress.survey.naming import parse_object
 
     return ("", parse_object(what, name, RESOURCES)) if name else (what, None)
+
+
+def _check_host(word: str) -> None:
+    """End with an error if what was taken for a host, and is none, is a kind without the name of an object."""
+    from apisix_ingress.errors import UsageError
+    from apisix_ingress.model.resources import RESOURCES
+    from apisix_ingress.survey.naming import find_kind
+
+    try:
+        kind = find_kind(word, RESOURCES)
+    except UsageError:
+        return
+    form = ", as NAMESPACE/NAME" if RESOURCES[kind].namespaced else ""
+    fail(f"{word} is a kind: give the name of the object as well{form}")
 
 
 def _of_files(paths: list[str], settings: Settings) -> Wanted:

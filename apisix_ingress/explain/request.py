@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from urllib.parse import parse_qsl, unquote_to_bytes, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote_to_bytes, urlsplit
 
 from apisix_ingress.errors import UsageError
 from apisix_ingress.model.address import is_ip
@@ -155,22 +155,35 @@ def parse_request(
     Raises:
         UsageError: One of them is malformed.
     """
+    if not url:
+        raise UsageError("the URL is empty; write https://host/path, host/path or /path")
     if any(ord(char) <= 0x20 or ord(char) == 0x7F for char in url):
         raise UsageError(f"URL {url!r} has a space or a control character; write it percent-encoded")
+    parts = _split(url)
+    if not _METHOD.fullmatch(method.upper()):
+        raise UsageError(f"method {method!r} is none; write e.g. GET")
+    if remote_addr and not is_ip(remote_addr):
+        raise UsageError(f"client address {remote_addr!r} is no IP address; write e.g. 192.0.2.7")
+    if server_port is not None and not 0 < server_port < 65536:
+        raise UsageError(f"port {server_port} is none; write a number from 1 to 65535")
+    given = dict(_header(text) for text in headers)
+    authority = given.pop("host", parts.netloc.rpartition("@")[2])
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    return ProbeRequest(method.upper(), parts.scheme, _ascii(authority), target, given, remote_addr, server_port)
+
+
+def _split(url: str) -> SplitResult:
     try:
         parts = urlsplit(url if "://" in url else f"http://{url}")
     except ValueError as error:
         raise UsageError(f"URL {url!r} can't be read ({error})") from None
     if parts.scheme not in ("http", "https"):
         raise UsageError(f"URL {url!r} has the scheme {parts.scheme!r}; write http:// or https://")
-    if not _METHOD.fullmatch(method.upper()):
-        raise UsageError(f"method {method!r} is none; write e.g. GET")
-    if remote_addr and not is_ip(remote_addr):
-        raise UsageError(f"client address {remote_addr!r} is no IP address; write e.g. 192.0.2.7")
-    given = dict(_header(text) for text in headers)
-    authority = given.pop("host", parts.netloc.rpartition("@")[2])
-    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    return ProbeRequest(method.upper(), parts.scheme, _ascii(authority), target, given, remote_addr, server_port)
+    try:
+        _ = parts.port
+    except ValueError:
+        raise UsageError(f"URL {url!r} can't be read (its port is none)") from None
+    return parts
 
 
 def _header(text: str) -> tuple[str, str]:

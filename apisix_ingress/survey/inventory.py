@@ -7,7 +7,7 @@ import random
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from apisix_ingress.errors import KubeError, KubeForbidden, KubeNotFound, KubeTimeout, KubeUnreachable
+from apisix_ingress.errors import KubeError, KubeForbidden, KubeNotFound, KubeTimeout, KubeUnavailable, KubeUnreachable
 from apisix_ingress.kube.api import LIST_SECONDS, KubeApi
 from apisix_ingress.kube.depth import check_depth
 from apisix_ingress.model.adminapi import AdminAddress
@@ -46,6 +46,7 @@ class Inventory:
         world: Stores, desired records, reports.
         options: What was translated with.
         unread: Kind → why its objects could not be read, or not all of them.
+        failed: Those of them whose list the API server failed, which may go well the next time.
         absent: Kinds that the API server does not know.
         moved: Gateway cluster → where an ApisixClusterConfig puts its Admin API.
         raw: The objects as the API server has them; empty unless they were to be kept.
@@ -57,6 +58,7 @@ class Inventory:
     absent: frozenset[str] = frozenset()
     moved: Mapping[str, AdminAddress] = field(default_factory=dict)
     raw: Mapping[ObjectKey, JsonObject] = field(default_factory=dict, repr=False)
+    failed: frozenset[str] = frozenset()
 
     def ours(self) -> tuple[CustomObject, ...]:
         """Return the objects of users that are ours to translate, sorted by key."""
@@ -89,6 +91,7 @@ class _Reader:
         self._slots = asyncio.Semaphore(AT_ONCE)
         self.raw: dict[ObjectKey, JsonObject] = {}
         self.unread: dict[str, str] = {}
+        self.failed: set[str] = set()
         self.absent: set[str] = set()
 
     async def read(self, resource: Resource, namespace: str) -> None:
@@ -108,6 +111,7 @@ class _Reader:
                 self.unread[resource.kind] = f"these credentials may not list {resource.plural}{where} ({error})"
             except KubeError as error:
                 self.unread[resource.kind] = str(error)
+                self.failed |= {resource.kind} if isinstance(error, KubeUnavailable) else set()
 
     async def _read_any_version(self, resource: Resource, namespace: str) -> None:
         for version in resource.versions():
@@ -180,7 +184,9 @@ async def take_inventory(
         raise failures.exceptions[0] from None
     step("translating")
     registry.settle()
-    return Inventory(world, options, reader.unread, frozenset(reader.absent), moved, reader.raw)
+    return Inventory(
+        world, options, reader.unread, frozenset(reader.absent), moved, reader.raw, frozenset(reader.failed)
+    )
 
 
 async def _find(api: KubeApi) -> None:

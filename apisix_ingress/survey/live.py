@@ -20,7 +20,7 @@ from apisix_ingress.model.kube import decode_custom
 from apisix_ingress.model.resources import CUSTOM_GROUP, RESOURCES
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.settings import Settings
-from apisix_ingress.survey.look import look
+from apisix_ingress.survey.look import Look, look
 from apisix_ingress.survey.outage import is_outage
 from apisix_ingress.survey.status import Wellness, computed_wellness, stored_wellness
 
@@ -104,13 +104,28 @@ async def _watched(api: KubeApi, key: ObjectKey, clock: Clock) -> AsyncGenerator
 
 async def _compared(api: KubeApi, settings: Settings, key: ObjectKey, clock: Clock) -> AsyncGenerator[Wellness, None]:
     while True:
-        seen = await look(api, settings)
-        if seen.inventory.unread:
-            kind, reason = min(seen.inventory.unread.items())
-            raise KubeError(f"whether {key} is in effect can't be told without every {kind}: {reason}")
-        found = computed_wellness(seen.condition(key)) if key in seen.inventory.world.reports else NOT_OURS
-        yield replace(found, state="pending") if found.state == "failed" and seen.is_unanswered(key) else found
+        try:
+            yield _seen(await look(api, settings), key)
+        except KubeUnavailable as error:
+            yield Wellness("pending", "Unavailable", str(error))
         await clock.sleep(POLL_SECONDS)
+
+
+def _seen(seen: Look, key: ObjectKey) -> Wellness:
+    """Return how an object is by what gateways hold.
+
+    Raises:
+        KubeUnavailable: It can't be told now, since a list failed.
+        KubeError: It can't be told, since something may not be listed.
+    """
+    unread = seen.inventory.unread
+    if unread:
+        lasting = {kind: reason for kind, reason in unread.items() if kind not in seen.inventory.failed}
+        kind, reason = min((lasting or unread).items())
+        error = KubeError if lasting else KubeUnavailable
+        raise error(f"whether {key} is in effect can't be told without every {kind}: {reason}")
+    found = computed_wellness(seen.condition(key)) if key in seen.inventory.world.reports else NOT_OURS
+    return replace(found, state="pending") if found.state == "failed" and seen.is_unanswered(key) else found
 
 
 def _wellness(raw: JsonObject | None, kind: str) -> Wellness:

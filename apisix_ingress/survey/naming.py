@@ -21,8 +21,8 @@ def find_kind(text: str, kinds: Iterable[str]) -> str:
     kinds = tuple(kinds)
     word = text.lower()
     for kind in kinds:
-        short = KINDS[kind].short if kind in KINDS else ""
-        if word in (kind.lower(), RESOURCES[kind].plural, short) or _SHORT.get(word) == kind:
+        names = {kind.lower(), RESOURCES[kind].plural} | ({KINDS[kind].short} if kind in KINDS else set())
+        if word in names or _SHORT.get(word) == kind:
             return kind
     raise UsageError(f"{text!r} is none of the kinds {', '.join(kinds)}")
 

@@ -254,6 +254,29 @@ async def test_a_path_without_an_object_is_told_beside_the_report(cli: Cli, comm
     assert (got.returncode, got.stderr) == (0, "warning: no objects in empty\n")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "status", "want"),
+    [
+        (["web.example.org"], 0, ""),
+        (["b.example.org"], 1, "nothing to draw: nothing is published for b.example.org\n"),
+        (["ApisixRoute", "default/b"], 1, "nothing to draw: nothing is published for ApisixRoute default/b\n"),
+        (["--dot", "b.example.org"], 1, "nothing to draw: nothing is published for b.example.org\n"),
+        (["ar"], 2, "error: ar is a kind: give the name of the object as well, as NAMESPACE/NAME\n"),
+        (["acc"], 2, "error: acc is a kind: give the name of the object as well\n"),
+    ],
+)
+async def test_tree_says_that_there_is_nothing_to_draw(cli: Cli, arguments: list[str], status: int, want: str) -> None:
+    got = await cli.beside("tree", "-f", cli.write("web.yaml", WEB), *arguments)
+    assert (got.returncode, got.stderr) == (status, want)
+
+
+async def test_tree_of_nothing_says_so(cli: Cli) -> None:
+    (cli.folder / "empty").mkdir()
+    got = await cli.beside("tree", "-f", "empty", "-o", "json")
+    assert (got.returncode, json.loads(got.stdout)) == (1, {"hosts": [], "streams": []})
+    assert got.stderr == "warning: no objects in empty\nnothing to draw: nothing is published\n"
+
+
 def test_standard_input_that_is_closed_is_empty(cli: Cli) -> None:
     command = " ".join((*COMMAND, "lint", "-"))
     got = subprocess.run(

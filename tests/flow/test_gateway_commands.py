@@ -183,6 +183,12 @@ async def test_explain_asks_the_gateway_and_names_the_objects(cli: Cli) -> None:
     assert (none.returncode, "answered by no route: 404" in none.stdout) == (1, True)
 
 
+async def test_explain_knows_the_clusters_of_the_settings_alone(cli: Cli) -> None:
+    got = await cli.beside("explain", "blog.example.org/", "-f", MANIFESTS, "--cluster", "edge")
+    want = "error: --cluster edge: no such gateway cluster; the settings have default\n"
+    assert (got.returncode, got.stdout, got.stderr) == (2, "", want)
+
+
 async def test_explain_says_the_same_of_manifests_and_of_the_gateway_that_has_them(cli: Cli) -> None:
     async with FakeAdminApi() as gateway:
         await fill(gateway, cli)

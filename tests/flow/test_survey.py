@@ -290,6 +290,28 @@ async def test_wait_goes_on_while_the_api_server_fails(scene: Scene) -> None:
     assert (got.outcome, states) == ("live", ["Unavailable", "Pending", "Unavailable", "live"])
 
 
+@pytest.mark.parametrize(("status", "times", "code"), [(503, 1, 0), (503, None, 1), (403, None, 2)])
+async def test_wait_goes_on_for_an_ingress_while_a_list_fails(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, status: int, times: int | None, code: int
+) -> None:
+    monkeypatch.setattr(live, "POLL_SECONDS", 0.01)
+    backend = {"service": {"name": "web", "port": {"number": 80}}}
+    rule = {"host": "i.example.org", "http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]}}
+    scene.server.put(plain("Ingress", "web", spec={"ingressClassName": "apisix", "rules": [rule]}))
+    await scene.fill()
+    scene.server.faults.append(Fault("list", "secrets", status=status, times=times))
+    timeout = "20s" if times else "300ms"
+    got = await scene.cli.beside("wait", "ing", "default/web", "--timeout", timeout, "--config", scene.config)
+    assert got.returncode == code
+
+
+async def test_wait_for_an_ingress_goes_on_while_the_api_server_is_away(scene: Scene) -> None:
+    await scene.server.stop()
+    code, got = await scene.ask("wait", "ing", "default/web", "--timeout", "300ms")
+    assert (code, got["outcome"], got["reason"]) == (1, "timed out", "Unavailable")
+    assert "can't connect" in got["message"]
+
+
 async def test_wait_compares_an_ingress_with_the_gateway(scene: Scene) -> None:
     rule = {"host": "i.example.org", "http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": {}}]}}
     rule["http"]["paths"][0]["backend"] = {"service": {"name": "web", "port": {"number": 80}}}  # type: ignore[index]

@@ -32,6 +32,11 @@ def test_url_is_read_as_clients_send_it(url: str, want: tuple[str, str, str]) ->
     ("arguments", "want"),
     [
         ({"url": "ftp://a/b"}, "URL 'ftp://a/b' has the scheme 'ftp'; write http:// or https://"),
+        ({"url": ""}, "the URL is empty; write https://host/path, host/path or /path"),
+        ({"url": "http://a:65536/"}, "URL 'http://a:65536/' can't be read (its port is none)"),
+        ({"url": "http://a:x/"}, "URL 'http://a:x/' can't be read (its port is none)"),
+        ({"url": "a", "server_port": 0}, "port 0 is none; write a number from 1 to 65535"),
+        ({"url": "a", "server_port": 65536}, "port 65536 is none; write a number from 1 to 65535"),
         ({"url": "a b"}, "URL 'a b' has a space or a control character; write it percent-encoded"),
         ({"url": "http://[::1/x"}, "URL 'http://[::1/x' can't be read (Invalid IPv6 URL)"),
         ({"url": "a", "method": "G T"}, "method 'G T' is none; write e.g. GET"),

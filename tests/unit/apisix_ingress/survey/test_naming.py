@@ -25,6 +25,12 @@ def test_a_name_without_a_namespace_is_refused(name: str) -> None:
         parse_object("ing", name, RESOURCES)
 
 
+def test_an_empty_word_is_no_kind() -> None:
+    for kinds in (RESOURCES, ["Ingress"]):
+        with pytest.raises(UsageError, match="'' is none of the kinds"):
+            parse_object("", "shop/web", kinds)
+
+
 def test_an_unknown_kind_is_refused_with_those_that_there_are() -> None:
     with pytest.raises(UsageError, match="'Pod' is none of the kinds Ingress, ApisixRoute"):
         parse_object("Pod", "shop/web", ["Ingress", "ApisixRoute"])
