@@ -109,6 +109,10 @@ class Agenda:
         """How many writes are outstanding."""
         return len(self._writes)
 
+    def is_under_way(self, key: RecordKey) -> bool:
+        """Say whether a write of a record is outstanding, its flight included."""
+        return key in self._writes
+
     @property
     def is_clear(self) -> bool:
         """Whether no delete waits for a write."""

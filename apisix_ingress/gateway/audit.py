@@ -122,10 +122,12 @@ class Audit:
                 return listing
 
     async def tell_all(self) -> None:
-        """Tell the observer the state of every wanted record."""
+        """Tell the observer the state of every wanted record but those under way, which is told when it ends."""
+        dispatch = self._dispatch
         async for chunk in _chunks(self._wanted.keys()):
             for key in chunk:
-                self._dispatch.tell(key)
+                if not (dispatch.gate.is_open and dispatch.agenda.is_under_way(key)):
+                    dispatch.tell(key)
 
     def _ledger(self, holdings: Holdings) -> frozenset[RecordKey]:
         """Return the records that are ours whatever their labels say: written or adopted by us before.
