@@ -60,8 +60,9 @@ class Annotations:
     def number(self, name: str) -> int | None:
         """Return a whole number that is not negative, or None; anything else is left out with a warning."""
         text = self.text(name)
-        if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS:
-            return int(text)
+        digits = text.removeprefix("+")
+        if digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS:
+            return int(digits)
         if text:
             self.warn(name, f"{text!r} is not a whole number, so it is left out")
         return None

@@ -53,8 +53,8 @@ def _redirect_code(annotations: Annotations) -> int | None:
     code = annotations.number("http-redirect-code")
     if code is None or code in _REDIRECTS:
         return code
-    annotations.warn("http-redirect-code", f"{code} is not between 301 and 308, so {MOVED_PERMANENTLY} is used")
-    return MOVED_PERMANENTLY
+    annotations.warn("http-redirect-code", f"{code} is not between 301 and 308, so it is left out")
+    return None
 
 
 def response(annotations: Annotations) -> Plugins:
@@ -107,12 +107,15 @@ def _added(annotations: Annotations) -> Iterator[str]:
 
 
 def _headers(annotations: Annotations, name: str) -> list[tuple[str, str]]:
-    """Return names and values of a list of `name:value`; only the first colon divides them (quirk 37)."""
+    """Return names and values of a list of `name:value`; only the first colon divides them (quirk 37).
+
+    White space after it means nothing to who reads the header. It stays, as the 1.8 line has it in its records.
+    """
     found = []
     for item in annotations.items(name):
         header, colon, value = item.partition(":")
         if header.strip() and colon:
-            found.append((header.strip(), value.strip()))
+            found.append((header.strip(), value))
         else:
             annotations.warn(name, f"{item!r} is left out; write name:value")
     return found

@@ -44,7 +44,7 @@ def read(**values: str) -> tuple[RouteAnnotations, list[str]]:
         ({"http_redirect": "/b"}, {"redirect": {"uri": "/b", "ret_code": 301}}),
         (
             {"enable_response_rewrite": "true", "response_rewrite_set_header": "Location:https://a:1/x, B: c"},
-            {"response-rewrite": {"headers": {"set": {"Location": "https://a:1/x", "B": "c"}}}},
+            {"response-rewrite": {"headers": {"set": {"Location": "https://a:1/x", "B": " c"}}}},
         ),
         (
             {
@@ -154,7 +154,7 @@ def test_bad_guard_fails_the_ingress(values: dict[str, str], want: list[str]) ->
         (
             {"http_to_https": "true", "http_redirect_code": "200"},
             ["warning http-redirect-code"],
-            {"redirect": {"http_to_https": True, "ret_code": 301}},
+            {"redirect": {"http_to_https": True}},
         ),
     ],
 )
@@ -170,6 +170,7 @@ def test_other_bad_value_is_left_out_and_told(values: dict[str, str], problems: 
         ({}, UpstreamOverrides()),
         ({"upstream_scheme": "GRPCS"}, UpstreamOverrides(scheme="grpcs")),
         ({"upstream_retries": "0"}, UpstreamOverrides(retries=0)),
+        ({"upstream_retries": "+2"}, UpstreamOverrides(retries=2)),
         ({"upstream_read_timeout": "5s"}, UpstreamOverrides(timeout=(0, 0, 5))),
         ({"upstream_connect_timeout": "2", "upstream_send_timeout": "500ms"}, UpstreamOverrides(timeout=(2, 0.5, 0))),
     ],

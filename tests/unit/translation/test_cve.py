@@ -50,7 +50,7 @@ def items(text: str) -> list[str]:
 
 def header(text: str) -> Any:
     pairs = (item.partition(":") for item in items(text))
-    return {name.strip(): value.strip() for name, colon, value in pairs if name.strip() and colon}
+    return {name.strip(): value for name, colon, value in pairs if name.strip() and colon}
 
 
 def added(text: str) -> list[str]:
