@@ -58,6 +58,9 @@ DRAIN_SECONDS = 5.0
 BUSY_BACKLOG = 64
 """With more records than these waiting for their write, statuses wait."""
 
+NEWS_SECONDS = 1.0
+"""For so long after a change statuses are written slowly: changes come in groups, and go ahead."""
+
 GC_THRESHOLDS = (50_000, 50, 100)
 """With `gc.freeze` they cut the longest stall at 10,000 objects from near half a second to about 10 ms."""
 
@@ -128,7 +131,17 @@ def _parts(options: Options, syncs: Sequence[ClusterSync]) -> Parts:
     kinds = resources(options)
     world = World(kinds)
     conditions = Conditions(world, syncs)
-    return Parts(kinds, world, conditions, metrics, clock, rng, identity, busy=lambda: any(map(is_busy, syncs)))
+    return Parts(
+        kinds,
+        world,
+        conditions,
+        metrics,
+        clock,
+        rng,
+        identity,
+        busy=lambda: any(map(is_busy, syncs)),
+        news=lambda: any(sync.quiet_for < NEWS_SECONDS for sync in syncs),
+    )
 
 
 def _registry(options: Options, parts: Parts, sink: Sink, lag: SyncLag) -> Registry:

@@ -104,6 +104,8 @@ class Parts:
     identity: str
     busy: Callable[[], bool]
     """Whether many records wait for their write just now."""
+    news: Callable[[], bool]
+    """Whether records were wanted differently a moment ago."""
 
 
 class ApiStatus:
@@ -127,6 +129,7 @@ class ApiStatus:
             manager=settings.controller_name,
             observer=queue,
             busy=parts.busy,
+            news=parts.news,
             timeout=timeout,
             on_write=parts.metrics.record_status_write,
         )

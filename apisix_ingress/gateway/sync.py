@@ -6,6 +6,7 @@ What a spell does is in `spell`. Here is what outlasts one: which address is the
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 from collections import Counter
 from collections.abc import Iterable
@@ -69,6 +70,7 @@ class ClusterSync:
         self._concurrency = concurrency
         self._audit_interval = audit_interval
         self._observer = observer or SILENT
+        self._changed_at = -math.inf
         self._moved = asyncio.Event()
         self._spell = self._new_spell(Holdings(), set(), first_audit=audit_interval)
 
@@ -77,6 +79,8 @@ class ClusterSync:
 
         Outside a term, and until it has taken over, nothing is queued: taking over compares everything.
         """
+        if self.taken_over:
+            self._changed_at = self._clock.monotonic()
         self._spell.mark_dirty(keys, urgent=urgent)
 
     def record_state(self, key: RecordKey) -> RecordState:
@@ -111,6 +115,11 @@ class ClusterSync:
     def backlog(self) -> int:
         """How many records wait for a look or a write, those that wait for a retry left out."""
         return self._spell.dispatch.queue.depth
+
+    @property
+    def quiet_for(self) -> float:
+        """Seconds since records were last wanted differently; what is found when taking over is no change."""
+        return self._clock.monotonic() - self._changed_at
 
     def tally(self) -> dict[RecordKind, Tally]:
         """Return how many records of each kind should exist, do as far as known, and were rejected."""

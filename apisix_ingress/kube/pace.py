@@ -1,4 +1,4 @@
-"""When a condition may be written: bad news only when they last, and new words for the same not too often.
+"""When a condition may be written: bad news only when they last, new words for the same not too often, many slowly.
 
 What it says, and to whom it is written, is decided in `status`.
 """
@@ -15,13 +15,20 @@ BAD_NEWS_SECONDS = 0.5
 """A condition becomes False after so long: kinds are watched apart, what an object names may come after it."""
 REWORD_SECONDS = 5.0
 """A condition of which only the words differ is not written more often than this."""
+RATE = 200.0
+"""Writes a second: without a bound the thousands of a start fill this process and the API server, and changes wait."""
+RATE_BESIDE_NEWS = 25.0
+"""Writes a second while there are changes: more of them may come, and each is delayed by what is under way then."""
+CREDIT_SECONDS = 0.5
+"""What was not written for so long may be written at once."""
 
 
 class Pace:
-    """When the condition of each object turned bad, and when it was written."""
+    """When the condition of each object turned bad and when it was written, and how many were lately."""
 
     def __init__(self, *, clock: Clock) -> None:
         self._clock = clock
+        self._paid_until = 0.0
         self._doubted_at: dict[ObjectKey, float] = {}
         self._written_at: dict[ObjectKey, float] = {}
 
@@ -43,6 +50,13 @@ class Pace:
     def wrote(self, key: ObjectKey) -> None:
         """Note that a condition was written."""
         self._written_at[key] = self._clock.monotonic()
+
+    def until_next(self, *, news: bool) -> float:
+        """Count a write; return the seconds for which its writer leaves room to others, 0 unless much was written."""
+        now = self._clock.monotonic()
+        cost = 1 / (RATE_BESIDE_NEWS if news else RATE)
+        self._paid_until = max(self._paid_until, now - CREDIT_SECONDS) + cost
+        return max(0.0, self._paid_until - now)
 
     def forget(self, key: ObjectKey) -> None:
         """Forget an object that is gone."""

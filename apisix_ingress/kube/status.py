@@ -71,6 +71,7 @@ class StatusWriter:
         resources: Kind → resource.
         observer: Of the queue.
         busy: Whether records wait for their write just now: those go first, for some seconds at most.
+        news: Whether records were wanted differently a moment ago: then statuses are written slowly.
         timeout: Bound of one request in seconds; the term has to last as long when one begins.
         on_write: Told the kind of the object of each write, and how it ended: `ok` or the name of the error.
     """
@@ -89,11 +90,13 @@ class StatusWriter:
         resources: Mapping[str, Resource] = RESOURCES,
         observer: QueueObserver | None = None,
         busy: Callable[[], bool] = lambda: False,
+        news: Callable[[], bool] = lambda: False,
         timeout: float = WRITE_SECONDS,
         on_write: Callable[[str, str], None] = lambda kind, outcome: None,
     ) -> None:
         self._on_write = on_write
         self._busy = busy
+        self._news = news
         self._timeout = timeout
         self._api = api
         self._stores = stores
@@ -262,6 +265,8 @@ class StatusWriter:
         log.info("status.written", object=str(key), fields=sorted(change), **told)
         if condition is not None and "conditions" in change and not says(held.status, condition):
             self._announcer.announce(item.meta, condition)
+        if pause := self._pace.until_next(news=self._news()):
+            await self._clock.sleep(pause)
 
     def _written(self, key: ObjectKey, seen: str, answer: JsonObject) -> None:
         self._on_write(key.kind, "ok")

@@ -182,3 +182,15 @@ async def test_state_of_a_record_that_is_to_go_is_pending() -> None:
         await asyncio.sleep(1)
         assert stage.sync.record_state(UPSTREAM) == APPLIED
         assert math.isinf(stage.term.remaining())
+
+
+@on_stage
+async def test_what_a_take_over_writes_is_no_change_and_is_told_when_it_is_there() -> None:
+    stage = Stage([UPSTREAM_RECORD])
+    async with stage.running():
+        await asyncio.sleep(1)
+        assert stage.sync.quiet_for == math.inf
+        assert set(stage.notes.outcomes) == {(UPSTREAM, APPLIED)}
+        stage.sync.mark_dirty([UPSTREAM])
+        await asyncio.sleep(2)
+        assert stage.sync.quiet_for == 2.0
