@@ -4,7 +4,7 @@
 
     list ──complete──► store ──► watch ──ends, cut, 429, 5xx──► watch from the last version, after a backoff
       ▲                            │
-      └──── 410, roll-back ────────┘
+      └──── 410, roll-back ────────┘   looked for after an outage, and when watches stay silent
     404 on list: look at the API group as well; gone twice: the kind is absent, its store empty, look again
     403: the store stays as it is, the missing permission is in `problem`
 
@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import NoReturn
 
 import structlog
@@ -49,6 +50,8 @@ LONGEST_PAUSE = 120.0
 RETURN_SPREAD = 0.25
 """Within so many seconds after an outage the kinds come back, one by one."""
 _MALFORMED_LIMIT = 3
+_DOUBTFUL = 2
+"""After so many watches in a row without an answer the API server is taken to have been away."""
 
 
 class Reflector:
@@ -100,6 +103,9 @@ class Reflector:
         self._path = resource.path(self.namespace)
         self._fields = f"metadata.name={resource.only.name}" if resource.only else ""
         self._version: str | None = None
+        # So many watches in a row; those that were told to wait do not count.
+        self._unanswered = 0
+        self._opened = False
         self._absent_looks = 0
         self._silent_watches = 0
         self._malformed = 0
@@ -138,6 +144,8 @@ class Reflector:
     async def _cycle(self) -> float:
         """List if need be, watch until the watch ends, and return the seconds to wait."""
         try:
+            if self._unanswered >= _DOUBTFUL and await self._is_rolled_back():
+                return self._go_back()
             if self._version is None and not await self._list():
                 return self._options.hold_seconds
             return await self._watch(self._version or "")
@@ -149,6 +157,7 @@ class Reflector:
         except KubeNotFound:
             return await self._look_for_kind()
         except KubeUnavailable as error:
+            self._unanswered += not self._opened and error.status != HTTPStatus.TOO_MANY_REQUESTS
             delay = self._standing.fail("unavailable", str(error), told=isinstance(error, KubeUnreachable))
             return max(delay, min(error.retry_after or 0.0, LONGEST_PAUSE))
         except KubeError as error:
@@ -181,10 +190,12 @@ class Reflector:
         seconds = max(1, round(self._rng.uniform(options.watch_shortest, options.watch_longest)))
         where = f"watch of {self.resource.plural}"
         words = 0
+        self._opened = False
         stream = self._api.watch(
             self._path, version=version, seconds=seconds, margin=options.watch_margin, fields=self._fields
         )
         async with stream as lines:
+            self._opened, self._unanswered = True, 0
             self._standing.answered()
             async for line in lines:
                 self._take(await self._read(line, where))
@@ -228,11 +239,23 @@ class Reflector:
         self._silent_watches += 1
         if self._silent_watches >= self._options.silent_watches:
             self._silent_watches = 0
-            page = await self._api.page(self._path, limit=1, fields=self._fields)
-            if is_rolled_back(self._version or "", page.version):
-                self._version = None
-                return self._standing.fail("rolled_back", "the API server went back in time, it is listed anew")
+            if await self._is_rolled_back():
+                return self._go_back()
         return 0.0
+
+    async def _is_rolled_back(self) -> bool:
+        """Look whether the API server knows less than we do: it was away, and a backup may have been restored.
+
+        A watch would not tell: from a version of the future it is silent.
+        """
+        known = self._version
+        current = (await self._api.page(self._path, limit=1, fields=self._fields)).version if known else ""
+        self._unanswered = 0
+        return is_rolled_back(known or "", current)
+
+    def _go_back(self) -> float:
+        self._version = None
+        return self._standing.fail("rolled_back", "the API server went back in time, it is listed anew")
 
     def _refuse_line(self, reason: str) -> NoReturn:
         """Leave a watch that talks nonsense; after some of them in a row the list is read again."""

@@ -71,7 +71,8 @@ class ReflectorOptions:
         hold_seconds: Between two lists of which the second has to confirm unusual deletes.
         hold_share: Deletes above this share of a kind,
         hold_count: and above this number are unusual; so are those that leave nothing.
-        silent_watches: So many watches in a row without a word, and the version is checked for a roll-back.
+        silent_watches: So many watches in a row without a word, and the version is checked for a roll-back; so it is
+            after each outage.
         yield_every: Objects in a row before other tasks get their turn.
     """
 

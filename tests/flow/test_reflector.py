@@ -97,7 +97,10 @@ async def test_a_watch_that_fails_is_tried_again_without_a_list(
         await bench.until_watching()
         server.put(route("b"))
         await bench.until_names("a", "b")
-    assert server.count("list", "apisixroutes") == 1
+    assert bench.notes.lists == [1]
+    # Whoever was away may have come back with an old backup: a look at one object tells.
+    limits = [seen.query["limit"] for seen in server.seen if (seen.verb, seen.plural) == ("list", "apisixroutes")]
+    assert limits[1:] == (["1"] if (fault.status or 0) >= 500 else [])
 
 
 async def test_an_api_server_that_went_back_in_time_is_listed_anew(server: FakeApiServer, tmp_path: Path) -> None:
@@ -109,6 +112,26 @@ async def test_an_api_server_that_went_back_in_time_is_listed_anew(server: FakeA
         server.order(bench.plural, "stall")
         await bench.until_names("r000", "r002")
         assert "rolled_back" in bench.notes.failures
+
+
+@pytest.mark.parametrize("rolls_back", [True, False])
+async def test_after_an_outage_one_look_tells_whether_the_api_server_went_back_in_time(
+    server: FakeApiServer, tmp_path: Path, rolls_back: bool
+) -> None:
+    put_routes(server, 30)
+    async with reflecting(server, tmp_path) as bench:
+        await bench.until_watching()
+        await server.stop()
+        await bench.until(lambda: len(bench.notes.failures) > 2, "the outage to be noticed")
+        if rolls_back:
+            server.forget("apisixroutes", "r001")
+            server.roll_back(500)
+        await server.start()
+        await bench.until_watching()
+        if not rolls_back:
+            server.remove("apisixroutes", "r001")
+        await bench.until_names(*(f"r{number:03}" for number in range(30) if number != 1))
+    assert ("rolled_back" in bench.notes.failures, bench.notes.lists) == (rolls_back, [30, 29] if rolls_back else [30])
 
 
 async def test_replayed_events_end_in_the_same_state(server: FakeApiServer, tmp_path: Path) -> None:
