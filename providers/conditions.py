@@ -13,6 +13,7 @@ from typing import Protocol
 from apisix_ingress.gateway.states import RecordState
 from apisix_ingress.model.condition import Condition, aborted, synced
 from apisix_ingress.model.keys import ObjectKey, RecordKey
+from apisix_ingress.model.names import object_name
 from apisix_ingress.model.records import Record
 from apisix_ingress.state.world import World
 
@@ -80,7 +81,7 @@ class Conditions:
             for key in each.pending:
                 self._waiting.setdefault(key, {})[owner] = None
         if any(each.failures for each in progress):
-            return aborted(report.generation, _told(progress))
+            return aborted(report.generation, "; ".join([_told(progress), *self._unpublished(owner)]))
         return None if any(each.is_awaited for each in progress) else synced(report.generation)
 
     def owners(self, key: RecordKey) -> tuple[ObjectKey, ...]:
@@ -100,6 +101,18 @@ class Conditions:
         claimants = (claimant.owner for owner in owners for claimant, _ in self._world.claims.of(owner))
         readers = (reader for owner in owners for reader in self._world.dependents.of(owner))
         return tuple(dict.fromkeys((*owners, *claimants, *readers)))
+
+    def _unpublished(self, owner: ObjectKey) -> list[str]:
+        """Return which plugin configs to look at that were never published: the id of a record tells a user nothing."""
+        wanted, ids = self._world.desired, self._world.ids
+        missing = {key.id for key in _refs(wanted.of_owner(owner).values()) if not wanted.owners_of(key)}
+        reads = self._world.dependents.reads_of(owner) if missing else ()
+        configs = [read for read in reads if isinstance(read, ObjectKey) and read.kind == "ApisixPluginConfig"]
+        return [
+            f"see the condition of {key}"
+            for key in sorted(configs)
+            if ids.id_of("plugin_configs", object_name(key.namespace, key.name)) in missing
+        ]
 
     def _progress(self, owner: ObjectKey, cluster: Cluster) -> _Progress:
         keys = list(self._keys(self._world.desired.of_owner(owner), cluster.name))

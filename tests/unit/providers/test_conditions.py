@@ -131,6 +131,20 @@ def test_a_config_says_why_its_own_cluster_does_not_answer() -> None:
     assert config_condition(FakeCluster("east"), other) == synced(2)
 
 
+def test_plugin_config_that_was_never_published_is_named() -> None:
+    world = World([])
+    config = make_record("default_pc", kind="plugin_configs")
+    route = make_record("one", body={"plugin_config_id": config.key.id})
+    world.desired.replace(make_claimant("web"), [route])
+    world.reports[OWNER] = Report(3)
+    key = make_key("pc", kind="ApisixPluginConfig")
+    world.dependents.record(OWNER, [key, make_key("other", kind="ApisixPluginConfig")])
+    waiting = FakeCluster(states={route.key: RecordState("waiting", "waits")})
+    assert condition_of(world, waiting) == aborted(3, f"{route.key}: waits; see the condition of {key}")
+    world.desired.replace(make_claimant("pc", kind="ApisixPluginConfig"), [config])
+    assert condition_of(world, waiting) == aborted(3, f"{route.key}: waits")
+
+
 def test_condition_waits_for_the_records_that_the_owners_records_name() -> None:
     cluster = FakeCluster(states={UPSTREAM.key: RecordState("pending")})
     assert condition_of(make_world(ROUTE), cluster) is None
