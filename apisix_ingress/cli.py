@@ -64,6 +64,7 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 def main() -> None:
     """Run the command line; a wrong configuration, or output without room, ends it with one line and exit code 2."""
+    _open_streams()
     try:
         _run_command()
     except OSError as error:
@@ -74,11 +75,21 @@ def main() -> None:
         _flush()
 
 
+def _open_streams() -> None:
+    """Open standard streams that were closed on nothing: what is told on one of them must not get into another."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # or a file or socket would get its number
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "r+", encoding="utf-8"))  # noqa: SIM115  # for the life of the process
+
+
 def _flush() -> None:
     """Write what is left: at the exit of the interpreter it would be too late to tell of a failure."""
     try:
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        sys.stdout.flush()
     except BrokenPipeError:
         return  # whoever read it has enough
     except OSError as error:

@@ -116,7 +116,7 @@ def load(
     names = tuple(dict.fromkeys(map(str, paths)))
     if missing := [path for path in names if path != STDIN and not _is_there(path)]:
         raise ConfigError("\n".join(f"{path or repr(path)}: no such file or folder" for path in missing))
-    content = (_standard_input() if stdin is None else stdin) if STDIN in names else b""
+    content = (sys.stdin.buffer.read() if stdin is None else stdin) if STDIN in names else b""
     files: dict[str, _File] = {}
     empty: list[str] = []
     for path in names:
@@ -134,11 +134,6 @@ def _is_there(path: str) -> bool:
         return bool(path) and Path(path).exists()
     except OSError:
         return True
-
-
-def _standard_input() -> bytes:
-    # Python has None for a stream that was closed when it started.
-    return sys.stdin.buffer.read() if sys.stdin is not None else b""
 
 
 def _files_at(path: str, resources: Mapping[str, Resource]) -> list[_File]:

@@ -277,10 +277,10 @@ async def test_tree_of_nothing_says_so(cli: Cli) -> None:
     assert got.stderr == "warning: no objects in empty\nnothing to draw: nothing is published\n"
 
 
-def test_standard_input_that_is_closed_is_empty(cli: Cli) -> None:
-    command = " ".join((*COMMAND, "lint", "-"))
-    got = subprocess.run(
-        ["sh", "-c", f"exec {command} <&-"],
+def without(cli: Cli, stream: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a command with a standard stream closed, as `>&-` does."""
+    return subprocess.run(
+        ["sh", "-c", f"exec {' '.join((*COMMAND, *arguments))} {stream}"],
         cwd=cli.folder,
         env=environment(cli.folder),
         capture_output=True,
@@ -288,6 +288,28 @@ def test_standard_input_that_is_closed_is_empty(cli: Cli) -> None:
         timeout=BOUND,
         check=False,
     )
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["version", "crds", "translate web.yaml", "lint web.yaml", "explain -f web.yaml http://web.example.org/", "doctor"],
+)
+def test_standard_output_that_is_closed_changes_no_exit_status(cli: Cli, command: str) -> None:
+    cli.write("web.yaml", WEB)
+    got = without(cli, ">&-", *command.split())
+    assert (got.returncode, got.stdout, got.stderr) == (int(command == "doctor"), "", "")
+
+
+@pytest.mark.parametrize("command", ["version", "lint web.yaml", "lint nowhere"])
+def test_standard_error_that_is_closed_changes_no_exit_status(cli: Cli, command: str) -> None:
+    cli.write("web.yaml", WEB)
+    want = cli(*command.split())
+    got = without(cli, "2>&-", *command.split())
+    assert (got.returncode, got.stdout, got.stderr) == (want.returncode, want.stdout, "")
+
+
+def test_standard_input_that_is_closed_is_empty(cli: Cli) -> None:
+    got = without(cli, "<&-", "lint", "-")
     assert (got.returncode, got.stdout) == (0, "no problems\n")
     assert got.stderr == "warning: no objects in standard input\n"
 
