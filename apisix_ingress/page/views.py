@@ -275,7 +275,10 @@ async def problems(snapshot: Snapshot, query: str, page: int) -> JsonObject:
 
 
 def _mentions(owner: ObjectKey, problem: Problem, words: list[str]) -> bool:
-    text = f"{owner}\n{problem.code}\n{problem.path}\n{problem.message}".lower()
+    if not words:
+        return True
+    # As it is shown: what is masked can't be guessed letter by letter.
+    text = f"{owner}\n{problem.code}\n{problem.path}\n{clean(problem.message)}".lower()
     return all(word in text for word in words)
 
 

@@ -99,6 +99,13 @@ async def test_no_page_shows_a_credential_that_an_object_has_in_clear_text() -> 
             assert SECRET not in got.text
 
 
+async def test_what_is_masked_can_not_be_searched_for() -> None:
+    node = {"type": "Domain", "name": f"user:{SECRET}@a.example"}
+    async with served(make_stage(make("ApisixUpstream", "odd", spec={"externalNodes": [node]}))) as stage:
+        found = {word: (await stage.data("problems", q=word))["total"] for word in (SECRET, SECRET[:3], "user:", "odd")}
+    assert found == {SECRET: 0, SECRET[:3]: 0, "user:": 1, "odd": 1}
+
+
 async def test_last_good_record_shows_nothing_of_a_secret_that_has_gone() -> None:
     plugin = {"name": "echo", "enable": True, "config": {"body": "hello"}, "secretRef": "values"}
     found = make("ApisixRoute", "route", spec={"http": [rule(plugins=[plugin])]})
