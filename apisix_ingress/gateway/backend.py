@@ -20,11 +20,13 @@ class DependencyPending(GatewayUnavailable):
 
     Attributes:
         missing: The named record that the gateway does not find, if it is that.
+        holder: The record that still has what this one takes over, if it is that.
     """
 
-    def __init__(self, message: str, *, missing: RecordKey | None = None) -> None:
+    def __init__(self, message: str, *, missing: RecordKey | None = None, holder: RecordKey | None = None) -> None:
         super().__init__(message, status=400, sent=False)
         self.missing = missing
+        self.holder = holder
 
 
 class NotTried(GatewayUnavailable):

@@ -82,6 +82,8 @@ class Dispatch:
         self._urgent: set[RecordKey] = set()
         # Writes that failed and are to be tried again, with the last error.
         self._failing: dict[RecordKey, GatewayError] = {}
+        # By the record that had what they take over when they were refused.
+        self._successors: dict[RecordKey, dict[RecordKey, None]] = {}
 
     def is_held(self, key: RecordKey, name: str) -> bool:
         """Say whether a record that is not wanted must stay."""
@@ -219,6 +221,9 @@ class Dispatch:
             line("record.put", record=str(key), name=record.name, duration_s=round(seconds, 3))
         else:
             line("record.delete", record=str(key), duration_s=round(seconds, 3))
+        for successor in self._successors.pop(key, ()):
+            self._limiter.forget(successor)
+            self.enqueue(successor)
         self._settle(key)
 
     def _fail(self, key: RecordKey, record: Record | None, error: GatewayError) -> None:
@@ -274,8 +279,19 @@ class Dispatch:
             if error.missing is not None:
                 self.holdings.doubt(error.missing)
                 self.mark([error.missing])
+            if error.holder is not None:
+                self._succeed(key, error.holder)
         elif isinstance(error, GatewayUnavailable):
             self.gate.failed(key, error)
+
+    def _succeed(self, key: RecordKey, holder: RecordKey) -> None:
+        """Try a record again as soon as the one that has what it takes over is written or gone.
+
+        That one may be about to be deleted: no delete waits for this record any more.
+        """
+        self._successors.setdefault(holder, {})[key] = None
+        self.agenda.give_up(key)
+        self.wake(key)
 
     def _settle(self, key: RecordKey) -> None:
         """Note that nothing is outstanding for a record, and let those that waited for it go on."""

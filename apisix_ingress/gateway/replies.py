@@ -22,7 +22,10 @@ STREAM_DISABLED = "stream mode is disabled"
 _UNSUPPORTED = "Unsupported resource type"
 _NO_ETCD = "has no healthy etcd endpoint available"
 _IN_USE = "is still using it now"
-_HANDED_OVER = re.compile(r"already exists in global rule with id|duplicate key of plugin")
+_HELD_BY: tuple[tuple[RecordKind, re.Pattern[str]], ...] = (
+    ("global_rules", re.compile(r"already exists in global rule with id '?([^'\s]+)")),
+    ("consumers", re.compile(r"duplicate key of plugin .+ found with consumer: (\S+)")),
+)
 _NOT_FOUND = re.compile(
     r"failed to fetch (upstream|plugin config|ssl) info by [a-z ]+ id \[(.+?)\], response code: 404"
 )
@@ -43,7 +46,8 @@ def error_of(reply: Reply, what: str, fields: Fields, body: FrozenJson | None = 
         secrets: Other texts not to repeat.
     """
     status = reply.status_code
-    words = scrub(said(reply.content, status), body, *secrets)
+    plain = said(reply.content, status)
+    words = scrub(plain, body, *secrets)
     if status in (401, 403):
         return _unauthorized(status, words, fields)
     if status >= 500 or status in _TRANSIENT:
@@ -55,11 +59,19 @@ def error_of(reply: Reply, what: str, fields: Fields, body: FrozenJson | None = 
         )
     if status == 400 and _NO_ETCD in words:
         return GatewayUnavailable(f"{what}: {words}", status=status, sent=False)
-    if status == 400 and (_IN_USE in words or _HANDED_OVER.search(words)):
+    if status == 400 and _IN_USE in words:
         return DependencyPending(f"{what}: {words}")
+    if status == 400 and (holder := _holder(plain)):
+        return DependencyPending(f"{what}: {words}", holder=holder)
     if status == 400 and (named := _NOT_FOUND.search(words)):
         return DependencyPending(f"{what}: {words}", missing=RecordKey(_NAMED[named.group(1)], named.group(2)))
     return GatewayRejected(status, words)
+
+
+def _holder(words: str) -> RecordKey | None:
+    """Return the record that has what another one is to have, if that is why it was refused."""
+    found = ((kind, pattern.search(words)) for kind, pattern in _HELD_BY)
+    return next((RecordKey(kind, match.group(1)) for kind, match in found if match), None)
 
 
 def _unauthorized(status: int, words: str, fields: Fields) -> GatewayUnauthorized:

@@ -186,24 +186,27 @@ async def test_retry_after_is_passed_on(header: str, want: float | None) -> None
 
 
 @pytest.mark.parametrize(
-    ("words", "missing"),
+    ("words", "missing", "holder"),
     [
-        ("failed to fetch upstream info by upstream id [9f], response code: 404", RecordKey("upstreams", "9f")),
+        ("failed to fetch upstream info by upstream id [9f], response code: 404", RecordKey("upstreams", "9f"), None),
         (
             "failed to fetch plugin config info by plugin config id [pc], response code: 404",
             RecordKey("plugin_configs", "pc"),
+            None,
         ),
-        ("can not delete this upstream, route [dep2] is still using it now", None),
-        ("can not delete this upstream, plugin in route [dep3] is still using it now", None),
-        ("plugin 'cors' already exists in global rule with id 'gr1'", None),
-        ("duplicate key of plugin key-auth found with consumer: jack", None),
+        ("can not delete this upstream, route [dep2] is still using it now", None, None),
+        ("can not delete this upstream, plugin in route [dep3] is still using it now", None, None),
+        ("plugin 'cors' already exists in global rule with id 'rules1'", None, RecordKey("global_rules", "rules1")),
+        ("duplicate key of plugin key-auth found with consumer: jack", None, RecordKey("consumers", "jack")),
     ],
 )
-async def test_trouble_with_another_record_is_a_pending_dependency(words: str, missing: RecordKey | None) -> None:
+async def test_trouble_with_another_record_is_a_pending_dependency(
+    words: str, missing: RecordKey | None, holder: RecordKey | None
+) -> None:
     backend = make_backend(replying(400, {"error_msg": words}))
     with pytest.raises(DependencyPending) as caught:
         await (backend.put(make_record()) if missing else backend.delete(ROUTE))
-    assert (caught.value.missing, caught.value.sent) == (missing, False)
+    assert (caught.value.missing, caught.value.holder, caught.value.sent) == (missing, holder, False)
 
 
 async def test_secrets_of_the_body_are_not_repeated() -> None:
