@@ -6,7 +6,7 @@ node once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
@@ -87,13 +87,14 @@ def _of_ports(
                 yield _Candidate(address, number, family or (IPV6 if ":" in address else IPV4), endpoint)
 
 
-def _family(service: Service, found: Iterable[_Candidate]) -> str:
-    """Return the address family to use: the Service's first one, so that no pod counts twice."""
+def _family(service: Service, found: Sequence[_Candidate]) -> str:
+    """Return the address family to use, so that no pod counts twice: the Service's first one that has an address."""
+    there = {candidate.family for candidate in found}
     if service.ip_families:
-        return service.ip_families[0]
+        return next((family for family in service.ip_families if family in there), service.ip_families[0])
     if not service.headless:
         return IPV6 if ":" in service.cluster_ip else IPV4
-    return min((candidate.family for candidate in found if candidate.family != "FQDN"), default=IPV4)
+    return min(there - {"FQDN"}, default=IPV4)
 
 
 def _has_labels(view: View, namespace: str, candidate: _Candidate, labels: Mapping[str, str]) -> bool:

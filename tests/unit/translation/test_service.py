@@ -103,6 +103,13 @@ def test_headless_service_with_one_family_has_that_one() -> None:
     assert nodes(service(clusterIP="None"), SIX) == ["[fd00::1]:8080"]
 
 
+def test_second_family_is_used_when_the_first_one_has_no_address() -> None:
+    # What the API server writes into a headless Service without a selector, whatever its endpoints are.
+    spec = {"clusterIP": "None", "ipFamilies": ["IPv4", "IPv6"], "ipFamilyPolicy": "RequireDualStack"}
+    assert nodes(service(**spec), SIX) == ["[fd00::1]:8080"]
+    assert nodes(service(ipFamilies=["IPv4"]), SIX) == []
+
+
 def test_host_names_of_a_slice_are_nodes_of_any_family() -> None:
     fqdn = slice_of(["a.example.com"], addressType="FQDN")
     assert nodes(service(), fqdn) == ["a.example.com:8080"]
