@@ -28,8 +28,8 @@ _NAMED = (
     ),
 )
 # Up to the last @ of an authority. Beyond a slash too if a password may hold it: what is before that is no port.
-_USER_OF_URL = re.compile(r"""://(?!\[)(?:[^/?#\s"'<>]{1,256}|[^/?#\s:"'<>]{0,64}:(?!\d{1,5}[/?#])[^\s"'<>]{1,256})@""")
-_USER_OF_ENCODED_URL = re.compile(r"""(%3a%2f%2f)[^\s"'&]{1,512}?%40""", re.IGNORECASE)
+_USER_OF_URL = re.compile(r"""://(?!\[)(?:[^/?#\s"'<>]+|[^/?#\s:"'<>]{0,64}:(?!\d{1,5}[/?#])[^\s"'<>]{1,256})@""")
+_USER_OF_ENCODED_URL = re.compile(r"""(%3a%2f%2f)(?:(?!%2f|%3f|%23)[^\s"'&])+%40""", re.IGNORECASE)
 # Without a scheme: a name and a password before a host.
 _USER = re.compile(
     r"""(?<![\w/.@:%+~-])(?!(?:mailto|sips?|urn):)([A-Za-z_][\w.+%~-]{0,63}:)(?![\w.-]{1,128}@sha\d{3}:)"""

@@ -31,6 +31,7 @@ LINES = ["Authorization: ", "Bearer abcdefgh", "\n", "cookie:", "X-Api-Key: ", "
     [
         ("https://user:pass@a.example/x", "https://[x]@a.example/x"),
         ("https://user:a/b@a.example/x", "https://[x]@a.example/x"),
+        (f"https://oauth2:{'a' * 3000}@a.example/x", "https://[x]@a.example/x"),
         ("https://a.example:8443/npm/x@1.2", "https://a.example:8443/npm/x@1.2"),
         ("http://[fd00::1]:80/a@b", "http://[fd00::1]:80/a@b"),
         ("'user:pass@a.example' is no host name", "'user:[x]@a.example' is no host name"),
