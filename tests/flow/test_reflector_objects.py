@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
-from tests.fakes import apiserver
+from tests.fakes import wire
 from tests.fakes.apiserver import FakeApiServer, Manifest, error_event
 from tests.flow.reflecting import reflecting, route
 
@@ -22,7 +22,7 @@ def spell(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """Return what makes the server write that many levels in place of NESTED, in lists and in events."""
 
     def spell(levels: int) -> None:
-        mark, nested, event = json.dumps(NESTED), "[" * levels + "]" * levels, apiserver._event
+        mark, nested, event = json.dumps(NESTED), "[" * levels + "]" * levels, wire.event
 
         def respond(data: object, **options: Any) -> web.Response:
             text = json.dumps(data).replace(mark, nested)
@@ -32,7 +32,7 @@ def spell(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
             return event(type, item).replace(mark.encode(), nested.encode())
 
         monkeypatch.setattr(web, "json_response", respond)
-        monkeypatch.setattr(apiserver, "_event", announce)
+        monkeypatch.setattr(wire, "event", announce)
 
     return spell
 

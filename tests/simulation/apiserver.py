@@ -21,7 +21,10 @@ import orjson
 
 from apisix_ingress.kube.transport import Request
 from apisix_ingress.model.resources import RESOURCES
-from tests.fakes.apiserver import KINDS, FakeApiServer, Kind, Manifest, Refusal, Seen, _Change, error_event
+from tests.fakes.faults import Refusal, Seen
+from tests.fakes.kinds import KINDS, Kind, Manifest
+from tests.fakes.objects import Change, Objects
+from tests.fakes.wire import error_event
 from tests.simulation.loop import EPOCH, Process, running_loop
 from tests.simulation.network import refused
 from tests.simulation.trace import Trace
@@ -49,7 +52,7 @@ class ApiFaults:
     lost_bookmark: float = 0.0
 
 
-class SimApiServer(FakeApiServer):
+class SimApiServer(Objects):
     """The server and the network before it.
 
     Args:
@@ -133,7 +136,7 @@ class SimApiServer(FakeApiServer):
         if seen.verb == "watch":
             return Reply(200)
         try:
-            body = self._respond(seen)
+            body = self.respond(seen)
             if seen.verb not in QUIET and seen.plural not in ("leases", "events"):
                 self.writes += 1
                 self._trace.note("apiserver", f"{who}: {seen.verb} {seen.path}")
@@ -208,12 +211,12 @@ class SimApiServer(FakeApiServer):
         if self._rng.random() >= self.fault.lost_bookmark:
             stream.send(self._line(stream.kind, "bookmark"))
 
-    def _publish(self, type: str, plural: str, item: Manifest) -> None:
-        change = _Change(self.version, type, plural, item)
-        self._changes.append(change)
+    def _publish(self, type: str, plural: str, item: Manifest) -> Change:
+        change = super()._publish(type, plural, item)
         for stream in list(self._streams):
             if stream.kind.plural == plural:
                 stream.send(self._line(stream.kind, change))
+        return change
 
 
 class Stream:
@@ -333,7 +336,7 @@ class LinkTransport:
             raise aiohttp.ConnectionTimeoutError
 
     def _seen(self, request: Request) -> Seen:
-        plural, _, name, _ = self._server._parse(request.path)
+        plural, _, name, _ = self._server.parse(request.path)
         verb = VERBS[request.method]
         if verb == "get" and plural and not name:
             verb = "watch" if ("watch", "true") in request.query else "list"

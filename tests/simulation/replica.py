@@ -180,7 +180,7 @@ def replaced(seams: Seams, sink: structlog.typing.Processor) -> Iterator[None]:
             ("apisix_ingress.kube.reflector.ReflectorOptions", partial(ReflectorOptions, page_size=PAGE)),
             # Ten looks a second would be most of what happens.
             ("apisix_ingress.runtime.stall.TICK", 5.0),
-            ("tests.fakes.apiserver._now", virtual_now),
+            ("tests.fakes.objects._now", virtual_now),
         ):
             held.enter_context(patch(target, value))
         structlog.configure(

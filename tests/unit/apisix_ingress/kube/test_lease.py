@@ -15,8 +15,8 @@ from apisix_ingress.kube.election import LeaseOptions, NoElection
 from apisix_ingress.kube.elector import LeaderElector
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.runtime.term import Term
-from tests.fakes.apiserver import json_patch
 from tests.fakes.clock import FakeClock
+from tests.fakes.patches import json_patch
 
 PATH = "/apis/coordination.k8s.io/v1/namespaces/ours/leases/leader"
 

@@ -1,0 +1,28 @@
+"""How the answers of an API server look: Status objects, and the lines of a watch."""
+
+import json
+
+from tests.fakes.faults import Refusal
+from tests.fakes.kinds import Manifest
+
+
+def event(type: str, item: Manifest) -> bytes:
+    """Return the line of an event."""
+    return json.dumps({"type": type, "object": item}).encode() + b"\n"
+
+
+def error_event(code: int, reason: str = "Expired", message: str = "too old resource version") -> bytes:
+    """Return the line of an ERROR event."""
+    return event("ERROR", status(Refusal(code, reason, message)))
+
+
+def status(refusal: Refusal) -> Manifest:
+    """Return the Status object of a refusal."""
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "status": "Failure",
+        "message": str(refusal),
+        "reason": refusal.reason,
+        "code": refusal.code,
+    }
