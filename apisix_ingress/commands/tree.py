@@ -106,6 +106,7 @@ def _of_files(paths: list[str], settings: Settings) -> Wanted:
 
 async def _of_api(settings: Settings, step: Step) -> Wanted:
     """Return what the objects of the API server give; what could not be read is told on stderr."""
+    from apisix_ingress.errors import KubeError
     from apisix_ingress.survey.inventory import take_inventory
     from apisix_ingress.survey.look import api_server
     from apisix_ingress.survey.tree import Wanted, pods_by_address
@@ -114,6 +115,8 @@ async def _of_api(settings: Settings, step: Step) -> Wanted:
         inventory = await take_inventory(api, settings, step=step)
     tell(f"warning: not read: {kind}: {reason}" for kind, reason in sorted(inventory.unread.items()))
     winners = inventory.winners()
+    if inventory.unread and not winners:
+        raise KubeError("nothing can be drawn without these kinds")
     bodies = {key: record.body for key, (_, record) in winners.items()}
     owners = {key: owner for key, (owner, _) in winners.items()}
     return Wanted(bodies, owners, pods_by_address(inventory.world.stores["Pod"].values()))

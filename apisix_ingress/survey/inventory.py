@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from http import HTTPStatus
 
 from apisix_ingress.errors import KubeError, KubeForbidden, KubeNotFound, KubeTimeout, KubeUnavailable, KubeUnreachable
 from apisix_ingress.kube.api import LIST_SECONDS, KubeApi
@@ -167,7 +168,7 @@ async def take_inventory(
         step: Told what is being done.
 
     Raises:
-        KubeError: The API server is away, or does not answer.
+        KubeError: The API server is away, does not answer, or does not accept the credentials.
     """
     options = translation_options(settings)
     world = World(resources(options))
@@ -190,13 +191,14 @@ async def take_inventory(
 
 
 async def _find(api: KubeApi) -> None:
-    """Raise if the API server is away or silent; any answer will do, be it a refusal."""
+    """Raise if the API server is away or silent, or takes nobody with these credentials; any other answer will do."""
     try:
         await api.get("/version", timeout=ANSWER_SECONDS)
     except _AWAY:
         raise
-    except KubeError:
-        return
+    except KubeError as error:
+        if error.status == HTTPStatus.UNAUTHORIZED:
+            raise KubeForbidden(f"{error}; it does not accept these credentials", status=error.status) from None
 
 
 def _lists(options: Options, namespaces: tuple[str, ...]) -> Iterator[tuple[Resource, str]]:

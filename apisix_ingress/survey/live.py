@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
-from apisix_ingress.errors import KubeError, KubeGone, KubeUnavailable
+from apisix_ingress.errors import KubeError, KubeGone, KubeNotFound, KubeUnavailable
 from apisix_ingress.kube.api import KubeApi
 from apisix_ingress.kube.watching import MalformedEvent, parse_event
 from apisix_ingress.model.json import JsonObject
@@ -97,6 +97,9 @@ async def _watched(api: KubeApi, key: ObjectKey, clock: Clock) -> AsyncGenerator
                         yield _wellness(None if event.type == "DELETED" else event.item, key.kind)
         except (KubeGone, MalformedEvent):
             await clock.sleep(POLL_SECONDS)
+        except KubeNotFound:
+            remedy = "apisix-ingress crds | kubectl apply --server-side -f -"
+            raise KubeError(f"{key.kind} is not installed: {remedy}") from None
         except KubeUnavailable as error:
             yield Wellness("pending", "Unavailable", str(error))
             await clock.sleep(POLL_SECONDS)

@@ -217,6 +217,29 @@ async def test_an_api_server_that_never_answers_is_asked_once(
     assert (got.returncode, got.stdout, got.stderr) == (2, "", want)
 
 
+@pytest.mark.parametrize("command", ["status", "diff", "orphans", "bundle -o json", "tree", "wait ing default/web"])
+async def test_credentials_that_are_refused_end_a_command_with_one_line(scene: Scene, command: str) -> None:
+    scene.server.token = marked("another-token")
+    got = await scene.cli.beside(*command.split(), "--config", scene.config)
+    assert (got.returncode, got.stdout, got.stderr.count("\n")) == (2, "", 1)
+    assert got.stderr.endswith("GET /version: 401: Unauthorized; it does not accept these credentials\n")
+
+
+async def test_tree_of_what_may_not_be_read_is_an_error(scene: Scene) -> None:
+    scene.server.faults.append(Fault("list", status=403))
+    got = await scene.cli.beside("tree", "-o", "json", "--config", scene.config)
+    *warnings, last = got.stderr.splitlines()
+    assert (got.returncode, got.stdout, last) == (2, "", "error: nothing can be drawn without these kinds")
+    assert "warning: not read: ApisixRoute: these credentials may not list apisixroutes" in "\n".join(warnings)
+
+
+async def test_wait_says_that_a_kind_is_not_installed(scene: Scene) -> None:
+    scene.server.uninstall("apisixroutes")
+    got = await scene.cli.beside("wait", "ar", "default/web", "--config", scene.config)
+    want = "error: ApisixRoute is not installed: apisix-ingress crds | kubectl apply --server-side -f -\n"
+    assert (got.returncode, got.stdout, got.stderr) == (2, "", want)
+
+
 async def test_a_list_that_is_never_answered_ends_the_others(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inventories, "AT_ONCE", 1)
     monkeypatch.setattr(inventories, "LIST_SECONDS", 0.1)
