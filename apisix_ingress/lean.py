@@ -6,21 +6,22 @@ It is for whoever imports the whole program, once. Nothing here knows a library 
 from __future__ import annotations
 
 import gc
+import importlib
 import ssl
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
+from types import ModuleType
 
-_UNUSED = ("httpx._main", "rich", "colorama", "greenlet")
-"""The command line of httpx, and of structlog what is for tracebacks, for Windows and for threads of another kind.
-
-Both libraries do without where they are absent.
-"""
+_UNUSED = ("rich", "colorama", "greenlet")
+"""What structlog has for tracebacks, Windows and threads of another kind; it does without where they are absent."""
 
 
 @contextmanager
 def lean_imports() -> Iterator[None]:
     """Keep unused parts out of the imports made meanwhile; what was imported before stays."""
+    excerpt = None if "httpx" in sys.modules else _excerpt_of_httpx()
     kept_out = [name for name in _UNUSED if name not in sys.modules]
     collects = gc.isenabled()
     load_default_certs, verify_paths = ssl.SSLContext.load_default_certs, ssl.SSLContext.set_default_verify_paths
@@ -31,12 +32,27 @@ def lean_imports() -> Iterator[None]:
     try:
         yield
     finally:
+        if sys.modules.get("httpx") is excerpt:
+            del sys.modules["httpx"]  # who imports it from now on gets the whole, with the same exceptions
         for name in kept_out:
             del sys.modules[name]
         ssl.SSLContext.load_default_certs = load_default_certs  # type: ignore[method-assign]
         ssl.SSLContext.set_default_verify_paths = verify_paths  # type: ignore[method-assign]
         if collects:
             gc.enable()
+
+
+def _excerpt_of_httpx() -> ModuleType:
+    """Put a module in the place of httpx that has its exceptions alone: nothing else of it is used."""
+    spec = find_spec("httpx")
+    if spec is None or spec.submodule_search_locations is None:
+        raise ModuleNotFoundError("No module named 'httpx'", name="httpx")
+    excerpt = ModuleType("httpx")
+    excerpt.__path__ = list(spec.submodule_search_locations)
+    sys.modules["httpx"] = excerpt
+    exceptions = importlib.import_module("httpx._exceptions")
+    vars(excerpt).update({name: getattr(exceptions, name) for name in exceptions.__all__})
+    return excerpt
 
 
 def _load_nothing(context: ssl.SSLContext, purpose: ssl.Purpose = ssl.Purpose.SERVER_AUTH) -> None:

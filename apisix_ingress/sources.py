@@ -19,7 +19,6 @@ from apisix_ingress.kube.election import Election, LeaseOptions, NoElection
 from apisix_ingress.kube.elector import LeaderElector
 from apisix_ingress.kube.events import EventRecorder
 from apisix_ingress.kube.ledger import ConfigMapLedger
-from apisix_ingress.kube.manifests import ManifestSource
 from apisix_ingress.kube.reflector import Reflector
 from apisix_ingress.kube.status import WRITE_SECONDS, StatusWriter
 from apisix_ingress.metrics import Metrics
@@ -220,6 +219,8 @@ class FileSource:
     """Objects of manifests in a folder, followed live. There is one process, and no status."""
 
     def __init__(self, folder: Path, parts: Parts) -> None:
+        from apisix_ingress.kube.manifests import ManifestSource  # few follow files
+
         self._files = ManifestSource([folder], parts.world.stores, clock=parts.clock)
         self.election: Election = NoElection(clock=parts.clock, identity=parts.identity)
         self.status: Status = NoStatus()

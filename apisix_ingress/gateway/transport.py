@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
@@ -58,16 +58,11 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A reply, which was read to its end; its headers are for the few who ask."""
+    """A reply, which was read to its end; names of headers are found however they are written."""
 
     status_code: int
     content: bytes
-    raw_headers: tuple[tuple[bytes, bytes], ...]
-
-    @property
-    def headers(self) -> httpx.Headers:
-        """The headers as httpx has them."""
-        return httpx.Headers(list(self.raw_headers))
+    headers: Mapping[str, str]
 
 
 class Carrier(Protocol):
@@ -161,7 +156,7 @@ class AiohttpTransport:
         except Exception as error:
             kind = httpx.WriteTimeout if writing.expired() else _kind_of(error)
             raise kind(str(error) or type(error).__name__) from error
-        return Reply(reply.status, content, reply.raw_headers)
+        return Reply(reply.status, content, reply.headers)
 
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:

@@ -11,10 +11,10 @@ import copy
 import math
 import random
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import aiohttp
 import orjson
@@ -329,10 +329,7 @@ class SimReply:
 
     status: int
     body: bytes
-    raw_headers: tuple[tuple[bytes, bytes], ...] = (
-        (b"Server", b"APISIX/3.18.0"),
-        (b"Content-Type", b"application/json"),
-    )
+    headers: ClassVar[Mapping[str, str]] = {"Server": "APISIX/3.18.0", "Content-Type": "application/json"}
 
     async def read(self) -> bytes:
         """Return the body, which came with the reply."""

@@ -32,12 +32,30 @@ def test_the_controller_imports_no_part_of_a_library_that_it_never_uses() -> Non
         "from apisix_ingress.lean import lean_imports\n"
         "with lean_imports():\n"
         "    import apisix_ingress.app\n"
-        "unused = {'colorama', 'greenlet', 'httpx._main', 'pygments', 'rich', 'tenacity'}\n"
+        "unused = {'colorama', 'greenlet', 'httpx._client', 'pygments', 'rich', 'tenacity'}\n"
         "print(gc.isenabled(), *sorted({*unused, 'structlog'} & set(sys.modules)))\n"
         "import rich\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["True", "structlog"]
+
+
+def test_of_httpx_only_the_exceptions_are_imported_and_the_whole_for_who_asks_later() -> None:
+    script = (
+        "import sys\n"
+        "from apisix_ingress.lean import lean_imports\n"
+        "with lean_imports():\n"
+        "    import apisix_ingress.app\n"
+        "    from apisix_ingress.gateway.retry import CUT_OFF\n"
+        "print(*sorted(name for name in sys.modules if name.partition('.')[0] == 'httpx'))\n"
+        "import httpx\n"
+        "print(httpx.ReadError in CUT_OFF, httpx.AsyncClient.__name__)\n"
+        "with lean_imports():\n"
+        "    import httpx as again\n"
+        "print(again is httpx)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["httpx._exceptions", "True", "AsyncClient", "True"]
 
 
 def test_templates_and_regular_expressions_are_loaded_with_the_first_page_that_needs_them() -> None:

@@ -14,7 +14,7 @@ class HttpxCarrier:
     async def carry(self, call: Call) -> Reply:
         request = httpx.Request(call.method, call.url, headers=list(call.headers), content=call.payload)
         reply = await self._transport.handle_async_request(request)
-        return Reply(reply.status_code, await reply.aread(), tuple(reply.headers.raw))
+        return Reply(reply.status_code, await reply.aread(), reply.headers)
 
     async def aclose(self) -> None:
         await self._transport.aclose()
@@ -31,7 +31,7 @@ class CarriedTransport(httpx.AsyncBaseTransport):
         payload = await request.aread() if request.method != "GET" else None
         call = Call(request.method, str(request.url), request.headers.multi_items(), payload, limits)
         reply = await self._transport.carry(call)
-        return httpx.Response(reply.status_code, headers=list(reply.raw_headers), content=reply.content)
+        return httpx.Response(reply.status_code, headers=list(reply.headers.items()), content=reply.content)
 
     async def aclose(self) -> None:
         await self._transport.aclose()
