@@ -142,7 +142,9 @@ class Metrics:
         self._quarantined = self._make(Gauge, "records_quarantined", "Records the gateway rejected.", per_kind)
         self._drift = self._make(Counter, "drift_repaired", "Records that an audit put right.", ["cluster"])
         self._held = self._make(Gauge, "mass_delete_held", "1 while a suspicious sweep is held back.", ["cluster"])
-        self._breaker = self._make(Gauge, "breaker_open", "1 while a cluster is paused, or refuses the key of a follower.", ["cluster"])
+        self._breaker = self._make(
+            Gauge, "breaker_open", "1 while a cluster is paused, or refuses the key of a follower.", ["cluster"]
+        )
         self._writes = self._make(
             Counter,
             "record_writes",
@@ -339,8 +341,3 @@ class Metrics:
         name = f"{NAMESPACE}_{_REQUESTS}"
         text = generate_latest(self._registry)
         return text.replace(f"# TYPE {name} gauge".encode(), f"# TYPE {name} counter".encode())
-
-    def value(self, name: str, labels: Mapping[str, str] | None = None) -> float | None:
-        """Return one sample by its name without namespace and its own labels, None if there is none; for tests."""
-        constants = dict(zip(_CONSTANT_LABELS, self._constants, strict=True))
-        return self._registry.get_sample_value(f"{NAMESPACE}_{name}", {**constants, **(labels or {})})

@@ -28,7 +28,7 @@ from apisix_ingress.errors import (
     KubeUnavailable,
     KubeUnreachable,
 )
-from apisix_ingress.kube.credentials import Credentials, find_credentials
+from apisix_ingress.kube.credentials import find_credentials
 from apisix_ingress.kube.depth import cut
 from apisix_ingress.kube.lines import LineSplitter
 from apisix_ingress.kube.transport import Request, Transport
@@ -82,28 +82,18 @@ class KubeApi:
         """When the API server sent its last answer but watches, by its own clock, as HTTP writes it."""
 
     @classmethod
-    async def connect(
-        cls,
-        kubeconfig: str = "",
-        *,
-        clock: Clock | None = None,
-        environ: Mapping[str, str] | None = None,
-        credentials: Credentials | None = None,
-    ) -> Self:
+    async def connect(cls, kubeconfig: str = "", *, clock: Clock | None = None) -> Self:
         """Read the credentials; sends nothing yet.
 
         Args:
             kubeconfig: Path; empty: the Pod's account, else $KUBECONFIG, else ~/.kube/config.
             clock: For the age of credentials.
-            environ: The environment, by default that of the process.
-            credentials: Instead of what kubeconfig and environment say.
 
         Raises:
             ConfigError: there are none, or they are malformed.
         """
         clock = clock or MonotonicClock()
-        environ = os.environ if environ is None else environ
-        transport = Transport(credentials or find_credentials(kubeconfig, clock=clock, environ=environ), clock=clock)
+        transport = Transport(find_credentials(kubeconfig, clock=clock, environ=os.environ), clock=clock)
         access = await transport.open()
         return cls(transport, host=access.host, namespace=access.namespace)
 

@@ -70,9 +70,7 @@ class Credentials(Protocol):
         """
 
 
-def find_credentials(
-    kubeconfig: str, *, clock: Clock, environ: Mapping[str, str], account: Path = ACCOUNT_FOLDER
-) -> Credentials:
+def find_credentials(kubeconfig: str, *, clock: Clock, environ: Mapping[str, str]) -> Credentials:
     """Choose the source: `kubeconfig` if given, else the Pod's account, else $KUBECONFIG, else ~/.kube/config.
 
     Raises:
@@ -81,7 +79,7 @@ def find_credentials(
     if kubeconfig:
         return Kubeconfig(kubeconfig, clock=clock)
     if environ.get("KUBERNETES_SERVICE_HOST"):
-        return InCluster(environ, account)
+        return InCluster(environ)
     if listed := environ.get("KUBECONFIG"):
         return Kubeconfig(listed, clock=clock)
     home = Path(environ.get("HOME") or Path.home()) / ".kube" / "config"

@@ -30,6 +30,10 @@ COMPONENT = "ApisixIngress"
 EventType = Literal["Normal", "Warning"]
 
 _QUEUE_LIMIT = 1000
+_EVENTS_A_SECOND = 10.0
+"""On average,"""
+_BURST = 50
+"""and so many at once."""
 _REMEMBERED = 2000
 _SAME_FOR_SECONDS = 600.0
 SEND_SECONDS = 5.0
@@ -77,8 +81,6 @@ class EventRecorder:
         rng: For names and jitter.
         resources: Kind → resource.
         on_drop: Called for each Event that is dropped; for a metric.
-        qps: Events a second on average,
-        burst: and at once.
         timeout: Bound of one request in seconds; the term has to last as long when one begins.
     """
 
@@ -90,8 +92,6 @@ class EventRecorder:
         rng: random.Random,
         resources: Mapping[str, Resource] = RESOURCES,
         on_drop: Callable[[], None] | None = None,
-        qps: float = 10.0,
-        burst: int = 50,
         timeout: float = SEND_SECONDS,
     ) -> None:
         self._timeout = timeout
@@ -100,7 +100,7 @@ class EventRecorder:
         self._rng = rng
         self._resources = resources
         self._on_drop = on_drop or (lambda: None)
-        self._bucket: Bucket[str] = Bucket(qps, burst, clock=clock)
+        self._bucket: Bucket[str] = Bucket(_EVENTS_A_SECOND, _BURST, clock=clock)
         # Warnings go first: one among the successes of a start must not wait for them, nor be dropped for them.
         self._queues: dict[EventType, OrderedDict[_News, tuple[Meta, int]]] = {
             "Warning": OrderedDict(),

@@ -4,6 +4,7 @@ import pytest
 
 from apisix_ingress.metrics import Metrics
 from apisix_ingress.observers import AdminMetrics, ReconcileMetrics
+from tests.samples import sample
 
 
 @pytest.fixture
@@ -12,7 +13,7 @@ def metrics() -> Metrics:
 
 
 def value(metrics: Metrics, name: str, **labels: str) -> float | None:
-    return metrics.value(name, labels)
+    return sample(metrics, name, labels)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from apisix_ingress.metrics import NAMESPACE, Metrics
 from apisix_ingress.runtime.ratelimit import FastSlow
 from apisix_ingress.runtime.workqueue import WorkQueue
 from tests.fakes.clock import FakeClock
+from tests.samples import sample
 
 # A label outside this list needs a reason why its values are few.
 BOUNDED_LABELS = {
@@ -102,18 +103,18 @@ def test_each_method_sets_its_series() -> None:
         ("webhook_request_seconds_sum", {"result": "denied"}, 0.4),
         ("webhook_schema_age_seconds", {"cluster": "default"}, 9),
     ]
-    got = [(name, labels, metrics.value(name, labels)) for name, labels, _ in want]
+    got = [(name, labels, sample(metrics, name, labels)) for name, labels, _ in want]
     assert got == want
-    assert metrics.value("queue_depth", {"queue": "other"}) is None
+    assert sample(metrics, "queue_depth", {"queue": "other"}) is None
 
 
 def test_reads_and_lost_replies_are_counted_apart() -> None:
     metrics = make_metrics()
     metrics.record_request(resource="route", operation="list", status=200, seconds=0.1)
     metrics.record_request(resource="route", operation="delete", status=None, seconds=5)
-    assert metrics.value("apisix_requests", {"resource": "route", "op": "read"}) == 1
-    assert metrics.value("apisix_requests", {"resource": "route", "op": "write"}) == 1
-    assert metrics.value("apisix_status_codes", {"resource": "route", "status_code": "0"}) == 1
+    assert sample(metrics, "apisix_requests", {"resource": "route", "op": "read"}) == 1
+    assert sample(metrics, "apisix_requests", {"resource": "route", "op": "write"}) == 1
+    assert sample(metrics, "apisix_status_codes", {"resource": "route", "status_code": "0"}) == 1
 
 
 def test_exposition_has_the_names_of_the_1_8_line_with_constant_labels() -> None:
@@ -143,7 +144,7 @@ def test_certificates_that_are_gone_are_shown_no_more() -> None:
     metrics.set_certificates({("default", "new"): 2})
     labels = {"secret_namespace": "default"}
     name = "certificate_expiry_timestamp_seconds"
-    got = [metrics.value(name, {**labels, "secret_name": secret}) for secret in ("old", "new")]
+    got = [sample(metrics, name, {**labels, "secret_name": secret}) for secret in ("old", "new")]
     assert got == [None, 2]
 
 
@@ -180,7 +181,7 @@ def test_every_label_has_few_values_by_its_nature() -> None:
 def test_two_processes_in_one_interpreter_share_nothing() -> None:
     one, other = make_metrics(), make_metrics()
     one.set_leader(True)
-    assert (one.value("is_leader"), other.value("is_leader")) == (1, None)
+    assert (sample(one, "is_leader"), sample(other, "is_leader")) == (1, None)
 
 
 def test_hooks_run_before_each_scrape() -> None:
@@ -189,9 +190,8 @@ def test_hooks_run_before_each_scrape() -> None:
     metrics.on_scrape(lambda: metrics.set_queue_age("ingress", queue.oldest_age(clock.monotonic())))
     queue.add("a")
     clock.shift(7)
-    metrics.render()
-    assert metrics.value("queue_oldest_age_seconds", {"queue": "ingress"}) == 7
-    assert metrics.value("queue_depth", {"queue": "ingress"}) == 1
+    assert sample(metrics, "queue_oldest_age_seconds", {"queue": "ingress"}) == 7
+    assert sample(metrics, "queue_depth", {"queue": "ingress"}) == 1
 
 
 def test_a_certificate_that_comes_back_is_shown_again() -> None:
@@ -200,6 +200,7 @@ def test_a_certificate_that_comes_back_is_shown_again() -> None:
         metrics.set_certificates({("default", secret): 1})
     name = "certificate_expiry_timestamp_seconds"
     got = {
-        secret: metrics.value(name, {"secret_namespace": "default", "secret_name": secret}) for secret in ("old", "new")
+        secret: sample(metrics, name, {"secret_namespace": "default", "secret_name": secret})
+        for secret in ("old", "new")
     }
     assert got == {"old": 1, "new": None}

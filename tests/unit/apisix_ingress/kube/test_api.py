@@ -18,6 +18,8 @@ from apisix_ingress.errors import (
     KubeUnavailable,
 )
 from apisix_ingress.kube.api import KubeApi, error_of
+from apisix_ingress.kube.credentials import InCluster
+from apisix_ingress.kube.transport import Transport
 from apisix_ingress.model.resources import RESOURCES
 from tests.fakes.apiserver import FakeApiServer, Fault, Manifest
 from tests.fakes.clock import FakeClock
@@ -192,9 +194,9 @@ async def test_a_new_ca_file_makes_a_new_client_and_a_broken_one_does_not(tmp_pa
     for name, content in (("token", "t"), ("namespace", "ours")):
         (tmp_path / name).write_text(content)
     environ = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(tls.port)}
-    from apisix_ingress.kube.credentials import InCluster
-
-    async with await KubeApi.connect(clock=clock, credentials=InCluster(environ, tmp_path)) as api:
+    transport = Transport(InCluster(environ, tmp_path), clock=clock)
+    access = await transport.open()
+    async with KubeApi(transport, host=access.host, namespace=access.namespace) as api:
         assert await api.get("/version") == {"major": "1"}
         ca_file.write_text("-----BEGIN CERTIFICATE-----\nhalf")
         clock.shift(2)
