@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from apisix_ingress.commands.asking import Step, run_with_progress, settings_for
+from apisix_ingress.commands.asking import Step, print_report, run_with_progress, settings_for
 from apisix_ingress.commands.shared import (
     EXIT_FOUND,
     AdminKeyOption,
@@ -17,11 +17,10 @@ from apisix_ingress.commands.shared import (
     ManifestsOption,
     Report,
     ReportOption,
-    print_json,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from apisix_ingress.model.json import JsonObject
     from apisix_ingress.settings import Settings
@@ -52,17 +51,9 @@ def adopt(
 
     Example: apisix-ingress adopt routes/46eb0e41 -f manifests/ --config config.yaml --apply
     """
-    from apisix_ingress.redaction import escape
-
     settings = settings_for(config, kubeconfig, admin_url=admin_url, admin_key=admin_key)
     document = run_with_progress(lambda step: _adopt(record, filename or (), settings, cluster, step, is_written=apply))
-    if output == Report.json:
-        print_json(document)
-    else:
-        for item in document["records"]:
-            print(escape(_told(item, is_written=apply)))
-        if not apply and any(item["act"] == "adopt" for item in document["records"]):
-            print("nothing was written: add --apply")
+    print_report(document, _lines(document), output)
     raise SystemExit(EXIT_FOUND if any(item["act"] == "refuse" for item in document["records"]) else 0)
 
 
@@ -83,6 +74,12 @@ async def _adopt(
                 if item["act"] == "adopt":
                     await take(backend, key, snapshot)
     return {"cluster": snapshot.cluster, "url": snapshot.url, "applied": is_written, "records": found}
+
+
+def _lines(document: JsonObject) -> Iterator[str]:
+    yield from (_told(item, is_written=document["applied"]) for item in document["records"])
+    if not document["applied"] and any(item["act"] == "adopt" for item in document["records"]):
+        yield "nothing was written: add --apply"
 
 
 def _told(item: JsonObject, *, is_written: bool) -> str:

@@ -16,6 +16,7 @@ from apisix_ingress.commands.shared import (
     PathsArgument,
     colours,
     fail,
+    given_paths,
     one_of,
     painted,
     print_json,
@@ -81,9 +82,7 @@ def lint(
 
     Example: apisix-ingress lint manifests/ --suppress 'AIX0302=ApisixTls default/web'
     """
-    given = [*(paths or ()), *(filename or ())]
-    if not given:
-        fail("give the paths of manifests, e.g. apisix-ingress lint manifests/")
+    given = given_paths(paths, filename, "lint manifests/")
     if failure_threshold not in tuple(Threshold):
         fail(f"--failure-threshold {failure_threshold}: must be one of {', '.join(Threshold)}")
     from apisix_ingress.kube.manifests import load

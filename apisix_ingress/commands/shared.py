@@ -79,6 +79,12 @@ OutputOption = Annotated[str, one_of(Output)]
 ReportOption = Annotated[str, one_of(Report)]
 
 
+def given_paths(paths: list[str] | None, filename: list[str] | None, example: str) -> list[str]:
+    """Return the manifests that are named by arguments and options; without any the command ends with an example."""
+    found = [*(paths or ()), *(filename or ())]
+    return found or fail(f"give the paths of manifests, e.g. apisix-ingress {example}")
+
+
 def fail(message: str) -> NoReturn:
     """End with an error; one line of text is one line of the message."""
     for line in message.splitlines() or [""]:

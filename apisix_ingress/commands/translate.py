@@ -15,7 +15,7 @@ from apisix_ingress.commands.shared import (
     Output,
     OutputOption,
     PathsArgument,
-    fail,
+    given_paths,
     print_document,
     tell,
 )
@@ -36,9 +36,7 @@ def translate(
 
     Example: apisix-ingress translate -f examples/quickstart -o json
     """
-    given = [*(paths or ()), *(filename or ())]
-    if not given:
-        fail("give the paths of manifests, e.g. apisix-ingress translate -f examples/quickstart")
+    given = given_paths(paths, filename, "translate -f examples/quickstart")
     from apisix_ingress.commands.manifests import read_manifests
     from apisix_ingress.offline import document
 

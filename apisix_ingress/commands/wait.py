@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from apisix_ingress.commands.asking import Step
     from apisix_ingress.model.json import JsonObject
+    from apisix_ingress.model.keys import ObjectKey
     from apisix_ingress.survey.live import Verdict
 
 KindArgument = Annotated[str, typer.Argument(metavar="KIND", help="Ingress, ApisixRoute, ar, …", show_default=False)]
@@ -69,29 +70,33 @@ def wait(
     Example: apisix-ingress wait ApisixRoute shop/web --for=live --timeout 90s
     """
     from apisix_ingress.model.duration import parse_duration
-    from apisix_ingress.model.resources import CUSTOM_GROUP, RESOURCES
     from apisix_ingress.runtime.clock import MonotonicClock
     from apisix_ingress.survey.live import wait_live
     from apisix_ingress.survey.look import api_server
-    from apisix_ingress.survey.naming import parse_object
 
-    key = parse_object(kind, name, [each for each in RESOURCES if RESOURCES[each].group == CUSTOM_GROUP] + ["Ingress"])
-    seconds = parse_duration(timeout)
+    key, seconds = _object(kind, name), parse_duration(timeout)
     settings = settings_for(config, kubeconfig, admin_url=admin_url, admin_key=admin_key, namespace=namespace)
 
     async def work(step: Step) -> Verdict:
         async with api_server(settings) as api:
             return await wait_live(api, settings, key, seconds=seconds, clock=MonotonicClock(), step=step)
 
-    verdict = run_with_progress(work)
-    document = {
-        "object": str(key),
-        "outcome": verdict.outcome,
-        "reason": verdict.last.reason,
-        "message": verdict.last.message,
-    }
+    document = _document(key, run_with_progress(work))
     print_report(document, _lines(document), output)
-    raise SystemExit(0 if verdict.outcome == "live" else EXIT_FOUND)
+    raise SystemExit(0 if document["outcome"] == "live" else EXIT_FOUND)
+
+
+def _object(kind: str, name: str) -> ObjectKey:
+    from apisix_ingress.model.resources import CUSTOM_GROUP, RESOURCES
+    from apisix_ingress.survey.naming import parse_object
+
+    custom = [each for each in RESOURCES if RESOURCES[each].group == CUSTOM_GROUP]
+    return parse_object(kind, name, [*custom, "Ingress"])
+
+
+def _document(key: ObjectKey, verdict: Verdict) -> JsonObject:
+    last = verdict.last
+    return {"object": str(key), "outcome": verdict.outcome, "reason": last.reason, "message": last.message}
 
 
 def _lines(document: JsonObject) -> Iterator[str]:
