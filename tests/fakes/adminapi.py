@@ -9,12 +9,12 @@ import asyncio
 import json
 import re
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from aiohttp import web
 
 from tests.canary import marked
+from tests.fakes.listening import Listening
 
 WRITES = frozenset({"PUT", "PATCH", "DELETE"})
 
@@ -50,12 +50,12 @@ class AdminFault:
         return True
 
 
-class FakeAdminApi:
-    """The server; an async context manager."""
+class FakeAdminApi(Listening):
+    """The server."""
 
     def __init__(self, key: str = marked("admin-key")) -> None:
+        super().__init__()
         self.key = key
-        self.port = 0
         self.records: dict[str, dict[str, dict[str, Any]]] = {}
         """Kind → id → body."""
         self.seen: list[tuple[str, str]] = []
@@ -63,31 +63,11 @@ class FakeAdminApi:
         self.agents: set[str] = set()
         """What clients call themselves."""
         self.faults: list[AdminFault] = []
-        self._runner: web.AppRunner | None = None
 
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.stop()
-
-    async def start(self) -> None:
-        """Listen; after a `stop` on the same port, with the same records."""
+    def _app(self) -> web.Application:
         app = web.Application()
         app.router.add_route("*", "/apisix/admin/{path:.*}", self._handle)
-        self._runner = web.AppRunner(app, shutdown_timeout=0.0, handler_cancellation=True)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True).start()
-        self.port = self._runner.addresses[0][1]
-
-    async def stop(self) -> None:
-        """Close every connection and stop listening."""
-        if self._runner is not None:
-            runner, self._runner = self._runner, None
-            await runner.cleanup()
+        return app
 
     @property
     def url(self) -> str:

@@ -10,8 +10,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import yaml
 from aiohttp import web
@@ -20,6 +19,7 @@ from tests.canary import marked
 from tests.fakes import wire
 from tests.fakes.faults import Fault, Refusal, Seen
 from tests.fakes.kinds import KINDS, Kind, Manifest
+from tests.fakes.listening import Listening
 from tests.fakes.objects import Change, Objects
 from tests.fakes.wire import error_event
 
@@ -36,48 +36,31 @@ class _Watch:
     orders: "asyncio.Queue[Change | bytes | str]"
 
 
-class FakeApiServer(Objects):
-    """The server; an async context manager."""
+class FakeApiServer(Objects, Listening):
+    """The server."""
 
     def __init__(self, kinds: Iterable[Kind] = KINDS, *, token: str = "") -> None:
-        super().__init__(kinds)
+        Objects.__init__(self, kinds)
+        Listening.__init__(self)
         self.token = token
         """The bearer token that is accepted; empty: any, and none."""
         self.bookmarks = True
         self.seen: list[Seen] = []
         self.faults: list[Fault] = []
-        self.port = 0
         self._watches: set[_Watch] = set()
-        self._runner: web.AppRunner | None = None
 
     # Life.
 
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.stop()
-
-    async def start(self) -> None:
-        """Listen; after a `stop` on the same port, with the same objects."""
+    def _app(self) -> web.Application:
         app = web.Application(client_max_size=16 * 2**20)
         app.router.add_route("*", "/{path:.*}", self._handle)
-        self._runner = web.AppRunner(app, shutdown_timeout=0.0, handler_cancellation=True)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True)
-        await site.start()
-        self.port = self._runner.addresses[0][1]
+        return app
 
     async def stop(self) -> None:
-        """Close every connection and stop listening."""
+        """Close every connection, open watches too, and stop listening."""
         for watch in list(self._watches):
             watch.orders.put_nowait("cut")
-        if self._runner is not None:
-            runner, self._runner = self._runner, None
-            await runner.cleanup()
+        await super().stop()
 
     @property
     def url(self) -> str:

@@ -18,12 +18,6 @@ NAME = "apisix-ingress-ledger"
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[FakeApiServer]:
-    async with FakeApiServer() as running:
-        yield running
-
-
-@pytest.fixture
 async def api(server: FakeApiServer, tmp_path: Path) -> AsyncIterator[KubeApi]:
     async with await KubeApi.connect(str(server.kubeconfig(tmp_path / "kubeconfig"))) as connected:
         yield connected
