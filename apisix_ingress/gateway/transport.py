@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -155,7 +156,7 @@ class AiohttpTransport:
                 content = await reply.read()
         except Exception as error:
             kind = httpx.WriteTimeout if writing.expired() else _kind_of(error)
-            raise kind(str(error) or type(error).__name__) from error
+            raise kind(_words(error)) from error
         return Reply(reply.status, content, reply.headers)
 
     def _opened(self) -> aiohttp.ClientSession:
@@ -176,6 +177,17 @@ def _kind_of(error: Exception) -> type[httpx.TransportError]:
         if isinstance(error, classes):
             return kind
     raise error
+
+
+def _words(error: Exception) -> str:
+    """Return what went wrong; where nobody is reached aiohttp's words are for programmers."""
+    match error:
+        case aiohttp.ClientConnectorDNSError():
+            return f"the host name {error.host} can't be resolved"
+        case aiohttp.ClientConnectorError() if not isinstance(error, aiohttp.ClientSSLError) and error.os_error.errno:
+            return f"can't connect to {error.host}:{error.port}: {os.strerror(error.os_error.errno)}"
+        case _:
+            return str(error) or type(error).__name__
 
 
 def _check(deadline: float) -> None:

@@ -128,6 +128,23 @@ async def test_refused_connection_is_a_connect_error() -> None:
     assert got == ["ConnectError", "ConnectError"]
 
 
+async def test_a_gateway_that_can_not_be_reached_is_told_in_plain_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def no_such_name(*args: object, **kwargs: object) -> list[object]:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        place = f"127.0.0.1:{unused.getsockname()[1]}"
+        async with both_clients() as (ours, _):
+            with pytest.raises(httpx.ConnectError) as refused:
+                await ours.put(f"http://{place}")
+            monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", no_such_name)
+            with pytest.raises(httpx.ConnectError) as unknown:
+                await ours.put("http://gateway.invalid/")
+    assert str(refused.value) == f"can't connect to {place}: Connection refused"
+    assert str(unknown.value) == "the host name gateway.invalid can't be resolved"
+
+
 async def test_unknown_host_is_a_connect_error(monkeypatch: pytest.MonkeyPatch) -> None:
     async def no_such_name(*args: object, **kwargs: object) -> list[object]:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
