@@ -53,7 +53,7 @@ def explain(
 
     With -f by the records that manifests give, otherwise by those that a gateway has, whoever made them.
 
-    Exit 0 if a route answers, 1 if none does or if it can't be told, 2 if the question can't be read.
+    Exit 0 if a route answers, 1 if none does or if it can't be told, 2 on an error.
 
     Example: apisix-ingress explain 'https://shop.example.org/cart?beta=1' -H 'X-User: 7' -f manifests/
     """
