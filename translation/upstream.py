@@ -37,14 +37,14 @@ def translate_upstream(obj: CustomObject | None, view: View, options: Options) -
         _external(draft, spec, name)
     else:
         _decorator(draft, spec)
-    for settings, paths in for_ports(spec):
-        settings_body(draft, settings, paths)
     return draft.finish()
 
 
 def _decorator(draft: Draft, spec: ApisixUpstreamSpec) -> None:
     """Check the settings of a Service. Its absence does no harm, but the settings do nothing."""
     settings_body(draft, spec)
+    for settings, paths in for_ports(spec):
+        settings_body(draft, settings, paths)
     key = ObjectKey("Service", draft.namespace, draft.meta.name)
     if draft.view.get(Service, key) is None:
         message = f"{key} does not exist, so the settings are for nothing; create it or correct the name of this object"

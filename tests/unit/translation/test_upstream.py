@@ -81,6 +81,13 @@ def test_settings_of_every_port_are_checked() -> None:
     assert told(got) == ["error InvalidSpec spec.portLevelSettings[0].healthCheck.active.healthy.interval"]
 
 
+def test_settings_of_ports_are_nothing_to_external_nodes() -> None:
+    level = {"port": 80, "tlsSecret": {"name": "none", "namespace": "default"}}
+    got = translate(upstream(**EXTERNAL, portLevelSettings=[level]))
+    assert told(got) == []
+    assert len(got.records) == 1
+
+
 def test_mistake_in_common_settings_is_told_once_and_where_it_stands() -> None:
     check: JsonObject = {"active": {"healthy": {}}}
     levels = [{"port": 80, "retries": 1}, {"port": 81}]
