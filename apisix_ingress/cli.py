@@ -123,7 +123,7 @@ def run(
     admin_url: AdminUrlOption = None,
     admin_key: AdminKeyOption = None,
     manifests: Annotated[
-        Path | None,
+        str | None,
         typer.Option(help="File or directory to follow instead of an API server.", show_default=False),
     ] = None,
     http_listen: Annotated[str | None, typer.Option(help="Address of health and metrics.", show_default=False)] = None,
@@ -147,7 +147,9 @@ def run(
         "log": {"level": log_level, "format": log_format},
         "clusters": {0: {"admin_url": admin_url, "admin_key": admin_key}},
     }
-    raise SystemExit(run_controller(settings_of(config, overrides), manifests))
+    if manifests == "":
+        fail("--manifests '': no such file or folder")  # as a path it would be the current folder
+    raise SystemExit(run_controller(settings_of(config, overrides), Path(manifests) if manifests else None))
 
 
 app.command()(translate)

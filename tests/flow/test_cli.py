@@ -523,6 +523,7 @@ def kubeconfig(server: str) -> str:
         (["--kubeconfig", "typo.yaml"], "kubeconfig typo.yaml"),
         ([], "kubernetes: no way to the API server: this is no Pod, KUBECONFIG is not set and "),
         (["--manifests", "nowhere"], "--manifests nowhere: no such file or folder"),
+        (["--manifests", ""], "--manifests '': no such file or folder"),
         (["--manifests", ".", "--admin-url", "ftp://x"], "clusters[0].admin_url: must be an http or https URL"),
         (["--manifests", ".", "--config", "key.yaml"], "cluster default: admin_key_file /nowhere: can't be read"),
     ],
