@@ -15,6 +15,7 @@ from apisix_ingress.errors import GatewayError, GatewayRejected, GatewayUnauthor
 from apisix_ingress.gateway.agenda import Agenda
 from apisix_ingress.gateway.backend import Backend, DependencyPending, NotTried
 from apisix_ingress.gateway.gate import Gate
+from apisix_ingress.gateway.handover import Handover, without_plugins
 from apisix_ingress.gateway.holdings import Holdings
 from apisix_ingress.gateway.pace import Pace
 from apisix_ingress.gateway.plan import Step, Wanted, decide
@@ -82,8 +83,9 @@ class Dispatch:
         self._urgent: set[RecordKey] = set()
         # Writes that failed and are to be tried again, with the last error.
         self._failing: dict[RecordKey, GatewayError] = {}
-        # By the record that had what they take over when they were refused.
-        self._successors: dict[RecordKey, dict[RecordKey, None]] = {}
+        self._handover = Handover()
+        # They wait for each other in a circle: they are written without plugins once, so that others can have them.
+        self._letting_go: set[RecordKey] = set()
 
     def is_held(self, key: RecordKey, name: str) -> bool:
         """Say whether a record that is not wanted must stay."""
@@ -161,7 +163,7 @@ class Dispatch:
         step = decide(key, record, self.holdings, self.is_held)
         if step.act in ("put", "delete"):
             if self._is_due(key, step.record):
-                await self._write(key, step.record, term)
+                await self._send(key, step.record, term)
                 return True
         elif step.act == "wait":
             self._park(key, step)
@@ -170,6 +172,8 @@ class Dispatch:
                 self.held.add(key)
             elif step.act == "nothing":
                 self.quarantine.lift(key)
+                self._handover.tried(key)
+                self._letting_go.discard(key)
             self._settle(key)
         return False
 
@@ -185,8 +189,20 @@ class Dispatch:
             return False
         return True
 
+    async def _send(self, key: RecordKey, record: Record | None, term: Term) -> None:
+        """Write a record; one that lets go is written without plugins, and is then to be written as it is wanted."""
+        lets_go = key in self._letting_go
+        self._letting_go.discard(key)
+        if record is None or not lets_go:
+            await self._write(key, record, term)
+            return
+        self._log.warning("record.let_go", record=str(key), name=record.name)
+        await self._write(key, without_plugins(record), term)
+        self.mark([key])
+
     async def _write(self, key: RecordKey, record: Record | None, term: Term) -> None:
         term.check(self._backend.timeout)
+        self._handover.tried(key)
         self.holdings.take_off(key, record)
         if self.touched is not None:
             self.touched.add(key)
@@ -221,7 +237,7 @@ class Dispatch:
             line("record.put", record=str(key), name=record.name, duration_s=round(seconds, 3))
         else:
             line("record.delete", record=str(key), duration_s=round(seconds, 3))
-        for successor in self._successors.pop(key, ()):
+        for successor in self._handover.freed(key):
             self._limiter.forget(successor)
             self.enqueue(successor)
         self._settle(key)
@@ -287,11 +303,15 @@ class Dispatch:
     def _succeed(self, key: RecordKey, holder: RecordKey) -> None:
         """Try a record again as soon as the one that has what it takes over is written or gone.
 
-        That one may be about to be deleted: no delete waits for this record any more.
+        That one may be about to be deleted: no delete waits for this record any more. If it waits for this record
+        itself, again and again, then this one lets go of what it has.
         """
-        self._successors.setdefault(holder, {})[key] = None
+        self._handover.wait(key, holder)
         self.agenda.give_up(key)
         self.wake(key)
+        if self._limiter.failures(key) >= PATIENCE and self._handover.is_circular(key):
+            self._letting_go.add(key)
+            self.enqueue(key)
 
     def _settle(self, key: RecordKey) -> None:
         """Note that nothing is outstanding for a record, and let those that waited for it go on."""
