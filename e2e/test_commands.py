@@ -189,6 +189,21 @@ def test_a_gateway_that_was_edited_or_is_away_is_told(stage: Stage, tmp_path: Pa
     assert levels(ask.checks())["gateway default"] == "FAIL"
 
 
+def test_waiting_outlasts_a_gateway_that_is_away(stage: Stage, tmp_path: Path) -> None:
+    well(stage)
+    ask = shell(stage, tmp_path)
+    stage.gateway.stop()
+    stage.apply(route(f"l.{stage.host}", name="late"))
+    stage.wait_route(says("False", "can't connect"), "to tell of the outage", name="late")
+    # A refusal would have ended it after three seconds.
+    code, waited = ask.json("wait", "ar", f"{stage.namespace}/late", "--timeout", "4s")
+    assert (code, waited["outcome"], "can't connect" in waited["message"]) == (1, "timed out", True)
+    stage.gateway.start()
+    code, waited = ask.json("wait", "ar", f"{stage.namespace}/late", "--timeout", "30s")
+    assert (code, waited["outcome"]) == (0, "live")
+    assert stage.traffic.send(f"l.{stage.host}").status == 200
+
+
 def test_a_wrong_key_and_an_api_server_that_is_away_are_told(stage: Stage, tmp_path: Path) -> None:
     well(stage)
     ask = shell(stage, tmp_path)
