@@ -219,7 +219,7 @@ class FileSource:
     """Objects of manifests in a folder, followed live. There is one process, and no status."""
 
     def __init__(self, folder: Path, parts: Parts) -> None:
-        from apisix_ingress.kube.manifests import ManifestSource  # few follow files
+        from apisix_ingress.kube.filesource import ManifestSource  # few follow files
 
         self._files = ManifestSource([folder], parts.world.stores, clock=parts.clock)
         self.election: Election = NoElection(clock=parts.clock, identity=parts.identity)

@@ -1,19 +1,17 @@
-"""The file source: the same objects and stores as the reflectors', filled from YAML and JSON files.
+"""Objects from YAML and JSON files: the same as those from an API server, and what is wrong with the files.
 
-`load` reads once, for the command line; `ManifestSource` follows the files while they change. A file that breaks keeps
-the last good version of its objects; one that is removed removes them. The files of strangers are parsed in `yamlfile`.
+`load` reads once, for the command line. Files that change are followed in `filesource`; the files of strangers are
+parsed in `yamlfile`.
 """
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
 
 import structlog
 
@@ -22,22 +20,15 @@ from apisix_ingress.kube.unread import UnknownField, fields_without_effect, is_m
 from apisix_ingress.kube.yamlfile import Document, DocumentError, Unreadable, read_documents
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
-from apisix_ingress.model.kube import CustomObject, KubeObject
+from apisix_ingress.model.kube import KubeObject
 from apisix_ingress.model.resources import DECODE_ERRORS, RESOURCES, Resource
 from apisix_ingress.model.yamldata import Position
-from apisix_ingress.runtime.clock import Clock
-from apisix_ingress.runtime.tasks import in_daemon
-from apisix_ingress.state.store import Store
 
 log = structlog.get_logger()
 
 STDIN = "-"
 STDIN_NAME = "standard input"
-POLL_SECONDS = 0.25
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})
-_YIELD_EVERY = 50
-
-Signature = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +51,7 @@ class ManifestError:
 
 
 @dataclass(slots=True)
-class _File:
+class ManifestFile:
     """What one file holds."""
 
     name: str
@@ -117,7 +108,7 @@ def load(
     if missing := [path for path in names if path != STDIN and not _is_there(path)]:
         raise ConfigError("\n".join(f"{path or repr(path)}: no such file or folder" for path in missing))
     content = (sys.stdin.buffer.read() if stdin is None else stdin) if STDIN in names else b""
-    files: dict[str, _File] = {}
+    files: dict[str, ManifestFile] = {}
     empty: list[str] = []
     for path in names:
         found = [_parse(STDIN_NAME, content, resources)] if path == STDIN else _files_at(path, resources)
@@ -125,7 +116,7 @@ def load(
             files.setdefault(file.name, file)
         if all(file.is_empty for file in found):
             empty.append(STDIN_NAME if path == STDIN else path)
-    return replace(_merge(tuple(files.values())), empty=tuple(empty), stdin=content)
+    return replace(merge(tuple(files.values())), empty=tuple(empty), stdin=content)
 
 
 def _is_there(path: str) -> bool:
@@ -136,12 +127,12 @@ def _is_there(path: str) -> bool:
         return True
 
 
-def _files_at(path: str, resources: Mapping[str, Resource]) -> list[_File]:
+def _files_at(path: str, resources: Mapping[str, Resource]) -> list[ManifestFile]:
     try:
         found = find_files(Path(path))
     except OSError as error:
         return [_unreadable(path, f"can't be read: {error.strerror}")]
-    return [_read(file, resources) for file in found]
+    return [read_manifest(file, resources) for file in found]
 
 
 def find_files(path: Path) -> tuple[Path, ...]:
@@ -163,7 +154,8 @@ def find_files(path: Path) -> tuple[Path, ...]:
     return tuple(sorted(found))
 
 
-def _read(path: Path, resources: Mapping[str, Resource]) -> _File:
+def read_manifest(path: Path, resources: Mapping[str, Resource]) -> ManifestFile:
+    """Read a file; what is wrong with it is in the answer."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -171,16 +163,16 @@ def _read(path: Path, resources: Mapping[str, Resource]) -> _File:
     return _parse(str(path), content, resources)
 
 
-def _unreadable(name: str, message: str, position: Position | None = None) -> _File:
-    return _File(name, errors=[ManifestError(name, message, position)])
+def _unreadable(name: str, message: str, position: Position | None = None) -> ManifestFile:
+    return ManifestFile(name, errors=[ManifestError(name, message, position)])
 
 
-def _parse(name: str, content: bytes, resources: Mapping[str, Resource]) -> _File:
+def _parse(name: str, content: bytes, resources: Mapping[str, Resource]) -> ManifestFile:
     try:
         documents = read_documents(content)
     except DocumentError as error:
         return _unreadable(name, str(error), error.position)
-    file = _File(name)
+    file = ManifestFile(name)
     for document in documents:
         if isinstance(document, Unreadable):
             message = f"{document.where}: {document.problem}"
@@ -193,7 +185,7 @@ def _parse(name: str, content: bytes, resources: Mapping[str, Resource]) -> _Fil
     return file
 
 
-def _take(file: _File, document: Document, resources: Mapping[str, Resource]) -> None:
+def _take(file: ManifestFile, document: Document, resources: Mapping[str, Resource]) -> None:
     """Decode one document into a file's objects."""
     body = document.body
     kind, version = body.get("kind"), body.get("apiVersion")
@@ -211,7 +203,7 @@ def _take(file: _File, document: Document, resources: Mapping[str, Resource]) ->
         file.unknown[item.meta.key] = unknown
 
 
-def _leave_out(file: _File, document: Document, version: object, kind: str) -> None:
+def _leave_out(file: ManifestFile, document: Document, version: object, kind: str) -> None:
     """Note an object of a kind that is not read."""
     if not is_meant_for_us(version, kind):
         file.ignored[f"{version}/{kind}"] += 1
@@ -246,7 +238,7 @@ def _decode(resource: Resource, body: JsonObject) -> KubeObject:
         raise DocumentError(f"{resource.kind} {body['metadata']['name']} can't be read ({reason})") from None
 
 
-def _merge(files: Sequence[_File]) -> LoadResult:
+def merge(files: Sequence[ManifestFile]) -> LoadResult:
     """Put the files together; of two objects with one key the one in the first file counts."""
     holders: dict[ObjectKey, str] = {}
     objects: list[KubeObject] = []
@@ -264,147 +256,3 @@ def _merge(files: Sequence[_File]) -> LoadResult:
                 unknown.extend(file.unknown.get(key, ()))
     unread = tuple(error for file in files for error in file.unread)
     return LoadResult(tuple(objects), tuple(errors), dict(ignored), unread, tuple(unknown), files=holders)
-
-
-class ManifestSource:
-    """Keeps stores equal to files that change.
-
-    Args:
-        paths: Files and folders.
-        stores: By kind; a kind without a store is not read. Nobody else writes them.
-        clock: Paces the looks.
-        resources: Kind → resource.
-    """
-
-    def __init__(
-        self,
-        paths: Sequence[str | Path],
-        stores: Mapping[str, Store[Any]],
-        *,
-        clock: Clock,
-        resources: Mapping[str, Resource] = RESOURCES,
-    ) -> None:
-        self.synced = asyncio.Event()
-        """Set once nothing was wrong with any file."""
-        self.problem = ""
-        """What is wrong with the files right now, for people; empty: nothing."""
-        self._paths = tuple(map(Path, paths))
-        self._stores = stores
-        self._clock = clock
-        self._resources = {kind: resource for kind, resource in resources.items() if kind in stores}
-        self._files: dict[Path, _File] = {}
-        self._read_as: dict[Path, Signature] = {}
-        self._looked: dict[Path, Signature] = {}
-        self._published = False
-
-    async def run(self) -> None:
-        """Follow the files until cancelled.
-
-        Raises:
-            ConfigError: at the start, if there is nothing at one of the paths.
-        """
-        for path in self._paths:
-            if not path.exists():
-                raise ConfigError(f"--manifests {path}: no such file or folder")
-        self._looked = await self._signatures() or {}
-        while True:
-            await self._look()
-            await self._clock.sleep(POLL_SECONDS)
-
-    async def _look(self) -> None:
-        """Read what changed and has stayed as it is since the last look: nobody is writing it just now."""
-        before = self._looked
-        now = await self._signatures()
-        if now is None:
-            self._published = False
-            return
-        self._looked = now
-        quiet = (path for path in sorted(now) if before.get(path) == now[path])
-        changed = [path for path in quiet if self._read_as.get(path) != now[path]]
-        removed = [path for path in self._files if path not in now and path not in before]
-        if not changed and not removed and self._published:
-            return
-        # Parsing may take long: it is done elsewhere, the result is taken over here.
-        read = await in_daemon(lambda: [_read(path, self._resources) for path in changed], name="manifests")
-        for path, file in zip(changed, read, strict=True):
-            self._adopt(path, file, now[path])
-        for path in removed:
-            del self._files[path]
-            self._read_as.pop(path, None)
-        await self._publish()
-        self._published = True
-
-    async def _signatures(self) -> dict[Path, Signature] | None:
-        """Return what changes when a file does; None while one of the paths can't be looked at at all."""
-        try:
-            return await in_daemon(lambda: _signatures_of(self._paths), name="manifests")
-        except OSError as error:
-            self._tell(f"{error.filename}: can't be read: {error.strerror}; its objects stay as they are")
-            return None
-
-    def _adopt(self, path: Path, file: _File, signature: Signature) -> None:
-        """Take a file over; while something is wrong with it, nothing that was good in it is removed."""
-        self._read_as[path] = signature
-        for key, found in file.unknown.items():
-            for each in found:
-                log.warning("manifest.unknown_field", object=str(key), path=each.path, nearest=each.nearest)
-        for unread in file.unread:
-            log.warning("manifest.unread", problem=str(unread))
-        known = self._files.get(path)
-        if file.errors and known is not None:
-            file.objects = {**known.objects, **file.objects}
-        self._files[path] = file
-
-    async def _publish(self) -> None:
-        result = _merge([self._files[path] for path in sorted(self._files)])
-        for number, item in enumerate(result.objects, 1):
-            self._set(item)
-            if number % _YIELD_EVERY == 0:
-                await asyncio.sleep(0)
-        there = {item.meta.key for item in result.objects}
-        for store in self._stores.values():
-            for key in [item.meta.key for item in store.values() if item.meta.key not in there]:
-                store.delete(key)
-        for kind, count in sorted(result.ignored.items()):
-            log.info("manifest.ignored", kind=kind, objects=count)
-        self._tell("; ".join(map(str, result.errors)))
-        log.info("manifests.read", files=len(self._files), objects=len(result.objects))
-        # What can't be read at the start was never known here, but may well be in the gateway.
-        if not any(file.errors for file in self._files.values()):
-            for store in self._stores.values():
-                store.synced = True
-            self.synced.set()
-
-    def _set(self, item: KubeObject) -> None:
-        store = self._stores[item.meta.kind]
-        store.set(_with_generation(item, store.get(item.meta.key)))
-
-    def _tell(self, problem: str) -> None:
-        if problem and problem != self.problem:
-            log.error("manifest.broken", problem=problem)
-        self.problem = problem
-
-
-def _signatures_of(paths: Iterable[Path]) -> dict[Path, Signature]:
-    """Return what changes when a file does.
-
-    Raises:
-        OSError: one of the paths can't be looked at.
-    """
-    found: dict[Path, Signature] = {}
-    for file in (file for path in paths for file in find_files(path)):
-        try:
-            stat = file.stat()
-        except OSError:
-            continue
-        found[file] = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
-    return found
-
-
-def _with_generation(item: KubeObject, before: Any) -> KubeObject:
-    """Return an object with the generation that the API server would have given it: one more for each new spec."""
-    if not isinstance(item, CustomObject) or not isinstance(before, CustomObject):
-        return item
-    known = before.meta.generation
-    generation = known if item.spec == before.spec else known + 1
-    return cast("KubeObject", replace(item, meta=replace(item.meta, generation=max(item.meta.generation, generation))))
