@@ -36,6 +36,8 @@ SERVED = {kind.kind: kind for kind in KINDS} | {
 }
 VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get"}
 QUIET = frozenset({"get", "list", "watch"})
+LATE_SECONDS = 7.9
+"""So late a request about a lease is answered, to whom it happens."""
 LinkState = Literal["up", "refused", "dropped"]
 
 
@@ -66,6 +68,8 @@ class SimApiServer(Objects):
         self.writes = 0
         """Writes that were carried out, those of leases and events left out."""
         self.links: dict[Process, LinkState] = {}
+        self.shunned: dict[Process, float] = {}
+        """Whose requests about leases are answered late until a time, and refused from then on; all others are not."""
         self._rng = rng
         self._trace = trace
         self._streams: dict[Stream, None] = {}
@@ -109,11 +113,21 @@ class SimApiServer(Objects):
         loop = asyncio.get_running_loop()
         if self.state_of(process) != "up":
             return
-        answer = self._faulty(seen) or self.perform(seen, process.name)
+        late, refused = self._shun(seen, process)
+        answer = refused or self._faulty(seen) or self.perform(seen, process.name)
         if self._rng.random() < self.fault.lost_reply:
             loop.call_later(self.delay(), _fail, reply, context=back)
             return
-        loop.call_later(self.delay(), self._deliver, process, reply, answer, context=back)
+        loop.call_later(late + self.delay(), self._deliver, process, reply, answer, context=back)
+
+    def _shun(self, seen: Seen, process: Process) -> tuple[float, Reply | None]:
+        """Return how much later than others a request is answered, and with what refusal."""
+        until = self.shunned.get(process)
+        if until is None or seen.plural != "leases":
+            return 0.0, None
+        if asyncio.get_running_loop().time() < until:
+            return LATE_SECONDS, None
+        return 0.0, _refusal(Refusal(503, "ServiceUnavailable", "fault"))
 
     def _deliver(self, process: Process, reply: asyncio.Future[Reply], answer: Reply) -> None:
         if not reply.done() and self.state_of(process) == "up":

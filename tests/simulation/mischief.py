@@ -46,6 +46,8 @@ class Mischief:
         drift: bool,
     ) -> None:
         self.replicas: list[Replica] = []
+        self.alone_until = 0.0
+        """Until this time a fault needs users who go on, and no other fault."""
         self._waver = waver
         self._rng = rng
         self._trace = trace
@@ -63,8 +65,9 @@ class Mischief:
             (3, self._fail_api),
             (4, self._disturb_watches),
             (3, self._cut_link),
+            (2, self._shun),
             (7, self._fail_gateway),
-            (2, self._close_gateway),
+            (3, self._close_gateway),
             (3 if self._drift else 6, self._deafen),
             (3, self._kill),
             (3, self._freeze),
@@ -79,6 +82,7 @@ class Mischief:
         """End every fault, and start who does not run; who is frozen goes on in its own time."""
         self._trap = None
         self._mend_api()
+        self._server.shunned.clear()
         for gateway in self._gateways:
             self._mend(gateway)
         for task in self._background:
@@ -162,6 +166,21 @@ class Mischief:
             self._server.compact()
         self._server.set_link(process, "up")
 
+    def _shun(self) -> None:
+        """Let a replica no longer renew, though it sees every change: it wants to write all the while.
+
+        What it hears last is old, perhaps: it was carried out long before it was answered.
+        """
+        replica, late = self._anyone(), self._rng.choice([0.0, 4.0, 4.0])
+        process, seconds = replica.process, self._rng.choice([4.0, 26.0, 26.0])
+        if process is not None:
+            self._trace.note("fault", f"{process.name} can't renew after {late:g} s of late answers")
+            now = asyncio.get_running_loop().time()
+            self._server.shunned[process] = now + late
+            self.later(late + seconds, lambda: self._server.shunned.pop(process, None))
+            if replica.is_leading:
+                self.alone_until = now + late + seconds
+
     # Gateways.
 
     def _fail_gateway(self) -> None:
@@ -179,10 +198,13 @@ class Mischief:
         self.later(rng.choice([1.0, 10.0, 40.0]), lambda: self._mend(gateway))
 
     def _close_gateway(self) -> None:
-        gateway, refuses_key = self._any_gateway(), self._rng.random() < 0.4
+        gateway, refuses_key = self._any_gateway(), self._rng.random() < 0.5
         self._trace.note("fault", f"{gateway.name} {'refuses the key' if refuses_key else 'is down'}")
         gateway.fault = replace(gateway.fault, refuses_key=refuses_key, is_down=not refuses_key)
-        self.later(self._rng.choice([0.5, 5.0, 40.0]), lambda: self._mend(gateway))
+        seconds = self._rng.choice([0.5, 5.0, 40.0])
+        self.later(seconds, lambda: self._mend(gateway))
+        if refuses_key:
+            self.alone_until = asyncio.get_running_loop().time() + min(seconds, 5.0)
 
     def _deafen(self) -> None:
         """Lose every reply to the writes of some records: they alone fail, and nobody takes the gateway to be down.

@@ -113,6 +113,9 @@ class Story:
         for _ in range(self._rng.choice([0, 1, 2, 4])):
             self._let(self._users.act)
             await asyncio.sleep(self._rng.choice([0.0, 0.001, 0.02, 0.3, 3.0]))
+        while asyncio.get_running_loop().time() < self._mischief.alone_until:
+            self._let(self._users.act)
+            await asyncio.sleep(self._rng.choice([0.1, 0.3, 1.0]))
         await asyncio.sleep(self._rng.choice([0.0, 0.01, 0.1, 1.0, 4.0, 16.0]))
 
     def _waver(self, seconds: float) -> None:
