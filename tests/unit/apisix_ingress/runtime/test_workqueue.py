@@ -218,16 +218,6 @@ def test_retry_waits_longer_each_time_until_forgotten() -> None:
     assert [*got, queue.retry("a")] == [1, 2, 4, 8, 1]
 
 
-def test_flapping_key_with_long_delays_costs_no_memory() -> None:
-    queue = make_queue(FakeClock())
-    for _ in range(10_000):
-        queue.add_after("a", 1e6)
-        queue.add("a")
-        take_all(queue)
-    assert queue.delayed == 0
-    assert len(queue._delays._heap) < 100
-
-
 # Waiting.
 
 
