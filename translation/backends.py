@@ -114,9 +114,10 @@ def _check_subset(draft: Draft, backend: Backend, spec: ApisixUpstreamSpec | Non
         return
     known = [subset.name for subset in for_port(spec, port).subsets] if spec else []
     if backend.subset not in known:
-        where = f"ApisixUpstream {backend.namespace}/{backend.service}"
-        message = f"{where} has no subset {backend.subset}, so no pod gets requests; define it in spec.subsets"
-        draft.degrade("SubsetNotFound", backend.path, message)
+        key, so = ObjectKey("ApisixUpstream", backend.namespace, backend.service), ", so no pod gets requests"
+        foreign = draft.view.get(CustomObject, key) if spec is None else None
+        missing = f"{key} has no subset {backend.subset}{so}; define it in spec.subsets"
+        draft.degrade("SubsetNotFound", backend.path, draft.whose(foreign, so) if foreign else missing)
 
 
 def claim_external(draft: Draft, reference: UpstreamReference, path: str) -> str:

@@ -110,9 +110,12 @@ class Scope:
 
     def foreign(self, code: str, path: str, found: CustomObject) -> None:
         """Note an object that exists and belongs to another controller."""
+        self.error(code, path, self.whose(found))
+
+    def whose(self, found: CustomObject, so: str = "") -> str:
+        """Return that an object belongs to another controller, what comes of that, and what to do."""
         name, ours = class_of(found), self.options.ingress_class
-        message = f"{found.meta.key} is of class {name}, which is not ours; set its spec.ingressClassName to {ours}"
-        self.error(code, path, message)
+        return f"{found.meta.key} is of class {name}, which is not ours{so}; set its spec.ingressClassName to {ours}"
 
     def _note(self, code: str, path: str, message: str, severity: Severity) -> None:
         """Keep a problem; of very many the first ones, and of a long text its beginning."""

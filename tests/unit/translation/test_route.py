@@ -185,6 +185,16 @@ def test_subset_does_nothing_where_the_cluster_address_is_the_node() -> None:
     assert len(unknown.records) == 1
 
 
+def test_subset_of_an_upstream_of_a_foreign_class_is_not_found() -> None:
+    raw = route(rule(backends=[{"serviceName": "web", "servicePort": 80, "subset": "s"}]))
+    settings = upstream(subsets=[{"name": "s", "labels": {}}], ingressClassName="other")
+    got = translate(raw, service(), settings, options=Options(ingress_class="apisix"))
+    assert [str(problem) for problem in got.problems] == [
+        "spec.http[0].backends[0].serviceName: ApisixUpstream default/web is of class other, which is not ours, "
+        "so no pod gets requests; set its spec.ingressClassName to apisix"
+    ]
+
+
 def test_reference_over_namespaces_is_told_alike_whether_absent_or_refused() -> None:
     config = make("ApisixPluginConfig", "pc", namespace="b", spec={"plugins": []})
     raw = route(rule(plugin_config_name="pc", plugin_config_namespace="b"))
