@@ -105,7 +105,7 @@ def test_headless_service_with_one_family_has_that_one() -> None:
 
 def test_second_family_is_used_when_the_first_one_has_no_address() -> None:
     # What the API server writes into a headless Service without a selector, whatever its endpoints are.
-    spec = {"clusterIP": "None", "ipFamilies": ["IPv4", "IPv6"], "ipFamilyPolicy": "RequireDualStack"}
+    spec: JsonObject = {"clusterIP": "None", "ipFamilies": ["IPv4", "IPv6"], "ipFamilyPolicy": "RequireDualStack"}
     assert nodes(service(**spec), SIX) == ["[fd00::1]:8080"]
     assert nodes(service(ipFamilies=["IPv4"]), SIX) == []
 
