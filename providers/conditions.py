@@ -6,6 +6,7 @@ While that is under way nothing is said.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -16,6 +17,9 @@ from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.model.names import object_name
 from apisix_ingress.model.records import Record
 from apisix_ingress.state.world import World
+
+_HOLDER = re.compile(r"(?<=found with consumer: )\S+")
+"""Whom a gateway names where another consumer has a credential already."""
 
 
 class Cluster(Protocol):
@@ -117,7 +121,8 @@ class Conditions:
     def _progress(self, owner: ObjectKey, cluster: Cluster) -> _Progress:
         keys = list(self._keys(self._world.desired.of_owner(owner), cluster.name))
         states = [(key, cluster.record_state(key)) for key in keys]
-        failures = [f"{key}: {state.message}" for key, state in states if state.kind not in ("applied", "pending")]
+        failed = [(key, state) for key, state in states if state.kind not in ("applied", "pending")]
+        failures = [f"{key}: {self._words(owner, state.message)}" for key, state in failed]
         pending = tuple(key for key, state in states if state.kind == "pending")
         # An object that says where the cluster is may want no record: it is in effect once something answers there.
         is_its_own = owner.kind == "ApisixClusterConfig" and owner.name == cluster.name
@@ -125,6 +130,17 @@ class Conditions:
             failures = [cluster.trouble]
         is_awaited = bool(pending) or (is_its_own and not cluster.taken_over)
         return _Progress(cluster.name, tuple(dict.fromkeys(failures)), pending, is_awaited, bool(keys) or is_its_own)
+
+    def _words(self, owner: ObjectKey, message: str) -> str:
+        """Return a gateway's words as an owner may know them: of a consumer elsewhere the namespace alone."""
+
+        def told(found: re.Match[str]) -> str:
+            namespaces = sorted({each.namespace for each in self.owners(RecordKey("consumers", found.group()))})
+            if owner.namespace in namespaces:
+                return f"{found.group()}; use another credential"
+            return f"{f'one in namespace {namespaces[0]}' if namespaces else 'another one'}; use another credential"
+
+        return _HOLDER.sub(told, message)
 
     def _keys(self, records: Mapping[RecordKey, Record], cluster: str) -> Iterator[RecordKey]:
         """Yield the records of an owner that a cluster should have, and those that they name."""

@@ -3,11 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import pytest
+
 from apisix_ingress.gateway.states import RecordState
 from apisix_ingress.model.condition import Condition, aborted, synced
-from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.model.problem import Problem
 from apisix_ingress.model.records import Record
+from apisix_ingress.state.claims import Claimant
 from apisix_ingress.state.world import Report, World
 from providers.conditions import Conditions
 from tests.factories import make_claim, make_claimant, make_key, make_record
@@ -81,6 +84,23 @@ def test_nothing_is_said_while_a_record_is_under_way() -> None:
 def test_failure_names_the_record_and_the_gateways_words() -> None:
     bad = FakeCluster(states={ROUTE.key: RecordState("rejected", "uri: wrong type")})
     assert condition_of(make_world(ROUTE), bad) == aborted(3, f"{ROUTE.key}: uri: wrong type")
+
+
+@pytest.mark.parametrize(
+    ("namespace", "username", "told"),
+    [
+        ("default", "default_jack", "default_jack"),
+        ("red", "red_jack", "one in namespace red"),
+        ("red", "by_hand", "another one"),
+    ],
+)
+def test_who_has_a_credential_is_named_within_a_namespace_alone(namespace: str, username: str, told: str) -> None:
+    mine, others = make_record("mine", kind="consumers"), Record(RecordKey("consumers", f"{namespace}_jack"), "", {})
+    words = "PUT consumers/mine: duplicate key of plugin key-auth found with consumer: "
+    world = make_world(mine)
+    world.desired.replace(Claimant("", ObjectKey("ApisixConsumer", namespace, "jack")), [others])
+    cluster = FakeCluster(states={mine.key: RecordState("waiting", words + username)})
+    assert condition_of(world, cluster) == aborted(3, f"{mine.key}: {words}{told}; use another credential")
 
 
 def test_of_several_clusters_it_is_told_which_refused_which_accepted_and_which_did_not_say() -> None:
