@@ -53,3 +53,9 @@ async def test_copies_of_one_certificate_are_no_conflict() -> None:
 async def test_overview_counts_who_stands_behind_for_a_host() -> None:
     async with served(make_stage(*SECRETS, OLDEST, NEWER)) as stage:
         assert (await stage.data("overview"))["conflicts"] == 1
+
+
+async def test_each_host_in_dispute_is_told_and_no_other() -> None:
+    hosts = (HOST, "b.example.com", "c.example.com")
+    data, _ = await told(tls(1, hosts=hosts[:2]), tls(2, "cert-2", namespace="blue", hosts=hosts))
+    assert [item["host"] for item in data["certificates"]] == [HOST, "b.example.com"]
