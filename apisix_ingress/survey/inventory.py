@@ -56,10 +56,10 @@ class Inventory:
     world: World
     options: Options
     unread: Mapping[str, str] = field(default_factory=dict)
+    failed: frozenset[str] = frozenset()
     absent: frozenset[str] = frozenset()
     moved: Mapping[str, AdminAddress] = field(default_factory=dict)
     raw: Mapping[ObjectKey, JsonObject] = field(default_factory=dict, repr=False)
-    failed: frozenset[str] = frozenset()
 
     def ours(self) -> tuple[CustomObject, ...]:
         """Return the objects of users that are ours to translate, sorted by key."""
@@ -112,7 +112,8 @@ class _Reader:
                 self.unread[resource.kind] = f"these credentials may not list {resource.plural}{where} ({error})"
             except KubeError as error:
                 self.unread[resource.kind] = str(error)
-                self.failed |= {resource.kind} if isinstance(error, KubeUnavailable) else set()
+                if isinstance(error, KubeUnavailable):
+                    self.failed.add(resource.kind)
 
     async def _read_any_version(self, resource: Resource, namespace: str) -> None:
         for version in resource.versions():
@@ -186,7 +187,13 @@ async def take_inventory(
     step("translating")
     registry.settle()
     return Inventory(
-        world, options, reader.unread, frozenset(reader.absent), moved, reader.raw, frozenset(reader.failed)
+        world,
+        options,
+        unread=reader.unread,
+        failed=frozenset(reader.failed),
+        absent=frozenset(reader.absent),
+        moved=moved,
+        raw=reader.raw,
     )
 
 
