@@ -91,3 +91,17 @@ def test_a_key_that_another_consumer_has_is_told_and_passes_on_when_that_one_goe
     scene.delete("ApisixConsumer", "first")
     wait_until(lambda: until_let_in(scene, key(shared)), lambda got: got == username(scene, "second"), "the key's move")
     scene.wait_synced("ApisixConsumer", "second")
+
+
+def test_two_consumers_exchange_their_keys(scene: Scene) -> None:
+    guarded(scene, "keyAuth")
+    keys = {name: f"{scene.namespace}-{name}" for name in ("one", "two")}
+    for name, value in keys.items():
+        consumer(scene, name, keyAuth={"value": {"key": value}})
+        assert until_let_in(scene, key(value)) == username(scene, name)
+    consumer(scene, "one", keyAuth={"value": {"key": keys["two"]}})
+    consumer(scene, "two", keyAuth={"value": {"key": keys["one"]}})
+    wait_until(lambda: until_let_in(scene, key(keys["two"])), username(scene, "one").__eq__, "the second key's move")
+    wait_until(lambda: until_let_in(scene, key(keys["one"])), username(scene, "two").__eq__, "the first key's move")
+    scene.wait_synced("ApisixConsumer", "one")
+    scene.wait_synced("ApisixConsumer", "two")
