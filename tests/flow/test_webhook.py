@@ -37,6 +37,8 @@ from translation.context import Options
 BOUND = 30.0
 HOST = "127.0.0.1"
 QUICK = Limits(deadline=1.0, handshake=2.0, first=0.5, idle=0.5)
+PATIENT = Limits(deadline=BOUND, handshake=BOUND, first=BOUND)
+"""For what is not about limits: a busy machine may take its time."""
 GOOD = manifest(route_spec(plugin("limit-count", {"count": 1})))
 BAD = manifest(route_spec(plugin("limit-count", {"count": 0})))
 
@@ -203,9 +205,7 @@ async def judging(folder: Path, judge: Callable[[Review], Verdict], limits: Limi
 
 @pytest.fixture
 async def client(tmp_path: Path) -> AsyncIterator[Client]:
-    async with serving(
-        tmp_path, Gateway(), Limits(deadline=BOUND, handshake=BOUND, first=BOUND), lambda: True
-    ) as serves:
+    async with serving(tmp_path, Gateway(), PATIENT, lambda: True) as serves:
         yield serves
 
 
@@ -344,7 +344,7 @@ async def test_burst_of_requests_is_answered_right_one_by_one(client: Client) ->
 
 
 async def test_requests_beyond_the_memory_for_them_are_turned_away_at_once(tmp_path: Path) -> None:
-    limits = replace(Limits(), memory=100_000, deadline=BOUND)
+    limits = replace(PATIENT, memory=100_000)
     async with judging(tmp_path, lambda review: Verdict(), limits) as client:
         _, holder = await client.connect()
         holder.write(head(90_000))
@@ -414,7 +414,7 @@ async def test_idle_connections_are_closed_and_keep_nobody_waiting(tmp_path: Pat
 
 
 async def test_connections_beyond_the_cap_push_out_the_idlest(tmp_path: Path) -> None:
-    async with judging(tmp_path, lambda review: Verdict(), replace(Limits(), connections=20)) as client:
+    async with judging(tmp_path, lambda review: Verdict(), replace(PATIENT, connections=20)) as client:
         idle = [await client.connect() for _ in range(40)]
         assert (await client.ask(GOOD))["allowed"]
         async with asyncio.timeout(BOUND):
@@ -443,7 +443,7 @@ async def test_check_that_crashes_lets_the_object_pass_with_a_warning(tmp_path: 
     def crash(review: Review) -> Verdict:
         raise RuntimeError("s3cret")
 
-    async with judging(tmp_path, crash, Limits()) as client:
+    async with judging(tmp_path, crash, PATIENT) as client:
         for item in (GOOD, manifest({"x": "y" * 100_000})):
             got = await client.ask(item)
             assert got["allowed"]
@@ -476,7 +476,7 @@ async def test_large_object_that_takes_too_long_passes_and_keeps_nobody_waiting(
 
 async def test_object_is_allowed_while_the_world_is_not_complete(tmp_path: Path) -> None:
     ready: list[bool] = []
-    async with serving(tmp_path, Gateway(), Limits(), lambda: bool(ready)) as client:
+    async with serving(tmp_path, Gateway(), PATIENT, lambda: bool(ready)) as client:
         got = await client.ask(BAD)
         assert (got["allowed"], len(got["warnings"])) == (True, 1)
         ready.append(True)
@@ -485,7 +485,7 @@ async def test_object_is_allowed_while_the_world_is_not_complete(tmp_path: Path)
 
 async def test_gateway_that_is_away_is_a_warning_until_it_is_back(tmp_path: Path) -> None:
     gateway = Gateway(error=GatewayUnavailable("no answer"))
-    async with serving(tmp_path, gateway, Limits(), lambda: True) as client:
+    async with serving(tmp_path, gateway, PATIENT, lambda: True) as client:
         got = await client.ask(BAD)
         want = "plugins were not checked: the schemas of gateway cluster default are not known now"
         assert (got["allowed"], got["warnings"]) == (True, [want])
@@ -499,7 +499,7 @@ async def test_gateway_that_is_away_is_a_warning_until_it_is_back(tmp_path: Path
 
 
 async def test_gateway_that_refuses_is_a_warning(tmp_path: Path) -> None:
-    async with serving(tmp_path, Gateway(error=GatewayRejected(404, "not found")), Limits(), lambda: True) as client:
+    async with serving(tmp_path, Gateway(error=GatewayRejected(404, "not found")), PATIENT, lambda: True) as client:
         assert (await client.ask(BAD))["allowed"]
 
 
@@ -573,7 +573,7 @@ def test_certificate_that_can_not_be_used_at_the_start_is_an_error(tmp_path: Pat
 
 
 async def test_address_that_is_taken_is_an_error(tmp_path: Path) -> None:
-    async with judging(tmp_path, lambda review: Verdict(), Limits()) as client:
+    async with judging(tmp_path, lambda review: Verdict(), PATIENT) as client:
         certificate = Files(tmp_path).certificate()
         server = WebhookServer(
             HOST,
