@@ -224,6 +224,48 @@ async def test_a_slow_api_server_does_not_end_a_term(
     assert one.elector.leading
 
 
+async def test_a_term_never_lasts_longer_than_others_wait(server: LeaseServer, clock: FakeClock, start: Start) -> None:
+    """Others wait from when they see a renewal, and that is no sooner than it is carried out."""
+    one, rng, carried_out = start("one"), random.Random(11), 0.0
+    store = server.store
+
+    def stored(body: JsonObject) -> JsonObject:
+        nonlocal carried_out
+        carried_out = clock.monotonic()
+        return store(body)
+
+    server.store = stored  # type: ignore[method-assign]
+    one.client.draw = lambda: rng.choice([0.0, 1.0, 4.0, 9.0, 30.0]) * rng.random()
+    for _ in range(300):
+        assert await clock.run_to_next()
+        assert all(term.deadline <= carried_out + 15 for term in one.terms)
+    assert len(one.terms) > 0
+
+
+async def test_a_stop_before_a_slow_win_is_confirmed_gives_the_lease_back(
+    server: LeaseServer, clock: FakeClock, start: Start
+) -> None:
+    one = start("one")
+    one.client.delay = 8.0
+    await clock.advance(18)  # one look, one write, and the first renewal is under way
+    assert (server.spec["holderIdentity"], one.terms) == ("one", [])
+    one.client.delay = 0.0
+    await one.stop()
+    assert (server.spec["holderIdentity"], one.terms) == ("", [])
+
+
+async def test_a_lease_that_is_stolen_before_a_slow_win_is_confirmed_begins_no_term(
+    server: LeaseServer, clock: FakeClock, start: Start
+) -> None:
+    one = start("one")
+    one.client.delay = 8.0
+    await clock.advance(17)
+    server.spec.update(holderIdentity="thief")
+    server.store(server.lease or {})
+    await clock.advance(40)
+    assert (one.terms, one.elector.holder) == ([], "thief")
+
+
 async def test_without_the_right_to_patch_it_renews_by_update(clock: FakeClock, start: Start) -> None:
     one = start("one")
     one.client.may_edit = False
