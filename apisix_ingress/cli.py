@@ -107,7 +107,7 @@ def _fail_output(error: OSError) -> NoReturn:
 def _run_command() -> None:
     from apisix_ingress.errors import IngressError
 
-    if sys.argv[1:] == ["version"]:
+    if sys.argv[1:] in (["version"], ["--version"]):  # the second is what many try first
         # typer imports pydantic before it calls any command: a quarter of a second for one line.
         return version()
     try:

@@ -87,8 +87,9 @@ def test_help_fits_a_terminal(cli: Cli, command: str) -> None:
     assert [line for line in lines if line.endswith("...")] == []
 
 
-def test_version_prints_the_version_alone(cli: Cli) -> None:
-    got = cli("version")
+@pytest.mark.parametrize("word", ["version", "--version"])
+def test_version_prints_the_version_alone(cli: Cli, word: str) -> None:
+    got = cli(word)
     assert (got.returncode, got.stdout, got.stderr) == (0, f"{__version__}\n", "")
 
 
