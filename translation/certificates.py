@@ -6,11 +6,13 @@ certificate is sent: the client is who judges it. No message here holds a byte o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from apisix_ingress.model.digested import kept_by_digest
+from apisix_ingress.model.hosts import canonical_host
 from apisix_ingress.model.kube import Secret
 from translation.scope import Scope
 
@@ -119,6 +121,21 @@ def check_expiry(scope: Scope, pair: KeyPair, secret: Secret, path: str, now: da
             f"the certificate in {secret.meta.key} expired on {end:%Y-%m-%d %H:%M} UTC: clients refuse it; renew it"
         )
         scope.warn("CertificateExpired", path, message)
+
+
+def check_names(scope: Scope, hosts: Sequence[str], pair: KeyPair, secret: Secret, path: str) -> None:
+    """Note the hosts of a list that a certificate is not for."""
+    covered = covered_names(pair.certificate)
+    for index, host in enumerate(hosts):
+        if not _covers(covered, canonical_host(host)):
+            message = f"{host} is not a name of the certificate in {secret.meta.key}: clients refuse it; add the name"
+            scope.warn("HostNotCovered", f"{path}[{index}]", message)
+
+
+def _covers(covered: frozenset[str], host: str) -> bool:
+    """Say whether a certificate is for a host; a wildcard stands for exactly one label."""
+    _, _, parent = host.partition(".")
+    return host in covered or f"*.{parent}" in covered
 
 
 def expiry_of(certificate: str) -> datetime:

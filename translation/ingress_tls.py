@@ -15,7 +15,7 @@ from datetime import datetime
 from apisix_ingress.model import names
 from apisix_ingress.model.hosts import without_dot
 from apisix_ingress.model.json import JsonObject
-from translation.certificates import KeyPair, check_expiry, key_pair, names_of
+from translation.certificates import KeyPair, check_expiry, check_names, key_pair, names_of
 from translation.draft import Draft
 from translation.hosts import Hosts
 from translation.ingress_spec import IngressSpec, Tls
@@ -60,6 +60,7 @@ def _ssl(
     pair = key_pair(draft, secret, path) if secret else None
     if secret is None or pair is None:
         return
+    check_names(draft, entry.hosts, pair, secret, f"spec.tls[{index}].hosts")
     check_expiry(draft, pair, secret, path, now)
     snis = list(dict.fromkeys(map(without_dot, entry.hosts))) or rule_hosts or names_of(pair.certificate)
     if not snis:

@@ -6,17 +6,16 @@ is told as a warning. The wall clock is the caller's.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
 
 from apisix_ingress.model import names
-from apisix_ingress.model.hosts import canonical_host, without_dot
+from apisix_ingress.model.hosts import without_dot
 from apisix_ingress.model.json import JsonObject
-from apisix_ingress.model.kube import CustomObject, Secret
+from apisix_ingress.model.kube import CustomObject
 from apisix_ingress.state.view import View
 from crds import SpecError, parse_spec
 from crds.v2.tls import ApisixTlsSpec
-from translation.certificates import KeyPair, check_expiry, covered_names, key_pair
+from translation.certificates import check_expiry, check_names, key_pair
 from translation.certificates import expiry_of as expiry_of
 from translation.context import Options
 from translation.draft import Draft
@@ -64,20 +63,6 @@ def _server(draft: Draft, spec: ApisixTlsSpec, now: datetime | None) -> JsonObje
     pair = key_pair(draft, secret, "spec.secret") if secret else None
     if secret is None or pair is None:
         return {}
-    _check_names(draft, spec.hosts, pair, secret)
+    check_names(draft, spec.hosts, pair, secret, "spec.hosts")
     check_expiry(draft, pair, secret, "spec.secret", now)
     return ssl_body(draft, pair, list(dict.fromkeys(map(without_dot, spec.hosts))), (location.namespace, location.name))
-
-
-def _check_names(draft: Draft, hosts: Sequence[str], pair: KeyPair, secret: Secret) -> None:
-    covered = covered_names(pair.certificate)
-    for index, host in enumerate(hosts):
-        if not _covers(covered, canonical_host(host)):
-            message = f"{host} is not a name of the certificate in {secret.meta.key}: clients refuse it; add the name"
-            draft.warn("HostNotCovered", f"spec.hosts[{index}]", message)
-
-
-def _covers(covered: frozenset[str], host: str) -> bool:
-    """Say whether a certificate is for a host; a wildcard stands for exactly one label."""
-    _, _, parent = host.partition(".")
-    return host in covered or f"*.{parent}" in covered

@@ -7,6 +7,7 @@ import pytest
 
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.problem import Problem
 from apisix_ingress.state.claims import UpstreamClaim, UpstreamOverrides
 from tests.unit.translation.objects import (
     OPTIONS,
@@ -184,6 +185,13 @@ def test_hosts_of_a_certificate(hosts: list[str], rules: list[JsonObject], want:
         "meta_secret_namespace": "default",
     }
     assert got.holds[1].ids == {ssl.key.id}
+
+
+def test_host_that_the_certificate_of_an_entry_is_not_for_is_told() -> None:
+    entry = {"hosts": ["a.example.com", "b.example.com"], "secretName": "cert"}
+    got = translate(ingress(ingress_rule(), tls=[entry]), service(), tls_secret())
+    message = "b.example.com is not a name of the certificate in Secret default/cert: clients refuse it; add the name"
+    assert got.problems == (Problem("HostNotCovered", message, "spec.tls[0].hosts[1]", "warning"),)
 
 
 def test_certificate_for_no_host_at_all_is_refused() -> None:
