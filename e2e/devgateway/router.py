@@ -58,13 +58,15 @@ class Table:
             self.lengths[len(key)] = self.lengths.get(len(key), 0) + 1
 
     def remove(self, uri: str, record: Record) -> None:
+        """Take out every entry of a record with this key; several of its uris may share one: `/a/*`, `/a/*/*`."""
         key, is_prefix = _uri_key(uri)
         table = self.prefix if is_prefix else self.exact
-        table[key] = [entry for entry in table[key] if entry.record.name != record.name]
-        if not table[key]:
-            del table[key]
-        if is_prefix:
-            self.lengths[len(key)] -= 1
+        entries = table.pop(key, [])
+        stay = [entry for entry in entries if entry.record.name != record.name]
+        if stay:
+            table[key] = stay
+        if is_prefix and len(stay) < len(entries):
+            self.lengths[len(key)] -= len(entries) - len(stay)
             if not self.lengths[len(key)]:
                 del self.lengths[len(key)]
 
