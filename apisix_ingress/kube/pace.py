@@ -15,7 +15,7 @@ BAD_NEWS_SECONDS = 0.5
 """A condition becomes False after so long: kinds are watched apart, what an object names may come after it."""
 REWORD_SECONDS = 5.0
 """A condition of which only the words differ is not written more often than this."""
-RATE = 200.0
+RATE = 300.0
 """Writes a second: without a bound the thousands of a start fill this process and the API server, and changes wait."""
 RATE_BESIDE_NEWS = 25.0
 """Writes a second while there are changes: more of them may come, and each is delayed by what is under way then."""
