@@ -118,7 +118,7 @@ _OF_REQUESTS = re.compile(r"\$?(?:(?:sent_|upstream_)?http|arg|cookie|post_arg)[
 
 _OPERATORS = frozenset(("!", "==", "~=", ">", ">=", "<", "<=", "~~", "~*", "in", "has", "ipmatch"))
 _OPERANDS = frozenset(("value", "values", "set"))
-_ONLY_IN_URLS = frozenset(("code", "sas"))
+ONLY_IN_URLS = frozenset(("code", "sas"))
 """What only URLs call their secrets."""
 
 _PARTS = re.compile(r"[.\[\]]")
@@ -159,9 +159,7 @@ def is_secret_of_request(name: str) -> bool:
     """
     found = _OF_REQUESTS.fullmatch(name)
     bare = found[1] if found else name
-    return (
-        bare.lower() in _ONLY_IN_URLS or bare.lower().endswith("key") or any(map(suggests_secret, _PARTS.split(bare)))
-    )
+    return bare.lower() in ONLY_IN_URLS or bare.lower().endswith("key") or any(map(suggests_secret, _PARTS.split(bare)))
 
 
 def is_private_key(name: str, siblings: Mapping[Any, Any]) -> bool:

@@ -9,16 +9,16 @@ import re
 from collections.abc import Iterator
 from urllib.parse import unquote
 
-from apisix_ingress.model.secret_fields import is_secret_of_request, suggests_secret
+from apisix_ingress.model.secret_fields import ONLY_IN_URLS, is_secret_of_request, suggests_secret
 
 # To the end of the text if the end of the block was cut off.
 _PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL)
 _SCHEMES = r"(?:bearer|basic)"
 _NAMED = (
     re.compile(rf"\b({_SCHEMES})(\s+)[A-Za-z0-9._~+/=-]{{8,}}", re.IGNORECASE),
-    # These have spaces inside: to the end of the line, or of what is quoted.
+    # These have spaces inside: to the end of the line, or of what is quoted. Behind a dot it is a field, and its problem.
     re.compile(
-        rf"""\b((?:proxy-)?authorization|(?:set-)?cookie)(\s*:\s*)(?!{_SCHEMES}\s)[^\s"'\[][^\r\n"']*""",
+        rf"""(?<![\w.\]])((?:proxy-)?authorization|(?:set-)?cookie)(\s*:\s*)(?!{_SCHEMES}\s)[^\s"'\[][^\r\n"']*""",
         re.IGNORECASE,
     ),
     re.compile(
@@ -70,10 +70,16 @@ def _without_parameters(text: str, mark: str) -> Iterator[str]:
     told, at = 0, 0
     while found := _PARAMETER.search(text, at):
         at = found.end()
-        if is_secret_of_request(unquote(found[1])) and (value := _VALUE.match(text, at)):
+        if _is_secret(found) and (value := _VALUE.match(text, at)):
             yield text[told:at] + mark
             told = at = value.end()
     yield text[told:]
+
+
+def _is_secret(found: re.Match[str]) -> bool:
+    name = unquote(found[1])
+    # Behind a semicolon stands a cookie, or what a sentence counts.
+    return is_secret_of_request(name) and not (found[0].startswith(";") and name.lower() in ONLY_IN_URLS)
 
 
 def _header(found: re.Match[str], mark: str) -> str:
