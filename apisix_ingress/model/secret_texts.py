@@ -16,7 +16,7 @@ _PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-
 _SCHEMES = r"(?:bearer|basic)"
 _NAMED = (
     re.compile(rf"\b({_SCHEMES})(\s+)[A-Za-z0-9._~+/=-]{{8,}}", re.IGNORECASE),
-    # These have spaces inside: to the end of the line, or of what is quoted. Behind a dot it is a field, and its problem.
+    # These have spaces inside: to the end of the line, or of what is quoted. Behind a dot stands a problem of a field.
     re.compile(
         rf"""(?<![\w.\]])((?:proxy-)?authorization|(?:set-)?cookie)(\s*:\s*)(?!{_SCHEMES}\s)[^\s"'\[][^\r\n"']*""",
         re.IGNORECASE,
