@@ -7,16 +7,25 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from copy import copy
 from dataclasses import replace
+from http import HTTPStatus
 from urllib.parse import quote
 
 import httpx
 
 from apisix_ingress.errors import GatewayError, GatewayRejected, GatewayUnavailable
 from apisix_ingress.gateway.backend import Found, Listing
-from apisix_ingress.gateway.replies import bodies_of, error_of, found_of, is_disabled, misplaced, records_of
+from apisix_ingress.gateway.replies import (
+    bodies_of,
+    error_of,
+    found_of,
+    is_disabled,
+    misplaced,
+    records_of,
+    refused_again,
+)
 from apisix_ingress.gateway.retry import CUT_OFF, resending
 from apisix_ingress.gateway.target import SETTINGS, Fields
 from apisix_ingress.gateway.target import AdminKey as AdminKey
@@ -279,13 +288,20 @@ class AdminBackend:
             try:
                 return await attempt()
             except CUT_OFF:
-                # The policy takes longer than a write's own work, so it is asked in this rare case only.
                 resent = True
-                return await resending()(attempt)
+                return await self._send_again(method, path, attempt)
         except httpx.RequestError as error:
             words = scrub(str(error), None, self._key.secret) or "no answer"
             sent = resent or not isinstance(error, _NOT_SENT)
             raise GatewayUnavailable(f"{method} {path}: {type(error).__name__}: {words}", sent=sent) from error
+
+    async def _send_again(self, method: str, path: str, attempt: Callable[[], Awaitable[Reply]]) -> Reply:
+        # The policy takes longer than a write's own work, so it is asked in this rare case only.
+        reply: Reply = await resending()(attempt)
+        is_gone = method == "DELETE" and reply.status_code == HTTPStatus.NOT_FOUND
+        if method == "GET" or reply.status_code < 300 or is_gone:
+            return reply
+        raise refused_again(reply, f"{method} {path}")
 
     def _error(self, reply: Reply, what: str, body: FrozenJson | None = None) -> GatewayError:
         return error_of(reply, what, self._fields, body, self._key.secret)

@@ -74,6 +74,16 @@ def _holder(words: str) -> RecordKey | None:
     return next((RecordKey(kind, match.group(1)) for kind, match in found if match), None)
 
 
+def refused_again(reply: Reply, what: str) -> GatewayUnavailable:
+    """Return the error of a write that was cut off, sent again and refused: the first time it may have come through.
+
+    So it is about the cluster, not about the body; the next try shows what there is to say of that.
+    """
+    status = reply.status_code
+    message = f"{what}: HTTP {status} when it was sent again after no answer"
+    return GatewayUnavailable(message, status=status, retry_after=_seconds(reply.headers.get("Retry-After")))
+
+
 def _unauthorized(status: int, words: str, fields: Fields) -> GatewayUnauthorized:
     if status == HTTPStatus.FORBIDDEN:
         remedy = f"see allow_admin in the gateway's config.yaml, and {fields.key}"

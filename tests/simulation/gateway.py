@@ -83,6 +83,7 @@ class SimGateway:
     Attributes:
         excused: Records that were changed behind the controllers' back: they can't know what names them.
         before_write: Called with every write as it is about to be carried out.
+        cut_at: When a process last saw a request to a path cut off.
     """
 
     name: str
@@ -94,6 +95,7 @@ class SimGateway:
     excused: set[Key] = field(default_factory=set)
     writes: list[Write] = field(default_factory=list)
     lists: int = 0
+    cut_at: dict[tuple[Process, str], float] = field(default_factory=dict)
     _freed: dict[Key, float] = field(default_factory=dict)
     _refused: dict[Process, float] = field(default_factory=dict)
     _unheard: set[str] = field(default_factory=set)
@@ -160,9 +162,14 @@ class SimGateway:
         elif status < 400:
             self._refused.pop(process, None)
 
-    def check_key(self, process: Process) -> None:
-        """See that a process whose key was refused reads before it writes again; what was under way is over soon."""
-        if asyncio.get_running_loop().time() - self._refused.get(process, math.inf) > STOP_SECONDS:
+    def check_key(self, process: Process, path: str) -> None:
+        """See that a process whose key was refused reads before it writes again.
+
+        What was under way is over soon, and is sent once more if it is cut off.
+        """
+        now = asyncio.get_running_loop().time()
+        is_resent = now - self.cut_at.get((process, path), -math.inf) < STOP_SECONDS
+        if now - self._refused.get(process, math.inf) > STOP_SECONDS and not is_resent:
             self.trace.violate(self.name, f"{process.name} goes on writing with a key that is refused")
 
     def users(self, key: Key) -> list[Key]:
@@ -256,14 +263,14 @@ class SimSession:
             raise refused(gateway.name)
         if gateway.rng.random() < 0.2:
             await asyncio.sleep(0.002 * gateway.rng.random())
+        path = str(url.raw_path_qs).removeprefix("/apisix/admin/")
         if method != "GET":
-            gateway.check_key(process)
+            gateway.check_key(process, path)
         if self._trap(process, "connect", gateway, method):
             await asyncio.sleep(0)
         payload = await _written(data)
         reply: asyncio.Future[SimReply] = loop.create_future()
         is_known = {name.lower(): value for name, value in headers}.get("x-api-key") == ADMIN_KEY
-        path = str(url.raw_path_qs).removeprefix("/apisix/admin/")
         call = _Call(method, path, payload, (process.name, process.terms), process, is_known)
         self._send(gateway, call, reply)
         self._trap(process, "sent", gateway, method)
@@ -272,6 +279,9 @@ class SimSession:
                 answer = await reply
         except TimeoutError:
             raise aiohttp.SocketTimeoutError from None
+        except aiohttp.ServerDisconnectedError:
+            gateway.cut_at[process, path] = loop.time()
+            raise
         gateway.note_key(process, answer.status)
         if self._trap(process, "reply", gateway, method):
             await asyncio.sleep(0)

@@ -261,6 +261,36 @@ async def test_request_cut_off_and_then_refused_counts_as_sent() -> None:
     assert caught.value.sent
 
 
+@pytest.mark.parametrize("status", [400, 401, 403, 425, 429, 503])
+@pytest.mark.parametrize("verb", ["put", "delete"])
+async def test_write_cut_off_and_then_refused_may_have_been_carried_out(status: int, verb: str) -> None:
+    """The refusal is of the second request; the first one may have come through."""
+    cut = [httpx.RemoteProtocolError("cut")]
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        if cut:
+            raise cut.pop()
+        return httpx.Response(status, json={"error_msg": "no"}, headers={"Retry-After": "7"})
+
+    backend = make_backend(handle)
+    with pytest.raises(GatewayUnavailable) as caught:
+        await (backend.put(make_record()) if verb == "put" else backend.delete(ROUTE))
+    assert (type(caught.value), caught.value.sent, caught.value.retry_after) == (GatewayUnavailable, True, 7.0)
+
+
+async def test_delete_cut_off_and_then_not_found_was_carried_out() -> None:
+    replies: list[httpx.Response | None] = [httpx.Response(404, json={"message": "Key not found"}), None]
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        reply = replies.pop()
+        if reply is None:
+            raise httpx.RemoteProtocolError("disconnected")
+        return reply
+
+    await make_backend(handle).delete(ROUTE)
+    assert replies == []
+
+
 async def test_request_cut_off_is_sent_again_at_once() -> None:
     replies: list[httpx.Response | None] = [httpx.Response(200, json={}), None]
 
