@@ -113,7 +113,7 @@ async def build(settings: Settings, manifests: Path | None, held: AsyncExitStack
     configs = registry.providers[ClusterConfigProvider.kind]
     assert isinstance(configs, ClusterConfigProvider)
     configs.follow(lambda name, address: clusters[name].move(address))
-    asks = {name: cluster.read for name, cluster in clusters.items()}
+    asks = {name: cluster.probe for name, cluster in clusters.items()}
     standby = Standby(asks, lambda: source.election.leading, clock=parts.clock, changed=journal.breaker)
     ready = asyncio.Event()
     controller = Controller(parts.world, source, registry, syncs, standby, parts.metrics, lag, parts.clock, ready)
@@ -284,7 +284,9 @@ class Controller:
 
     def gateways(self) -> str | None:
         """Return which clusters are not written to, or would not be by this replica, and why; or None."""
-        found = self.standby.refused | {sync.name: sync.trouble for sync in self.syncs if sync.trouble}
+        # A gateway that an ended term found away is probed by nobody here any more: only who leads knows.
+        leads = self.source.election.leading
+        found = {sync.name: sync.trouble for sync in self.syncs if sync.trouble} if leads else self.standby.refused
         return "; ".join(f"cluster {name}: {why}" for name, why in sorted(found.items())) or None
 
     async def _prepare(self) -> None:
@@ -299,6 +301,7 @@ class Controller:
     async def _lead(self, term: Term) -> None:
         """Write, for as long as the term lasts."""
         self.source.ledger.renew()
+        self.standby.forget()
         try:
             async with asyncio.TaskGroup() as writers:
                 for sync in self.syncs:
@@ -313,14 +316,14 @@ class Controller:
 
     def _scrape(self, stalls: StallWatch) -> None:
         now = self.clock.monotonic()
-        self.metrics.set_leader(self.source.election.leading)
+        leads, refused = self.source.election.leading, self.standby.refused
+        self.metrics.set_leader(leads)
         self.metrics.set_event_loop_lag(stalls.longest())
         self.metrics.set_certificates(expiries(self.world.desired))
         for kind, provider in self.registry.providers.items():
             self.metrics.set_queue_age(kind, provider.queue.oldest_age(now))
         for sync in self.syncs:
-            is_paused = not sync.reachable or sync.name in self.standby.refused
-            self.metrics.set_breaker_open(sync.name, is_paused)
+            self.metrics.set_breaker_open(sync.name, not sync.reachable if leads else sync.name in refused)
             self.metrics.set_pending(sync.name, age=self.lag.oldest(sync.name), backlog=sync.backlog)
             for record_kind, tally in sync.tally().items():
                 self.metrics.set_records(

@@ -73,6 +73,14 @@ class GatewayCluster:
         """
         return await self._current.read(path)
 
+    async def probe(self) -> None:
+        """Find out cheaply whether the Admin API, where it is now, answers and takes the key.
+
+        Raises:
+            GatewayError: It did not answer, or refused; the class says which.
+        """
+        await self._current.probe()
+
     async def aclose(self) -> None:
         """Close every connection."""
         await self._home.aclose()

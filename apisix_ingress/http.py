@@ -3,7 +3,8 @@
 ====================  ==================================================================================
 /healthz              200 as long as the event loop runs: the answer itself is the proof
 /readyz               200 or 503, and each check by name with ``ok`` or the reason why not; ``notes`` if there are any
-/apisix/healthz       200 ``{"status":"ok"}`` or 500 ``{"status":"<error>"}``, as in the 1.8 line
+/apisix/healthz       200 ``{"status":"ok"}`` or 500 ``{"status":"<error>"}``, as in the 1.8 line: a gateway is not
+                      written to by who leads, or refuses the key of who follows
 /metrics              Prometheus text
 ====================  ==================================================================================
 

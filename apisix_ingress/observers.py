@@ -208,8 +208,7 @@ class SyncMetrics:
         self._metrics.set_mass_delete_held(cluster, records > 0)
 
     def breaker(self, cluster: str, is_open: bool) -> None:
-        """Show whether writing is paused."""
-        self._metrics.set_breaker_open(cluster, is_open)
+        """Wake the object that may say where the cluster is; whether writing is paused is looked up at each scrape."""
         self._wake_config(cluster)
 
     def _wake_config(self, cluster: str) -> None:

@@ -19,17 +19,14 @@ log = structlog.get_logger()
 INTERVAL = 60.0
 """Seconds between two questions: some set-ups lock a client out that tries too often."""
 
-QUESTION = "routes?page=1&page_size=10"
-"""The smallest page that takes the key."""
-
-Ask = Callable[[str], Awaitable[object]]
+Ask = Callable[[], Awaitable[object]]
 
 
 class Standby:
     """Tries the admin key of each cluster from time to time, while another replica leads.
 
     Args:
-        asks: Cluster → how its Admin API is read.
+        asks: Cluster → asks it something that takes the key.
         leads: Says whether this replica does.
         clock: Measures the time between two questions.
         changed: Told which cluster began or ceased to refuse the key.
@@ -53,24 +50,34 @@ class Standby:
         """Ask, once there is something to lead with, until cancelled."""
         await ready.wait()
         while True:
-            if self._leads():
-                self._refused.clear()
-            else:
-                for cluster in self._asks:
+            for cluster in self._asks:
+                if not self._leads():
                     await self._try(cluster)
             await self._clock.sleep(INTERVAL)
 
+    def forget(self) -> None:
+        """Drop what is known, as a term begins: after it that may be long out of date."""
+        for cluster in tuple(self._refused):
+            del self._refused[cluster]
+            self._changed(cluster, False)
+
     async def _try(self, cluster: str) -> None:
+        words = ""
         try:
-            await self._asks[cluster](QUESTION)
+            await self._asks[cluster]()
         except GatewayUnauthorized as error:
-            if self._refused.get(cluster) != str(error):
-                self._refused[cluster] = str(error)
-                log.error("standby.unauthorized", cluster=cluster, error=str(error))
-                self._changed(cluster, True)
+            words = str(error)
         except GatewayError:
             return
+        # A term may have begun meanwhile.
+        if not self._leads() and words != self._refused.get(cluster, ""):
+            self._note(cluster, words)
+
+    def _note(self, cluster: str, words: str) -> None:
+        if words:
+            self._refused[cluster] = words
+            log.error("standby.unauthorized", cluster=cluster, error=words)
         else:
-            if self._refused.pop(cluster, None):
-                log.info("standby.authorized", cluster=cluster)
-                self._changed(cluster, False)
+            del self._refused[cluster]
+            log.info("standby.authorized", cluster=cluster)
+        self._changed(cluster, bool(words))

@@ -85,3 +85,7 @@ class Facts:
     watches: Callable[[], Mapping[str, float]]
     problems: Callable[[], Mapping[str, str]]
     refused: Callable[[], Mapping[str, str]]
+
+    def trouble(self, cluster: Cluster) -> str:
+        """Return why a cluster is not written to; empty while it is, and where another replica has to find out."""
+        return cluster.trouble if self.leadership().leads else ""

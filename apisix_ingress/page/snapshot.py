@@ -184,12 +184,12 @@ def _entry(facts: Facts, key: RecordKey) -> Entry | None:
     if record.existing_only:
         return None
     wanted_by = (cluster for cluster in facts.clusters if desired.get(key, cluster.name) is not None)
-    return Entry(record, owners, tuple((cluster.name, state_of(cluster, key)) for cluster in wanted_by))
+    return Entry(record, owners, tuple((cluster.name, state_of(facts, cluster, key)) for cluster in wanted_by))
 
 
-def state_of(cluster: Cluster, key: RecordKey) -> RecordState:
+def state_of(facts: Facts, cluster: Cluster, key: RecordKey) -> RecordState:
     """Return how far a record is in a cluster, as far as this replica can know."""
-    return cluster.record_state(key) if cluster.taken_over or cluster.trouble else NOT_COMPARED
+    return cluster.record_state(key) if cluster.taken_over or facts.trouble(cluster) else NOT_COMPARED
 
 
 def _place(entry: Entry) -> tuple[Any, ...]:

@@ -69,14 +69,14 @@ def overview(facts: Facts, snapshot: Snapshot) -> JsonObject:
 
 
 def _cluster(facts: Facts, snapshot: Snapshot, cluster: Cluster) -> JsonObject:
-    happened, counts = facts.journal.of(cluster.name), snapshot.counts[cluster.name]
+    happened, counts, trouble = facts.journal.of(cluster.name), snapshot.counts[cluster.name], facts.trouble(cluster)
     return {
         "name": cluster.name,
         "state": _cluster_state(facts, cluster, counts),
-        "reason": clean(cluster.trouble),
+        "reason": clean(trouble),
         "refused": clean(facts.refused().get(cluster.name, "")),
         "version": clean(cluster.version),
-        "breaker_open": bool(cluster.trouble),
+        "breaker_open": bool(trouble),
         "records": {"wanted": counts.total(), **{state: counts[state] for state in (*STATES, "unknown")}},
         "backlog": cluster.backlog,
         "last_audit": _time(happened.compared_at),
@@ -88,7 +88,7 @@ def _cluster(facts: Facts, snapshot: Snapshot, cluster: Cluster) -> JsonObject:
 
 
 def _cluster_state(facts: Facts, cluster: Cluster, counts: Counter[str]) -> str:
-    if cluster.trouble:
+    if facts.trouble(cluster):
         return "unreachable"
     if not cluster.taken_over:
         if facts.leadership().leads:

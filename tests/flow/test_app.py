@@ -21,6 +21,7 @@ from apisix_ingress.settings import Settings
 from e2e.devgateway.ports import free_port
 from tests.fakes.adminapi import AdminFault, FakeAdminApi
 from tests.fakes.apiserver import KINDS, FakeApiServer, Fault, Kind, Manifest
+from tests.samples import sample
 
 ROUTES = 30
 BOUND = 40.0
@@ -76,29 +77,37 @@ class App:
 
     async def probe(self) -> tuple[int, str]:
         """Return what /readyz says."""
-        url = f"http://127.0.0.1:{self.port}/readyz"
+        return await self.ask("/readyz")
+
+    async def ask(self, path: str) -> tuple[int, str]:
+        """Return what a path says."""
+        url = f"http://127.0.0.1:{self.port}{path}"
         async with aiohttp.ClientSession() as session, session.get(url) as reply:
             return reply.status, await reply.text()
 
+    def is_paused(self) -> float | None:
+        """Return what the metrics say of the cluster."""
+        return sample(self.controller.metrics, "breaker_open", {"cluster": "default"})
 
-def settings(server: FakeApiServer, gateway: FakeAdminApi, folder: Path, port: int) -> Settings:
+
+def settings(server: FakeApiServer, gateway: FakeAdminApi, folder: Path, port: int, key: str = "") -> Settings:
     election = {"lease_duration": "4s", "renew_deadline": "2.6s", "retry_period": "0.2s"}
     sync = {"timeout": "1s", "audit_interval": "1s"}
     return Settings.model_validate(
         {
             "http": {"listen": f"127.0.0.1:{port}"},
             "kubernetes": {"kubeconfig": str(server.kubeconfig(folder / "kubeconfig")), "election": election},
-            "clusters": [{"admin_url": gateway.url, "admin_key": gateway.key, "sync": sync}],
+            "clusters": [{"admin_url": gateway.url, "admin_key": key or gateway.key, "sync": sync}],
         }
     )
 
 
 @asynccontextmanager
-async def running(server: FakeApiServer, gateway: FakeAdminApi, folder: Path) -> AsyncIterator[App]:
+async def running(server: FakeApiServer, gateway: FakeAdminApi, folder: Path, *, key: str = "") -> AsyncIterator[App]:
     """Run the program; at the end it is stopped, and has to leave no task behind."""
     before, stop, port = asyncio.all_tasks(), asyncio.Event(), free_port()
     async with AsyncExitStack() as held:
-        controller = await build(settings(server, gateway, folder, port), None, held)
+        controller = await build(settings(server, gateway, folder, port, key), None, held)
         task = asyncio.create_task(controller.run(stop), name="app")
         try:
             yield App(server, gateway, controller, port)
@@ -374,6 +383,45 @@ async def test_lost_lease_stops_writing_until_it_is_won_again(
         await app.until_served(*names, "more")
         assert gateway.writes[written:] == [gateway.writes[-1]]
     assert app.deletes == []
+
+
+async def test_outage_is_told_by_who_leads_and_by_a_former_leader_no_more(
+    server: FakeApiServer, gateway: FakeAdminApi, tmp_path: Path
+) -> None:
+    names = put_world(server)
+    async with running(server, gateway, tmp_path) as app:
+        await app.until_served(*names)
+        gateway.faults.append(AdminFault(status=503))
+        for number in range(12):
+            server.put(route(f"late{number}"))
+        await app.until(lambda: not app.controller.syncs[0].reachable, "the breaker to open")
+        assert ((await app.ask("/apisix/healthz"))[0], app.is_paused()) == (500, 1)
+        assert '"notes"' in (await app.probe())[1]
+        lease = server.all("leases")[0]
+        server.put({**lease, "spec": {**lease["spec"], "holderIdentity": "somebody-else"}})
+        await app.until(lambda: not app.controller.source.election.leading, "the end of the term")
+        assert ((await app.ask("/apisix/healthz"))[0], app.is_paused()) == (200, 0)
+        assert '"notes"' not in (await app.probe())[1]
+
+
+async def test_refused_key_that_a_follower_was_told_of_is_forgotten_by_a_term(
+    server: FakeApiServer, gateway: FakeAdminApi, tmp_path: Path
+) -> None:
+    names = put_world(server)
+    async with running(server, gateway, tmp_path) as app:
+        await app.until_served(*names)
+        lease = server.all("leases")[0]
+        taken = {**lease, "spec": {**lease["spec"], "holderIdentity": "somebody-else"}}
+    server.put(taken)
+    async with running(server, gateway, tmp_path, key="another-key") as app:
+        await app.until(lambda: app.controller.gateways() is not None, "the refusal")
+        assert ((await app.ask("/apisix/healthz"))[0], app.is_paused()) == (500, 1)
+        gateway.key = "another-key"
+        server.put({**lease, "spec": {**lease["spec"], "holderIdentity": ""}})
+        await app.until(lambda: app.controller.syncs[0].taken_over, "the term")
+        server.put(taken)
+        await app.until(lambda: not app.controller.source.election.leading, "the end of the term")
+        assert ((await app.ask("/apisix/healthz"))[0], app.is_paused()) == (200, 0)
 
 
 async def test_stop_before_anything_answers_returns(

@@ -62,12 +62,13 @@ async def test_moved_cluster_asks_the_new_address_with_the_new_key_and_home_with
             await cluster.read("routes")
             cluster.move(AdminAddress(other.url, other.key))
             await cluster.read("upstreams")
+            await cluster.probe()
             cluster.move(None)
             await cluster.read("ssls")
         finally:
             await cluster.aclose()
         asked = [[path for _, path in gateway.seen] for gateway in (home, other)]
-        assert asked == [["routes", "ssls"], ["upstreams"]]
+        assert asked == [["routes", "ssls"], ["upstreams", "routes"]]
     assert "another-key" not in redact_text("the key another-key")
 
 

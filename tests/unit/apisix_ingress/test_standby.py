@@ -30,16 +30,20 @@ class Scene:
     changes: list[tuple[str, bool]] = field(default_factory=list)
     leads: bool = False
     ready: asyncio.Event = field(default_factory=asyncio.Event)
+    answering: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.answering.set()
 
     def standby(self) -> Standby:
         asks = {name: partial(self._ask, name) for name in self.answers}
         return Standby(asks, lambda: self.leads, clock=self.clock, changed=lambda *what: self.changes.append(what))
 
-    async def _ask(self, name: str, path: str) -> bytes:
+    async def _ask(self, name: str) -> None:
         self.asked.append(name)
+        await self.answering.wait()
         if (error := self.answers[name]) is not None:
             raise error
-        return path.encode()
 
 
 @asynccontextmanager
@@ -95,8 +99,23 @@ async def test_refusal_is_forgotten_by_who_leads_and_found_again() -> None:
     async with running(scene) as standby:
         scene.leads = True
         assert standby.refused == {}
-        await scene.clock.advance(INTERVAL)
+        standby.forget()
         scene.leads = False
         assert standby.refused == {}
+        assert scene.changes == [("a", True), ("a", False)]
         await scene.clock.advance(INTERVAL)
         assert standby.refused == {"a": str(REFUSED)}
+        assert scene.changes[2:] == [("a", True)]
+
+
+async def test_refusal_that_comes_when_a_term_has_begun_is_not_kept_and_nobody_else_is_asked() -> None:
+    scene = Scene(answers={"a": REFUSED, "b": REFUSED})
+    scene.ready.set()
+    scene.answering.clear()
+    async with running(scene) as standby:
+        scene.leads = True
+        standby.forget()
+        scene.answering.set()
+        await scene.clock.settle()
+        scene.leads = False
+        assert (standby.refused, scene.asked, scene.changes) == ({}, ["a"], [])

@@ -15,6 +15,17 @@ PREFIX = "apisix_ingress_controller_"
 ROW = re.compile(r"^\| `(\w+)` \| (\w+) \| ([^|]+) \|", re.MULTILINE)
 NAME = re.compile(rf"{PREFIX}(\w+)")
 SUFFIXES = {"histogram": ("_bucket", "_sum", "_count"), "summary": ("", "_sum", "_count")}
+OF_THE_LEADER = f"and on (controller_pod, controller_namespace) {PREFIX}is_leader == 1"
+STALE = {
+    "breaker_open",
+    "mass_delete_held",
+    "records_applied",
+    "records_quarantined",
+    "sync_backlog",
+    "sync_pending_age_seconds",
+}
+"""What means nothing, or something else, at a replica that does not lead."""
+
 POD_LABELS = {"controller_pod", "controller_namespace"}
 BY = re.compile(r"by \(([^)]*)\)")
 SHOWN = re.compile(r"\{\{\s*(?:\$labels\.)?(\w+)\s*\}\}")
@@ -66,6 +77,13 @@ def test_parentheses_match(expression: str, shown: str) -> None:
         assert depth >= 0
     assert depth == 0
     assert shown is not None
+
+
+def test_what_only_a_leader_knows_is_asked_of_the_leader() -> None:
+    asked = [expression for expression, _ in expressions() if STALE & set(NAME.findall(expression))]
+    assert len(asked) > len(STALE)
+    others = [expression for expression in asked if OF_THE_LEADER not in expression]
+    assert others == [rule["expr"] for rule in rules() if rule["alert"] == "StandbyKeyRefused"]
 
 
 def test_every_alert_has_a_section_and_every_section_an_alert() -> None:

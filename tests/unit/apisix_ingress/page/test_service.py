@@ -120,6 +120,16 @@ async def test_unreachable_cluster_tells_why_and_the_other_is_well() -> None:
         assert (told["state"], told["reason"], told["breaker_open"]) == ("unreachable", down.trouble, True)
 
 
+async def test_outage_that_a_former_leader_saw_is_not_told() -> None:
+    former = ScriptedCluster(taken_over=False, trouble="no answer from http://10.0.0.9")
+    stage = stage_of(shop(), clusters=[former])
+    stage.leadership[0] = Leadership(False, "pod-b_2")
+    async with served(stage):
+        (told,) = (await stage.data("overview"))["clusters"]
+        assert (told["state"], told["reason"], told["breaker_open"]) == ("not written by this replica", "", False)
+        assert told["records"]["unknown"] == told["records"]["wanted"] > 0
+
+
 @pytest.mark.parametrize(
     ("changes", "want"),
     [
