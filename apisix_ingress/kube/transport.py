@@ -212,21 +212,25 @@ class Transport:
                 return True
             try:
                 access = await self._credentials.load()
-                await self._switch(access)
+                replaced = self._switch(access)
             except (ConfigError, OSError) as error:
                 self._complain(_reason(error))
                 self._look_at = self._clock.monotonic() + RETRY_SECONDS
                 return False
+            # Nothing is awaited since the client was replaced: no request goes to the old server with the new TLS.
             self._adopt(access)
+            if replaced is not None:
+                await replaced.retire()
             return True
 
-    async def _switch(self, access: Access) -> None:
+    def _switch(self, access: Access) -> _Client | None:
+        """Make a client for other credentials if they need one; return the one that it replaces."""
         client = self._client
         if client is None or client.is_for(access):
-            return
+            return None
         self._client = _Client(access)
         log.info("credentials.replaced", server=access.host)
-        await client.retire()
+        return client
 
     def _adopt(self, access: Access) -> None:
         self._access = access
