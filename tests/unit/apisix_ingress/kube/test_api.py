@@ -59,6 +59,17 @@ async def test_objects_are_created_read_replaced_and_patched(api: KubeApi) -> No
         await api.get(f"{LEASES}/nobody")
 
 
+async def test_operations_are_a_json_patch_whatever_sequence_they_come_in(api: KubeApi) -> None:
+    await api.create(LEASES, lease(holderIdentity="a"))
+    test = {"op": "test", "path": "/spec/holderIdentity", "value": "a"}
+    edit = {"op": "add", "path": "/spec/holderIdentity", "value": "b"}
+    got = await api.edit(f"{LEASES}/leader", (test, edit))
+    assert got["spec"] == {"holderIdentity": "b"}
+    with pytest.raises(KubeConflict) as error:
+        await api.edit(f"{LEASES}/leader", (test, edit))
+    assert error.value.status == 422
+
+
 async def test_a_kind_is_served_or_not(api: KubeApi, server: FakeApiServer) -> None:
     assert await api.serves(RESOURCES["ApisixRoute"])
     server.uninstall("apisixroutes")
