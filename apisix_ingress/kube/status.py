@@ -114,7 +114,7 @@ class StatusWriter:
         self._contests = Contests(clock=clock, rng=rng)
         self._complaints = Complaints()
         self._without_status: set[str] = set()
-        self._running = False
+        self._running = self._flushing = False
 
     def wake(self, key: ObjectKey) -> None:
         """Have the status of an object looked at; cheap, and also for objects that have none."""
@@ -158,12 +158,15 @@ class StatusWriter:
     async def flush(self, seconds: float) -> bool:
         """Wait until nothing is left to write, so many seconds at most; return whether that came about.
 
-        `run` has to be running. Writes that wait for their retry are not waited for.
+        `run` has to be running. Writes that wait for their retry are not waited for. News make nothing slow meanwhile.
         """
+        self._flushing = True
         try:
             await bounded(self.queue.idle(), seconds, clock=self._clock)
         except TimeoutError:
             return False
+        finally:
+            self._flushing = False
         return True
 
     async def _give_way(self) -> None:
@@ -265,7 +268,8 @@ class StatusWriter:
         log.info("status.written", object=str(key), fields=sorted(change), **told)
         if condition is not None and "conditions" in change and not says(held.status, condition):
             self._announcer.announce(item.meta, condition)
-        if pause := self._pace.until_next(news=self._news()):
+        # Who flushes is about to stop: no change comes any more that has to go ahead.
+        if pause := self._pace.until_next(news=not self._flushing and self._news()):
             await self._clock.sleep(pause)
 
     def _written(self, key: ObjectKey, seen: str, answer: JsonObject) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import math
 import random
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -11,7 +12,9 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from apisix_ingress.app import NEWS_SECONDS, build
 from apisix_ingress.errors import LeadershipLost
+from apisix_ingress.gateway.sync import ClusterSync
 from apisix_ingress.kube.api import KubeApi
 from apisix_ingress.kube.events import EventRecorder
 from apisix_ingress.kube.reflector import Reflector
@@ -21,7 +24,9 @@ from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.resources import RESOURCES
 from apisix_ingress.runtime.clock import MonotonicClock
 from apisix_ingress.runtime.term import Term
+from apisix_ingress.settings import Settings
 from apisix_ingress.state.store import Store
+from e2e.devgateway.ports import free_port
 from tests.fakes.apiserver import FakeApiServer, Fault, Kind, Manifest
 from tests.waiting import WAIT_SECONDS, until
 
@@ -504,3 +509,28 @@ async def test_warnings_go_ahead_of_successes_and_are_not_dropped_for_them(bench
     await bench.until(lambda: len(bench.events()) > 2, "some Events")
     got = [message for _, _, message, _ in bench.events()[:3]]
     assert got == ["broken", "broken as well", "hello 3"]
+
+
+async def test_news_are_a_change_of_any_cluster_a_moment_ago(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Callable[[], bool]] = []
+    quiet = {"east": math.inf, "west": math.inf}
+
+    def make_writer(*args: Any, news: Callable[[], bool], **options: Any) -> StatusWriter:
+        asked.append(news)
+        return StatusWriter(*args, news=news, **options)
+
+    monkeypatch.setattr("apisix_ingress.sources.StatusWriter", make_writer)
+    monkeypatch.setattr(ClusterSync, "quiet_for", property(lambda sync: quiet[sync.name]))
+    async with FakeApiServer() as server, contextlib.AsyncExitStack() as held:
+        gateway = {"admin_url": "http://127.0.0.1:9/apisix/admin", "admin_key": "a-key-of-this-test"}
+        values = {
+            "http": {"listen": f"127.0.0.1:{free_port()}"},
+            "kubernetes": {"kubeconfig": str(server.kubeconfig(tmp_path / "k"))},
+            "clusters": [{"name": name, **gateway} for name in quiet],
+        }
+        await build(Settings.model_validate(values), None, held)
+    [news] = asked
+    got = []
+    for quiet["west"] in (math.inf, 0.0, 0.9 * NEWS_SECONDS, NEWS_SECONDS):
+        got.append(news())
+    assert got == [False, True, True, False]

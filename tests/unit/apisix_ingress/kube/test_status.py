@@ -1,0 +1,92 @@
+"""How many statuses are written in which time: the pace, where it is used. An API server that answers at once."""
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from apisix_ingress.kube.pace import CREDIT_SECONDS, RATE, RATE_BESIDE_NEWS
+from apisix_ingress.kube.status import StatusWriter
+from apisix_ingress.model.condition import synced
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.kube import CustomObject, Meta
+from apisix_ingress.runtime.term import Term
+from apisix_ingress.state.store import Store
+from tests.fakes.clock import FakeClock
+
+OBJECTS = 320
+WORKERS = 4
+"""Each has one write more behind it than the credit pays for when it first waits."""
+
+
+class CountingApi:
+    """Takes every patch."""
+
+    def __init__(self) -> None:
+        self.writes = 0
+
+    async def get(self, path: str, *, timeout: float = 0.0) -> JsonObject:
+        raise AssertionError(f"nothing is doubted, so {path} is not asked for in {timeout} s")
+
+    async def patch(self, path: str, body: object, *, manager: str = "", timeout: float = 0.0) -> JsonObject:
+        self.writes += 1
+        return {"metadata": {"resourceVersion": f"{path} {manager} {timeout} {body}"}}
+
+
+@asynccontextmanager
+async def writing(api: CountingApi, clock: FakeClock, *, news: bool) -> AsyncIterator[StatusWriter]:
+    """Have many objects that are to be told that they are in effect."""
+    store: Store[CustomObject] = Store("ApisixRoute", lambda read: None)
+    for number in range(OBJECTS):
+        store.set(CustomObject(Meta("ApisixRoute", "default", f"r{number}", generation=1), {}))
+    stores, rng = {store.kind: store}, random.Random(1)
+    writer = StatusWriter(api, stores, lambda key: synced(1), clock=clock, rng=rng, news=lambda: news)
+    for key in store.keys():  # noqa: SIM118  # a store is no mapping
+        writer.wake(key)
+    task = asyncio.create_task(writer.run(Term(clock, holder="tester")))
+    try:
+        yield writer
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+@pytest.mark.parametrize(("news", "rate"), [(False, RATE), (True, RATE_BESIDE_NEWS)], ids=["quiet", "beside-news"])
+async def test_many_statuses_are_written_at_the_rate_of_the_moment(news: bool, rate: float) -> None:
+    api, clock, credit = CountingApi(), FakeClock(), int(CREDIT_SECONDS * rate)
+    async with writing(api, clock, news=news):
+        await clock.advance(0.0)
+        at_once = api.writes
+        await clock.advance(0.5)
+    assert at_once == credit + WORKERS
+    # A write more or less: the rate is not a whole number of writes in that time.
+    assert api.writes - at_once == pytest.approx(0.5 * rate, abs=1)
+
+
+async def test_what_is_left_at_the_end_is_flushed_at_the_full_rate_whatever_the_news() -> None:
+    api, clock = CountingApi(), FakeClock()
+    async with writing(api, clock, news=True) as writer:
+        await clock.advance(0.0)
+        before = api.writes
+        flush = asyncio.create_task(writer.flush(0.5))
+        await clock.advance(0.5)
+        assert await flush is False
+        flushed = api.writes - before
+        await clock.advance(0.5)
+    # What was written before the flush is paid for first, at the rate of then.
+    assert RATE * (0.5 - WORKERS / RATE_BESIDE_NEWS) - 1 <= flushed <= RATE * 0.5
+    slowly = 0.5 * RATE_BESIDE_NEWS
+    assert slowly - 1 <= api.writes - before - flushed <= slowly + WORKERS
+
+
+async def test_a_flush_ends_with_the_last_write() -> None:
+    api, clock = CountingApi(), FakeClock()
+    async with writing(api, clock, news=True) as writer:
+        flush = asyncio.create_task(writer.flush(60.0))
+        await clock.advance(OBJECTS / RATE)
+        assert (flush.done(), api.writes) == (True, OBJECTS)
+        assert await flush is True
