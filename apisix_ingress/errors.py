@@ -136,8 +136,8 @@ class GatewayRejected(GatewayError):
 class GatewayUnauthorized(GatewayError):
     """401 or 403: the admin key or client certificate of the whole cluster is not accepted."""
 
-    def __init__(self, message: str, *, status: int | None = None) -> None:
-        super().__init__(message, status=status, sent=False)
+    def __init__(self, message: str, *, status: int | None = None, sent: bool = False) -> None:
+        super().__init__(message, status=status, sent=sent)
 
 
 class LeadershipLost(IngressError):

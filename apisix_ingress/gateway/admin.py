@@ -301,7 +301,7 @@ class AdminBackend:
         is_gone = method == "DELETE" and reply.status_code == HTTPStatus.NOT_FOUND
         if method == "GET" or reply.status_code < 300 or is_gone:
             return reply
-        raise refused_again(reply, f"{method} {path}")
+        raise refused_again(reply, f"{method} {path}", self._fields)
 
     def _error(self, reply: Reply, what: str, body: FrozenJson | None = None) -> GatewayError:
         return error_of(reply, what, self._fields, body, self._key.secret)

@@ -246,7 +246,7 @@ class Dispatch:
         if isinstance(error, GatewayRejected):
             self._reject(key, record, error)
         elif isinstance(error, GatewayUnauthorized):
-            self.holdings.refused(key)
+            (self.holdings.lost if error.sent else self.holdings.refused)(key)
             self.enqueue(key)
             self.gate.shut(error)
         else:

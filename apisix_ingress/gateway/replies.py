@@ -74,22 +74,24 @@ def _holder(words: str) -> RecordKey | None:
     return next((RecordKey(kind, match.group(1)) for kind, match in found if match), None)
 
 
-def refused_again(reply: Reply, what: str) -> GatewayUnavailable:
+def refused_again(reply: Reply, what: str, fields: Fields) -> GatewayUnavailable | GatewayUnauthorized:
     """Return the error of a write that was cut off, sent again and refused: the first time it may have come through.
 
     So it is about the cluster, not about the body; the next try shows what there is to say of that.
     """
     status = reply.status_code
+    if status in (401, 403):
+        return _unauthorized(status, "when a write was sent again", fields, sent=True)
     message = f"{what}: HTTP {status} when it was sent again after no answer"
     return GatewayUnavailable(message, status=status, retry_after=_seconds(reply.headers.get("Retry-After")))
 
 
-def _unauthorized(status: int, words: str, fields: Fields) -> GatewayUnauthorized:
+def _unauthorized(status: int, words: str, fields: Fields, *, sent: bool = False) -> GatewayUnauthorized:
     if status == HTTPStatus.FORBIDDEN:
         remedy = f"see allow_admin in the gateway's config.yaml, and {fields.key}"
-        return GatewayUnauthorized(f"the gateway refuses this client ({words}): {remedy}", status=status)
+        return GatewayUnauthorized(f"the gateway refuses this client ({words}): {remedy}", status=status, sent=sent)
     remedy = f"set {fields.key} to the gateway's key of role admin"
-    return GatewayUnauthorized(f"the gateway refuses the admin key ({words}): {remedy}", status=status)
+    return GatewayUnauthorized(f"the gateway refuses the admin key ({words}): {remedy}", status=status, sent=sent)
 
 
 def misplaced(reply: Reply, url: str, fields: Fields) -> GatewayRejected | None:

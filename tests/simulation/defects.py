@@ -22,11 +22,13 @@ import structlog
 from apisix_ingress.app import Controller
 from apisix_ingress.errors import IngressError, KubeGone, KubeUnavailable
 from apisix_ingress.gateway import plan
+from apisix_ingress.gateway.admin import AdminBackend
 from apisix_ingress.gateway.agenda import Agenda
 from apisix_ingress.gateway.audit import Audit
 from apisix_ingress.gateway.dispatch import Dispatch
 from apisix_ingress.gateway.holdings import Holdings
 from apisix_ingress.gateway.plan import DELETE, HOLD, NOTHING, Step
+from apisix_ingress.gateway.retry import resending
 from apisix_ingress.kube.api import KubeApi
 from apisix_ingress.kube.lease import Lease
 from apisix_ingress.kube.listing import Listing
@@ -220,6 +222,14 @@ def _() -> Any:
 @_defect("a lost reply counts as written")
 def _() -> Any:
     return patch.object(Holdings, "lost", Holdings.landed)
+
+
+@_defect("a refusal of what was sent again counts for the first time too")
+def _() -> Any:
+    async def trusting(self: Any, method: str, path: str, attempt: Any) -> Any:
+        return await resending()(attempt)
+
+    return patch.object(AdminBackend, "_send_again", trusting)
 
 
 @_defect("a write that failed is not tried again")

@@ -48,6 +48,7 @@ class AdminFaults:
     Attributes:
         deaf: Share of the records of which no write is answered, though it is carried out; so it is with all that are
             new, and with no others.
+        curt: What is sent again of these is refused with 429.
         late: So many seconds later each write is carried out.
         guard_lag: So many seconds later the gateway learns who names a record no more.
     """
@@ -59,6 +60,7 @@ class AdminFaults:
     slow: float = 0.0
     hang: float = 0.0
     deaf: float = 0.0
+    curt: bool = False
     late: float = 0.0
     guard_lag: float = 0.0
     is_down: bool = False
@@ -149,11 +151,15 @@ class SimGateway:
 
     def is_deaf_to(self, method: str, path: str, status: int) -> bool:
         """Say whether the fault keeps a write from being answered."""
-        if not self.fault.deaf or method == "GET":
+        if not self.fault.deaf or method == "GET" or status == 429:
             return False
         if status == 201:
             self._unheard.add(path)
         return path in self._unheard or zlib.crc32(path.encode()) % 1000 < 1000 * self.fault.deaf
+
+    def has_missed(self, path: str) -> bool:
+        """Say whether the first write of a record was carried out without an answer."""
+        return path in self._unheard
 
     def note_key(self, process: Process, status: int) -> None:
         """Note what a process learns about its key from an answer that it reads now."""
@@ -305,7 +311,7 @@ class SimSession:
         loop, rng, fault = asyncio.get_running_loop(), gateway.rng, gateway.fault
         if fault.refuses_key or not call.is_known:
             answer: tuple[int, Body] = 401, {"error_msg": "failed to check token", "description": "wrong apikey"}
-        elif rng.random() < fault.throttled:
+        elif rng.random() < fault.throttled or (fault.curt and gateway.has_missed(call.path)):
             answer = 429, {"error_msg": "slow down"}
         elif rng.random() < fault.error:
             if rng.random() < 0.5:

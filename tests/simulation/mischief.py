@@ -213,7 +213,7 @@ class Mischief:
         """
         gateway, share = self._any_gateway(), self._rng.choice([0.01, 0.3])
         self._trace.note("fault", f"{gateway.name}: writes of new records, and of {share:.0%}, are not answered")
-        gateway.fault = replace(gateway.fault, deaf=share)
+        gateway.fault = replace(gateway.fault, deaf=share, curt=self._rng.random() < 0.4)
         self._waver(self._rng.choice([0.1, 1.0, 3.0]))
         self.later(self._rng.choice([5.0, 20.0, 40.0]), lambda: self._mend(gateway))
 
