@@ -213,7 +213,8 @@ class Mischief:
         """
         gateway, share = self._any_gateway(), self._rng.choice([0.01, 0.3])
         self._trace.note("fault", f"{gateway.name}: writes of new records, and of {share:.0%}, are not answered")
-        gateway.fault = replace(gateway.fault, deaf=share, curt=self._rng.random() < 0.4)
+        # Not late as well: what is sent again then would be carried out after its time, which nobody can prevent.
+        gateway.fault = AdminFaults(deaf=share, curt=self._rng.random() < 0.4)
         self._waver(self._rng.choice([0.1, 1.0, 3.0]))
         self.later(self._rng.choice([5.0, 20.0, 40.0]), lambda: self._mend(gateway))
 
@@ -279,7 +280,7 @@ class Mischief:
     def _linger(self, replica: Replica, gateway: SimGateway) -> None:
         """Have who leads go on with its next write when its lease is nearly over, and that write take its time."""
         self._freeze_one(replica, self._rng.uniform(11.0, 14.5))
-        gateway.fault = replace(gateway.fault, late=4.4)
+        gateway.fault = AdminFaults(late=4.4)
         self.later(40.0, lambda: self._mend(gateway))
 
     def _jump(self) -> None:
@@ -292,6 +293,9 @@ class Mischief:
         replica = self._anyone()
         if replica.process is not None and not replica.process.is_frozen:
             self._trace.note("fault", f"{replica.process.name} is stopped")
+            for gateway in self._gateways:
+                # A stop gives up what is under way after some seconds, and the lease with it.
+                gateway.fault = replace(gateway.fault, late=0.0)
             self._spawn(self._stop_and_start(replica))
 
     async def _stop_and_start(self, replica: Replica) -> None:
