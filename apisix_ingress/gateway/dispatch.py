@@ -108,6 +108,9 @@ class Dispatch:
         if not same_turn:
             self.agenda.turn()
         for key in keys:
+            # It is tried again anyway: what it was refused for may not be wanted any more.
+            self._handover.tried(key)
+            self._letting_go.discard(key)
             flying = key in self.holdings.flying
             if self._wanted.get(key, self.cluster) is None:
                 self.agenda.mark_delete(key, flying=flying)
@@ -173,7 +176,7 @@ class Dispatch:
             elif step.act == "nothing":
                 self.quarantine.lift(key)
                 self._handover.tried(key)
-                self._letting_go.discard(key)
+                self._handover.done(key)
             self._settle(key)
         return False
 
@@ -191,16 +194,21 @@ class Dispatch:
 
     async def _send(self, key: RecordKey, record: Record | None, term: Term) -> None:
         """Write a record; one that lets go is written without plugins, and is then to be written as it is wanted."""
-        lets_go = key in self._letting_go
+        circle = self._handover.circle(key) if key in self._letting_go else ()
         self._letting_go.discard(key)
-        if record is None or not lets_go:
-            await self._write(key, record, term)
+        if record is None or not circle:
+            if await self._write(key, record, term):
+                self._handover.done(key)
             return
         self._log.warning("record.let_go", record=str(key), name=record.name)
-        await self._write(key, without_plugins(record), term)
-        self.mark([key])
+        if await self._write(key, without_plugins(record), term):
+            self._handover.let_go(key, self._clock.monotonic())
+            for member in circle:
+                self.pace.forget(member)  # what guards requests must not be missing for longer than it takes
+            self.mark([key])
 
-    async def _write(self, key: RecordKey, record: Record | None, term: Term) -> None:
+    async def _write(self, key: RecordKey, record: Record | None, term: Term) -> bool:
+        """Write a record; say whether the gateway had its last word on it: it took the record, or rejected it."""
         term.check(self._backend.timeout)
         self._handover.tried(key)
         self.holdings.take_off(key, record)
@@ -218,12 +226,15 @@ class Dispatch:
         except GatewayError as error:
             self._observe(key, record, started, type(error).__name__)
             self._fail(key, record, error)
+            return isinstance(error, GatewayRejected)
         except BaseException:
             # Cancelled at the end of the term, or a bug: it may have been carried out.
             self.holdings.lost(key)
             raise
         else:
             self._land(key, record, started)
+            return True
+        return False
 
     def _land(self, key: RecordKey, record: Record | None, started: float) -> None:
         self.holdings.landed(key)
@@ -304,12 +315,12 @@ class Dispatch:
         """Try a record again as soon as the one that has what it takes over is written or gone.
 
         That one may be about to be deleted: no delete waits for this record any more. If it waits for this record
-        itself, again and again, then this one lets go of what it has.
+        itself, again and again, then this one lets go of what it has, unless it did so in vain a short time ago.
         """
         self._handover.wait(key, holder)
         self.agenda.give_up(key)
         self.wake(key)
-        if self._limiter.failures(key) >= PATIENCE and self._handover.is_circular(key):
+        if self._limiter.failures(key) >= PATIENCE and self._handover.may_let_go(key, self._clock.monotonic()):
             self._letting_go.add(key)
             self.enqueue(key)
 

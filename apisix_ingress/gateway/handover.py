@@ -6,18 +6,23 @@ written, and one has to let go first. What is tried when is decided elsewhere.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.records import Record
 
+LET_GO_INTERVAL = 60.0
+"""Seconds between two times that one record lets go, if the first one was not followed by what it wants."""
+
 
 class Handover:
-    """Refused records by the one that has what they take over."""
+    """Refused records by the one that has what they take over, and when which of them let go."""
 
     def __init__(self) -> None:
         self._holders: dict[RecordKey, RecordKey] = {}
         self._successors: dict[RecordKey, dict[RecordKey, None]] = {}
+        self._let_go_at: dict[RecordKey, float] = {}
 
     def wait(self, key: RecordKey, holder: RecordKey) -> None:
         """Note that a record was refused for the sake of another one."""
@@ -42,14 +47,26 @@ class Handover:
             self.tried(key)
         return found
 
-    def is_circular(self, key: RecordKey) -> bool:
-        """Say whether a record waits for one that waits, maybe by way of others, for it."""
-        seen: set[RecordKey] = set()
+    def circle(self, key: RecordKey) -> tuple[RecordKey, ...]:
+        """Return the records that wait for each other in a circle with this one, itself included; else nothing."""
+        seen: dict[RecordKey, None] = {}
         holder = self._holders.get(key)
-        while holder is not None and holder != key and holder not in seen:
-            seen.add(holder)
+        while holder is not None and holder not in seen:
+            seen[holder] = None
             holder = self._holders.get(holder)
-        return holder == key
+        return tuple(seen) if key in seen else ()
+
+    def may_let_go(self, key: RecordKey, now: float) -> bool:
+        """Say whether a record is in a circle, and did not let go in vain a short time ago."""
+        return now - self._let_go_at.get(key, -math.inf) >= LET_GO_INTERVAL and bool(self.circle(key))
+
+    def let_go(self, key: RecordKey, now: float) -> None:
+        """Note that a record let go, or that the gateway does not let it."""
+        self._let_go_at[key] = now
+
+    def done(self, key: RecordKey) -> None:
+        """Note that a record is as it is wanted, or rejected for another reason: it may let go again at any time."""
+        self._let_go_at.pop(key, None)
 
 
 def without_plugins(record: Record) -> Record:

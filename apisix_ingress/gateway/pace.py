@@ -27,6 +27,10 @@ class Pace:
         self._full_at[key] = full_at + INTERVAL
         return 0.0
 
+    def forget(self, key: RecordKey) -> None:
+        """Let the next writes of a record through as if it had been at rest."""
+        self._full_at.pop(key, None)
+
     def prune(self, now: float) -> None:
         """Forget the records whose bucket is full."""
         self._full_at = {key: full_at for key, full_at in self._full_at.items() if full_at > now}

@@ -123,6 +123,14 @@ def test_pace_lets_a_burst_through_and_then_two_a_second() -> None:
     assert pace.delay(UPSTREAM, now) == 0
 
 
+def test_pace_lets_a_whole_burst_through_again_once_a_record_is_forgotten() -> None:
+    pace = Pace()
+    used_up = [pace.delay(KEY, 100.0) for _ in range(BURST + 1)]
+    pace.forget(KEY)
+    pace.forget(UPSTREAM)
+    assert (used_up[-1], [pace.delay(KEY, 100.0) for _ in range(BURST)]) == (INTERVAL, [0.0] * BURST)
+
+
 def test_pace_forgets_records_at_rest() -> None:
     pace = Pace()
     pace.delay(KEY, 100.0)

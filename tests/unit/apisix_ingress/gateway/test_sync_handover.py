@@ -2,9 +2,9 @@
 
 import asyncio
 
-from apisix_ingress.errors import GatewayRejected
+from apisix_ingress.errors import GatewayError, GatewayRejected, GatewayUnavailable
 from apisix_ingress.gateway.backend import DependencyPending
-from apisix_ingress.gateway.handover import Handover
+from apisix_ingress.gateway.handover import LET_GO_INTERVAL, Handover
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.records import Record
 from tests.fakes.gateway import make_record
@@ -24,21 +24,38 @@ class Exclusive:
 
     def __init__(self, stage: Stage) -> None:
         self.tries: list[tuple[RecordKey, bool]] = []
-        self.refuses_empty = False
+        self.written: list[tuple[float, RecordKey, list[str]]] = []
+        self.empty = 0
+        self.on_empty: GatewayError | None = None
         put = stage.backend.put
 
         async def exclusive(record: Record) -> None:
             await asyncio.sleep(0)
-            if self.refuses_empty and not record.body["plugins"]:
-                raise GatewayRejected(400, "plugins are missing")
+            if not record.body["plugins"]:
+                self.empty += 1
+                if self.on_empty is not None:
+                    raise self.on_empty
             stored = {key: body for key, body in stage.gateway.stored.items() if key != record.key}
             taken = [key for key, body in stored.items() if body["plugins"].keys() & record.body["plugins"].keys()]
             self.tries.append((record.key, not taken))
             if taken:
                 raise DependencyPending(f"already exists in {taken[0]}", holder=taken[0])
             await put(record)
+            self.written.append((stage.clock.monotonic(), record.key, sorted(record.body["plugins"])))
 
         stage.backend.put = exclusive  # type: ignore[method-assign]
+
+    def seconds_without(self, key: RecordKey, plugin: str) -> list[float]:
+        """Return for how long the record lacked the plugin, each time that it had it again."""
+        found: list[float] = []
+        since: float | None = None
+        for at, _, plugins in (write for write in self.written if write[1] == key):
+            if plugin not in plugins:
+                since = at if since is None else since
+            elif since is not None:
+                found.append(at - since)
+                since = None
+        return found
 
 
 @on_stage
@@ -85,12 +102,12 @@ async def test_letting_go_is_tried_again_where_the_gateway_refuses_it() -> None:
     stage = Stage([rule(FIRST, "cors"), rule(SECOND, "gzip")])
     exclusive = Exclusive(stage)
     async with stage.running():
-        exclusive.refuses_empty = True
+        exclusive.on_empty = GatewayRejected(400, "plugins are missing")
         stage.want(rule(FIRST, "gzip"), rule(SECOND, "cors"))
         await asyncio.sleep(30)
         assert stage.sync.record_state(FIRST).kind == "waiting"
-        exclusive.refuses_empty = False
-        await asyncio.sleep(60)
+        exclusive.on_empty = None
+        await asyncio.sleep(2 * LET_GO_INTERVAL)
         assert (stage.sync.record_state(FIRST), stage.sync.record_state(SECOND)) == (APPLIED, APPLIED)
 
 
@@ -106,12 +123,82 @@ async def test_what_another_record_keeps_is_asked_for_again_ever_more_rarely() -
     assert 10 < exclusive.tries.count((SECOND, False)) < 25
 
 
+@on_stage
+async def test_what_lets_go_has_what_it_wants_at_once_however_often_it_was_written_before() -> None:
+    pairs = [("cors", "gzip"), ("gzip", "cors")]
+    # The third plugin changes with each exchange, so that it is among what is given up.
+    swaps = [
+        [
+            make_record(key, plugins={p: {}, f"own-{key.id}": {"n": n}})
+            for key, p in zip((FIRST, SECOND), pair, strict=True)
+        ]
+        for n, pair in enumerate(pairs)
+    ]
+    stage = Stage(swaps[0])
+    exclusive = Exclusive(stage)
+    async with stage.running():
+        for number in range(1, 9):
+            stage.want(*swaps[number % 2])
+            await asyncio.sleep(1.5)
+        await asyncio.sleep(5)
+        assert [stage.sync.record_state(key) for key in (FIRST, SECOND)] == [APPLIED, APPLIED]
+    gaps = [gap for key in (FIRST, SECOND) for gap in exclusive.seconds_without(key, f"own-{key.id}")]
+    assert len(gaps) >= 4
+    assert max(gaps) < 0.1
+
+
+@on_stage
+async def test_letting_go_that_the_gateway_refuses_is_tried_once_a_minute() -> None:
+    stage = Stage([rule(FIRST, "cors"), rule(SECOND, "gzip")])
+    exclusive = Exclusive(stage)
+    async with stage.running():
+        exclusive.on_empty = GatewayRejected(400, "plugins are missing")
+        stage.want(rule(FIRST, "gzip"), rule(SECOND, "cors"))
+        await asyncio.sleep(3000)
+        exclusive.tries.clear()
+        exclusive.empty = 0
+        await asyncio.sleep(10 * LET_GO_INTERVAL)
+    assert 10 <= exclusive.empty <= 20
+    assert len(exclusive.tries) < 10 * 2 * 24
+
+
+@on_stage
+async def test_letting_go_that_fails_for_now_backs_off_and_is_tried_again_before_the_minute_is_over() -> None:
+    stage = Stage([rule(FIRST, "cors"), rule(SECOND, "gzip")])
+    exclusive = Exclusive(stage)
+    async with stage.running():
+        exclusive.on_empty = GatewayUnavailable("busy", status=429, sent=False, retry_after=3.0)
+        stage.want(rule(FIRST, "gzip"), rule(SECOND, "cors"))
+        await asyncio.sleep(10)
+        tries = exclusive.empty
+        exclusive.on_empty = None
+        await asyncio.sleep(15)
+        assert [stage.sync.record_state(key) for key in (FIRST, SECOND)] == [APPLIED, APPLIED]
+    assert 1 < tries < 10
+
+
+@on_stage
+async def test_an_edit_that_ends_the_circle_lets_nothing_go() -> None:
+    stage = Stage([rule(FIRST, "cors"), rule(SECOND, "gzip")])
+    exclusive = Exclusive(stage)
+    async with stage.running():
+        dispatch = stage.sync._spell.dispatch
+        dispatch._handover.wait(FIRST, SECOND)
+        dispatch._handover.wait(SECOND, FIRST)
+        dispatch._letting_go.update((FIRST, SECOND))
+        stage.want(rule(FIRST, "cors", "echo"), rule(SECOND, "gzip"))
+        dispatch._letting_go.add(FIRST)
+        await asyncio.sleep(5)
+        assert [stage.sync.record_state(key) for key in (FIRST, SECOND)] == [APPLIED, APPLIED]
+    assert exclusive.empty == 0
+
+
 def test_a_circle_is_seen_by_those_in_it_alone() -> None:
     handover = Handover()
     handover.wait(FIRST, SECOND)
     handover.wait(SECOND, FIRST)
     handover.wait(THIRD, FIRST)
-    assert [handover.is_circular(key) for key in (FIRST, SECOND, THIRD)] == [True, True, False]
+    assert [handover.circle(key) for key in (FIRST, SECOND, THIRD)] == [(SECOND, FIRST), (FIRST, SECOND), ()]
     assert handover.freed(FIRST) == (SECOND, THIRD)
-    assert [handover.is_circular(key) for key in (FIRST, SECOND, THIRD)] == [False, False, False]
+    assert [handover.circle(key) for key in (FIRST, SECOND, THIRD)] == [(), (), ()]
     assert handover.freed(FIRST) == ()
