@@ -15,7 +15,7 @@ from apisix_ingress.errors import GatewayError, GatewayRejected, GatewayUnauthor
 from apisix_ingress.gateway.agenda import Agenda
 from apisix_ingress.gateway.backend import Backend, DependencyPending, NotTried
 from apisix_ingress.gateway.gate import Gate
-from apisix_ingress.gateway.handover import Handover, without_plugins
+from apisix_ingress.gateway.handover import Handover, letting_go
 from apisix_ingress.gateway.holdings import Holdings
 from apisix_ingress.gateway.pace import Pace
 from apisix_ingress.gateway.plan import Step, Wanted, decide
@@ -84,7 +84,7 @@ class Dispatch:
         # Writes that failed and are to be tried again, with the last error.
         self._failing: dict[RecordKey, GatewayError] = {}
         self._handover = Handover()
-        # They wait for each other in a circle: they are written without plugins once, so that others can have them.
+        # They wait for each other in a circle: they are written once without what they are to get.
         self._letting_go: set[RecordKey] = set()
 
     def is_held(self, key: RecordKey, name: str) -> bool:
@@ -193,7 +193,7 @@ class Dispatch:
         return True
 
     async def _send(self, key: RecordKey, record: Record | None, term: Term) -> None:
-        """Write a record; one that lets go is written without plugins, and is then to be written as it is wanted."""
+        """Write a record; one that lets go is written without what it is to get, and then as it is wanted."""
         circle = self._handover.circle(key) if key in self._letting_go else ()
         self._letting_go.discard(key)
         if record is None or not circle:
@@ -201,7 +201,7 @@ class Dispatch:
                 self._handover.done(key)
             return
         self._log.warning("record.let_go", record=str(key), name=record.name)
-        if await self._write(key, without_plugins(record), term):
+        if await self._write(key, letting_go(record, self.holdings.applied.get(key)), term):
             self._handover.let_go(key, self._clock.monotonic())
             for member in circle:
                 self.pace.forget(member)  # what guards requests must not be missing for longer than it takes

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from apisix_ingress.gateway.holdings import Applied
+from apisix_ingress.model.json import mapping_in
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.records import Record
 
@@ -69,6 +71,14 @@ class Handover:
         self._let_go_at.pop(key, None)
 
 
-def without_plugins(record: Record) -> Record:
-    """Return a record that has nothing another one could take over; it stands for the record for a moment."""
-    return replace(record, body={**record.body, "plugins": {}})
+def letting_go(record: Record, applied: Applied | None) -> Record:
+    """Return a record with only those of its plugins that it has already; it stands for the record for a moment.
+
+    Nobody waits for these, and they go on guarding requests. Of a record that a list showed its digest is all that is
+    known: it stands without any.
+    """
+    source = applied.source if applied else None
+    held = mapping_in(source.body.get("plugins")) if isinstance(source, Record) else {}
+    wanted = mapping_in(record.body.get("plugins"))
+    kept = {name: config for name, config in wanted.items() if name in held and held[name] == config}
+    return replace(record, body={**record.body, "plugins": kept})

@@ -98,6 +98,25 @@ async def test_records_that_exchange_what_they_have_do_not_wait_for_each_other_f
 
 
 @on_stage
+async def test_what_lets_go_keeps_what_it_had_and_is_to_keep() -> None:
+    stage = Stage()
+    exclusive = Exclusive(stage)
+    async with stage.running():
+        stage.want(rule(FIRST, "cors", "echo"), rule(SECOND, "gzip", "echo2"))
+        await asyncio.sleep(5)
+        exclusive.written.clear()
+        stage.want(rule(FIRST, "gzip", "echo"), rule(SECOND, "cors", "echo2"))
+        await asyncio.sleep(5)
+        assert [stage.sync.record_state(key) for key in (FIRST, SECOND)] == [APPLIED, APPLIED]
+    got = [(key, plugins) for _, key, plugins in exclusive.written]
+    lets_go, other = (FIRST, SECOND) if got[0][0] == FIRST else (SECOND, FIRST)
+    kept, taken = {FIRST: ("echo", "gzip"), SECOND: ("echo2", "cors")}, {FIRST: "gzip", SECOND: "cors"}
+    want = [(lets_go, [kept[lets_go][0]]), (other, sorted(kept[other])), (lets_go, sorted(kept[lets_go]))]
+    assert got == want
+    assert exclusive.seconds_without(lets_go, taken[lets_go])[0] < 0.1
+
+
+@on_stage
 async def test_letting_go_is_tried_again_where_the_gateway_refuses_it() -> None:
     stage = Stage([rule(FIRST, "cors"), rule(SECOND, "gzip")])
     exclusive = Exclusive(stage)
