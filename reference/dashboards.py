@@ -34,6 +34,12 @@ def quantile(metric: str, by: str, share: float = 0.99) -> str:
     return f"histogram_quantile({share}, sum by (le, {by}) (rate(@{metric}_bucket[5m])))"
 
 
+def of_leader(by: str, expression: str) -> str:
+    """Return the PromQL for the greatest value at the leader: what a follower has may be from a term that ended."""
+    pod = "on (controller_pod, controller_namespace)"
+    return f"max by ({by}) ({expression} and {pod} @is_leader == 1)"
+
+
 CONTROLLER = (
     Panel("Who leads", "@is_leader", "{{controller_pod}}", kind="stat"),
     Panel("Event loop: longest wait", "@event_loop_lag_seconds", "{{controller_pod}}", "s"),
@@ -65,26 +71,26 @@ CONTROLLER = (
 )
 
 SYNC = (
-    Panel("Clusters that are paused", "max by (cluster) (@breaker_open)", "{{cluster}}", kind="stat"),
-    Panel("Oldest change not confirmed", "max by (cluster) (@sync_pending_age_seconds)", "{{cluster}}", "s"),
-    Panel("Records that wait", "max by (cluster) (@sync_backlog)", "{{cluster}}"),
+    Panel("Clusters that are paused", of_leader("cluster", "@breaker_open"), "{{cluster}}", kind="stat"),
+    Panel("Oldest change not confirmed", of_leader("cluster", "@sync_pending_age_seconds"), "{{cluster}}", "s"),
+    Panel("Records that wait", of_leader("cluster", "@sync_backlog"), "{{cluster}}"),
     Panel("From change to confirmed, p99", quantile("sync_lag_seconds", "cluster"), "{{cluster}}", "s"),
     Panel("From change to confirmed, median", quantile("sync_lag_seconds", "cluster", 0.5), "{{cluster}}", "s"),
     Panel("Admin API, p99", quantile("admin_request_seconds", "operation"), "{{operation}}", "s"),
     Panel("Records that should exist", "max by (cluster, kind) (@records_desired)", "{{cluster}}: {{kind}}"),
     Panel(
         "Records missing or too many",
-        "max by (cluster, kind) (abs(@records_desired - @records_applied))",
+        of_leader("cluster, kind", "abs(@records_desired - @records_applied)"),
         "{{cluster}}: {{kind}}",
     ),
-    Panel("Records refused", "max by (cluster, kind) (@records_quarantined)", "{{cluster}}: {{kind}}"),
+    Panel("Records refused", of_leader("cluster, kind", "@records_quarantined"), "{{cluster}}: {{kind}}"),
     Panel(
         "Writes",
         "sum by (cluster, operation, outcome) (rate(@record_writes_total[5m]))",
         "{{cluster}} {{operation}} {{outcome}}",
     ),
     Panel("Drift repaired in an hour", "sum by (cluster) (increase(@drift_repaired_total[1h]))", "{{cluster}}"),
-    Panel("Sweeps held back", "max by (cluster) (@mass_delete_held)", "{{cluster}}", kind="stat"),
+    Panel("Sweeps held back", of_leader("cluster", "@mass_delete_held"), "{{cluster}}", kind="stat"),
     Panel("Answers of the Admin API", "sum by (status_code) (@apisix_status_codes)", "{{status_code}}"),
     Panel(
         "Days until a certificate expires",
