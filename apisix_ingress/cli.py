@@ -35,6 +35,7 @@ from apisix_ingress.commands.status import status
 from apisix_ingress.commands.translate import translate
 from apisix_ingress.commands.tree import tree
 from apisix_ingress.commands.wait import wait
+from apisix_ingress.streams import open_streams
 
 app = typer.Typer(
     name="apisix-ingress",
@@ -64,7 +65,7 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 def main() -> None:
     """Run the command line; a wrong configuration, or output without room, ends it with one line and exit code 2."""
-    _open_streams()
+    open_streams()
     try:
         _run_command()
     except OSError as error:
@@ -73,17 +74,6 @@ def main() -> None:
         _fail_output(error)
     finally:
         _flush()
-
-
-def _open_streams() -> None:
-    """Open standard streams that were closed on nothing: what is told on one of them must not get into another."""
-    for number, name in enumerate(("stdin", "stdout", "stderr")):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)  # or a file or socket would get its number
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "r+", encoding="utf-8"))  # noqa: SIM115  # for the life of the process
 
 
 def _flush() -> None:

@@ -6,7 +6,6 @@ logging is decided where it happens; nothing here is imported for its loggers, t
 """
 
 import logging
-import os
 import sys
 from collections.abc import MutableMapping
 from typing import IO, Any, Literal, TextIO
@@ -16,6 +15,7 @@ import structlog
 from structlog.typing import EventDict, Processor
 
 from apisix_ingress.redaction import escape, redact_text, register_secret, sanitize_mapping
+from apisix_ingress.streams import open_streams
 
 __all__ = ["register_secret", "setup_logging"]
 
@@ -55,7 +55,9 @@ def setup_logging(
     With ``auto`` it is the console format on a terminal and JSON elsewhere. Call it once, before the first
     line is logged: loggers keep the set-up they had at first use.
     """
-    stream = _standard_error() if stream is None else stream
+    if stream is None:
+        open_streams()
+        stream = sys.stderr
     console = format == "console" or (format == "auto" and stream.isatty())
     shared = _shared_processors(console)
     render = _console_renderer(stream) if console else _render_json
@@ -66,18 +68,6 @@ def setup_logging(
         cache_logger_on_first_use=True,
     )
     _route_libraries(stream, shared, render)
-
-
-def _standard_error() -> TextIO:
-    """Return stderr. Standard streams that were closed are opened on nothing: a socket might get their numbers."""
-    for number in range(3):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)
-    # Python has None for a stream that was closed when it started.
-    stream: TextIO | None = sys.stderr
-    return stream if stream is not None else open(os.devnull, "w", encoding="utf-8")
 
 
 def _shared_processors(console: bool) -> list[Processor]:

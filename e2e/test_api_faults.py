@@ -13,7 +13,7 @@ from e2e.cluster.client import KubeClient, wait_until
 from e2e.cluster.echo import EchoServers
 from e2e.controller import Controller
 from e2e.faults.figures import note
-from e2e.faults.stand import BASE, ROUTES, ApiStand, calm, stand
+from e2e.faults.stand import BASE, ROUTES, ApiStand, in_order, stand
 from e2e.story import route
 
 WATCHES = {"verb": "watch", "resource": ROUTES}
@@ -44,11 +44,9 @@ def own(made: ApiStand) -> Iterator[Controller]:
 @pytest.fixture
 def scene(made: ApiStand, own: Controller) -> Iterator[ApiStand]:
     """The stand, in order; put in order again at the end."""
-    calm(made, own)
-    yield made
-    calm(made, own)
+    with in_order(made, own):
+        yield made
     assert own.process.pid is not None
-    assert made.wrong_deletes() == []
 
 
 def hide_changes(scene: ApiStand) -> None:

@@ -18,7 +18,7 @@ from e2e.cluster.echo import EchoServers
 from e2e.cluster.local import LocalCluster
 from e2e.controller import Controller
 from e2e.faults.figures import note
-from e2e.faults.stand import PATIENCE, ROUTES, ApiStand, calm, stand
+from e2e.faults.stand import PATIENCE, ROUTES, ApiStand, in_order, stand
 
 FAILURES = "apisix_ingress_controller_watch_failures_total"
 WATCHES = {"verb": "watch", "resource": ROUTES}
@@ -61,10 +61,8 @@ def own(made: ApiStand) -> Iterator[Controller]:
 
 @pytest.fixture
 def scene(made: ApiStand, own: Controller) -> Iterator[ApiStand]:
-    calm(made, own)
-    yield made
-    calm(made, own)
-    assert made.wrong_deletes() == []
+    with in_order(made, own):
+        yield made
 
 
 def restart(cluster: LocalCluster, *flags: str) -> None:

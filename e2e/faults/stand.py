@@ -169,3 +169,12 @@ def calm(made: ApiStand, own: Controller) -> None:
     wait_until(lambda: own.probe("/readyz"), lambda got: got[0] == 200, "every kind to be followed", PATIENCE)
     wait_until(made.watched, bool, "the routes to be watched", PATIENCE)
     made.until_right()
+
+
+@contextmanager
+def in_order(made: ApiStand, own: Controller) -> Iterator[ApiStand]:
+    """Hand the stand out in order, put it in order again, and look that nothing was deleted by mistake."""
+    calm(made, own)
+    yield made
+    calm(made, own)
+    assert made.wrong_deletes() == []
