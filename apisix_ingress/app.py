@@ -294,6 +294,7 @@ class Controller:
         await self.source.synced()
         await self.registry.drained()
         self.ready.set()
+        self.source.status.review()
         log.info("world.ready", objects={kind: len(store) for kind, store in self.world.stores.items() if len(store)})
         # Without a collection before: it finds nothing, and the first writes would wait for it (0.1 ms an object).
         gc.freeze()

@@ -45,6 +45,9 @@ class Status(Protocol):
     def noticed(self, item: KubeObject) -> None:
         """Look at a version of an object that differs from the one before in its status at most."""
 
+    def review(self) -> None:
+        """Look, once all objects are known, at what may have left while nobody ran."""
+
     async def run(self, term: Term) -> None:
         """Write until cancelled."""
 
@@ -81,6 +84,9 @@ class NoStatus:
     def noticed(self, item: KubeObject) -> None:
         """Forget it."""
 
+    def review(self) -> None:
+        """Nothing was ever written."""
+
     async def run(self, term: Term) -> None:
         """Do nothing until cancelled."""
         await asyncio.Event().wait()
@@ -112,7 +118,7 @@ class ApiStatus:
 
     def __init__(self, api: KubeApi, settings: KubernetesSettings, parts: Parts) -> None:
         clock, rng, queue = parts.clock, parts.rng, parts.metrics.queue("status")
-        addresses = Addresses(parts.world, settings.status.publish_service, settings.status.addresses)
+        addresses = self._addresses = Addresses(parts.world, settings.status.publish_service, settings.status.addresses)
         timeout = _write_seconds(settings.election)
         self._running = False
         dropped = parts.metrics.record_event_dropped
@@ -143,6 +149,10 @@ class ApiStatus:
     def noticed(self, item: KubeObject) -> None:
         """Look whether a status says what we wrote."""
         self._writer.noticed(item)
+
+    def review(self) -> None:
+        """Look at addresses of ours that an Ingress took along."""
+        self._writer.review(self._addresses.published())
 
     async def run(self, term: Term) -> None:
         """Write until cancelled."""

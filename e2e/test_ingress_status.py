@@ -99,6 +99,29 @@ def test_addresses_wait_for_the_records_and_go_when_the_ingress_leaves(stage: St
     wait_shown(stage, THEIRS)
 
 
+def test_addresses_go_of_an_ingress_that_left_while_no_controller_ran(stage: Stage) -> None:
+    addresses = {"status": {"addresses": ["192.0.2.1", "lb.example.com"]}}
+    stage.start(kubernetes=addresses)
+    stage.serve()
+    for name in ("web", "taken"):
+        stage.apply(ingress(f"{name}.{stage.host}", name))
+        stage.traffic.until_status(200, f"{name}.{stage.host}")
+        wait_shown(stage, ONE, NAMED, name=name)
+    stage.controllers[-1].stop()
+    for name in ("web", "taken"):
+        stage.api.patch("Ingress", name, {"spec": {"ingressClassName": "nginx"}}, namespace=stage.namespace)
+    # Another controller publishes the same addresses, and says so itself.
+    show(stage, "Ingress", "taken", THEIRS)
+    show(stage, "Ingress", "taken", ONE, NAMED)
+
+    stage.start(name="second", kubernetes=addresses)
+    wait_shown(stage)
+    stage.apply(ingress(f"other.{stage.host}", "other"))
+    wait_shown(stage, ONE, NAMED, name="other")
+    wait_shown(stage, ONE, NAMED, name="taken")
+    assert stage.traffic.send(f"web.{stage.host}").status == 404
+
+
 def test_without_an_address_of_ours_those_of_others_stay(stage: Stage) -> None:
     start_with_service(stage)
     traffic = serve(stage)

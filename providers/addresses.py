@@ -39,10 +39,13 @@ class Addresses:
         """
         if key.kind != INGRESS or not (self._fixed or self._service) or not self._world.synced:
             return None
-        if key not in self._world.reports:
-            return []
-        service = self._world.stores["Service"].get(self._service) if self._service else None
-        return self._fixed or published(service)
+        return self.published() if key in self._world.reports else []
+
+    def published(self) -> list[JsonObject]:
+        """Return what every Ingress of ours should show; nothing until every kind was listed."""
+        if self._fixed or not (self._service and self._world.synced):
+            return self._fixed
+        return published(self._world.stores["Service"].get(self._service))
 
     def follow(self, wake: Callable[[ObjectKey], None]) -> None:
         """Have every Ingress of ours looked at when the Service changes."""

@@ -25,12 +25,10 @@ def ranked(addresses: Sequence[JsonObject]) -> list[tuple[str, str, str]]:
 
 
 def is_set_by(manager: str, item: JsonObject) -> bool:
-    """Say whether the addresses in a raw Ingress are what a field manager wrote last, by what the API server keeps."""
+    """Say whether a field manager, and no other, wrote the addresses in a raw Ingress, by what the API server keeps."""
     entries = (item.get("metadata") or {}).get("managedFields") or ()
-    return any(
-        entry.get("manager") == manager and "f:ingress" in _field(entry, "f:status", "f:loadBalancer")
-        for entry in entries
-    )
+    writers = {entry.get("manager") for entry in entries if "f:ingress" in _field(entry, "f:status", "f:loadBalancer")}
+    return writers == {manager}
 
 
 def _field(entry: JsonObject, *names: str) -> JsonObject:

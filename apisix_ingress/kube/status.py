@@ -38,6 +38,8 @@ from apisix_ingress.state.store import Store
 
 log = structlog.get_logger()
 
+INGRESS = "Ingress"
+
 Wanted = Callable[[ObjectKey], Condition | None]
 Addresses = Callable[[ObjectKey], Sequence[JsonObject] | None]
 
@@ -127,6 +129,15 @@ class StatusWriter:
             delay = self._contests.overwritten(key, self._place(key, item.status))
             if delay is not None:
                 self.queue.add_after(key, delay)
+
+    def review(self, published: Sequence[JsonObject]) -> None:
+        """Look at the Ingresses that are not ours and show what ours do: they may have left while nobody ran.
+
+        The name that we write under is no proof: another installation may have it. Its addresses differ from ours.
+        """
+        for item in self._stores[INGRESS].values() if published else ():
+            if not self._addresses(item.meta.key) and are_equal(published, shown(item.status)):
+                self.queue.add(item.meta.key)
 
     async def run(self, term: Term) -> None:
         """Write until cancelled. Keys that were woken between terms are looked at first.

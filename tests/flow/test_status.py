@@ -445,6 +445,22 @@ async def test_addresses_of_another_controller_are_left_alone(
     assert (bench.writes(), bench.shown()) == (0, [{"ip": "198.51.100.7"}])
 
 
+async def test_our_addresses_are_found_at_an_ingress_that_left_unseen(bench: Bench) -> None:
+    bench.addresses = [{"ip": "192.0.2.1"}]
+    bench.want(SHOP, synced(1))
+    assert await bench.writer.flush(WAIT_SECONDS)
+    await bench.until_stored(SHOP)
+    bench.addresses = []
+    del bench.wanted[SHOP]
+    bench.writer.review([{"ip": "192.0.2.2"}])
+    bench.writer.review([])
+    assert await bench.writer.flush(WAIT_SECONDS)
+    assert bench.shown() == [{"ip": "192.0.2.1"}]  # perhaps what another installation of ours publishes
+    bench.writer.review([{"ip": "192.0.2.1"}])
+    assert await bench.writer.flush(WAIT_SECONDS)
+    assert (bench.shown(), bench.writes()) == ([], 2)
+
+
 async def test_an_ingress_that_came_over_to_us_gets_our_addresses(bench: Bench) -> None:
     bench.server.put({**ingress(), "status": {"loadBalancer": {"ingress": [{"ip": "198.51.100.7"}]}}})
     await bench.until_stored(SHOP)

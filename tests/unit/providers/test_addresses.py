@@ -70,6 +70,15 @@ def test_fixed_addresses_stand_in_for_the_service() -> None:
     assert addresses.of(SHOP) == [{"hostname": "lb.example.com"}]
 
 
+def test_what_is_published_is_told_once_all_is_known() -> None:
+    world = make_world(make_gateway("192.0.2.1"))
+    assert Addresses(world, GATEWAY, []).published() == [{"ip": "192.0.2.1"}]
+    assert Addresses(world, GATEWAY, ["lb.example.com"]).published() == [{"hostname": "lb.example.com"}]
+    assert Addresses(world, "", []).published() == []
+    world.stores["Service"].synced = False
+    assert Addresses(world, GATEWAY, []).published() == []
+
+
 def test_a_change_of_the_service_wakes_the_ingresses_of_ours_alone() -> None:
     world = make_world()
     woken: list[ObjectKey] = []
