@@ -19,6 +19,7 @@ from apisix_ingress.kube.election import LeaseOptions, Work
 from apisix_ingress.kube.lease import RELEASE_SECONDS, Lease, LeaseApi
 from apisix_ingress.kube.renewal import Renewal
 from apisix_ingress.runtime.clock import Clock
+from apisix_ingress.runtime.tasks import bounded
 from apisix_ingress.runtime.term import Term
 
 log = structlog.get_logger()
@@ -191,8 +192,7 @@ class LeaderElector:
     async def _release(self) -> None:
         """Give the lease up, so that nobody has to wait for it to run out. Failing to is no harm."""
         try:
-            async with asyncio.timeout(RELEASE_SECONDS):
-                released = await self._lease.free()
+            released = await bounded(self._lease.free(), RELEASE_SECONDS, clock=self._clock)
         except (KubeError, TimeoutError) as error:
             log.warning("lease.kept", lease=self._options.name, reason=str(error) or "no answer in time")
             return

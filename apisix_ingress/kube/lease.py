@@ -230,21 +230,48 @@ class Lease:
         """Take our name out of the lease; False if it is somebody else's."""
         try:
             return await self._free()
-        except KubeConflict:  # with a renewal of ours that was under way
+        except KubeConflict:  # with another write that was under way
             self._held = None
             return await self._free()
         finally:
             self._held = None
 
     async def _free(self) -> bool:
+        return await (self._clear() if self.overlaps else self._put_free())
+
+    async def _clear(self) -> bool:
+        """Take our name out on condition that it is there, whatever the version.
+
+        So a renewal that was given up does no harm: before this one it changes the time, after it it finds no holder.
+        """
+        operations: list[JsonObject] = [
+            {"op": "test", "path": "/spec/holderIdentity", "value": self._options.identity},
+            *({"op": "add", "path": f"/spec/{name}", "value": value} for name, value in self._nobody().items()),
+        ]
+        try:
+            await self._api.edit(self._path, operations, timeout=RELEASE_SECONDS)
+        except KubeForbidden as error:
+            if error.status != _FORBIDDEN:
+                raise
+            self.overlaps = False
+            return await self._put_free()
+        except KubeConflict as error:
+            if error.status != _TEST_FAILED:
+                raise
+            return False
+        return True
+
+    async def _put_free(self) -> bool:
         lease = self._held or await self._api.get(self._path, timeout=RELEASE_SECONDS)
         spec = lease.get("spec") or {}
         if spec.get("holderIdentity") != self._options.identity:
             return False
-        now = micro_time(self._clock.now())
-        free = {**spec, "holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": now}
-        await self._api.update(self._path, {**lease, "spec": free}, timeout=RELEASE_SECONDS)
+        await self._api.update(self._path, {**lease, "spec": {**spec, **self._nobody()}}, timeout=RELEASE_SECONDS)
         return True
+
+    def _nobody(self) -> JsonObject:
+        """Return the fields of a lease that nobody holds."""
+        return {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": micro_time(self._clock.now())}
 
     # What went wrong.
 

@@ -54,6 +54,8 @@ class LeaseClient:
         self.hangs = False
         self.loses_replies = False
         self.may_edit = True
+        self.conflicts = 0
+        """So many edits to come meet other writes."""
 
     async def get(self, path: str, *, timeout: float = 1.0) -> JsonObject:
         await self._trouble("get", timeout)
@@ -80,6 +82,9 @@ class LeaseClient:
         await self._trouble("edit", timeout)
         if not self.may_edit:
             raise KubeForbidden("no patch", status=403)
+        if self.conflicts:
+            self.conflicts -= 1
+            raise KubeConflict("changed", status=409)
         if self._server.lease is None:
             raise KubeNotFound("no lease", status=404)
         try:
@@ -425,7 +430,7 @@ async def test_shutdown_ends_the_work_then_releases_the_lease(
     one.slow_end = 2.0
     ended = len(server.requests)
     await one.stop()
-    assert server.requests[ended:].count("update") == 1
+    assert [verb for verb in server.requests[ended:] if verb != "get"] == ["edit"]
     assert server.spec["holderIdentity"] == ""
     assert server.spec["leaseDurationSeconds"] == 1
     assert one.terms[0].remaining() < 0
@@ -456,6 +461,63 @@ async def test_a_renewal_that_arrives_while_stopping_does_not_keep_the_lease(
     assert server.lease is not None
     server.store(server.lease)
     await one.stop()
+    assert server.spec["holderIdentity"] == ""
+
+
+@pytest.mark.parametrize("seconds", [1.6, 2.9])
+async def test_renewals_that_come_through_while_a_slow_api_server_is_asked_do_not_keep_the_lease(
+    server: LeaseServer, clock: FakeClock, start: Start, seconds: float
+) -> None:
+    """Two that were given up change the version of the lease, one after the other, before the release comes through."""
+    one = start("one")
+    await run_for(clock, 5)
+    one.client.delay = seconds
+    stopping = asyncio.create_task(one.stop())
+    for _ in range(2):
+        await clock.sleep(seconds / 3)
+        assert server.lease is not None
+        server.store(server.lease)
+    await stopping
+    assert server.spec["holderIdentity"] == ""
+
+
+async def test_a_release_leaves_a_lease_alone_that_is_somebody_elses(
+    server: LeaseServer, clock: FakeClock, start: Start
+) -> None:
+    one = start("one")
+    await run_for(clock, 5)
+    server.spec.update(holderIdentity="thief")
+    server.store(server.lease or {})
+    with capture_logs() as logs:
+        await one.stop()
+    assert server.spec["holderIdentity"] == "thief"
+    assert [line["event"] for line in logs if line["event"].startswith("lease.")] == []
+
+
+async def test_a_release_that_meets_other_writes_is_tried_once_more(
+    server: LeaseServer, clock: FakeClock, start: Start
+) -> None:
+    one = start("one")
+    await run_for(clock, 5)
+    one.client.conflicts = 1
+    await one.stop()
+    assert server.spec["holderIdentity"] == ""
+
+
+async def test_without_the_right_to_patch_the_lease_is_released_by_update(
+    server: LeaseServer, clock: FakeClock, start: Start
+) -> None:
+    one = start("one")
+    await run_for(clock, 1)
+    one.client.may_edit = False  # taken away after the last renewal, so that the release finds out
+    await one.stop()
+    assert server.spec["holderIdentity"] == ""
+    two = start("two")
+    two.client.may_edit = False
+    await run_for(clock, 20)
+    assert server.lease is not None
+    server.store(server.lease)
+    await two.stop()
     assert server.spec["holderIdentity"] == ""
 
 
