@@ -22,6 +22,29 @@ PROJECT = Path(__file__).parents[2]
 QUICKSTART = PROJECT / "examples" / "quickstart"
 BOUND = 30.0
 COMMAND = (sys.executable, "-P", "-m", "apisix_ingress")
+WEB = """
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {clusterIP: 10.96.0.1, ports: [{name: http, port: 80, targetPort: 8080}]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: web-1, labels: {kubernetes.io/service-name: web}}
+addressType: IPv4
+ports: [{name: http, port: 8080}]
+endpoints: [{addresses: [10.244.1.1], conditions: {ready: true}}]
+---
+apiVersion: apisix.apache.org/v2
+kind: ApisixRoute
+metadata: {name: web}
+spec:
+  http:
+    - name: all
+      match: {hosts: [web.example.org], paths: [/*]}
+      backends: [{serviceName: web, servicePort: 80}]
+"""
+"""A Service with an endpoint, and a route to it."""
 
 
 def environment(home: Path) -> dict[str, str]:

@@ -5,6 +5,7 @@ import contextlib
 import random
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ from apisix_ingress.state.store import Store
 from tests.fakes.apiserver import FakeApiServer, Manifest
 from tests.waiting import until
 
-QUICK = ReflectorOptions(
+OPTIONS = partial(
+    ReflectorOptions,
     page_size=10,
     watch_shortest=1.0,
     watch_longest=1.0,
@@ -27,9 +29,9 @@ QUICK = ReflectorOptions(
     backoff_cap=0.05,
     absent_poll=0.02,
     hold_seconds=0.02,
-    silent_watches=1000,
-    yield_every=5,
 )
+"""Waits that a test has time for."""
+QUICK = OPTIONS(silent_watches=1000, yield_every=5)
 
 
 class Notes:

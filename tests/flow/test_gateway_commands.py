@@ -1,6 +1,5 @@
 """Commands that ask a gateway: what they say of it, and that they write nothing but what they were told to."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,16 +9,11 @@ from tests.canary import marked
 from tests.fakes.adminapi import AdminFault, FakeAdminApi
 from tests.fakes.apiserver import FakeApiServer, Fault
 from tests.flow.commandline import QUICKSTART, Cli
-from tests.flow.test_app import SERVED, put_world
+from tests.flow.program import SERVED, put_world
 
 MANIFESTS = str(QUICKSTART)
 KINDS = 10
 """Lists that a snapshot takes: the kinds of records, services and consumer groups."""
-
-
-@pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    return Cli(tmp_path)
 
 
 def at(gateway: FakeAdminApi) -> tuple[str, ...]:

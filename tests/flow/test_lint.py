@@ -31,11 +31,6 @@ WITHOUT_FORMATS = {"run"}
 """Commands that print no document."""
 
 
-@pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    return Cli(tmp_path)
-
-
 async def test_lint_prints_places_and_codes(cli: Cli) -> None:
     got = await cli.beside("lint", cli.write("web.yaml", ROUTE))
     lines = got.stdout.splitlines()

@@ -4,7 +4,7 @@ import asyncio
 import base64
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from trustme import CA
 from apisix_ingress.metrics import NAMESPACE
 from tests.fakes.adminapi import AdminFault, FakeAdminApi
 from tests.fakes.apiserver import FakeApiServer, Fault
-from tests.flow.test_app import BOUND, QUICK, SERVED, App, meta, put_world, route, running
+from tests.flow.program import BOUND, QUICK, App, meta, put_world, route, running
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "metrics.md"
 DOCUMENTED = set(
@@ -226,18 +226,6 @@ HELD = becomes("mass_delete_held", 1, cluster="default")
 @pytest.fixture(autouse=True)
 def quick_reflectors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("apisix_ingress.kube.reflector.ReflectorOptions", partial(QUICK, hold_seconds=3.0))
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[FakeApiServer]:
-    async with FakeApiServer(SERVED.values()) as started:
-        yield started
-
-
-@pytest.fixture
-async def gateway() -> AsyncIterator[FakeAdminApi]:
-    async with FakeAdminApi() as started:
-        yield started
 
 
 async def until_moved(app: App, before: Scrape, moves: tuple[Moves, ...]) -> None:

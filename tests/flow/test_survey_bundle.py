@@ -1,0 +1,86 @@
+"""The command `bundle`, over HTTP: nothing secret is in it, and no file is lost to it."""
+
+import base64
+import json
+import zipfile
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from tests.canary import FORMS, marked
+from tests.fakes.apiserver import Fault
+from tests.flow.surveying import Scene, plain, route, say
+
+SECRETS: Mapping[str, Any] = {
+    "plugins": [
+        {"name": "http-logger", "enable": True, "config": {"uri": "http://a", "auth_header": marked("header")}},
+        {"name": "csrf", "enable": True, "config": {"key": marked("csrf")}},
+        {"name": "serverless-pre-function", "enable": True, "config": {"functions": [f"-- {marked('code')}"]}},
+    ]
+}
+
+
+async def test_no_canary_is_in_a_bundle(scene: Scene) -> None:
+    word = marked("word")
+    data = {"word": base64.b64encode(word.encode()).decode()}
+    applied = {"kubectl.kubernetes.io/last-applied-configuration": json.dumps({"stringData": {"word": word}})}
+    scene.server.put(plain("Secret", "words", data=data, meta={"annotations": applied}))
+    told = scene.server.put(route("told", **SECRETS))
+    told["metadata"]["annotations"] = {"example.org/password": marked("note"), "example.org/x": word}
+    scene.server.put(say(told, "False", f"the gateway said {word}"))
+    about = {"kind": "ApisixRoute", "name": "told", "namespace": "default"}
+    scene.server.put(plain("Event", "told.1", involvedObject=about, message=f"no {word}", reason="No", type="Warning"))
+    containers = [{"env": [{"name": "PASSWORD", "value": marked("env")}]}]
+    scene.server.put(plain("Pod", "web-0", spec={"containers": containers}, status={"podIP": "10.0.0.1"}))
+    await scene.fill()
+    scene.gateway.records["consumers"] = {"jack": {"username": "jack", "plugins": {"key-auth": {"key": marked("k")}}}}
+    scene.gateway.records["routes"]["theirs"] = {"uri": "/x", "desc": word}
+    got = await scene.cli.beside("bundle", "-o", "one.zip", "--config", scene.config)
+    assert (got.returncode, got.stderr) == (0, "")
+    with zipfile.ZipFile(scene.cli.folder / "one.zip") as archive:
+        files = {name: archive.read(name).decode() for name in archive.namelist()}
+    assert [name for name, text in files.items() if any(form in text for form in FORMS)] == []
+    assert list(files) == sorted(files)
+    assert {"told.example.org" in files[name] for name in ("objects/ApisixRoute.yaml", "records/default.json")} == {
+        True
+    }
+    assert json.loads(files["events.json"])[0]["message"] == "no [redacted]"
+    assert "spec" not in files["objects/Pod.yaml"]
+
+
+async def test_a_bundle_is_printed_as_json_and_overwrites_only_by_force(scene: Scene) -> None:
+    code, got = await scene.ask("bundle")
+    assert (code, list(got)) == (0, sorted(got))
+    scene.cli.write("there.zip", "")
+    refused = await scene.cli.beside("bundle", "-o", "there.zip", "--config", scene.config)
+    assert (refused.returncode, "there.zip exists" in refused.stderr) == (2, True)
+    assert (await scene.cli.beside("bundle", "-o", "there.zip", "--force", "--config", scene.config)).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("target", "want"),
+    [
+        ("no/such/one.zip", "no/such/one.zip: can't be written: No such file or directory"),
+        ("config.yaml/one.zip", "config.yaml/one.zip: can't be written: Not a directory"),
+        (".", ".: can't be written: Is a directory"),
+    ],
+)
+async def test_a_bundle_that_can_not_be_written_asks_nobody(scene: Scene, target: str, want: str) -> None:
+    got = await scene.cli.beside("bundle", "--force", "-o", target, "--config", scene.config)
+    assert (got.returncode, got.stdout, got.stderr) == (2, "", f"error: {want}\n")
+    assert scene.server.seen == []
+
+
+async def test_a_bundle_that_is_not_made_leaves_the_file_that_was_there(scene: Scene) -> None:
+    scene.cli.write("there.zip", "before")
+    await scene.server.stop()
+    for name in ("there.zip", "new.zip"):
+        assert (await scene.cli.beside("bundle", "--force", "-o", name, "--config", scene.config)).returncode == 2
+    assert (scene.cli.folder / "there.zip").read_text() == "before"
+    assert not (scene.cli.folder / "new.zip").exists()
+
+
+async def test_events_that_may_not_be_read_leave_a_note_in_the_bundle(scene: Scene) -> None:
+    scene.server.faults.append(Fault("list", "events", status=403))
+    assert "unread" in (await scene.ask("bundle"))[1]["events.json"]

@@ -1,0 +1,185 @@
+"""The command `doctor`, over HTTP: every check, each with a set-up that fails it."""
+
+import base64
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from trustme import CA
+
+import crds
+from apisix_ingress.settings import load_settings
+from apisix_ingress.survey.doctor import examine
+from tests.fakes.apiserver import Fault, Manifest
+from tests.fakes.clock import FakeClock
+from tests.flow.surveying import HOOKS, Scene, plain, route
+
+REVIEWS = "selfsubjectaccessreviews"
+
+
+def allow(*, but: str = "") -> Fault:
+    """Return what answers reviews of rights: yes, or no to one resource."""
+
+    def is_asked(seen: Any) -> bool:
+        return bool(seen.body["spec"]["resourceAttributes"]["resource"] == but)
+
+    body = json.dumps({"status": {"allowed": not but}})
+    return Fault("create", REVIEWS, status=201, body=body, when=is_asked if but else None)
+
+
+async def test_doctor_finds_nothing_wrong_where_nothing_is(scene: Scene) -> None:
+    await scene.fill()
+    for definition in crds.manifests():
+        scene.server.put(definition)
+    scene.server.put(
+        plain("IngressClass", "apisix", spec={"controller": "apisix.apache.org/apisix-ingress-controller"})
+    )
+    scene.server.faults.append(allow())
+    checks = await scene.checks()
+    assert {name: level for name, found in checks.items() for level, _ in found if level in ("FAIL", "WARN")} == {}
+    want = {"settings", "api-server", "api-clock", "rights", "crds", "objects", "ingress-class", "leader"}
+    want |= {"controller-name", "certificates", "webhook", "gateway default", "gateway default key"}
+    assert want <= checks.keys()
+    assert (await scene.cli.beside("doctor", "--config", scene.config)).returncode == 0
+
+
+async def test_doctor_names_the_right_that_lacks(scene: Scene) -> None:
+    scene.server.faults += [allow(but="secrets"), allow()]
+    ((level, words),) = (await scene.checks())["rights"]
+    assert (level, words) == ("FAIL", "these credentials may not: list secrets, watch secrets")
+
+
+async def test_doctor_asks_for_a_service_account(scene: Scene) -> None:
+    scene.server.faults.append(
+        Fault("create", "subjectaccessreviews", status=201, body='{"status": {"allowed": true}}')
+    )
+    ((level, words),) = (await scene.checks("--account", "apisix/controller"))["rights"]
+    assert (level, words.startswith("service account apisix/controller may do all ")) == ("OK", True)
+    asked = next(seen.body["spec"] for seen in scene.server.seen if seen.plural == "subjectaccessreviews")
+    assert asked["user"] == "system:serviceaccount:apisix:controller"
+
+
+async def test_doctor_knows_crds_of_another_version_and_those_that_are_missing(scene: Scene) -> None:
+    first, second, *_ = crds.manifests()
+    second["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["description"] = "an older one"
+    scene.server.put(first)
+    scene.server.put(second)
+    found = dict((await scene.checks())["crds"])
+    assert "apisixroutes.apisix.apache.org" not in found["FAIL"] + found["WARN"]
+    assert found["WARN"].endswith(second["metadata"]["name"])
+    # Without it the API server refuses what Helm installed and a later version changed.
+    fixes = {each["fix"] for each in (await scene.ask("doctor"))[1]["checks"] if each["name"] == "crds"}
+    assert fixes == {"apisix-ingress crds | kubectl apply --server-side --force-conflicts -f -"}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "holder", "level"), [(1, "one", "OK"), (100, "one", "FAIL"), (1, "", "FAIL"), (None, "", "WARN")]
+)
+async def test_doctor_looks_who_leads(scene: Scene, seconds: float | None, holder: str, level: str) -> None:
+    if seconds is None:
+        scene.server.remove("leases", "apisix-ingress-leader")
+    else:
+        scene.lead(seconds=seconds, holder=holder)
+    assert (await scene.checks())["leader"][0][0] == level
+
+
+async def test_doctor_finds_another_controller_of_the_same_name(scene: Scene) -> None:
+    scene.server.put(plain("ConfigMap", "apisix-ingress-ledger", meta={"namespace": "elsewhere"}))
+    ((level, words),) = (await scene.checks())["controller-name"]
+    assert (level, "elsewhere" in words) == ("WARN", True)
+
+
+@pytest.mark.parametrize(
+    ("controller", "level"),
+    [("somebody.example/else", "WARN"), ("apisix.apache.org/apisix-ingress-controller", "OK"), (None, "OK")],
+)
+async def test_doctor_looks_whose_the_class_is(scene: Scene, controller: str | None, level: str) -> None:
+    if controller:
+        scene.server.put(plain("IngressClass", "apisix", spec={"controller": controller}))
+    assert (await scene.checks())["ingress-class"][0][0] == level
+
+
+async def test_doctor_goes_on_without_the_api_server_and_without_a_kubeconfig(scene: Scene, tmp_path: Path) -> None:
+    checks = await scene.checks("--kubeconfig", str(tmp_path / "absent"))
+    assert (checks["api-server"][0][0], checks["gateway default"][0][0]) == ("FAIL", "OK")
+    await scene.server.stop()
+    checks = await scene.checks()
+    assert (checks["api-server"][0][0], checks["gateway default"][0][0]) == ("FAIL", "OK")
+
+
+async def test_doctor_tells_settings_that_are_refused(scene: Scene) -> None:
+    config = scene.cli.write("wrong.yaml", "kubernetes: {ingres_class: a}\nclusters: []\n")
+    code, got = await scene.cli.json("doctor", "--config", config)
+    assert (code, [each["level"] for each in got["checks"]]) == (1, ["FAIL"] * len(got["checks"]))
+    assert "ingres_class" in got["checks"][0]["message"]
+
+
+async def test_doctor_tells_a_refused_key_a_published_one_and_none(scene: Scene) -> None:
+    ((level, words),) = (await scene.checks("--admin-key", "another-key"))["gateway default"]
+    assert (level, "refuses the admin key" in words) == ("FAIL", True)
+    scene.gateway.key = "edd1c9f034335f136f87ad84b625c8f1"
+    found = (await scene.checks("--admin-key", scene.gateway.key))["settings"]
+    assert [level for level, _ in found] == ["WARN"]
+
+
+def hook(authority: CA | None, **rest: Any) -> Manifest:
+    """Return the registration of a webhook."""
+    config: dict[str, Any] = {"service": {"name": "hook", "namespace": "default"}}
+    if authority is not None:
+        config["caBundle"] = base64.b64encode(authority.cert_pem.bytes()).decode()
+    rules = [{"apiGroups": ["apisix.apache.org"]}]
+    webhooks = [{"name": "validate", "clientConfig": config, "rules": rules, **rest}]
+    meta = {"name": "hook"}
+    return {"apiVersion": HOOKS.api_version, "kind": HOOKS.kind, "metadata": meta, "webhooks": webhooks}
+
+
+def pair(authority: CA, days: float, host: str = "hook.default.svc", name: str = "hook") -> Manifest:
+    """Return a Secret with a certificate that ends in some days."""
+    now = datetime.now(UTC)
+    leaf = authority.issue_cert(host, not_before=now - timedelta(days=99), not_after=now + timedelta(days=days))
+    data = {"tls.crt": leaf.cert_chain_pems[0].bytes(), "tls.key": leaf.private_key_pem.bytes()}
+    encoded = {key: base64.b64encode(value).decode() for key, value in data.items()}
+    return plain("Secret", name, type="kubernetes.io/tls", data=encoded)
+
+
+@pytest.mark.parametrize(
+    ("signed", "days", "level"), [(True, 100, "OK"), (True, 3, "WARN"), (True, -3, "FAIL"), (False, 100, "FAIL")]
+)
+async def test_doctor_judges_the_certificate_of_the_webhook(
+    scene: Scene, signed: bool, days: float, level: str
+) -> None:
+    authority = CA()
+    scene.server.put(hook(authority))
+    scene.server.put(pair(authority if signed else CA(), days))
+    assert (await scene.checks())["webhook"][0][0] == level
+
+
+@pytest.mark.parametrize(("policy", "level"), [("Fail", "FAIL"), ("Ignore", "WARN")])
+async def test_doctor_misses_the_ca_of_a_webhook(scene: Scene, policy: str, level: str) -> None:
+    scene.server.put(hook(None, failurePolicy=policy))
+    assert (await scene.checks())["webhook"][0][0] == level
+
+
+@pytest.mark.parametrize(("days", "level"), [(100, "OK"), (3, "WARN"), (-3, "FAIL")])
+async def test_doctor_tells_when_certificates_in_use_end(scene: Scene, days: float, level: str) -> None:
+    scene.server.put(pair(CA(), days, host="web.example.org", name="cert"))
+    spec = {"hosts": ["web.example.org"], "secret": {"name": "cert", "namespace": "default"}}
+    meta = {"name": "web", "namespace": "default"}
+    scene.server.put({"apiVersion": "apisix.apache.org/v2", "kind": "ApisixTls", "metadata": meta, "spec": spec})
+    assert (await scene.checks())["certificates"][0][0] == level
+
+
+async def test_doctor_tells_stream_routes_that_a_gateway_does_not_serve(scene: Scene) -> None:
+    stream = {"name": "tcp", "protocol": "TCP", "match": {"ingressPort": 9100}}
+    tcp = route("tcp")
+    tcp["spec"] = {"stream": [{**stream, "backend": {"serviceName": "web", "servicePort": 80}}]}
+    scene.server.put(tcp)
+    assert (await scene.checks())["gateway default streams"][0][0] == "OK"
+
+
+async def test_a_clock_that_is_wrong_is_told(scene: Scene) -> None:
+    settings = load_settings(scene.cli.folder / scene.config)
+    got = {check.name: check.level for check in await examine(settings, clock=FakeClock())}
+    assert got["api-clock"] == "WARN"
