@@ -31,7 +31,7 @@ from apisix_ingress.metrics import Metrics
 from apisix_ingress.observers import AdminMetrics, Fanout, ReconcileMetrics, SyncLag, SyncMetrics
 from apisix_ingress.options import translation_options
 from apisix_ingress.page.journal import Both, Journal
-from apisix_ingress.runtime.allocator import keep_large_blocks_apart
+from apisix_ingress.runtime.allocator import keep_large_blocks_apart, read_small_pieces
 from apisix_ingress.runtime.clock import Clock, MonotonicClock
 from apisix_ingress.runtime.stall import StallWatch
 from apisix_ingress.runtime.tasks import cancel
@@ -76,6 +76,7 @@ def run_controller(settings: Settings, manifests: Path | None) -> int:
         log.warning("settings.caution", caution=line)
     gc.set_threshold(*GC_THRESHOLDS)
     keep_large_blocks_apart()
+    read_small_pieces()
     try:
         asyncio.run(_serve(settings, manifests))
     except BaseExceptionGroup as errors:
