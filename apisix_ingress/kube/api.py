@@ -138,7 +138,6 @@ class KubeApi:
     ) -> JsonObject:
         """JSON-patch an object (RFC 6902), all or nothing; KubeConflict with status 422 if a `test` in it fails."""
         try:
-            # Of anything but a list the package's client makes a strategic merge patch, without a word.
             return await self._request("PATCH", path, body=list(operations), headers=_JSON_PATCH, timeout=timeout)
         except KubeError as error:
             if error.status != _TEST_FAILED:

@@ -1,9 +1,10 @@
-"""One request to the API server through the `kubernetes` package's REST client, with credentials that stay fresh.
+"""One request to the API server over the `kubernetes` package's connections, with credentials that stay fresh.
 
-Only here is that client touched, and only as a transport: no typed model, no retry, no watch of its own, and nothing of
-the layer above it, whose copies of headers and bodies took a fifth of a status write. There is no bound to its
-connections, so that watches never starve requests; a watch goes on over the connection that its list has opened, which
-saves the making of one. What an answer means is known to `api`.
+Only here is that package's client touched, and only for the session that it makes of TLS, proxy and pool: no typed
+model, no retry, no watch of its own, and nothing of its layers above the session, whose copies of headers and bodies
+took a fifth of a status write. There is no bound to its connections, so that watches never starve requests; a watch
+goes on over the connection that its list has opened, which saves the making of one. What an answer means is known to
+`api`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
+import orjson
 import structlog
 
 from apisix_ingress import __version__
@@ -40,6 +42,7 @@ _HEADERS = {
     "Accept-Encoding": "identity",
     "User-Agent": f"apisix-ingress/{__version__}",
 }
+_JSON = {"Content-Type": "application/json"}
 
 
 class _Client:
@@ -48,13 +51,19 @@ class _Client:
     def __init__(self, access: Access) -> None:
         self._access = access
         self._rest = _make_client(access)
+        # The factory is there to be overridden, and what it made is closed with the client.
+        self._session: aiohttp.ClientSession = self._rest.pool_manager or self._rest._create_pool_manager()
+        self._rest.pool_manager = self._session
+        self._options = _options(self._rest)
         self._active = 0
         self._retired = False
 
-    async def request(self, *arguments: Any, **options: Any) -> aiohttp.ClientResponse:
-        """Send a request, as the package's client does."""
-        response: aiohttp.ClientResponse = (await self._rest.request(*arguments, **options)).response
-        return response
+    async def request(
+        self, method: str, url: str, *, headers: dict[str, str], body: object, timeout: aiohttp.ClientTimeout
+    ) -> aiohttp.ClientResponse:
+        """Send a request; the body goes as JSON."""
+        data = None if body is None else orjson.dumps(body)
+        return await self._session.request(method, url, headers=headers, data=data, timeout=timeout, **self._options)
 
     def is_for(self, access: Access) -> bool:
         """Whether the same server and TLS identity are meant."""
@@ -94,6 +103,16 @@ def _make_client(access: Access) -> Any:
         "proxy": environment_proxy(str(configuration.host)),
     }
     return RESTClientObject(configuration)
+
+
+def _options(rest: Any) -> dict[str, Any]:
+    """Return what each request needs beside its own: the server's name for TLS and the proxy, where they are given."""
+    found = {
+        "server_hostname": rest.configuration.tls_server_name,
+        "proxy": rest.proxy,
+        "proxy_headers": rest.proxy_headers,
+    }
+    return {name: value for name, value in found.items() if value}
 
 
 def environment_proxy(url: str) -> str | None:
@@ -247,7 +266,7 @@ class Transport:
 
 
 async def _send(client: _Client, access: Access, request: Request) -> aiohttp.ClientResponse:
-    headers = {**_HEADERS, **request.headers}
+    headers = {**_HEADERS, **(_JSON if request.body is not None else {}), **request.headers}
     if access.authorization:
         headers["Authorization"] = access.authorization
     query = f"?{urlencode(request.query, quote_via=quote)}" if request.query else ""
@@ -256,7 +275,7 @@ async def _send(client: _Client, access: Access, request: Request) -> aiohttp.Cl
         f"{access.configuration.host}{request.path}{query}",
         headers=headers,
         body=request.body,
-        _request_timeout=request.timeout,
+        timeout=request.timeout,
     )
 
 
