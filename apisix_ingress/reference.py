@@ -66,7 +66,7 @@ def _codes_page() -> str:
 
 
 def _cli_page() -> str:
-    from apisix_ingress.cli import app
+    from apisix_ingress.commands.app import app
 
     commands = sorted(app.registered_commands, key=command_name)
     return _CLI_HEAD + "".join(line for command in commands for line in _command(command))

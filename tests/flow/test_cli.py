@@ -9,7 +9,7 @@ import yaml
 
 import crds
 from apisix_ingress import __version__
-from apisix_ingress.cli import app
+from apisix_ingress.commands.app import app
 from tests.flow.commandline import BOUND, COMMAND, WEB, Cli, environment
 
 COMMANDS = tuple(

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from typer.models import CommandInfo
 
-from apisix_ingress.cli import app
+from apisix_ingress.commands.app import app
 from apisix_ingress.reference import command_name
 from tests.flow.commandline import BOUND, COMMAND, QUICKSTART, Cli, environment
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from apisix_ingress.cli import app
+from apisix_ingress.commands.app import app
 from tests.golden.cases import Case, all_cases, load, normal
 
 RUNNER = CliRunner()

@@ -13,7 +13,7 @@ import yaml
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from apisix_ingress.cli import app
+from apisix_ingress.commands.app import app
 from apisix_ingress.settings import Settings
 from crds import KINDS, parse_spec, unknown_fields
 from reference.site import without_outside_links

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from apisix_ingress.cli import app
+from apisix_ingress.commands.app import app
 from apisix_ingress.model.codes import NUMBERS
 from apisix_ingress.reference import command_name, main, pages, stale, write
 

@@ -1,0 +1,147 @@
+"""The commands, as typer has them: each with its options and its help. What a command does is in its own module."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from apisix_ingress.commands.adopt import adopt
+from apisix_ingress.commands.bundle import bundle
+from apisix_ingress.commands.diff import diff
+from apisix_ingress.commands.doctor import doctor
+from apisix_ingress.commands.explain import explain
+from apisix_ingress.commands.lint import lint
+from apisix_ingress.commands.orphans import orphans
+from apisix_ingress.commands.shared import (
+    AdminKeyOption,
+    AdminUrlOption,
+    ConfigOption,
+    Output,
+    OutputOption,
+    PlainUsage,
+    Report,
+    ReportOption,
+    print_json,
+    settings_of,
+    tell,
+)
+from apisix_ingress.commands.start import start
+from apisix_ingress.commands.status import status
+from apisix_ingress.commands.translate import translate
+from apisix_ingress.commands.tree import tree
+from apisix_ingress.commands.wait import wait
+
+app = typer.Typer(
+    name="apisix-ingress",
+    help="Ingress controller for Kubernetes: Ingress and apisix.apache.org/v2 objects become Apache APISIX records.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+app.command()(lint)
+app.command(cls=PlainUsage)(explain)
+app.command()(diff)
+app.command()(orphans)
+app.command(cls=PlainUsage)(adopt)
+app.command()(status)
+app.command(cls=PlainUsage)(tree)
+app.command(cls=PlainUsage)(wait)
+app.command()(doctor)
+app.command()(bundle)
+
+
+@app.command()
+def run(
+    config: ConfigOption = None,
+    kubeconfig: Annotated[str | None, typer.Option(help="Kubeconfig file.", show_default=False)] = None,
+    admin_url: AdminUrlOption = None,
+    admin_key: AdminKeyOption = None,
+    manifests: Annotated[
+        str | None,
+        typer.Option(help="File or directory to follow instead of an API server.", show_default=False),
+    ] = None,
+    http_listen: Annotated[str | None, typer.Option(help="Address of health and metrics.", show_default=False)] = None,
+    log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error.", show_default=False)] = None,
+    log_format: Annotated[str | None, typer.Option(help="auto, console or json.", show_default=False)] = None,
+) -> None:
+    """Run the controller until SIGTERM or SIGINT.
+
+    Exit 0 once it was told to stop, 2 if it can't start.
+
+    Example: apisix-ingress run --kubeconfig ~/.kube/config --admin-url http://127.0.0.1:9180/apisix/admin
+    """
+    start(
+        config=None if config is None else str(config),
+        kubeconfig=kubeconfig,
+        admin_url=admin_url,
+        admin_key=admin_key,
+        manifests=manifests,
+        http_listen=http_listen,
+        log_level=log_level,
+        log_format=log_format,
+    )
+
+
+app.command()(translate)
+
+
+@app.command()
+def crds(output: OutputOption = Output.yaml) -> None:
+    """Print the CustomResourceDefinitions.
+
+    Exit 0 always.
+
+    Example: apisix-ingress crds | kubectl apply --server-side -f -
+    """
+    import crds as definitions
+
+    if output == Output.json:
+        print_json({"apiVersion": "v1", "kind": "List", "items": definitions.manifests()})
+        return
+    import yaml
+
+    yaml.safe_dump_all(definitions.manifests(), sys.stdout, sort_keys=False, explicit_start=True, width=1000)
+
+
+@app.command("check-config", cls=PlainUsage)
+def check_config(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Configuration file (YAML).")],
+    output: ReportOption = Report.text,
+) -> None:
+    """Check a configuration file, the environment over it.
+
+    Exit 0 if the controller would take it, 2 if not.
+
+    Example: apisix-ingress check-config config.yaml
+    """
+    from apisix_ingress.cautions import cautions
+
+    settings = settings_of(file)
+    found, names = list(cautions(settings)), [cluster.name for cluster in settings.clusters]
+    if output == Report.json:
+        print_json({"file": str(file), "clusters": names, "cautions": found})
+        return
+    tell(f"warning: {line}" for line in found)
+    print(f"{file}: ok, gateway clusters: {', '.join(names)}")
+
+
+@app.command()
+def version(output: ReportOption = Report.text) -> None:
+    """Print the version.
+
+    Exit 0 always.
+
+    Example: apisix-ingress version
+    """
+    from apisix_ingress import __version__
+
+    if output == Report.json:
+        print_json({"version": __version__})
+    else:
+        print(__version__)
