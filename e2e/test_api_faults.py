@@ -5,32 +5,17 @@ All share one stand. Each begins with a gateway that is right and ends with one 
 
 import itertools
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from e2e.cluster.client import KubeClient, wait_until
-from e2e.cluster.echo import EchoServers
+from e2e.cluster.client import wait_until
 from e2e.controller import Controller
 from e2e.faults.figures import note
-from e2e.faults.stand import BASE, ROUTES, ApiStand, in_order, stand
+from e2e.faults.stand import BASE, ROUTES, WATCHES, ApiStand, in_order
 from e2e.story import route
 
-WATCHES = {"verb": "watch", "resource": ROUTES}
 LISTS = {"verb": "list", "resource": ROUTES}
 STALL = {"match": WATCHES, "action": "stall"}
-
-
-@pytest.fixture(scope="module")
-def made(
-    cluster_api: KubeClient,
-    kubeconfig: Path,
-    echo_servers: EchoServers,
-    canary_search: object,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[ApiStand]:
-    with stand(cluster_api, kubeconfig, echo_servers, tmp_path_factory.mktemp("faults")) as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

@@ -3,25 +3,21 @@
 Nothing here is played: etcd and kube-apiserver do it themselves. What was measured is noted.
 """
 
-import base64
-import json
 import time
-import urllib.request
 from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
 
 import pytest
 
 import crds
 from e2e.cluster.client import KubeClient, wait_until
-from e2e.cluster.echo import EchoServers
 from e2e.cluster.local import LocalCluster
 from e2e.controller import Controller
 from e2e.faults.figures import note
-from e2e.faults.stand import PATIENCE, ROUTES, ApiStand, in_order, stand
+from e2e.faults.history import compact, restart
+from e2e.faults.stand import PATIENCE, WATCHES, ApiStand, in_order
 
 FAILURES = "apisix_ingress_controller_watch_failures_total"
-WATCHES = {"verb": "watch", "resource": ROUTES}
 
 
 @pytest.fixture(scope="module")
@@ -35,21 +31,9 @@ def cluster() -> Iterator[LocalCluster]:
 
 
 @pytest.fixture(scope="module")
-def own_api(cluster: LocalCluster) -> Iterator[KubeClient]:
+def fault_server(cluster: LocalCluster) -> Iterator[tuple[KubeClient, Path]]:
     with cluster.client() as api:
-        yield api
-
-
-@pytest.fixture(scope="module")
-def made(
-    own_api: KubeClient,
-    cluster: LocalCluster,
-    echo_servers: EchoServers,
-    canary_search: object,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[ApiStand]:
-    with stand(own_api, cluster.kubeconfig, echo_servers, tmp_path_factory.mktemp("etcd")) as found:
-        yield found
+        yield api, cluster.kubeconfig
 
 
 @pytest.fixture(scope="module")
@@ -63,27 +47,6 @@ def own(made: ApiStand) -> Iterator[Controller]:
 def scene(made: ApiStand, own: Controller) -> Iterator[ApiStand]:
     with in_order(made, own):
         yield made
-
-
-def restart(cluster: LocalCluster, *flags: str) -> None:
-    """Start the API server again with further flags; the last of a name counts."""
-    cluster.kill_apiserver()
-    cluster.apiserver.command += flags
-    cluster.start_apiserver()
-
-
-def compact(cluster: LocalCluster) -> None:
-    """Have etcd forget all history, through its JSON gateway."""
-    flag = "--etcd-servers="
-    url = next(each.removeprefix(flag) for each in cluster.apiserver.command if each.startswith(flag))
-
-    def call(path: str, body: dict[str, Any]) -> Any:
-        request = urllib.request.Request(f"{url}/v3/kv/{path}", json.dumps(body).encode())
-        with urllib.request.urlopen(request, timeout=10) as reply:
-            return json.load(reply)
-
-    revision = call("range", {"key": base64.b64encode(b"x").decode()})["header"]["revision"]
-    call("compaction", {"revision": revision, "physical": True})
 
 
 def test_history_that_etcd_compacted_is_listed_for_once(

@@ -5,20 +5,19 @@ writes. What was measured is noted.
 """
 
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from e2e.cluster.client import KubeClient, Manifest, wait_until
-from e2e.cluster.echo import EchoServers
+from e2e.cluster.client import Manifest, wait_until
 from e2e.cluster.local import LocalCluster
 from e2e.controller import Controller
 from e2e.faults.api_proxy import ApiProxy
 from e2e.faults.figures import note
-from e2e.faults.stand import ROUTES, ApiStand, stand
+from e2e.faults.stand import ROUTES, ApiStand
 from e2e.test_leadership import AGENT, ELECTION, LEASE, SYNC, TAKEOVER, Stream
 from e2e.traffic import RequestLoop
 
@@ -29,22 +28,15 @@ Start = Callable[..., Controller]
 
 
 @pytest.fixture(scope="module")
-def shared(
-    cluster_api: KubeClient,
-    kubeconfig: Path,
-    echo_servers: EchoServers,
-    canary_search: object,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[ApiStand]:
-    with stand(cluster_api, kubeconfig, echo_servers, tmp_path_factory.mktemp("leader"), FEW) as made:
-        yield made
+def fault_routes() -> Sequence[str]:
+    return FEW
 
 
 @pytest.fixture
-def scene(shared: ApiStand) -> Iterator[ApiStand]:
-    yield shared
-    shared.proxy.play()
-    assert shared.wrong_deletes() == []
+def scene(made: ApiStand) -> Iterator[ApiStand]:
+    yield made
+    made.proxy.play()
+    assert made.wrong_deletes() == []
 
 
 @pytest.fixture

@@ -24,8 +24,8 @@ from e2e.cluster.echo import EchoServers
 from e2e.cluster.local import LocalCluster
 from e2e.controller import Controller
 from e2e.faults.figures import note
-from e2e.faults.stand import BASE, ROUTES, ApiStand, calm, stand
-from e2e.test_api_faults_etcd import WATCHES, compact, restart
+from e2e.faults.history import compact, restart
+from e2e.faults.stand import BASE, ROUTES, WATCHES, ApiStand, calm, stand
 from e2e.traffic import RequestLoop
 
 PAGE = 500

@@ -22,6 +22,8 @@ from e2e.traffic import Traffic
 from e2e.workload import PodFactory
 
 ROUTES = "apisixroutes"
+WATCHES = {"verb": "watch", "resource": ROUTES}
+"""Which requests a rule meets: watches of routes."""
 BASE = tuple(f"base-{number:02}" for number in range(40))
 """Enough that losing all of them at once is suspicious."""
 PATIENCE = 60.0

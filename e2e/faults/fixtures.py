@@ -1,0 +1,35 @@
+"""The stand of a module with stories of API faults; what it stands on can be given anew by the module."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from e2e.cluster.client import KubeClient
+from e2e.cluster.echo import EchoServers
+from e2e.faults.stand import BASE, ApiStand, stand
+
+
+@pytest.fixture(scope="module")
+def fault_server(cluster_api: KubeClient, kubeconfig: Path) -> tuple[KubeClient, Path]:
+    """The API server behind the proxy, and its kubeconfig: the one of all stories."""
+    return cluster_api, kubeconfig
+
+
+@pytest.fixture(scope="module")
+def fault_routes() -> Sequence[str]:
+    """The names of the routes that are there from the start."""
+    return BASE
+
+
+@pytest.fixture(scope="module")
+def made(
+    fault_server: tuple[KubeClient, Path],
+    fault_routes: Sequence[str],
+    echo_servers: EchoServers,
+    canary_search: object,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[ApiStand]:
+    """The stand that the stories of a module share."""
+    with stand(*fault_server, echo_servers, tmp_path_factory.mktemp("faults"), fault_routes) as found:
+        yield found
