@@ -5,10 +5,16 @@ from typing import Any
 
 from e2e.cluster.client import Manifest, wait_until
 from e2e.scene import Scene, rule
+from e2e.story import Stage, says
 
 
 def consumer(scene: Scene, name: str, **parameter: Any) -> Manifest:
     return scene.apply("ApisixConsumer", name, spec={"authParameter": parameter})
+
+
+def keyed(name: str, value: str) -> Manifest:
+    spec = {"authParameter": {"keyAuth": {"value": {"key": value}}}}
+    return {"apiVersion": "apisix.apache.org/v2", "kind": "ApisixConsumer", "metadata": {"name": name}, "spec": spec}
 
 
 def guarded(scene: Scene, kind: str) -> None:
@@ -91,6 +97,21 @@ def test_a_key_that_another_consumer_has_is_told_and_passes_on_when_that_one_goe
     scene.delete("ApisixConsumer", "first")
     wait_until(lambda: until_let_in(scene, key(shared)), lambda got: got == username(scene, "second"), "the key's move")
     scene.wait_synced("ApisixConsumer", "second")
+
+
+def test_of_consumers_with_one_key_that_are_written_together_the_oldest_gets_it(stage: Stage) -> None:
+    keys = {f"{which}{number}": f"{stage.namespace}-{number}" for which in "zam" for number in range(4)}
+    made = stage.apply([keyed(name, value) for name, value in keys.items()])
+    by_age = sorted(made, key=lambda item: (item["metadata"]["creationTimestamp"], item["metadata"]["name"]))
+    oldest: dict[str, str] = {}
+    for name in (item["metadata"]["name"] for item in by_age):
+        oldest.setdefault(keys[name], name)
+    stage.start()
+    for name, value in keys.items():
+        want = says("True") if oldest[value] == name else says("False", "duplicate key of plugin key-auth")
+        stage.api.wait("ApisixConsumer", name, want, "to be told whose the key is", namespace=stage.namespace)
+    got = sorted(stage.gateway.records("consumers"))
+    assert got == sorted(f"{stage.namespace}_{name}".replace("-", "_") for name in oldest.values())
 
 
 def test_two_consumers_exchange_their_keys(scene: Scene) -> None:

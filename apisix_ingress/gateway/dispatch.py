@@ -14,6 +14,7 @@ import structlog
 from apisix_ingress.errors import GatewayError, GatewayRejected, GatewayUnauthorized, GatewayUnavailable
 from apisix_ingress.gateway.agenda import Agenda
 from apisix_ingress.gateway.backend import Backend, DependencyPending, NotTried
+from apisix_ingress.gateway.contention import Contention
 from apisix_ingress.gateway.gate import Gate
 from apisix_ingress.gateway.handover import Handover, letting_go
 from apisix_ingress.gateway.holdings import Holdings
@@ -84,6 +85,7 @@ class Dispatch:
         # Writes that failed and are to be tried again, with the last error.
         self._failing: dict[RecordKey, GatewayError] = {}
         self._handover = Handover()
+        self._contention = Contention(cluster, wanted, self.holdings, self.agenda)
         # They wait for each other in a circle: they are written once without what they are to get.
         self._letting_go: set[RecordKey] = set()
 
@@ -187,10 +189,17 @@ class Dispatch:
         if self.quarantine.blocks(key, record):
             self._settle(key)
             return False
-        if delay := self.pace.delay(key, self._clock.monotonic()):
+        now, delay = self._clock.monotonic(), 0.0
+        if record is not None and record.takes:
+            if (other := self._contention.ahead(key)) is not None:
+                self._park(key, Step("wait", record, other))
+                return False
+            delay = self._contention.delay(key, now)
+        if delay <= 0:
+            delay = self.pace.delay(key, now)
+        if delay > 0:
             self.queue.add_after(key, delay, urgent=key in self._urgent)
-            return False
-        return True
+        return delay <= 0
 
     async def _send(self, key: RecordKey, record: Record | None, term: Term) -> None:
         """Write a record; one that lets go is written without what it is to get, and then as it is wanted."""
@@ -242,6 +251,8 @@ class Dispatch:
         self.gate.succeeded()
         if record is None:
             self.known.discard(key)
+        elif record.takes:
+            self._contention.landed(key, self._clock.monotonic())
         seconds = self._observe(key, record, started, "ok")
         line = self._log.debug if self.agenda.size > BULK else self._log.info
         if record is not None:
@@ -343,6 +354,7 @@ class Dispatch:
     def tick(self, now: float) -> None:
         """Queue what time alone makes due: rejected records to try again, and records that are held no longer."""
         self.pace.prune(now)
+        self._contention.prune(now)
         freed = [key for key in self.held if not self._stays(key)]
         self.held.difference_update(freed)
         if due := [*freed, *self.quarantine.due()]:
@@ -355,6 +367,8 @@ class Dispatch:
     def _park(self, key: RecordKey, step: Step) -> None:
         assert step.on is not None
         self.agenda.park(key, step.on, delete=step.record is None)
+        if step.record is not None and step.record.takes:
+            self.wake(key)  # those that are to have the same wait no longer than they must
         for delete in self.agenda.due():
             self.enqueue(delete)
         self.tell(key)

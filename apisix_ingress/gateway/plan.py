@@ -34,6 +34,9 @@ class Wanted(Protocol):
     def keys(self) -> Iterable[RecordKey]:
         """Return the keys of all wanted records, of any cluster."""
 
+    def takers(self, key: RecordKey, cluster: str) -> Sequence[RecordKey]:
+        """Return the records, this one included, that are to have what one alone may have: the oldest owner's first."""
+
 
 @dataclass(frozen=True, slots=True)
 class Step:

@@ -41,6 +41,18 @@ WRITE_ONLY: dict[RecordKind, tuple[tuple[str, ...], ...]] = {
 }
 """Paths that a gateway never returns in clear text, so that they can't be compared (contract: fact 15)."""
 
+EXCLUSIVE: frozenset[RecordKind] = frozenset({"global_rules", "consumers"})
+"""Kinds of which a gateway lets one record alone have a plugin, or a credential (contract: fact 14)."""
+
+_CREDENTIALS = {
+    "key-auth": "key",
+    "basic-auth": "username",
+    "jwt-auth": "key",
+    "hmac-auth": "key_id",
+    "ldap-auth": "user_dn",
+}
+"""By plugin the field that tells which consumer it is."""
+
 _EXACT = 2**53
 """Up to here a float holds every integer; a larger one stays a float, since JSON integers end at 64 bits."""
 
@@ -74,6 +86,16 @@ class Record:
     def refs(self) -> frozenset[RecordKey]:
         """The records that this one names."""
         return frozenset(references(self.key.kind, self.body))
+
+    @cached_property
+    def takes(self) -> frozenset[tuple[str, str]]:
+        """What no other record of its kind may have, of the kinds in `EXCLUSIVE`: plugin, and the credential in it."""
+        plugins = self.body.get("plugins")
+        if self.key.kind not in EXCLUSIVE or not isinstance(plugins, dict):
+            return frozenset()
+        if self.key.kind == "global_rules":
+            return frozenset((plugin, "") for plugin in plugins)
+        return frozenset(_credentials(plugins))
 
     @cached_property
     def digest(self) -> bytes:
@@ -113,6 +135,13 @@ def references(kind: RecordKind, body: FrozenJson) -> Iterator[RecordKey]:
         yield RecordKey("plugin_configs", str(plugin_config_id))
     if kind in ("routes", "plugin_configs", "global_rules", "consumers"):
         yield from _split_upstreams(body.get("plugins"))
+
+
+def _credentials(plugins: JsonObject) -> Iterator[tuple[str, str]]:
+    for plugin, name in _CREDENTIALS.items():
+        config = plugins.get(plugin)
+        if isinstance(config, dict) and isinstance(value := config.get(name), str):
+            yield plugin, value
 
 
 def _split_upstreams(plugins: Any) -> Iterator[RecordKey]:

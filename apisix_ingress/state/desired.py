@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind
-from apisix_ingress.model.records import Record
+from apisix_ingress.model.records import EXCLUSIVE, Record
 from apisix_ingress.state.claims import Claimant
 from apisix_ingress.state.ids import IdTable
 
@@ -53,6 +53,8 @@ class Desired:
         self._ids = ids
         self._by_owner: dict[ObjectKey, dict[RecordKey, Record]] = {}
         self._candidates: dict[RecordKey, list[tuple[Claimant, Record]]] = {}
+        # By what only one record of a kind may have: those that are to have it.
+        self._takers: dict[tuple[RecordKind, str, str], dict[RecordKey, None]] = {}
         # Every name, also those whose records share a key until they are told that their ids are equal.
         self._names: dict[ObjectKey, frozenset[tuple[RecordKind, str]]] = {}
         self._holds: dict[ObjectKey, tuple[Hold, ...]] = {}
@@ -76,6 +78,8 @@ class Desired:
                 self._candidates.pop(key, None)
             if _differ(old, new):
                 dirty.add(key)
+            if key.kind in EXCLUSIVE:
+                self._count_takers(key, _takes(old), _takes(new))
             contested.update(_contested(old, new, owner))
         if after:
             self._by_owner[owner] = after
@@ -85,10 +89,19 @@ class Desired:
 
     def get(self, key: RecordKey, cluster: str) -> Record | None:
         """Return the record that a gateway cluster should have under a key, or None."""
-        for _, record in self._candidates.get(key, ()):
-            if record.clusters is None or cluster in record.clusters:
-                return record
-        return None
+        found = self._first(key, cluster)
+        return found[1] if found is not None else None
+
+    def takers(self, key: RecordKey, cluster: str) -> list[RecordKey]:
+        """Return the records, this one included, that are to have what one alone may have: the oldest owner's first."""
+        record = self.get(key, cluster)
+        takes = record.takes if record is not None else frozenset[tuple[str, str]]()
+        found: dict[RecordKey, Claimant] = {}
+        for other in {other for each in takes for other in self._takers[(key.kind, *each)]}:
+            first = self._first(other, cluster)
+            if first is not None and first[1].takes & takes:
+                found[other] = first[0]
+        return sorted(found, key=lambda other: (found[other], other))
 
     def keys(self) -> tuple[RecordKey, ...]:
         """Return the keys of all wanted records."""
@@ -138,6 +151,22 @@ class Desired:
             return True
         return any((key.kind, "", name[:end]) in self._marks for end in range(1, len(name) + 1))
 
+    def _first(self, key: RecordKey, cluster: str) -> tuple[Claimant, Record] | None:
+        for candidate in self._candidates.get(key, ()):
+            clusters = candidate[1].clusters
+            if clusters is None or cluster in clusters:
+                return candidate
+        return None
+
+    def _count_takers(self, key: RecordKey, had: set[tuple[str, str]], has: set[tuple[str, str]]) -> None:
+        for each in has - had:
+            self._takers.setdefault((key.kind, *each), {})[key] = None
+        for each in had - has:
+            takers = self._takers[(key.kind, *each)]
+            del takers[key]
+            if not takers:
+                del self._takers[(key.kind, *each)]
+
     def _winner(self, key: RecordKey, record: Record, owner: ObjectKey) -> ObjectKey:
         rivals = (claimant.owner for claimant, other in self._candidates[key] if _overlap(record, other))
         return next(rivals, owner)
@@ -160,6 +189,10 @@ class Desired:
 
 def _overlap(one: Record, other: Record) -> bool:
     return one.clusters is None or other.clusters is None or bool(one.clusters & other.clusters)
+
+
+def _takes(candidates: Iterable[tuple[Claimant, Record]]) -> set[tuple[str, str]]:
+    return {each for _, record in candidates for each in record.takes}
 
 
 def _differ(old: list[tuple[Claimant, Record]], new: list[tuple[Claimant, Record]]) -> bool:

@@ -231,6 +231,11 @@ class FakeWanted:
     def keys(self) -> tuple[RecordKey, ...]:
         return tuple(self.records)
 
+    def takers(self, key: RecordKey, cluster: str) -> tuple[RecordKey, ...]:
+        """The records count as made in their order."""
+        takes = self.records[key].takes
+        return tuple(other for other, record in self.records.items() if record.takes & takes)
+
     def replace(self, records: Iterable[Record]) -> list[RecordKey]:
         """Want these records and no others; return the keys of what changed."""
         after = {record.key: record for record in records}

@@ -17,6 +17,24 @@ def test_every_kind_has_a_rank() -> None:
     assert set(UPSERT_RANK) == set(RECORD_KINDS)
 
 
+@pytest.mark.parametrize(
+    ("kind", "plugins", "want"),
+    [
+        ("global_rules", {"cors": {}, "gzip": {"level": 1}}, {("cors", ""), ("gzip", "")}),
+        ("consumers", {"key-auth": {"key": "k"}, "cors": {}}, {("key-auth", "k")}),
+        ("consumers", {"basic-auth": {"username": "u", "password": "p"}}, {("basic-auth", "u")}),
+        ("consumers", {"jwt-auth": {"key": 7}, "hmac-auth": {"key_id": "i"}}, {("hmac-auth", "i")}),
+        ("consumers", {"ldap-auth": {"user_dn": "d"}, "key-auth": "k"}, {("ldap-auth", "d")}),
+        ("consumers", None, set()),
+        ("routes", {"cors": {}, "key-auth": {"key": "k"}}, set()),
+    ],
+)
+def test_what_one_record_alone_may_have_is_told_of_kinds_where_gateways_see_to_it(
+    kind: RecordKind, plugins: Any, want: set[tuple[str, str]]
+) -> None:
+    assert make_record(kind=kind, body={"plugins": plugins}).takes == want
+
+
 def test_record_is_equal_by_what_is_sent_and_where() -> None:
     one = make_record(body={"uri": "/a", "methods": ["GET"]})
     assert one == make_record(body={"methods": ["GET"], "uri": "/a"})

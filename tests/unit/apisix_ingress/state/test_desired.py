@@ -1,9 +1,12 @@
 """Records by owner, conflicts and holds."""
 
+from typing import Any
+
 import pytest
 
 from apisix_ingress.model.keys import IndexKey, RecordKey
 from apisix_ingress.model.names import wide_id
+from apisix_ingress.model.records import Record
 from apisix_ingress.state.claims import Claimant
 from apisix_ingress.state.desired import Change, Desired, Hold
 from apisix_ingress.state.ids import IdTable
@@ -178,3 +181,42 @@ def test_hold_lasts_until_its_last_owner_lifts_it() -> None:
     desired.hold(NEW.owner, [Hold("routes", "other_")])
     assert desired.is_held(key, "") is desired.is_held(RecordKey("routes", "2"), "default_web") is False
     assert desired.is_held(key, "other_web")
+
+
+def make_rule(name: str, *plugins: str, **fields: Any) -> Record:
+    return make_record(name, kind="global_rules", id=name, body={"plugins": {each: {} for each in plugins}}, **fields)
+
+
+@pytest.mark.parametrize("order", [(OLD, NEW), (NEW, OLD)])
+def test_those_that_want_one_thing_are_told_the_oldest_first(order: tuple[Claimant, Claimant]) -> None:
+    desired = make_desired()
+    rules = {OLD: make_rule("z", "cors", "echo"), NEW: make_rule("a", "gzip", "cors")}
+    for claimant in order:
+        desired.replace(claimant, [rules[claimant]])
+    desired.replace(make_claimant("m"), [make_rule("m", "csrf"), make_record("cors")])
+    assert (
+        desired.takers(rules[NEW].key, "c") == desired.takers(rules[OLD].key, "c") == [rules[OLD].key, rules[NEW].key]
+    )
+    assert desired.takers(make_rule("m").key, "c") == [make_rule("m").key]
+    assert desired.takers(make_record("cors").key, "c") == []
+    desired.replace(OLD, [make_rule("z", "echo")])
+    assert desired.takers(rules[NEW].key, "c") == [rules[NEW].key]
+    desired.replace(NEW, [])
+    assert desired.takers(rules[NEW].key, "c") == []
+
+
+def test_who_wants_a_thing_elsewhere_is_not_told() -> None:
+    desired = make_desired()
+    east, west = (make_rule(name, "cors", clusters=frozenset({name})) for name in ("east", "west"))
+    desired.replace(OLD, [east])
+    desired.replace(NEW, [west])
+    assert desired.takers(east.key, "east") == [east.key]
+    assert desired.takers(east.key, "west") == []
+
+
+def test_a_loser_that_would_want_a_thing_is_not_told() -> None:
+    desired = make_desired()
+    desired.replace(OLD, [make_rule("one", "echo")])
+    desired.replace(NEW, [make_rule("one", "cors")])
+    desired.replace(make_claimant("m"), [make_rule("two", "cors")])
+    assert desired.takers(make_rule("two").key, "c") == [make_rule("two").key]

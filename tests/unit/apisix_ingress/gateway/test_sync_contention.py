@@ -1,0 +1,148 @@
+"""Records that are to have what a gateway lets one alone have, where its memory of the others lags behind its store."""
+
+import asyncio
+from typing import Any
+
+from apisix_ingress.errors import GatewayRejected
+from apisix_ingress.gateway.backend import DependencyPending
+from apisix_ingress.gateway.contention import MEMORY_SECONDS
+from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.model.records import Record
+from tests.fakes.gateway import make_record
+from tests.unit.apisix_ingress.gateway.stage import APPLIED, ROUTE, Stage, on_stage
+
+LAG = MEMORY_SECONDS / 2
+OLD = RecordKey("consumers", "z_old")
+YOUNG = RecordKey("consumers", "a_young")
+YOUNGEST = RecordKey("consumers", "a_youngest")
+
+
+def keyed(key: RecordKey, value: str = "k1", **fields: Any) -> Record:
+    return make_record(key, plugins={"key-auth": {"key": value}}, **fields)
+
+
+def rule(key: RecordKey, *plugins: str) -> Record:
+    return make_record(key, plugins={plugin: {} for plugin in plugins})
+
+
+class Lagging:
+    """Has the stage's gateway refuse what another record in its memory has; it learns of each write a while later."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.asked: list[RecordKey] = []
+        self.rejected: RecordKey | None = None
+        self._memory: dict[RecordKey, Record] = {}
+        self._loop = asyncio.get_running_loop()
+        put, delete = stage.backend.put, stage.backend.delete
+
+        async def judged(record: Record) -> None:
+            self.asked.append(record.key)
+            if record.key == self.rejected:
+                raise GatewayRejected(400, "not to its taste")
+            for key, other in self._memory.items():
+                if key != record.key and other.takes & record.takes:
+                    raise DependencyPending(f"duplicate: {key}", holder=key)
+            await put(record)
+            self._loop.call_later(LAG, self._memory.__setitem__, record.key, record)
+
+        async def forgotten(key: RecordKey) -> None:
+            await delete(key)
+            self._loop.call_later(LAG, self._memory.pop, key, None)
+
+        stage.backend.put = judged  # type: ignore[method-assign]
+        stage.backend.delete = forgotten  # type: ignore[method-assign]
+
+
+def holders(stage: Stage) -> list[RecordKey]:
+    return sorted(stage.gateway.stored)
+
+
+@on_stage
+async def test_of_records_written_together_the_oldest_has_what_one_alone_may_have() -> None:
+    stage = Stage()
+    Lagging(stage)
+    async with stage.running():
+        stage.want(keyed(OLD), keyed(YOUNG), keyed(YOUNGEST))
+        await asyncio.sleep(30)
+        states = [stage.sync.record_state(key) for key in (OLD, YOUNG, YOUNGEST)]
+    assert holders(stage) == [OLD]
+    assert [(state.kind, state.message) for state in states] == [
+        ("applied", ""),
+        ("waiting", f"duplicate: {OLD}"),
+        ("waiting", f"duplicate: {OLD}"),
+    ]
+
+
+@on_stage
+async def test_one_of_several_global_rules_gets_the_plugin_that_all_ask_for() -> None:
+    stage = Stage()
+    Lagging(stage)
+    rules = [rule(RecordKey("global_rules", name), "cors", name) for name in "zyx"]
+    async with stage.running():
+        stage.want(*rules)
+        await asyncio.sleep(30)
+    assert holders(stage) == [rules[0].key]
+
+
+@on_stage
+async def test_one_that_comes_a_moment_later_is_asked_for_once_the_gateway_knows_of_the_other() -> None:
+    stage = Stage()
+    Lagging(stage)
+    async with stage.running():
+        stage.want(keyed(YOUNG))
+        await asyncio.sleep(LAG / 2)
+        assert holders(stage) == [YOUNG]
+        stage.want(keyed(OLD), keyed(YOUNG))
+        await asyncio.sleep(30)
+        assert stage.sync.record_state(OLD).message == f"duplicate: {YOUNG}"
+    assert holders(stage) == [YOUNG]
+
+
+@on_stage
+async def test_when_the_one_in_front_goes_one_alone_follows() -> None:
+    stage = Stage()
+    Lagging(stage)
+    async with stage.running():
+        stage.want(keyed(OLD), keyed(YOUNG), keyed(YOUNGEST))
+        await asyncio.sleep(5)
+        stage.want(keyed(YOUNG), keyed(YOUNGEST))
+        await asyncio.sleep(30)
+        states = {stage.sync.record_state(key).kind for key in (YOUNG, YOUNGEST)}
+    assert states == {"applied", "waiting"}
+    assert holders(stage) in ([YOUNG], [YOUNGEST])
+
+
+@on_stage
+async def test_nobody_waits_for_one_in_front_that_is_rejected() -> None:
+    stage = Stage()
+    lagging = Lagging(stage)
+    lagging.rejected = OLD
+    async with stage.running():
+        stage.want(keyed(OLD), keyed(YOUNG))
+        await asyncio.sleep(1)
+        assert stage.sync.record_state(YOUNG) == APPLIED
+    assert holders(stage) == [YOUNG]
+
+
+@on_stage
+async def test_nobody_waits_for_one_in_front_that_waits_itself() -> None:
+    stage = Stage()
+    Lagging(stage)
+    split = {"rules": [{"weighted_upstreams": [{"upstream_id": "none"}]}]}
+    waits = make_record(OLD, plugins={"key-auth": {"key": "k1"}, "traffic-split": split})
+    async with stage.running():
+        stage.want(waits, keyed(YOUNG))
+        await asyncio.sleep(1)
+        assert stage.sync.record_state(YOUNG) == APPLIED
+        assert stage.sync.record_state(OLD).kind == "waiting"
+
+
+@on_stage
+async def test_what_nobody_else_asks_for_is_written_at_once() -> None:
+    stage = Stage()
+    lagging = Lagging(stage)
+    many = [keyed(RecordKey("consumers", f"c{number}"), f"k{number}") for number in range(20)]
+    async with stage.running():
+        stage.want(*many, make_record(ROUTE))
+        await asyncio.sleep(LAG)
+    assert sorted(lagging.asked) == sorted([*(record.key for record in many), ROUTE])
