@@ -39,6 +39,7 @@ def lean_imports() -> Iterator[None]:
         ssl.SSLContext.load_default_certs = load_default_certs  # type: ignore[method-assign]
         ssl.SSLContext.set_default_verify_paths = verify_paths  # type: ignore[method-assign]
         if collects:
+            gc.freeze()  # or the next allocation would look through all of it at once, and find that it stays
             gc.enable()
 
 
