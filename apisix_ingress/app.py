@@ -53,7 +53,13 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 DRAIN_SECONDS = 5.0
-"""At shutdown, for each step: queues run dry, writes in flight end, status is written."""
+"""At shutdown, for each step: translations end, writes that are queued go out, status is written."""
+
+LAND_SECONDS = 6.0
+"""At shutdown, for writes in flight: a second more than they take by default (`sync.timeout`).
+
+Kubernetes kills after 30 s: that has room for each step, and for the lease.
+"""
 
 BUSY_BACKLOG = 64
 """With more records than these waiting for their write, statuses wait."""
@@ -228,7 +234,7 @@ async def _open_webhook(
 
 def is_busy(sync: ClusterSync) -> bool:
     """Say whether a cluster that takes writes has many of them before it."""
-    return sync.taken_over and sync.reachable and sync.backlog > BUSY_BACKLOG
+    return sync.taken_over and sync.reachable and not sync.closed and sync.backlog > BUSY_BACKLOG
 
 
 @dataclass(slots=True)
@@ -268,7 +274,7 @@ class Controller:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(DRAIN_SECONDS):
                     await providers
-            await asyncio.gather(*(sync.drain(DRAIN_SECONDS) for sync in self.syncs))
+            await asyncio.gather(*map(_finish, self.syncs))
             await self.source.status.flush(DRAIN_SECONDS)
             await cancel(leader)
             await cancel(watch)
@@ -335,6 +341,12 @@ class Controller:
                     applied=tally.applied,
                     quarantined=tally.rejected,
                 )
+
+
+async def _finish(sync: ClusterSync) -> None:
+    """End writing to a cluster: what was sent gets its answer before the next leader may write."""
+    await sync.drain(DRAIN_SECONDS)
+    await sync.close(LAND_SECONDS)
 
 
 def _cause(errors: BaseExceptionGroup[BaseException]) -> BaseException:

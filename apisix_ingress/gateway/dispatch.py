@@ -6,6 +6,7 @@ which is noted before (`take_off`) and after it (`landed`, `refused`, `lost`). L
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Iterable
 
@@ -37,6 +38,12 @@ RETRY_BASE, RETRY_CAP, RETRY_JITTER = 0.2, 5.0, 0.5
 PATIENCE = 3
 """After so many failures in a row of one record its state says so, and deletes stop waiting for it."""
 
+LATE = 2
+"""A gateway that has kept a write waiting for so long may carry it out later by so many times as long again.
+
+Nothing shows it: a guess, on which it hangs how long a lease is held at a stop.
+"""
+
 BULK = 32
 """With so many writes outstanding a line in the log for each would cost as much as its write: they go to debug."""
 
@@ -50,6 +57,7 @@ class Dispatch:
         withheld: Records whose deletion a sweep held back.
         held: Records that are not wanted and were found to be held; to be looked at again.
         touched: Records that were written since it was set; None while nobody asks.
+        at_rest: Set while no write is under way.
         version: What the gateway called itself when it was read last, or empty.
     """
 
@@ -70,6 +78,8 @@ class Dispatch:
         self.held: set[RecordKey] = set()
         self.touched: set[RecordKey] | None = None
         self.version = ""
+        self.at_rest = asyncio.Event()
+        self.at_rest.set()
         self.quarantine = Quarantine(clock=clock, rng=rng)
         self.gate = Gate(cluster, clock=clock, rng=rng, listener=self._gate_changed)
         self.agenda = Agenda()
@@ -219,31 +229,43 @@ class Dispatch:
     async def _write(self, key: RecordKey, record: Record | None, term: Term) -> bool:
         """Write a record; say whether the gateway had its last word on it: it took the record, or rejected it."""
         term.check(self._backend.timeout)
-        self._handover.tried(key)
-        self.holdings.take_off(key, record)
-        if self.touched is not None:
-            self.touched.add(key)
+        self._take_off(key, record)
         started = self._clock.monotonic()
         try:
-            if record is not None:
-                await self._backend.put(record)
-            else:
-                await self._backend.delete(key)
+            await (self._backend.delete(key) if record is None else self._backend.put(record))
         except NotTried as error:
             self.holdings.refused(key)
             self._postpone(key, error)
         except GatewayError as error:
+            if error.sent:
+                self._doubt(term, started)
             self._observe(key, record, started, type(error).__name__)
             self._fail(key, record, error)
             return isinstance(error, GatewayRejected)
         except BaseException:
             # Cancelled at the end of the term, or a bug: it may have been carried out.
+            self._doubt(term, started)
             self.holdings.lost(key)
             raise
         else:
             self._land(key, record, started)
             return True
+        finally:
+            if not self.holdings.flying:
+                self.at_rest.set()
         return False
+
+    def _take_off(self, key: RecordKey, record: Record | None) -> None:
+        self._handover.tried(key)
+        self.holdings.take_off(key, record)
+        self.at_rest.clear()
+        if self.touched is not None:
+            self.touched.add(key)
+
+    def _doubt(self, term: Term, started: float) -> None:
+        """Note that a write was not answered: the gateway may carry it out yet, at least within its bound."""
+        now = self._clock.monotonic()
+        term.doubt(max(started + self._backend.timeout, now + LATE * (now - started)))
 
     def _land(self, key: RecordKey, record: Record | None, started: float) -> None:
         self.holdings.landed(key)

@@ -53,11 +53,17 @@ class Gate:
         self._opened = asyncio.Event()
         self._opened.set()
         self._shut = asyncio.Event()
+        self._closed = False
 
     @property
     def is_open(self) -> bool:
         """Whether the cluster may be written to."""
         return self._error is None
+
+    @property
+    def is_passable(self) -> bool:
+        """Whether a write may start now."""
+        return self.is_open and not self._closed
 
     @property
     def reason(self) -> str:
@@ -92,8 +98,13 @@ class Gate:
         else:
             self._log.error("cluster.unreachable", error=str(error), remedy=REMEDY)
 
+    def close(self) -> None:
+        """Let no write start any more, whatever the cluster answers: the process is about to end."""
+        self._closed = True
+        self._opened.clear()
+
     async def passable(self) -> None:
-        """Return once the gate is open."""
+        """Return once a write may start."""
         if not self._opened.is_set():
             await self._opened.wait()
 
@@ -122,6 +133,7 @@ class Gate:
         self._error = None
         self._failing.clear()
         self._shut.clear()
-        self._opened.set()
+        if not self._closed:
+            self._opened.set()
         self._log.info("cluster.recovered")
         self._listener(True)

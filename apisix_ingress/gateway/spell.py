@@ -107,6 +107,15 @@ class Spell:
             return False
         return True
 
+    async def close(self, seconds: float) -> bool:
+        """Start no write any more; wait for those in flight, some seconds at most, and say whether they have ended."""
+        self.dispatch.gate.close()
+        try:
+            await bounded(self.dispatch.at_rest.wait(), seconds, clock=self._clock)
+        except TimeoutError:
+            return False
+        return True
+
     async def run(self, term: Term, ready: asyncio.Event) -> None:
         """Take over and keep in sync until cancelled; what was in flight then counts as unknown.
 
@@ -141,7 +150,7 @@ class Spell:
             await dispatch.gate.passable()
             key = await dispatch.queue.get()
             try:
-                if not dispatch.gate.is_open:
+                if not dispatch.gate.is_passable:
                     dispatch.enqueue(key)
                 elif await self._handle(key, term):
                     settled = 0

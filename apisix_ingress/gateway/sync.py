@@ -70,6 +70,8 @@ class ClusterSync:
         self._concurrency = concurrency
         self._audit_interval = audit_interval
         self._observer = observer or SILENT
+        self.closed = False
+        """Whether no write starts any more, since the process is about to end."""
         self._changed_at = -math.inf
         self._moved = asyncio.Event()
         self._spell = self._new_spell(Holdings(), set(), first_audit=audit_interval)
@@ -178,8 +180,22 @@ class ClusterSync:
         """
         return await self._spell.drain(seconds)
 
+    async def close(self, seconds: float) -> bool:
+        """Start no write any more, in this term and all later ones, and wait for those in flight.
+
+        Each of them ends within the backend's `timeout`, answered or not.
+
+        Args:
+            seconds: How long it waits at most.
+
+        Returns:
+            Whether they have ended.
+        """
+        self.closed = True
+        return await self._spell.close(seconds)
+
     def _new_spell(self, inherited: Holdings, known: set[RecordKey], *, first_audit: float) -> Spell:
-        return Spell(
+        spell = Spell(
             self.name,
             self._backend,
             self._wanted,
@@ -192,3 +208,6 @@ class ClusterSync:
             audit_interval=self._audit_interval,
             first_audit=first_audit,
         )
+        if self.closed:
+            spell.dispatch.gate.close()
+        return spell

@@ -24,6 +24,9 @@ from apisix_ingress.runtime.term import Term
 
 log = structlog.get_logger()
 
+HOLD_SECONDS = 5.0
+"""So long a lease is held at the end for writes that nobody answered; if they may take longer, it has to run out."""
+
 _JITTER = 0.2
 
 
@@ -65,14 +68,15 @@ class LeaderElector:
         In each term `work` runs as a task. When the lease could not be renewed in time, the term ends, and the work is
         cancelled and awaited before the next campaign. What the work raises goes to the caller, with the lease
         released; LeadershipLost alone counts as the end of the term. When this call is cancelled, the work is
-        cancelled and awaited first, then the lease is released.
+        cancelled and awaited first, then the lease is released. It is not released, and there is no next campaign,
+        while the term is in doubt.
         """
         while True:
             term = await self._campaign()
             renewal = Renewal(self._lease, term, self._options, clock=self._clock, rng=self._rng)
             if await self._is_confirmed(renewal):
                 await self._reign(term, renewal, work)
-            await self._clock.sleep(self._pause())
+            await self._clock.sleep(max(self._pause(), term.in_doubt()))
 
     async def _reign(self, term: Term, renewal: Renewal, work: Work) -> None:
         self._term = term
@@ -151,18 +155,18 @@ class LeaderElector:
             await renewal.end()
             self._tell(task)
             if ended:
-                await self._release()
+                await self._give_back(term)
             raise
         await self._end_work(term, task)
         await renewal.end()
-        await self._settle(task)
+        await self._settle(term, task)
 
-    async def _settle(self, task: asyncio.Task[None]) -> None:
+    async def _settle(self, term: Term, task: asyncio.Task[None]) -> None:
         """Pass on how the work ended."""
         error = None if task.cancelled() else task.exception()
         if task.cancelled() or (error is not None and _is_leadership_lost(error)):
             return
-        await self._release()
+        await self._give_back(term)
         if error is not None:
             raise error
 
@@ -188,6 +192,17 @@ class LeaderElector:
             return False
         finally:
             in_time.cancel()
+
+    async def _give_back(self, term: Term) -> None:
+        """Release the lease of a term when none of its writes can be carried out after those of the next leader."""
+        left = term.in_doubt()
+        if left > HOLD_SECONDS:
+            reason = f"a write that got no answer may still be carried out, for {left:.3g} s perhaps"
+            log.warning("lease.kept", lease=self._options.name, reason=reason)
+            return
+        if left > 0:
+            await self._clock.sleep(left)
+        await self._release()
 
     async def _release(self) -> None:
         """Give the lease up, so that nobody has to wait for it to run out. Failing to is no harm."""

@@ -19,6 +19,7 @@ class Term:
         self._clock = clock
         self.holder = holder
         self.deadline = deadline
+        self._doubted_until = -math.inf
 
     def remaining(self) -> float:
         """Return the seconds for which writing is safe; zero or less once the lease may have run out."""
@@ -28,6 +29,14 @@ class Term:
         """Raise LeadershipLost unless the term lasts longer than the given seconds: the bound of the write to start."""
         if self.remaining() <= seconds:
             raise LeadershipLost(f"the lease of {self.holder} may have run out")
+
+    def doubt(self, until: float) -> None:
+        """Note that a write of this term which nobody answered may be carried out until an instant (clock seconds)."""
+        self._doubted_until = max(self._doubted_until, until)
+
+    def in_doubt(self) -> float:
+        """Return the seconds for which a write of this term may still be carried out; zero: none is under way."""
+        return max(0.0, self._doubted_until - self._clock.monotonic())
 
     def end(self) -> None:
         """End the term now: no write starts any more."""

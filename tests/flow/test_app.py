@@ -253,6 +253,21 @@ async def test_refused_key_that_a_follower_was_told_of_is_forgotten_by_a_term(
         assert ((await app.ask("/apisix/healthz"))[0], app.is_paused()) == (200, 0)
 
 
+async def test_stop_in_the_middle_of_a_first_sync_starts_no_write_after_its_time(
+    server: FakeApiServer, gateway: FakeAdminApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("apisix_ingress.app.DRAIN_SECONDS", 0.3)
+    put_world(server)
+    gateway.faults.append(AdminFault(method="PUT", path="routes/", delay=0.9))
+    async with running(server, gateway, tmp_path) as app:
+        await app.until(lambda: len(gateway.writes) > 2, "the first writes")
+    asked = [path for method, path in gateway.seen if method == "PUT"]
+    carried_out = {f"{kind}/{id_}" for kind, records in gateway.records.items() for id_ in records}
+    assert set(asked) == carried_out
+    assert len(asked) < ROUTES
+    assert server.all("leases")[0]["spec"]["holderIdentity"] == ""
+
+
 async def test_stop_before_anything_answers_returns(
     server: FakeApiServer, gateway: FakeAdminApi, tmp_path: Path
 ) -> None:

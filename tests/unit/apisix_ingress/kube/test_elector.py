@@ -531,6 +531,69 @@ async def test_a_lease_is_not_released_while_work_under_it_may_go_on(
     assert server.spec["holderIdentity"] == "one"
 
 
+async def test_a_lease_is_held_until_no_write_of_the_term_can_be_carried_out_any_more(
+    server: LeaseServer, clock: FakeClock, start: Start
+) -> None:
+    one, two = start("one"), start("two")
+    await run_for(clock, 5)
+    began = clock.monotonic()
+    one.terms[0].doubt(began + 4)
+    await one.stop()
+    assert server.spec["holderIdentity"] == ""
+    assert clock.monotonic() == began + 4
+    assert two.terms == []
+
+
+async def test_a_lease_has_to_run_out_where_a_write_may_be_carried_out_long_after(
+    server: LeaseServer, clock: FakeClock, start: Start
+) -> None:
+    one, two = start("one"), start("two")
+    await run_for(clock, 5)
+    one.terms[0].doubt(clock.monotonic() + 10)
+    with capture_logs() as logs:
+        await one.stop()
+    assert server.spec["holderIdentity"] == "one"
+    assert [line["reason"] for line in logs if line["event"] == "lease.kept"] == [
+        "a write that got no answer may still be carried out, for 10 s perhaps"
+    ]
+    await run_for(clock, 10)
+    assert two.terms == []
+    await run_for(clock, 8)
+    assert two.working
+
+
+async def test_work_that_fails_releases_the_lease_only_after_its_writes(
+    server: LeaseServer, clock: FakeClock, start: Start
+) -> None:
+    one = start("one")
+    await run_for(clock, 5)
+    one.terms[0].doubt(clock.monotonic() + 4)
+    one.failure = RuntimeError("broken")
+    await run_for(clock, 3.5)
+    assert server.spec["holderIdentity"] == "one"
+    await run_for(clock, 1)
+    assert one.task is not None
+    with pytest.raises(RuntimeError, match="broken"):
+        await one.task
+    assert server.spec["holderIdentity"] == ""
+
+
+async def test_a_lost_term_is_not_followed_by_another_one_before_its_writes_are_over(
+    server: LeaseServer, clock: FakeClock, start: Start
+) -> None:
+    """The lease may still be ours: then nobody else, but we ourselves, would write before the last write lands."""
+    one = start("one")
+    await run_for(clock, 5)
+    one.terms[0].doubt(clock.monotonic() + 5)
+    one.failure = LeadershipLost("late")
+    await run_for(clock, 1)
+    one.failure = None
+    await run_for(clock, 3.9)
+    assert (len(one.terms), server.spec["holderIdentity"]) == (1, "one")
+    await run_for(clock, 1)
+    assert (len(one.terms), one.working) == (2, True)
+
+
 async def test_shutdown_while_the_api_server_is_down_ends_the_work(clock: FakeClock, start: Start) -> None:
     one = start("one")
     await run_for(clock, 5)

@@ -33,3 +33,17 @@ def test_ended_term_permits_nothing() -> None:
     term.end()
     with pytest.raises(LeadershipLost):
         term.check()
+
+
+def test_the_write_that_may_be_carried_out_last_says_how_long_a_term_is_in_doubt() -> None:
+    clock = FakeClock(start=100)
+    term = Term(clock, holder="pod-a", deadline=115)
+    assert term.in_doubt() == 0
+    term.doubt(108)
+    term.doubt(103)
+    clock.shift(2)
+    assert term.in_doubt() == 6
+    term.end()
+    assert term.in_doubt() == 6
+    clock.shift(10)
+    assert term.in_doubt() == 0

@@ -1,0 +1,145 @@
+"""How writing ends: no write starts any more, each that is in flight gets its answer, and what got none is told."""
+
+import asyncio
+
+import pytest
+
+from apisix_ingress.errors import GatewayRejected, GatewayUnavailable
+from apisix_ingress.model.records import Record
+from tests.fakes.gateway import make_record
+from tests.unit.apisix_ingress.gateway.stage import (
+    OTHER,
+    ROUTE_RECORD,
+    UPSTREAM_RECORD,
+    Play,
+    Stage,
+    counts,
+    many,
+    on_stage,
+)
+
+
+def takes(stage: Stage, seconds: float, error: Exception | None = None) -> None:
+    """Let each put take so long, and then succeed or fail."""
+    put = stage.backend.put
+
+    async def slow(record: Record) -> None:
+        await asyncio.sleep(seconds)
+        if error is not None:
+            raise error
+        await put(record)
+
+    stage.backend.put = slow  # type: ignore[method-assign]
+
+
+@on_stage
+async def test_what_is_in_flight_gets_its_answer_and_nothing_else_starts() -> None:
+    stage = Stage()
+    async with stage.running():
+        takes(stage, 4.0)
+        stage.want(*many(50))
+        await asyncio.sleep(1)
+        assert counts(stage.sync)["in_flight"] == 4
+        assert await stage.sync.close(6)
+        assert len(stage.log) == 4
+        stage.want(UPSTREAM_RECORD)
+        await asyncio.sleep(30)
+        assert len(stage.log) == 4
+        assert stage.term.in_doubt() == 0
+
+
+@on_stage
+async def test_a_write_that_waits_for_the_one_in_flight_does_not_start() -> None:
+    stage = Stage()
+    async with stage.running():
+        takes(stage, 4.0)
+        stage.want(UPSTREAM_RECORD, ROUTE_RECORD)
+        await asyncio.sleep(1)
+        assert await stage.sync.close(6)
+        await asyncio.sleep(30)
+        assert stage.log == [("put", "upstreams/u1")]
+
+
+@on_stage
+async def test_closing_waits_only_so_long_and_what_is_cancelled_then_is_in_doubt() -> None:
+    stage = Stage()
+    async with stage.running():
+        takes(stage, 1000.0)
+        stage.want(UPSTREAM_RECORD)
+        await asyncio.sleep(1)
+        assert not await stage.sync.close(2)
+        assert stage.term.in_doubt() == 0
+    assert counts(stage.sync)["unknown"] == 1
+    assert stage.term.in_doubt() == pytest.approx(6)  # it took 3 s, and may take twice as long again
+
+
+@on_stage
+async def test_a_write_that_is_cancelled_at_once_is_in_doubt_for_its_whole_time() -> None:
+    stage = Stage()
+    async with stage.running():
+        takes(stage, 1000.0)
+        stage.want(UPSTREAM_RECORD)
+        await asyncio.sleep(1)
+    assert stage.term.in_doubt() == pytest.approx(4)
+
+
+@on_stage
+async def test_closed_for_good_means_also_after_an_outage_a_move_and_a_new_term() -> None:
+    stage = Stage([UPSTREAM_RECORD])
+    async with stage.running():
+        assert await stage.sync.close(1)
+        gate = stage.sync._spell.dispatch.gate
+        gate.shut(GatewayUnavailable("down"))
+        await asyncio.sleep(10)
+        assert gate.is_open
+        stage.want(UPSTREAM_RECORD, make_record(OTHER))
+        await asyncio.sleep(10)
+        stage.sync.move(stage.backend)
+        await asyncio.sleep(10)
+    async with stage.running():
+        await asyncio.sleep(10)
+    assert stage.log == [("put", "upstreams/u1")]
+
+
+@on_stage
+async def test_a_follower_closes_at_once() -> None:
+    stage = Stage([UPSTREAM_RECORD])
+    assert await stage.sync.close(1)
+    assert stage.clock.monotonic() == 0
+
+
+@pytest.mark.parametrize(
+    ("seconds", "error", "left"),
+    [
+        (0.5, None, 0.0),
+        (0.5, GatewayRejected(400, "bad"), 0.0),
+        (0.5, GatewayUnavailable("refused", sent=False), 0.0),
+        (0.5, GatewayUnavailable("cut off"), 4.5),
+        (5.0, GatewayUnavailable("no answer within 5 s"), 10.0),
+    ],
+)
+def test_a_write_without_an_answer_is_in_doubt_the_longer_the_later_it_was_given_up(
+    play: Play, seconds: float, error: Exception | None, left: float
+) -> None:
+    async def story() -> None:
+        stage = Stage()
+        async with stage.running():
+            takes(stage, seconds, error)
+            stage.want(UPSTREAM_RECORD)
+            await asyncio.sleep(0.1)
+            assert await stage.sync.close(6)
+            assert stage.term.in_doubt() == pytest.approx(left, abs=0.1)
+
+    play(story())
+
+
+@on_stage
+async def test_what_was_sent_to_a_former_address_is_in_doubt() -> None:
+    stage = Stage()
+    async with stage.running():
+        takes(stage, 1000.0)
+        stage.want(UPSTREAM_RECORD)
+        await asyncio.sleep(1)
+        stage.sync.move(stage.backend)
+        await asyncio.sleep(0.5)
+        assert stage.term.in_doubt() == pytest.approx(3.5)
