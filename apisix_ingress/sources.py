@@ -122,7 +122,7 @@ class ApiStatus:
         timeout = _write_seconds(settings.election)
         self._running = False
         dropped = parts.metrics.record_event_dropped
-        self._events = EventRecorder(api, clock=clock, rng=rng, on_drop=dropped, timeout=timeout)
+        self._events = EventRecorder(api, clock=clock, rng=rng, on_drop=dropped, news=parts.news, timeout=timeout)
         self._writer = StatusWriter(
             api,
             parts.world.stores,

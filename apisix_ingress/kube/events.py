@@ -34,6 +34,8 @@ _EVENTS_A_SECOND = 10.0
 """On average,"""
 _BURST = 50
 """and so many at once."""
+BESIDE_NEWS_SECONDS = 0.5
+"""Before each that is no warning while gateways are being changed: to the API server it is as much work as a change."""
 _REMEMBERED = 2000
 _SAME_FOR_SECONDS = 600.0
 SEND_SECONDS = 5.0
@@ -81,6 +83,7 @@ class EventRecorder:
         rng: For names and jitter.
         resources: Kind → resource.
         on_drop: Called for each Event that is dropped; for a metric.
+        news: Whether records were wanted differently a moment ago: then Events of successes are sent slowly.
         timeout: Bound of one request in seconds; the term has to last as long when one begins.
     """
 
@@ -92,6 +95,7 @@ class EventRecorder:
         rng: random.Random,
         resources: Mapping[str, Resource] = RESOURCES,
         on_drop: Callable[[], None] | None = None,
+        news: Callable[[], bool] = lambda: False,
         timeout: float = SEND_SECONDS,
     ) -> None:
         self._timeout = timeout
@@ -100,6 +104,7 @@ class EventRecorder:
         self._rng = rng
         self._resources = resources
         self._on_drop = on_drop or (lambda: None)
+        self._news = news
         self._bucket: Bucket[str] = Bucket(_EVENTS_A_SECOND, _BURST, clock=clock)
         # Warnings go first: one among the successes of a start must not wait for them, nor be dropped for them.
         self._queues: dict[EventType, OrderedDict[_News, tuple[Meta, int]]] = {
@@ -137,6 +142,8 @@ class EventRecorder:
         while True:
             while len(self):
                 await self._clock.sleep(self._bucket.when(""))
+                if self._news() and not self._queues["Warning"]:
+                    await self._clock.sleep(BESIDE_NEWS_SECONDS)
                 queue = self._queues["Warning"] or self._queues["Normal"]
                 news, (meta, count) = queue.popitem(last=False)
                 await self._deliver(term, news, meta, count)

@@ -7,6 +7,7 @@ so every patch carries the resourceVersion that it was made from. What somebody 
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
@@ -20,6 +21,7 @@ from apisix_ingress.kube.complaints import Complaints
 from apisix_ingress.kube.conditions import differing, is_newer, merged, of_type, rendered, says
 from apisix_ingress.kube.contest import Contests
 from apisix_ingress.kube.events import EventRecorder
+from apisix_ingress.kube.gathering import Gathering
 from apisix_ingress.kube.latest import Held, Latest, ReadApi
 from apisix_ingress.kube.pace import Pace
 from apisix_ingress.kube.texts import timestamp
@@ -49,6 +51,8 @@ _SLOW_SECONDS = 60.0
 _GIVE_WAY_SECONDS = 0.05
 _PATIENCE_SECONDS = 30.0
 _WORKERS = 4
+BULK = 32
+"""With so many statuses to be written, a line in the log for each that is well would cost a tenth of its write."""
 
 
 class StatusApi(ReadApi, Protocol):
@@ -110,6 +114,7 @@ class StatusWriter:
         self._resources = resources
         limiter: ExponentialBackoff[ObjectKey] = ExponentialBackoff(0.1, 60.0, 0.5, rng=rng)
         self.queue: WorkQueue[ObjectKey] = WorkQueue(clock=clock, limiter=limiter, name="status", observer=observer)
+        self._woken = Gathering(self.queue, clock=clock)
         self._latest = Latest(api, timeout=timeout)
         self._pace = Pace(clock=clock)
         self._announcer = Announcer(recorder, began=timestamp(clock.now()))
@@ -119,8 +124,8 @@ class StatusWriter:
         self._running = self._flushing = False
 
     def wake(self, key: ObjectKey) -> None:
-        """Have the status of an object looked at; cheap, and also for objects that have none."""
-        self.queue.add(key)
+        """Have the status of an object looked at in a moment; cheap, and also for objects that have none."""
+        self._woken.wake(key)
 
     def noticed(self, item: KubeObject) -> None:
         """Look at a version of an object that is equal to the one before, but perhaps for its status."""
@@ -162,7 +167,9 @@ class StatusWriter:
         self._contests.clear()
         self._running = True
         try:
-            await run_workers(self.queue, handle, workers=_WORKERS, name="status", on_error=self._on_error)
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._woken.run(), name="status-woken")
+                await run_workers(self.queue, handle, workers=_WORKERS, name="status", on_error=self._on_error)
         finally:
             self._running = False
 
@@ -173,6 +180,7 @@ class StatusWriter:
         """
         self._flushing = True
         try:
+            await self._woken.hand_on()
             await bounded(self.queue.idle(), seconds, clock=self._clock)
         except TimeoutError:
             return False
@@ -275,13 +283,18 @@ class StatusWriter:
             await self._find_out(resource, item.meta)
             return
         self._written(key, item.meta.resource_version, answer)
-        told = {"status": condition.status, "generation": condition.generation} if condition else {}
-        log.info("status.written", object=str(key), fields=sorted(change), **told)
+        self._log_written(key, change, condition)
         if condition is not None and "conditions" in change and not says(held.status, condition):
             self._announcer.announce(item.meta, condition)
         # Who flushes is about to stop: no change comes any more that has to go ahead.
         if pause := self._pace.until_next(news=not self._flushing and self._news()):
             await self._clock.sleep(pause)
+
+    def _log_written(self, key: ObjectKey, change: JsonObject, condition: Condition | None) -> None:
+        is_routine = self.queue.depth > BULK and (condition is None or condition.status == "True")
+        line = log.debug if is_routine else log.info
+        told = {"status": condition.status, "generation": condition.generation} if condition else {}
+        line("status.written", object=str(key), fields=sorted(change), **told)
 
     def _written(self, key: ObjectKey, seen: str, answer: JsonObject) -> None:
         self._on_write(key.kind, "ok")

@@ -7,10 +7,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+from structlog.testing import capture_logs
 
-from apisix_ingress.kube.pace import CREDIT_SECONDS, RATE, RATE_BESIDE_NEWS
-from apisix_ingress.kube.status import StatusWriter
-from apisix_ingress.model.condition import synced
+from apisix_ingress.kube.gathering import GATHER_SECONDS
+from apisix_ingress.kube.pace import CREDIT_SECONDS, GROUP, RATE, RATE_BESIDE_NEWS
+from apisix_ingress.kube.status import BULK, StatusWriter
+from apisix_ingress.model.condition import Condition, aborted, synced
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.kube import CustomObject, Meta
 from apisix_ingress.runtime.term import Term
@@ -20,6 +22,8 @@ from tests.fakes.clock import FakeClock
 OBJECTS = 320
 WORKERS = 4
 """Each has one write more behind it than the credit pays for when it first waits."""
+
+WELL = synced(1)
 
 
 class CountingApi:
@@ -37,13 +41,15 @@ class CountingApi:
 
 
 @asynccontextmanager
-async def writing(api: CountingApi, clock: FakeClock, *, news: bool) -> AsyncIterator[StatusWriter]:
-    """Have many objects that are to be told that they are in effect."""
+async def writing(
+    api: CountingApi, clock: FakeClock, *, news: bool, condition: Condition = WELL
+) -> AsyncIterator[StatusWriter]:
+    """Have many objects that are to be told the same."""
     store: Store[CustomObject] = Store("ApisixRoute", lambda read: None)
     for number in range(OBJECTS):
         store.set(CustomObject(Meta("ApisixRoute", "default", f"r{number}", generation=1), {}))
     stores, rng = {store.kind: store}, random.Random(1)
-    writer = StatusWriter(api, stores, lambda key: synced(1), clock=clock, rng=rng, news=lambda: news)
+    writer = StatusWriter(api, stores, lambda key: condition, clock=clock, rng=rng, news=lambda: news)
     for key in store.keys():  # noqa: SIM118  # a store is no mapping
         writer.wake(key)
     task = asyncio.create_task(writer.run(Term(clock, holder="tester")))
@@ -59,18 +65,18 @@ async def writing(api: CountingApi, clock: FakeClock, *, news: bool) -> AsyncIte
 async def test_many_statuses_are_written_at_the_rate_of_the_moment(news: bool, rate: float) -> None:
     api, clock, credit = CountingApi(), FakeClock(), int(CREDIT_SECONDS * rate)
     async with writing(api, clock, news=news):
-        await clock.advance(0.0)
+        await clock.advance(GATHER_SECONDS)
         at_once = api.writes
         await clock.advance(0.5)
     assert at_once == credit + WORKERS
-    # A write more or less: the rate is not a whole number of writes in that time.
-    assert api.writes - at_once == pytest.approx(0.5 * rate, abs=1)
+    # A group more or less: neither the rate nor its groups are a whole number in that time.
+    assert api.writes - at_once == pytest.approx(0.5 * rate, abs=GROUP)
 
 
 async def test_what_is_left_at_the_end_is_flushed_at_the_full_rate_whatever_the_news() -> None:
     api, clock = CountingApi(), FakeClock()
     async with writing(api, clock, news=True) as writer:
-        await clock.advance(0.0)
+        await clock.advance(GATHER_SECONDS)
         before = api.writes
         flush = asyncio.create_task(writer.flush(0.5))
         await clock.advance(0.5)
@@ -90,3 +96,16 @@ async def test_a_flush_ends_with_the_last_write() -> None:
         await clock.advance(OBJECTS / RATE)
         assert (flush.done(), api.writes) == (True, OBJECTS)
         assert await flush is True
+
+
+@pytest.mark.parametrize("condition", [WELL, aborted(1, "it names no Service")], ids=["well", "broken"])
+async def test_the_log_tells_of_each_status_but_for_successes_in_bulk(condition: Condition) -> None:
+    api, clock = CountingApi(), FakeClock()
+    with capture_logs() as lines:
+        async with writing(api, clock, news=False, condition=condition):
+            await clock.advance(2.0)
+    told = [line["log_level"] for line in lines if line["event"] == "status.written"]
+    assert (api.writes, len(told)) == (OBJECTS, OBJECTS)
+    # The last ones are no bulk any more.
+    assert told[-BULK:] == ["info"] * BULK
+    assert ("debug" in told) == (condition is WELL)
