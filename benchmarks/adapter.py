@@ -1,8 +1,11 @@
 """Controllers as files: an adapter says how one is built, which files it wants and which command starts it.
 
-In its texts `{kubeconfig}`, `{admin_url}`, `{admin_key}`, `{folder}` (of the run), `{root}` (of this checkout),
-`{python}`, `{program}` (what was built) and `{port0}` … `{port3}` (free ports) are filled in. A program is built from a
-Go module, by Go's own means, into the cache folder; nothing of it comes into the checkout.
+In its texts `{kubeconfig}`, `{admin_url}`, `{gateway_url}` (the same without the path), `{admin_key}`, `{folder}` (of
+the run), `{root}` (of this checkout), `{python}`, `{program}` (what was built) and `{port0}` … `{port3}` (free ports)
+are filled in. A program is built from a Go module, by Go's own means, into the cache folder; nothing of it comes into
+the checkout. One that cannot be built like that is named by an environment variable, and is filled in by its name among
+the adapter's programs. What a controller wants in the cluster before it starts is among the adapter's kinds and
+objects, and a program that has to run beside it is its sidecar.
 """
 
 from __future__ import annotations
@@ -13,10 +16,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from benchmarks.world import Manifest
 from e2e.cluster.gobuild import cache_root
 
 ADAPTERS = Path(__file__).parent / "adapters"
@@ -24,9 +29,39 @@ ROOT = Path(__file__).parent.parent
 BUILD_SECONDS = 1800
 
 
+class Given(NamedTuple):
+    """A program that has to be there: the environment variable with its path, and what it is, for people."""
+
+    variable: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sidecar:
+    """A program beside a controller, started before it; `ready` is a URL that answers when it can be used."""
+
+    command: tuple[str, ...]
+    ready: str
+    environment: dict[str, str] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True)
 class Adapter:
-    """How to start one controller."""
+    """How to start one controller.
+
+    Attributes:
+        name: The adapter's, of its file.
+        title: For tables.
+        command: Starts the controller.
+        prepare: Runs once, before everything.
+        build: Module and version of a Go module to build.
+        environment: Of the controller, on top of ours.
+        files: Name in the run's folder → content, written as JSON.
+        programs: Name → program that has to be there.
+        kinds: `plural.group/version` → kind, of the custom resources that it watches beside this tree's.
+        objects: Its own objects in the cluster.
+        sidecar: What runs beside it.
+    """
 
     name: str
     title: str
@@ -35,10 +70,14 @@ class Adapter:
     build: dict[str, str] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
     files: dict[str, Any] = field(default_factory=dict)
+    programs: dict[str, Given] = field(default_factory=dict)
+    kinds: dict[str, str] = field(default_factory=dict)
+    objects: tuple[Manifest, ...] = ()
+    sidecar: Sidecar | None = None
 
     def ready(self) -> dict[str, str]:
         """Build and prepare what is needed once; return what is to be filled in that comes from it."""
-        known = {"python": sys.executable, "root": str(ROOT)}
+        known = {"python": sys.executable, "root": str(ROOT), **given(self.name, self.programs, os.environ)}
         if self.build:
             known["program"] = str(built(self.build["module"], self.build["version"]))
         if self.prepare:
@@ -47,6 +86,11 @@ class Adapter:
             environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
             subprocess.run(command, check=True, env=environment)
         return known
+
+    def manifests(self, known: Mapping[str, str]) -> list[Manifest]:
+        """Return what has to be in the cluster before it starts: definitions of its kinds, then its objects."""
+        definitions = [definition(place, kind) for place, kind in self.kinds.items()]
+        return [*definitions, *(fill(each, known) for each in self.objects)]
 
 
 def load(name: str) -> Adapter:
@@ -58,10 +102,44 @@ def load(name: str) -> Adapter:
     content = json.loads(path.read_text())
     content["command"] = tuple(content["command"])
     content["prepare"] = tuple(content.get("prepare", ()))
+    content["objects"] = tuple(content.get("objects", ()))
+    content["programs"] = {name: Given(**each) for name, each in content.get("programs", {}).items()}
+    if beside := content.get("sidecar"):
+        content["sidecar"] = Sidecar(**{**beside, "command": tuple(beside["command"])})
     return Adapter(name=path.stem, **content)
 
 
-def fill(value: Any, known: dict[str, str]) -> Any:
+def given(adapter: str, programs: Mapping[str, Given], environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the paths of the programs that have to be there, by name; without all of them it ends here."""
+    paths = {name: shutil.which(environ.get(program.variable, "")) for name, program in programs.items()}
+    missing = [program for name, program in programs.items() if paths[name] is None]
+    if missing:
+        wanted = "".join(f"\n  {program.variable}: {program.what}" for program in missing)
+        raise SystemExit(f"error: {adapter} is not built here: name its programs in the environment{wanted}")
+    return {name: str(Path(path).absolute()) for name, path in paths.items() if path is not None}
+
+
+def definition(place: str, kind: str) -> Manifest:
+    """Return the CustomResourceDefinition of a kind; it takes any fields, as those who write them know them."""
+    where, version = place.split("/")
+    plural, _, group = where.partition(".")
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    served = {"name": version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"plural": plural, "singular": kind.lower(), "kind": kind, "listKind": f"{kind}List"}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": where},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": names,
+            "versions": [{**served, "subresources": {"status": {}}}],
+        },
+    }
+
+
+def fill(value: Any, known: Mapping[str, str]) -> Any:
     """Fill in what is in braces, in every text of a value."""
     if isinstance(value, str):
         for name, text in known.items():

@@ -74,6 +74,11 @@ class CountingGateway:
         self._process.stop()
 
     @property
+    def url(self) -> str:
+        """Where it listens, for clients that know the Admin API's path themselves."""
+        return self._url
+
+    @property
     def admin_url(self) -> str:
         """URL of the Admin API."""
         return f"{self._url}/apisix/admin"

@@ -32,7 +32,7 @@ def draw(table: Table, folder: Path) -> Iterator[Path]:
         middle, late = _series(table, scenario, "p50_ms"), _series(table, scenario, "p95_ms")
         named = {f"{title}, p50": values for title, values in middle.items()}
         named |= {f"{title}, p95": values for title, values in late.items()}
-        yield _lines(folder / f"{scenario}.png", f"{title}: PATCH to gateway", "milliseconds", named)
+        yield _lines(folder / f"{scenario}.png", f"{title}: PATCH to gateway", "milliseconds", named, log=True)
     yield _lines(
         folder / "cpu.png", "CPU time of a cold sync", "CPU seconds", _series(table, "cold", "cpu_seconds"), log=True
     )

@@ -157,7 +157,7 @@ class Bench:
 
     def close(self) -> None:
         """End the controller and the threads."""
-        self.subject.stop()
+        self.subject.close()
         self.pool.shutdown()
 
     def _series(self, step: Callable[[int, int], float]) -> Figures:

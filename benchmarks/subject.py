@@ -1,15 +1,17 @@
-"""The controller that is measured, as a process: started, stopped, and asked for its CPU time and memory."""
+"""The controller that is measured, as processes: started, stopped, and asked for their CPU time and memory."""
 
 from __future__ import annotations
 
 import json
 import os
 import time
-from collections.abc import Mapping
+import urllib.request
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.adapter import Adapter, fill
+from benchmarks.adapter import Adapter, Sidecar, fill
+from e2e.cluster.client import wait_until
 from e2e.cluster.process import Process
 from e2e.devgateway.ports import free_port
 
@@ -28,10 +30,13 @@ class Usage(NamedTuple):
 class Subject:
     """One controller, as its adapter starts it.
 
+    A sidecar runs from before the first start until the end, as its container does when the controller's is started
+    again. What it uses counts as the controller's.
+
     Args:
         adapter: How it is started.
         known: What is to be filled in to the adapter's texts, apart from folder and ports.
-        folder: A folder of its own, for its files and its log.
+        folder: A folder of its own, for its files and its logs.
     """
 
     def __init__(self, adapter: Adapter, known: Mapping[str, str], folder: Path) -> None:
@@ -40,33 +45,82 @@ class Subject:
         filled = {**known, **ports, "folder": str(folder)}
         for name, content in adapter.files.items():
             (folder / name).write_text(json.dumps(fill(content, filled)))
-        self.log = folder / "controller.log"
         command = [fill(word, filled) for word in adapter.command]
-        self._process = Process(adapter.name, command, log=self.log, env=fill(adapter.environment, filled))
+        log = folder / "controller.log"
+        self._process = Process(adapter.name, command, log=log, env=fill(adapter.environment, filled))
+        self._beside = Beside(adapter.sidecar, filled, folder) if adapter.sidecar else None
         self.started_at = 0.0
 
     def start(self) -> None:
-        """Start it; note when (Unix seconds)."""
+        """Start it, beside a sidecar that is ready; note when (Unix seconds)."""
+        if self._beside:
+            self._beside.begin()
         self.started_at = time.time()
         self._process.start()
 
     def stop(self) -> float:
-        """End it with SIGTERM; return the seconds that it took."""
+        """End it with SIGTERM, without its sidecar; return the seconds that it took."""
         began = time.monotonic()
         self._process.stop(STOP_GRACE)
         return time.monotonic() - began
 
-    @property
-    def running(self) -> bool:
-        """Whether it has not ended by itself."""
-        return self._process.pid is not None
+    def close(self) -> None:
+        """End it, and its sidecar."""
+        self.stop()
+        if self._beside:
+            self._beside.process.stop(STOP_GRACE)
 
     def usage(self) -> Usage:
-        """Return what it used, of the running process alone; it must run."""
-        if self._process.pid is None:
-            raise SystemExit(f"error: {self._process.name} ended by itself:\n{self._process.tail()}")
-        proc = Path("/proc") / str(self._process.pid)
-        ticks = (proc / "stat").read_text().rpartition(")")[2].split()[11:13]
-        status = dict(line.split(":", 1) for line in (proc / "status").read_text().splitlines())
-        peak, now = (int(status[name].split()[0]) / 1024 for name in ("VmHWM", "VmRSS"))
-        return Usage(sum(map(int, ticks)) / _TICKS, peak, now)
+        """Return what it used since its last start, its sidecar included; both must run."""
+        own = used(self._process)
+        return total([own, self._beside.usage()]) if self._beside else own
+
+
+class Beside:
+    """The process of a sidecar: started once, its CPU time counted from each start of the controller."""
+
+    def __init__(self, sidecar: Sidecar, known: Mapping[str, str], folder: Path) -> None:
+        command = [fill(word, known) for word in sidecar.command]
+        environment = fill(sidecar.environment, known)
+        self.process = Process("sidecar", command, log=folder / "sidecar.log", env=environment)
+        self._ready = fill(sidecar.ready, known)
+        self._before = 0.0
+
+    def begin(self) -> None:
+        """Start it and wait until it is ready, or count from now on what it uses. Its own start is the controller's."""
+        if self.process.pid is not None:
+            self._before = used(self.process).cpu
+            return
+        self.process.start()
+        wait_until(lambda: self.process.pid is None or answers(self._ready), bool, f"{self._ready} to answer")
+        used(self.process)  # ends it all if it has ended
+
+    def usage(self) -> Usage:
+        """Return what it used since the controller's last start."""
+        usage = used(self.process)
+        return usage._replace(cpu=usage.cpu - self._before)
+
+
+def used(process: Process) -> Usage:
+    """Return what a process used so far; it must run."""
+    if process.pid is None:
+        raise SystemExit(f"error: {process.name} ended by itself:\n{process.tail()}")
+    proc = Path("/proc") / str(process.pid)
+    ticks = (proc / "stat").read_text().rpartition(")")[2].split()[11:13]
+    status = dict(line.split(":", 1) for line in (proc / "status").read_text().splitlines())
+    peak, now = (int(status[name].split()[0]) / 1024 for name in ("VmHWM", "VmRSS"))
+    return Usage(sum(map(int, ticks)) / _TICKS, peak, now)
+
+
+def total(parts: Iterable[Usage]) -> Usage:
+    """Add up what several processes used; the peaks need not have been at the same moment."""
+    return Usage(*map(sum, zip(*parts, strict=True)))
+
+
+def answers(url: str) -> bool:
+    """Say whether a URL answers, with success."""
+    try:
+        with urllib.request.urlopen(url, timeout=1.0):
+            return True
+    except OSError:
+        return False

@@ -42,3 +42,4 @@ def test_an_adapter_is_filled_in_at_every_depth() -> None:
 def test_the_adapters_can_be_read() -> None:
     assert load("ours").prepare
     assert load("aic-1.8.4").build["version"] == "v1.8.4"
+    assert load("aic-2.2.0").programs.keys() == {"controller", "adc"}
