@@ -1,50 +1,71 @@
 """Importing fast: what libraries look for and this program never uses is kept out, and the garbage collector is idle.
 
-It is for whoever imports the whole program, once. Nothing here knows a library beyond the names below.
+It is for whoever imports the whole program, once. Nothing here knows a library beyond the names below; each trick
+stands alone, leaves what was imported before as it is, and is without effect where a library has nothing to it.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import importlib
 import ssl
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
+from reprlib import recursive_repr
 from types import ModuleType
+from typing import Any
 
 _UNUSED = ("rich", "colorama", "greenlet")
 """What structlog has for tracebacks, Windows and threads of another kind; it does without where they are absent."""
+
+_PLUGINS = "pydantic.plugin._loader"
 
 
 @contextmanager
 def lean_imports() -> Iterator[None]:
     """Keep unused parts out of the imports made meanwhile; what was imported before stays."""
-    excerpt = None if "httpx" in sys.modules else _excerpt_of_httpx()
+    with ExitStack() as tricks:
+        for trick in (_idle_collector, _few_functions, _no_unused, _no_certificates, _excerpt_of_httpx):
+            tricks.enter_context(trick())
+        sys.modules.setdefault(_PLUGINS, _no_plugins())
+        _import_schema_words()
+        yield
+
+
+@contextmanager
+def _idle_collector() -> Iterator[None]:
+    """Look for no garbage: everything that is imported stays, and to look takes a tenth of the time."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()  # or the next allocation would look through all of it at once
+        gc.enable()
+
+
+@contextmanager
+def _no_unused() -> Iterator[None]:
     kept_out = [name for name in _UNUSED if name not in sys.modules]
-    collects = gc.isenabled()
-    load_default_certs, verify_paths = ssl.SSLContext.load_default_certs, ssl.SSLContext.set_default_verify_paths
-    gc.disable()  # everything that is imported stays: to look for garbage in it takes a tenth of the time
-    ssl.SSLContext.load_default_certs = _load_nothing  # type: ignore[assignment,method-assign]
-    ssl.SSLContext.set_default_verify_paths = _load_nothing  # type: ignore[assignment,method-assign]
     sys.modules.update(dict.fromkeys(kept_out))  # type: ignore[arg-type]  # None: an import of it fails at once
     try:
         yield
     finally:
-        if sys.modules.get("httpx") is excerpt:
-            del sys.modules["httpx"]  # who imports it from now on gets the whole, with the same exceptions
         for name in kept_out:
             del sys.modules[name]
-        ssl.SSLContext.load_default_certs = load_default_certs  # type: ignore[method-assign]
-        ssl.SSLContext.set_default_verify_paths = verify_paths  # type: ignore[method-assign]
-        if collects:
-            gc.freeze()  # or the next allocation would look through all of it at once, and find that it stays
-            gc.enable()
 
 
-def _excerpt_of_httpx() -> ModuleType:
+@contextmanager
+def _excerpt_of_httpx() -> Iterator[None]:
     """Put a module in the place of httpx that has its exceptions alone: nothing else of it is used."""
+    if "httpx" in sys.modules:
+        yield
+        return
     spec = find_spec("httpx")
     if spec is None or spec.submodule_search_locations is None:
         raise ModuleNotFoundError("No module named 'httpx'", name="httpx")
@@ -53,12 +74,102 @@ def _excerpt_of_httpx() -> ModuleType:
     sys.modules["httpx"] = excerpt
     exceptions = importlib.import_module("httpx._exceptions")
     vars(excerpt).update({name: getattr(exceptions, name) for name in exceptions.__all__})
-    return excerpt
+    try:
+        yield
+    finally:
+        del sys.modules["httpx"]  # who imports it from now on gets the whole, with the same exceptions
 
 
-def _load_nothing(context: ssl.SSLContext, purpose: ssl.Purpose = ssl.Purpose.SERVER_AUTH) -> None:
-    """Leave a context that is made at import without certificates, so that it trusts nobody.
+@contextmanager
+def _no_certificates() -> Iterator[None]:
+    """Leave contexts that are made at import without certificates, so that they trust nobody.
 
     aiohttp makes two for requests that bring none, and reads the system's certificates for each: a tenth of a start.
     Ours bring their own (`gateway.tls`, `kube.credentials`, `webhook.certificate`).
     """
+    read = ssl.SSLContext.load_default_certs, ssl.SSLContext.set_default_verify_paths
+    ssl.SSLContext.load_default_certs = _load_nothing  # type: ignore[assignment,method-assign]
+    ssl.SSLContext.set_default_verify_paths = _load_nothing  # type: ignore[assignment,method-assign]
+    try:
+        yield
+    finally:
+        ssl.SSLContext.load_default_certs, ssl.SSLContext.set_default_verify_paths = read  # type: ignore[method-assign]
+
+
+def _load_nothing(context: ssl.SSLContext, purpose: ssl.Purpose = ssl.Purpose.SERVER_AUTH) -> None:
+    pass
+
+
+def _no_plugins() -> ModuleType:
+    """Return what pydantic finds its plugins with, finding none.
+
+    It would read what every installed package declares, and load what reads that, to find that there are none.
+    """
+    loader = ModuleType(_PLUGINS)
+    loader.get_plugins = tuple  # type: ignore[attr-defined]
+    return loader
+
+
+def _import_schema_words() -> None:
+    """Import what pydantic writes its schemas in, without the types of the words: hundreds, for type checkers."""
+    if "pydantic_core.core_schema" in sys.modules:
+        return
+    modules = [importlib.import_module(name) for name in ("typing", "typing_extensions")]
+    before = [vars(module)["TypedDict"] for module in modules]
+    try:
+        for module in modules:
+            vars(module)["TypedDict"] = _Shape
+        importlib.import_module("pydantic_core.core_schema")
+    finally:
+        for module, word in zip(modules, before, strict=True):
+            vars(module)["TypedDict"] = word
+
+
+class _Shape(dict[str, Any]):
+    """In the place of a TypedDict whose fields nobody asks for."""
+
+    def __init_subclass__(cls, *, total: bool = True) -> None:
+        """Take what a TypedDict takes, and leave the types of the fields the texts they are."""
+
+
+@contextmanager
+def _few_functions() -> Iterator[None]:
+    """Let dataclasses be made without compiling what is hardly ever called.
+
+    Of the six functions that are compiled for a frozen dataclass, ours and those of libraries, three are for people
+    and mistakes: `__repr__`, `__setattr__` and `__delattr__`. These do the same, by the names of the fields.
+    """
+    own = {"_repr_fn": _repr_function, "_frozen_get_del_attr": _frozen_functions}
+    before = {name: vars(dataclasses)[name] for name in own if name in vars(dataclasses)}
+    if len(before) == len(own):  # they are Python's own affair: other versions make classes in another way
+        vars(dataclasses).update(own)
+    try:
+        yield
+    finally:
+        vars(dataclasses).update(before)
+
+
+def _repr_function(fields: Sequence[dataclasses.Field[Any]], _globals: object) -> Callable[[Any], str]:
+    names = [field.name for field in fields]
+
+    @recursive_repr()
+    def __repr__(self: Any) -> str:
+        return f"{self.__class__.__qualname__}({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
+
+    return __repr__
+
+
+def _frozen_functions(cls: Any, fields: Sequence[dataclasses.Field[Any]], _globals: object) -> tuple[Any, Any]:
+    names = {field.name for field in fields}
+
+    def __setattr__(self: Any, name: str, value: Any) -> None:
+        if type(self) is cls or name in names:
+            raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
+        super(cls, self).__setattr__(name, value)
+
+    def __delattr__(self: Any, name: str) -> None:
+        if type(self) is cls or name in names:
+            raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
+        super(cls, self).__delattr__(name)
+
+    return __setattr__, __delattr__

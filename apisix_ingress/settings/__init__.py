@@ -71,11 +71,11 @@ class Settings(BaseModel):
 
     preset: Annotated[str, AfterValidator(_check_preset)] = ""
     """multi-tenant: other defaults, for objects of people who don't trust each other; see `PRESETS`."""
-    log: LogSettings = LogSettings()
-    http: HttpSettings = HttpSettings()
-    webhook: WebhookSettings = WebhookSettings()
-    kubernetes: KubernetesSettings = KubernetesSettings()
-    clusters: tuple[ClusterSettings, ...] = (ClusterSettings(),)
+    log: LogSettings = LogSettings.model_construct()
+    http: HttpSettings = HttpSettings.model_construct()
+    webhook: WebhookSettings = WebhookSettings.model_construct()
+    kubernetes: KubernetesSettings = KubernetesSettings.model_construct()
+    clusters: tuple[ClusterSettings, ...] = (ClusterSettings.model_construct(),)
 
     @model_validator(mode="before")
     @classmethod

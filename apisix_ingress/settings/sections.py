@@ -31,7 +31,9 @@ _RETRY_JITTER = 1.2
 class _Section(BaseModel):
     """What all sections share: frozen, and a key nobody knows is an error."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # What checks a section is part of what checks the whole; on its own it is built for who makes one alone. Their
+    # defaults are not checked either (`model_construct`), or it would be built for that.
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class LogSettings(_Section):
@@ -140,8 +142,8 @@ class KubernetesSettings(_Section):
     """Whether objects may name addresses of the gateway itself, link-local ones and those of Admin APIs as nodes."""
     plugin_metadata: ConfigMapName = ""
     """namespace/name of the ConfigMap with plugin metadata; empty: none is read."""
-    election: ElectionSettings = ElectionSettings()
-    status: StatusSettings = StatusSettings()
+    election: ElectionSettings = ElectionSettings.model_construct()
+    status: StatusSettings = StatusSettings.model_construct()
 
     @model_validator(mode="after")
     def _reads_what_it_publishes(self) -> Self:
@@ -199,8 +201,8 @@ class ClusterSettings(_Section):
     """Value of the X-API-KEY header; empty: none is sent."""
     admin_key_file: str = ""
     """File with the admin key, instead of admin_key; read again when the gateway refuses the key."""
-    tls: TlsSettings = TlsSettings()
-    sync: SyncSettings = SyncSettings()
+    tls: TlsSettings = TlsSettings.model_construct()
+    sync: SyncSettings = SyncSettings.model_construct()
 
     @model_validator(mode="after")
     def _has_one_usable_key(self) -> Self:
