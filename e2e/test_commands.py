@@ -95,8 +95,8 @@ def test_a_set_up_that_is_well_is_told_so_by_every_command(stage: Stage, tmp_pat
     (cluster,) = status["clusters"]
     assert cluster["records"] == {"wanted": 3, "there": 3, "differing": 0, "missing": 0, "extra": 0, "foreign": 0}
     assert status["objects"] == {
-        "ApisixRoute": {"ok": 1, "failed": 0, "pending": 0},
-        "Ingress": {"ok": 1, "failed": 0, "pending": 0},
+        "ApisixRoute": {"ok": 1, "failed": 0, "waiting": 0, "pending": 0},
+        "Ingress": {"ok": 1, "failed": 0, "waiting": 0, "pending": 0},
     }
     got = ask("doctor")
     assert (got.returncode, "FAIL" in got.stdout) == (0, False), got.stdout
@@ -195,6 +195,8 @@ def test_waiting_outlasts_a_gateway_that_is_away(stage: Stage, tmp_path: Path) -
     stage.gateway.stop()
     stage.apply(route(f"l.{stage.host}", name="late"))
     stage.wait_route(says("False", "can't connect"), "to tell of the outage", name="late")
+    unwell = {each["object"]: each["state"] for each in ask.json("status")[1]["not_ok"]}
+    assert unwell[f"ApisixRoute {stage.namespace}/late"] == "waiting"
     # A refusal would have ended it after three seconds.
     code, waited = ask.json("wait", "ar", f"{stage.namespace}/late", "--timeout", "4s")
     assert (code, waited["outcome"], "can't connect" in waited["message"]) == (1, "timed out", True)

@@ -37,6 +37,10 @@ class Cluster(Protocol):
     def trouble(self) -> str:
         """Why it is not written to; empty while it is."""
 
+    @property
+    def is_away(self) -> bool:
+        """Whether that is because it does not answer, or not now."""
+
     def record_state(self, key: RecordKey) -> RecordState:
         """Return how far a wanted record is."""
 
@@ -47,6 +51,7 @@ class _Progress:
 
     Attributes:
         failures: What went wrong, each once.
+        is_away: Whether all of it is that the cluster does not answer.
         pending: Records that are under way.
         is_awaited: Whether something is under way, be it no record.
         is_concerned: Whether the object wants anything there.
@@ -54,6 +59,7 @@ class _Progress:
 
     cluster: str
     failures: tuple[str, ...]
+    is_away: bool
     pending: tuple[RecordKey, ...]
     is_awaited: bool
     is_concerned: bool
@@ -84,8 +90,9 @@ class Conditions:
         for each in progress:
             for key in each.pending:
                 self._waiting.setdefault(key, {})[owner] = None
-        if any(each.failures for each in progress):
-            return aborted(report.generation, "; ".join([_told(progress), *self._unpublished(owner)]))
+        if failed := [each for each in progress if each.failures]:
+            message = "; ".join([_told(progress), *self._unpublished(owner)])
+            return aborted(report.generation, message, away=all(each.is_away for each in failed))
         return None if any(each.is_awaited for each in progress) else synced(report.generation)
 
     def owners(self, key: RecordKey) -> tuple[ObjectKey, ...]:
@@ -123,13 +130,15 @@ class Conditions:
         states = [(key, cluster.record_state(key)) for key in keys]
         failed = [(key, state) for key, state in states if state.kind not in ("applied", "pending")]
         failures = [f"{key}: {self._words(owner, state.message)}" for key, state in failed]
+        is_away = all(state.is_away for _, state in failed)
         pending = tuple(key for key, state in states if state.kind == "pending")
         # An object that says where the cluster is may want no record: it is in effect once something answers there.
         is_its_own = owner.kind == "ApisixClusterConfig" and owner.name == cluster.name
         if is_its_own and cluster.trouble and not failures:
-            failures = [cluster.trouble]
+            failures, is_away = [cluster.trouble], cluster.is_away
         is_awaited = bool(pending) or (is_its_own and not cluster.taken_over)
-        return _Progress(cluster.name, tuple(dict.fromkeys(failures)), pending, is_awaited, bool(keys) or is_its_own)
+        is_concerned = bool(keys) or is_its_own
+        return _Progress(cluster.name, tuple(dict.fromkeys(failures)), is_away, pending, is_awaited, is_concerned)
 
     def _words(self, owner: ObjectKey, message: str) -> str:
         """Return a gateway's words as an owner may know them: of a consumer elsewhere the namespace alone."""

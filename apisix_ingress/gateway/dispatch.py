@@ -160,7 +160,7 @@ class Dispatch:
         if (words := self.quarantine.words(key, record)) is not None:
             return RecordState("rejected", words)
         if not self.gate.is_open:
-            return RecordState("unreachable", self.gate.reason)
+            return RecordState("unreachable", self.gate.reason, self.gate.is_away)
         return self._outstanding(key, record)
 
     def tell(self, key: RecordKey) -> None:
@@ -409,8 +409,9 @@ class Dispatch:
             return self._parked(parked.on)
         error = self._failing.get(key)
         if error is not None and self._limiter.failures(key) >= PATIENCE:
-            is_reached = isinstance(error, DependencyPending | NotTried)
-            return RecordState("waiting" if is_reached else "unreachable", str(error))
+            if isinstance(error, DependencyPending | NotTried):
+                return RecordState("waiting", str(error))
+            return RecordState("unreachable", str(error), isinstance(error, GatewayUnavailable))
         if record.existing_only and self.holdings.get(key) is None:
             return APPLIED  # not there, and not to be created: nothing is outstanding
         return PENDING
@@ -426,7 +427,7 @@ class Dispatch:
         if state == PENDING or (state == APPLIED and self.holdings.get(on) is not None):
             return PENDING
         why = f": {state.message}" if state.message else ", which is not there"
-        return RecordState("waiting", f"waits for {on}{why}")
+        return RecordState("waiting", f"waits for {on}{why}", state.is_away)
 
     def _gate_changed(self, is_open: bool) -> None:
         self._observer.breaker(self.cluster, not is_open)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import structlog
 
-from apisix_ingress.errors import GatewayError, GatewayUnauthorized
+from apisix_ingress.errors import GatewayError, GatewayUnauthorized, GatewayUnavailable
 from apisix_ingress.gateway.backend import Backend
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.runtime.clock import Clock
@@ -69,6 +69,11 @@ class Gate:
     def reason(self) -> str:
         """Why it is shut; empty while it is open."""
         return str(self._error) if self._error is not None else ""
+
+    @property
+    def is_away(self) -> bool:
+        """Whether it is shut since the cluster does not answer, or not now."""
+        return isinstance(self._error, GatewayUnavailable)
 
     def succeeded(self) -> None:
         """Note a success of any call."""

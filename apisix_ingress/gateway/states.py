@@ -19,10 +19,12 @@ class RecordState:
         kind: applied: the cluster has it as wanted; pending: on its way; waiting: for another record; rejected: the
             gateway will not take it; unreachable: the cluster does not answer.
         message: Why it is not applied, in the gateway's words where it spoke; no secrets.
+        is_away: Nothing but a cluster that does not answer, or not now, is in the way: it may pass by itself.
     """
 
     kind: StateKind
     message: str = ""
+    is_away: bool = False
 
 
 APPLIED = RecordState("applied")

@@ -109,6 +109,11 @@ class ClusterSync:
         return "" if self.reachable else self._spell.dispatch.gate.reason
 
     @property
+    def is_away(self) -> bool:
+        """Whether it is not written to since it does not answer: that may pass by itself."""
+        return self._spell.dispatch.gate.is_away
+
+    @property
     def version(self) -> str:
         """What the gateway called itself when it was read last; empty: it was not read by this process."""
         return self._spell.dispatch.version

@@ -8,6 +8,8 @@ from typing import Literal
 CONDITION_TYPE = "ResourcesAvailable"
 SYNCED = "ResourcesSynced"
 ABORTED = "ResourceSyncAborted"
+AWAY = "waits for a gateway that does not answer: "
+"""How a message begins that tells of nothing else: the reason, as in the 1.8 line, is that of every failure."""
 SYNCED_MESSAGE = "Sync Successfully"
 
 
@@ -27,6 +29,11 @@ def synced(generation: int) -> Condition:
     return Condition("True", SYNCED, SYNCED_MESSAGE, generation)
 
 
-def aborted(generation: int, message: str) -> Condition:
-    """Return the condition of an object that is not, or not wholly, in effect."""
-    return Condition("False", ABORTED, message, generation)
+def aborted(generation: int, message: str, *, away: bool = False) -> Condition:
+    """Return the condition of an object that is not, or not wholly, in effect; `away`: gateways do not answer."""
+    return Condition("False", ABORTED, f"{AWAY if away else ''}{message}", generation)
+
+
+def is_away(message: str) -> bool:
+    """Say whether a condition tells of nothing but gateways that do not answer: that may pass by itself."""
+    return message.startswith(AWAY)

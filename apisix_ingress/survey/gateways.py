@@ -105,7 +105,7 @@ class SeenGateway:
     def record_state(self, key: RecordKey) -> RecordState:
         """Return how far a record is."""
         if self.listing is None:
-            return RecordState("unreachable", self.trouble)
+            return RecordState("unreachable", self.trouble, self.is_away)
         if key in self.listing.foreign:
             return RecordState("rejected", "the gateway has a record of this id that is not ours")
         found = self.listing.owned.get(key) or self.listing.unclaimed.get(key)

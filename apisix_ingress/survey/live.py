@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from apisix_ingress.errors import KubeError, KubeGone, KubeNotFound, KubeUnavailable
 from apisix_ingress.kube.api import KubeApi
@@ -21,7 +21,6 @@ from apisix_ingress.model.resources import CUSTOM_GROUP, RESOURCES
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.settings import Settings
 from apisix_ingress.survey.look import Look, look
-from apisix_ingress.survey.outage import is_outage
 from apisix_ingress.survey.status import Wellness, computed_wellness, stored_wellness
 
 LASTING_SECONDS = 3.0
@@ -127,12 +126,8 @@ def _seen(seen: Look, key: ObjectKey) -> Wellness:
         kind, reason = min((lasting or unread).items())
         error = KubeError if lasting else KubeUnavailable
         raise error(f"whether {key} is in effect can't be told without every {kind}: {reason}")
-    found = computed_wellness(seen.condition(key)) if key in seen.inventory.world.reports else NOT_OURS
-    return replace(found, state="pending") if found.state == "failed" and seen.is_unanswered(key) else found
+    return computed_wellness(seen.condition(key)) if key in seen.inventory.world.reports else NOT_OURS
 
 
 def _wellness(raw: JsonObject | None, kind: str) -> Wellness:
-    if raw is None:
-        return ABSENT
-    found = stored_wellness(decode_custom(raw, kind))
-    return replace(found, state="pending") if found.state == "failed" and is_outage(found.message) else found
+    return ABSENT if raw is None else stored_wellness(decode_custom(raw, kind))

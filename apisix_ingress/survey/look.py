@@ -42,13 +42,6 @@ class Look:
         """Return what the condition of an object would say by what the gateways hold; None: not there yet."""
         return Conditions(self.inventory.world, self.gateways).of(key)
 
-    def is_unanswered(self, key: ObjectKey) -> bool:
-        """Say whether nothing but gateways that are away keeps an object from being in effect."""
-        away = any(gateway.is_away for gateway in self.gateways)
-        others = [gateway for gateway in self.gateways if not gateway.is_away]
-        condition = Conditions(self.inventory.world, others).of(key)
-        return away and (condition is None or condition.status == "True")
-
 
 @asynccontextmanager
 async def api_server(settings: Settings) -> AsyncIterator[KubeApi]:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 
 from apisix_ingress import __version__
 from apisix_ingress.kube.conditions import of_type
-from apisix_ingress.model.condition import CONDITION_TYPE, Condition
+from apisix_ingress.model.condition import CONDITION_TYPE, Condition, is_away
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.kube import CustomObject
 from apisix_ingress.model.resources import CUSTOM_GROUP, RESOURCES
@@ -16,12 +16,12 @@ from apisix_ingress.survey.gateways import SeenGateway
 from apisix_ingress.survey.lease import SeenLease
 from apisix_ingress.survey.look import Look
 
-STATES = ("ok", "failed", "pending")
+STATES = ("ok", "failed", "waiting", "pending")
 
 
 @dataclass(frozen=True, slots=True)
 class Wellness:
-    """How an object is: ok, failed or pending."""
+    """How an object is: ok, failed, waiting (for a gateway that does not answer) or pending."""
 
     state: str
     reason: str = ""
@@ -61,15 +61,19 @@ def stored_wellness(item: CustomObject) -> Wellness:
     found = of_type(item.status, CONDITION_TYPE)
     if found is None or found.get("observedGeneration") != item.meta.generation:
         return Wellness("pending", "Pending", f"no condition for generation {item.meta.generation} yet")
-    state = "ok" if found.get("status") == "True" else "failed"
-    return Wellness(state, str(found.get("reason") or ""), str(found.get("message") or ""))
+    return _wellness(*(str(found.get(name) or "") for name in ("status", "reason", "message")))
 
 
 def computed_wellness(condition: Condition | None) -> Wellness:
     """Return how an object is by the condition that it would have."""
     if condition is None:
         return Wellness("pending", "Pending", "not every gateway has its records yet")
-    return Wellness("ok" if condition.status == "True" else "failed", condition.reason, condition.message)
+    return _wellness(condition.status, condition.reason, condition.message)
+
+
+def _wellness(status: str, reason: str, message: str) -> Wellness:
+    state = "ok" if status == "True" else "waiting" if is_away(message) else "failed"
+    return Wellness(state, reason, message)
 
 
 def is_led(lease: SeenLease) -> bool:

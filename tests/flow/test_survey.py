@@ -17,7 +17,7 @@ async def test_a_set_up_that_is_well_is_healthy(scene: Scene) -> None:
     assert (code, got["healthy"], got["unread"]) == (0, True, [])
     assert got["leader"]["holder"] == "one"
     assert got["clusters"][0]["records"]["there"] == 2
-    assert got["objects"] == {"ApisixRoute": {"ok": 1, "failed": 0, "pending": 0}}
+    assert got["objects"] == {"ApisixRoute": {"ok": 1, "failed": 0, "waiting": 0, "pending": 0}}
 
 
 async def test_a_record_that_is_missing_and_one_without_an_object_are_counted(scene: Scene) -> None:

@@ -3,8 +3,9 @@
 import pytest
 from pydantic import SecretStr
 
-from apisix_ingress.errors import GatewayError, GatewayRejected
+from apisix_ingress.errors import GatewayError, GatewayRejected, GatewayUnavailable
 from apisix_ingress.gateway.admin import AdminBackend, AdminKey
+from apisix_ingress.model.condition import aborted
 from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.settings import load_settings
 from apisix_ingress.survey import live
@@ -141,7 +142,7 @@ async def refusal(gateway: FakeAdminApi, *faults: AdminFault) -> str:
     except GatewayRejected as error:
         return f"{record.key}: {error.message}"
     except GatewayError as error:
-        return f"{record.key}: {error}"
+        return aborted(1, f"{record.key}: {error}", away=isinstance(error, GatewayUnavailable)).message
     finally:
         await backend.aclose()
     raise AssertionError("the write succeeded")

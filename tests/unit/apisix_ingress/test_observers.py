@@ -25,6 +25,7 @@ class FakeCluster:
     states: dict[RecordKey, RecordState] = field(default_factory=dict)
     taken_over: bool = True
     trouble: str = ""
+    is_away: bool = False
 
     def record_state(self, key: RecordKey) -> RecordState:
         return self.states.get(key, APPLIED)

@@ -30,6 +30,7 @@ class FakeCluster:
     asked: list[RecordKey] = field(default_factory=list)
     taken_over: bool = True
     trouble: str = ""
+    is_away: bool = False
 
     def record_state(self, key: RecordKey) -> RecordState:
         self.asked.append(key)

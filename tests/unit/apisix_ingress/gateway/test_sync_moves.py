@@ -85,7 +85,7 @@ async def test_an_address_that_is_down_says_so_and_a_better_one_ends_it() -> Non
     async with stage.running():
         elsewhere(stage).faults.down = True
         await asyncio.sleep(10)
-        assert stage.sync.record_state(UPSTREAM) == RecordState("unreachable", "connection refused")
+        assert stage.sync.record_state(UPSTREAM) == RecordState("unreachable", "connection refused", is_away=True)
         assert stage.sync.trouble == "connection refused"
         stage.sync.move(stage.backend)
         assert stage.sync.trouble == ""

@@ -85,7 +85,7 @@ async def test_delete_goes_on_when_a_write_before_it_keeps_failing() -> None:
         assert UPSTREAM in stage.gateway.stored
         await asyncio.sleep(30)
         assert UPSTREAM not in stage.gateway.stored
-        assert stage.sync.record_state(OTHER) == RecordState("unreachable", "HTTP 500")
+        assert stage.sync.record_state(OTHER) == RecordState("unreachable", "HTTP 500", is_away=True)
     assert refusing.calls > PATIENCE
 
 

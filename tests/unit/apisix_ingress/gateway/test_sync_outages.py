@@ -91,7 +91,7 @@ async def test_cluster_that_is_down_gets_few_probes_and_catches_up_within_ten_se
         assert 300 / 5 <= stage.gateway.probes <= 300 / 2
         assert not await stage.sync.drain(1)
         state = stage.sync.record_state(RecordKey("upstreams", "n7"))
-        assert state == RecordState("unreachable", "connection refused")
+        assert state == RecordState("unreachable", "connection refused", is_away=True)
         stage.want(UPSTREAM_RECORD)
         stage.want(UPSTREAM_RECORD, *(make_record(RecordKey("upstreams", f"n{n}")) for n in range(100)))
         stage.gateway.faults.down = False

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from apisix_ingress.model.condition import aborted, synced
+from apisix_ingress.model.condition import AWAY, aborted, synced
 from apisix_ingress.survey.lease import lease_of
 from apisix_ingress.survey.skew import skew_seconds
 from apisix_ingress.survey.status import Wellness, computed_wellness, status_lines, stored_wellness
@@ -20,6 +20,7 @@ CONDITION = {"type": "ResourcesAvailable", "status": "True", "reason": "Resource
     [
         ({**CONDITION, "observedGeneration": 1}, "ok"),
         ({**CONDITION, "observedGeneration": 1, "status": "False"}, "failed"),
+        ({**CONDITION, "observedGeneration": 1, "status": "False", "message": f"{AWAY}no answer"}, "waiting"),
         ({**CONDITION, "observedGeneration": 0}, "pending"),
         (CONDITION, "pending"),
         ({**CONDITION, "observedGeneration": 1, "type": "Other"}, "pending"),
@@ -32,6 +33,7 @@ def test_a_condition_counts_for_the_present_generation_only(condition: Any, stat
 def test_a_computed_condition_is_read_in_the_same_way() -> None:
     assert computed_wellness(None).state == "pending"
     assert computed_wellness(synced(1)).state == "ok"
+    assert computed_wellness(aborted(1, "no answer", away=True)).state == "waiting"
     assert computed_wellness(aborted(1, "no Service")) == Wellness("failed", "ResourceSyncAborted", "no Service")
 
 
@@ -84,8 +86,8 @@ def document(**leader: Any) -> dict[str, Any]:
         "leader": seen | leader,
         "clusters": [there, away],
         "objects": {
-            "ApisixRoute": {"ok": 3, "failed": 1, "pending": 0},
-            "Ingress": {"ok": 0, "failed": 0, "pending": 0},
+            "ApisixRoute": {"ok": 3, "failed": 1, "waiting": 1, "pending": 0},
+            "Ingress": {"ok": 0, "failed": 0, "waiting": 0, "pending": 0},
         },
         "not_ok": [{"object": "ApisixRoute shop/web", "state": "failed", "reason": "No", "message": "no Service"}],
         "unread": [{"kind": "Secret", "reason": "forbidden"}],
@@ -97,7 +99,7 @@ def test_the_lines_name_clusters_kinds_and_whoever_is_not_well() -> None:
         "controller apisix-ingress: one leads, renewed 2.5 s ago (lease apisix/leader)",
         "cluster east at http://e (APISIX/3.18.0): 3 of 5 records are there; 1 differing, 1 missing, 2 foreign",
         "cluster west at http://w: can't be read: no answer",
-        "ApisixRoute: 3 ok, 1 failed",
+        "ApisixRoute: 3 ok, 1 failed, 1 waiting",
         "Ingress: 0 ok",
         "not read: Secret: forbidden",
         "failed: ApisixRoute shop/web: No: no Service",
