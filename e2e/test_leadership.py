@@ -22,6 +22,7 @@ from e2e.cluster.echo import EchoServers
 from e2e.conftest import OWN, StartController
 from e2e.controller import Controller
 from e2e.devgateway.process import DevGateway
+from e2e.stream import Stream
 from e2e.traffic import RequestLoop, Traffic
 from e2e.workload import Deployment, PodFactory
 
@@ -123,38 +124,6 @@ def story(
             return start_controller(gateways, f"e2e-story={name}", name=replica, kubernetes=settings, sync=SYNC)
 
         yield Story(cluster_api, own_gateway, name, web, start)
-
-
-class Stream:
-    """Calls a function with a rising number again and again, in a thread, until it is stopped. A context manager."""
-
-    def __init__(self, work: Callable[[int], None], *, pause: float = 0.02) -> None:
-        self._work, self._pause = work, pause
-        self._stopped = threading.Event()
-        self._errors: list[BaseException] = []
-        self._thread = threading.Thread(target=self._run, name="e2e-stream", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stopped.set()
-        self._thread.join(30)
-        if self._errors and error is None:
-            raise self._errors[0]
-
-    def _run(self) -> None:
-        number = 0
-        while not self._stopped.wait(self._pause):
-            number += 1
-            try:
-                self._work(number)
-            except BaseException as error:  # told to whoever stops the stream
-                self._errors.append(error)
-                return
 
 
 def test_follower_stays_quiet_until_the_leader_is_killed(story: Story) -> None:

@@ -7,7 +7,6 @@ asked for.
 import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import pytest
 import yaml
 from trustme import CA
 
+from apisix_ingress.survey.rights import Right
 from e2e.chart import WITH_KEY, find, merged, nested, render
 from e2e.cluster.client import KubeClient, Manifest, wait_until
 from e2e.cluster.local import LocalCluster
@@ -35,17 +35,6 @@ CUSTOM = (
 )
 BURST = 12
 BURSTS = 20
-
-
-@dataclass(frozen=True, order=True, slots=True)
-class Right:
-    """One thing that an account may do; `name` and `namespace` are empty where it may do it to all."""
-
-    group: str
-    resource: str
-    verb: str
-    namespace: str = ""
-    name: str = ""
 
 
 class Audit:

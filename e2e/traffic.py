@@ -4,16 +4,16 @@ import http.client
 import json
 import socket
 import ssl
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Self
+from typing import Any
 from urllib.parse import urlsplit
 
 from e2e.cluster.client import wait_until
+from e2e.stream import Stream
 
 REQUEST_TIMEOUT = 10.0
 LIVE_TIMEOUT = 20.0
@@ -97,32 +97,20 @@ class Traffic:
         return Counter(answer.pod or str(answer.status) for answer in answers)
 
 
-class RequestLoop:
-    """Sends one request after the other in a thread, until it is stopped, and keeps every answer.
-
-    A context manager: leaving it stops the thread.
-    """
+class RequestLoop(Stream):
+    """Sends one request after the other in a thread, until it is stopped, and keeps every answer."""
 
     def __init__(self, traffic: Traffic, host: str, path: str = "/", *, pause: float = 0.005) -> None:
+        super().__init__(self._send, pause=pause)
         self.answers: list[tuple[float, Answer]] = []
         """(monotonic seconds at which the request began, answer)."""
-        self._traffic, self._host, self._path, self._pause = traffic, host, path, pause
-        self._stopped = threading.Event()
-        self._crash: Exception | None = None
-        self._thread = threading.Thread(target=self._run, name="e2e-requests", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
+        self._traffic, self._host, self._path = traffic, host, path
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._stopped.set()
-        self._thread.join(2 * REQUEST_TIMEOUT)
+        super().__exit__(kind, error, trace)
         if error is None:
-            assert not self._thread.is_alive(), "the request loop did not end"
-            assert self._crash is None, f"the request loop crashed: {self._crash!r}"
             assert self.answers, "the request loop sent nothing"
 
     @property
@@ -130,13 +118,9 @@ class RequestLoop:
         """Every answer that was not 200."""
         return [(at, answer) for at, answer in self.answers if answer.status != 200]
 
-    def _run(self) -> None:
-        try:
-            while not self._stopped.wait(self._pause):
-                began = time.monotonic()
-                self.answers.append((began, self._traffic.send(self._host, self._path)))
-        except Exception as error:
-            self._crash = error
+    def _send(self, _number: int) -> None:
+        began = time.monotonic()
+        self.answers.append((began, self._traffic.send(self._host, self._path)))
 
 
 def _exchange(

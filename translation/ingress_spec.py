@@ -8,46 +8,35 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic.alias_generators import to_camel
+from pydantic import Field, ValidationError
 
 from crds.parse import path_text
+from crds.v2.common import SpecPart
 from translation.scope import Scope
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(
-        frozen=True,
-        extra="ignore",
-        alias_generator=to_camel,
-        hide_input_in_errors=True,
-        # Built with the first Ingress: a start without any does not wait for it.
-        defer_build=True,
-    )
-
-
-class Port(_Part):
+class Port(SpecPart):
     """A port of a Service, by number or by name."""
 
     number: int | None = Field(default=None, ge=1, le=65535)
     name: str = ""
 
 
-class ServiceBackend(_Part):
+class ServiceBackend(SpecPart):
     """A Service in the namespace of the Ingress."""
 
     name: str = Field(min_length=1)
     port: Port = Field(default_factory=Port)
 
 
-class Backend(_Part):
+class Backend(SpecPart):
     """Where requests go."""
 
     service: ServiceBackend | None = None
     resource: dict[str, Any] | None = None
 
 
-class Path(_Part):
+class Path(SpecPart):
     """A path and its backend."""
 
     path: str = ""
@@ -55,27 +44,27 @@ class Path(_Part):
     backend: Backend
 
 
-class Http(_Part):
+class Http(SpecPart):
     """The paths of a host."""
 
     paths: tuple[Path, ...] = ()
 
 
-class Rule(_Part):
+class Rule(SpecPart):
     """A host; empty for every host."""
 
     host: str = ""
     http: Http | None = None
 
 
-class Tls(_Part):
+class Tls(SpecPart):
     """A certificate and the hosts that it is for."""
 
     hosts: tuple[str, ...] = ()
     secret_name: str = ""
 
 
-class IngressSpec(_Part):
+class IngressSpec(SpecPart):
     """`spec` of an Ingress. Its class is read where ownership is decided."""
 
     default_backend: Backend | None = None

@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import os
+import pty
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -49,7 +50,8 @@ spec:
 
 def environment(home: Path) -> dict[str, str]:
     """Return an environment without anything that would configure the program."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("APISIX_INGRESS_", "KUBE"))}
+    known = ("APISIX_INGRESS_", "KUBE", "NO_COLOR")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(known)}
     return {**kept, "HOME": str(home)}
 
 
@@ -72,6 +74,26 @@ class Cli:
             timeout=BOUND,
             check=False,
         )
+
+    def on_terminal(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        """Run it with a terminal for its standard output."""
+        reader, terminal = pty.openpty()
+        try:
+            got = subprocess.run(
+                [*COMMAND, *arguments],
+                cwd=self.folder,
+                env={**environment(self.folder), **variables},
+                stdout=terminal,
+                stderr=subprocess.PIPE,
+                text=True,
+                timeout=BOUND,
+                check=False,
+            )
+            shown = os.read(reader, 65536).decode()
+        finally:
+            os.close(terminal)
+            os.close(reader)
+        return subprocess.CompletedProcess(arguments, got.returncode, shown, got.stderr)
 
     async def beside(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run it in a thread of this process, while servers of this event loop answer: a start costs a second."""

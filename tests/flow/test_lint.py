@@ -2,8 +2,6 @@
 
 import inspect
 import json
-import os
-import pty
 import re
 import subprocess
 from pathlib import Path
@@ -84,21 +82,7 @@ def test_lint_reads_standard_input_and_speaks_to_workflows(cli: Cli) -> None:
 @pytest.mark.parametrize(("variable", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)])
 def test_colours_are_for_terminals_that_want_them(cli: Cli, variable: dict[str, str], coloured: bool) -> None:
     cli.write("web.yaml", ROUTE)
-    kept = {name: value for name, value in environment(cli.folder).items() if name != "NO_COLOR"}
-    reader, terminal = pty.openpty()
-    try:
-        subprocess.run(
-            [*COMMAND, "lint", "web.yaml"],
-            cwd=cli.folder,
-            env={**kept, "TERM": "xterm", **variable},
-            stdout=terminal,
-            timeout=BOUND,
-            check=False,
-        )
-        shown = os.read(reader, 65536).decode()
-    finally:
-        os.close(terminal)
-        os.close(reader)
+    shown = cli.on_terminal("lint", "web.yaml", **{"TERM": "xterm", **variable}).stdout
     assert "AIX0101" in shown
     assert ("\x1b[31m" in shown) is coloured
 

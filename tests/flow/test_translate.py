@@ -1,15 +1,12 @@
 """The command `translate` as its users meet it: its document, what it warns of, and what it says of manifests."""
 
 import json
-import os
-import pty
-import subprocess
 
 import pytest
 import trustme
 import yaml
 
-from tests.flow.commandline import BOUND, COMMAND, QUICKSTART, WEB, Cli, environment
+from tests.flow.commandline import QUICKSTART, WEB, Cli
 
 KINDS = [
     "consumers",
@@ -210,23 +207,8 @@ def test_translate_asks_for_the_end_of_a_document(cli: Cli) -> None:
 
 def test_translate_prints_problems_once_on_a_terminal(cli: Cli) -> None:
     cli.write("web.yaml", WEB.replace("hosts:", "host:"))
-    reader, terminal = pty.openpty()
-    try:
-        got = subprocess.run(
-            [*COMMAND, "translate", "-f", "web.yaml"],
-            cwd=cli.folder,
-            env=environment(cli.folder),
-            stdout=terminal,
-            stderr=subprocess.PIPE,
-            text=True,
-            timeout=BOUND,
-            check=False,
-        )
-        shown = os.read(reader, 65536).decode()
-    finally:
-        os.close(terminal)
-        os.close(reader)
-    assert (got.returncode, got.stderr, shown.count("did you mean hosts?")) == (1, "", 1)
+    got = cli.on_terminal("translate", "-f", "web.yaml")
+    assert (got.returncode, got.stderr, got.stdout.count("did you mean hosts?")) == (1, "", 1)
 
 
 def test_translate_hides_private_keys_unless_told_to_show_them(cli: Cli) -> None:

@@ -12,49 +12,27 @@ from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.resources import RESOURCES
 from apisix_ingress.state.world import World
-from tests.unit.translation.objects import fill, make, pem, secret
+from tests.property.tenants import HOSTS, SHUFFLES, TENANTS, Wanting
+from tests.unit.translation.objects import fill, pem, secret
 from tests.unit.translation.settling import prepare
 
-TENANTS = ("red", "green", "blue")
-HOSTS = ("a.com", "b.com", "*.com")
 SECRETS = ("one", "two")
-SHUFFLES = 50
 
 Certificates = Mapping[tuple[str, str], int]
 """Namespace and name of a Secret → which certificate is in it."""
 
 
-@dataclass(frozen=True)
-class Wish:
-    """An object with a certificate for some hosts."""
+@dataclass(frozen=True, kw_only=True)
+class Wish(Wanting):
+    """An object with a certificate for its hosts."""
 
-    namespace: str
-    name: str
-    kind: str
-    day: int
-    hosts: tuple[str, ...]
     secret: str
-    foreign: bool
-
-    @property
-    def age(self) -> tuple[int, str, str, str]:
-        return (self.day, self.namespace, self.name, self.kind)
-
-    @property
-    def key(self) -> ObjectKey:
-        return ObjectKey(self.kind, self.namespace, self.name)
 
 
 def manifest(wish: Wish) -> JsonObject:
-    spec: JsonObject
     if wish.kind == "Ingress":
-        tls = [{"hosts": [*wish.hosts], "secretName": wish.secret}]
-        spec = {"ingressClassName": "nginx" if wish.foreign else "apisix", "tls": tls}
-    else:
-        spec = {"hosts": [*wish.hosts], "secret": {"name": wish.secret, "namespace": wish.namespace}}
-    raw = make(wish.kind, wish.name, namespace=wish.namespace, spec=spec)
-    raw["metadata"]["creationTimestamp"] = f"2026-01-{wish.day:02}T00:00:00Z"
-    return raw
+        return wish.with_spec({"tls": [{"hosts": [*wish.hosts], "secretName": wish.secret}]})
+    return wish.with_spec({"hosts": [*wish.hosts], "secret": {"name": wish.secret, "namespace": wish.namespace}})
 
 
 def wish_of(seed: random.Random, number: int) -> Wish:

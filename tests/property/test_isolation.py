@@ -18,34 +18,18 @@ from apisix_ingress.state.store import NEAR, Store
 from apisix_ingress.state.view import TrackingView
 from apisix_ingress.state.world import World
 from tests.factories import make_pod
-from tests.unit.translation.objects import make, service
+from tests.property.tenants import HOSTS, SHUFFLES, TENANTS, Wanting
+from tests.unit.translation.objects import service
 from tests.unit.translation.settling import prepare
 
-TENANTS = ("red", "green", "blue")
-SHUFFLES = 50
 
-
-@dataclass(frozen=True)
-class Wish:
+@dataclass(frozen=True, kw_only=True)
+class Wish(Wanting):
     """An object of one rule: what it takes, and how old it is."""
 
-    namespace: str
-    name: str
-    kind: str
-    day: int
-    hosts: tuple[str, ...]
     paths: tuple[str, ...]
     methods: tuple[str, ...]
     priority: int
-    foreign: bool
-
-    @property
-    def age(self) -> tuple[int, str, str, str]:
-        return (self.day, self.namespace, self.name, self.kind)
-
-    @property
-    def key(self) -> ObjectKey:
-        return ObjectKey(self.kind, self.namespace, self.name)
 
     def takes(self) -> set[tuple[str, str, tuple[str, ...], int]]:
         """The reference: an Ingress takes paths exactly, with nothing else to tell requests apart."""
@@ -62,33 +46,24 @@ def older(wish: Wish, wishes: Iterable[Wish]) -> list[Wish]:
 
 
 def manifest(wish: Wish) -> JsonObject:
+    if wish.kind == "Ingress":
+        target = {"service": {"name": "web", "port": {"number": 80}}}
+        paths = [{"path": path, "pathType": "Exact", "backend": target} for path in wish.paths]
+        return wish.with_spec({"rules": [{"host": wish.hosts[0], "http": {"paths": paths}}]})
     backend = {"serviceName": "web", "servicePort": 80}
     match = {"hosts": [*wish.hosts], "paths": [*wish.paths], "methods": [*wish.methods]}
     rule = {"name": "r", "match": match, "priority": wish.priority, "backends": [backend]}
-    target = {"service": {"name": "web", "port": {"number": 80}}}
-    paths = [{"path": path, "pathType": "Exact", "backend": target} for path in wish.paths]
-    spec = (
-        {
-            "ingressClassName": "nginx" if wish.foreign else "apisix",
-            "rules": [{"host": wish.hosts[0], "http": {"paths": paths}}],
-        }
-        if wish.kind == "Ingress"
-        else {"http": [rule]}
-    )
-    raw = make(wish.kind, wish.name, namespace=wish.namespace, spec=spec)
-    raw["metadata"]["creationTimestamp"] = f"2026-01-{wish.day:02}T00:00:00Z"
-    return raw
+    return wish.with_spec({"http": [rule]})
 
 
 def wish_of(seed: random.Random, number: int) -> Wish:
     kind = seed.choice(("Ingress", "ApisixRoute"))
-    some = seed.sample(("a.com", "b.com", "*.com"), seed.randint(1, 2))
     return Wish(
         namespace=seed.choice(TENANTS),
         name=f"o{number}",
         kind=kind,
         day=seed.randint(1, 4),
-        hosts=tuple(some),
+        hosts=tuple(seed.sample(HOSTS, seed.randint(1, 2))),
         paths=tuple(seed.sample(("/x", "/y"), seed.randint(1, 2))),
         methods=tuple(seed.choice(((), (), ("GET",), ("GET", "PUT"), ("PUT", "GET")))),
         priority=seed.choice((0, 0, 0, 3)),

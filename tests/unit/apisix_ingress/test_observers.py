@@ -11,24 +11,13 @@ from apisix_ingress.state.world import Report, World
 from providers.conditions import Conditions
 from tests.factories import make_claim, make_claimant, make_key, make_record
 from tests.fakes.clock import FakeClock
+from tests.fakes.cluster import FakeCluster
 from tests.samples import sample
 
 ROUTE_OBJECT = make_key()
 SERVICE = make_key("web", kind="Service")
 UPSTREAM = make_record("default_web_80", kind="upstreams")
 ROUTE = make_record("one", body={"upstream_id": UPSTREAM.key.id})
-
-
-@dataclass
-class FakeCluster:
-    name: str = "default"
-    states: dict[RecordKey, RecordState] = field(default_factory=dict)
-    taken_over: bool = True
-    trouble: str = ""
-    is_away: bool = False
-
-    def record_state(self, key: RecordKey) -> RecordState:
-        return self.states.get(key, APPLIED)
 
 
 @dataclass

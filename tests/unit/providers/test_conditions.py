@@ -1,7 +1,6 @@
 """Conditions: what the status of an object says, from reports and from what clusters say of records."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import pytest
 
@@ -14,27 +13,12 @@ from apisix_ingress.state.claims import Claimant
 from apisix_ingress.state.world import Report, World
 from providers.conditions import Conditions
 from tests.factories import make_claim, make_claimant, make_key, make_record
+from tests.fakes.cluster import FakeCluster
 
 OWNER = make_key()
 WEB = make_key("web", kind="Service")
 UPSTREAM = make_record("default_web_80", kind="upstreams")
 ROUTE = make_record("one", body={"upstream_id": UPSTREAM.key.id})
-
-
-@dataclass
-class FakeCluster:
-    """A cluster where a record is applied unless told otherwise; keeps what it was asked for."""
-
-    name: str = "default"
-    states: dict[RecordKey, RecordState] = field(default_factory=dict)
-    asked: list[RecordKey] = field(default_factory=list)
-    taken_over: bool = True
-    trouble: str = ""
-    is_away: bool = False
-
-    def record_state(self, key: RecordKey) -> RecordState:
-        self.asked.append(key)
-        return self.states.get(key, RecordState("applied"))
 
 
 def make_world(*records: Record, problems: Sequence[Problem] = (), generation: int = 3) -> World:

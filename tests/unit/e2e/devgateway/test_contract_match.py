@@ -27,18 +27,6 @@ def stage() -> Iterator[Stage]:
         yield Stage(ports)
 
 
-@pytest.fixture(scope="module")
-def running() -> Iterator[DevGateway]:
-    with DevGateway() as gateway:
-        yield gateway
-
-
-@pytest.fixture
-def gateway(running: DevGateway) -> DevGateway:
-    running.wipe()
-    return running
-
-
 def send(gateway: DevGateway, request: dict[str, Any], *, body: str | None = None) -> dict[str, Any]:
     """Send one recorded request and return what came back in the recording's form."""
     host, _, port = gateway.proxy_address.partition(":")
