@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import math
 import os
+import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,9 +18,9 @@ from typing import Protocol
 
 import aiohttp
 import httpx
-from aiohttp.abc import AbstractStreamWriter
 from yarl import URL
 
+from apisix_ingress.gateway.direct import Direct, Small
 from apisix_ingress.gateway.tls import TlsContext
 
 _CHUNK = 128 * 1024
@@ -80,6 +81,10 @@ class _TooLate(Exception):
     """The time of a request was over before it was sent."""
 
 
+class _Stalled(Exception):
+    """The peer took no more of a large body."""
+
+
 # The first match counts: most of aiohttp's classes inherit from several others.
 _ERRORS: _Errors = (
     ((_TooLate,), httpx.PoolTimeout),
@@ -95,7 +100,7 @@ _ERRORS: _Errors = (
 
 
 class AiohttpTransport:
-    """Requests over one aiohttp session, which the first request opens.
+    """Requests over one pool of connections, which the first request opens; large ones go by a session of aiohttp.
 
     A request whose deadline is over is not sent, looked at in the last moment: a process that was frozen must not go on
     with a write that it was about to send, since others may lead by now.
@@ -108,6 +113,8 @@ class AiohttpTransport:
     def __init__(self, *, connections: int, tls: TlsContext | None = None) -> None:
         self._slots = asyncio.Semaphore(connections)
         self._tls = tls
+        self._connector: aiohttp.TCPConnector | None = None
+        self._direct: Direct | None = None
         self._session: aiohttp.ClientSession | None = None
 
     async def carry(self, call: Call) -> Reply:
@@ -127,6 +134,8 @@ class AiohttpTransport:
         """Close every connection."""
         if self._session is not None:
             await self._session.close()
+        if self._connector is not None:
+            await self._connector.close()
 
     async def _take_slot(self, seconds: float | None) -> None:
         if not self._slots.locked():
@@ -139,30 +148,57 @@ class AiohttpTransport:
             raise httpx.PoolTimeout("no connection became free") from error
 
     async def _exchange(self, call: Call, limits: Limits) -> Reply:
-        writing = asyncio.timeout(None)
+        send = self._send_small if len(call.payload or b"") <= _SMALL else self._send_large
         try:
             url = URL(call.url, encoded=True)
             _check(limits.deadline)
-            async with writing:
+            tls = self._tls.get() if self._tls and url.scheme == "https" else True
+            return await send(call, url, tls)
+        except _Stalled as error:
+            raise httpx.WriteTimeout(str(error)) from error
+        except Exception as error:
+            raise _kind_of(error)(_words(error)) from error
+
+    async def _send_small(self, call: Call, url: URL, tls: ssl.SSLContext | bool) -> Reply:
+        if url.scheme not in ("http", "https") or not url.raw_host:
+            raise aiohttp.InvalidURL(url)
+        if self._direct is None:
+            self._direct = Direct(self._pool())
+        limits = call.limits
+        timeout = _timeout(limits.connect, limits.read)
+        small = Small(call.method, url, call.headers, call.payload or b"", timeout, lambda: _check(limits.deadline))
+        message, content = await self._direct.send(small, tls)
+        return Reply(message.code, content, message.headers)
+
+    async def _send_large(self, call: Call, url: URL, tls: ssl.SSLContext | bool) -> Reply:
+        limits = call.limits
+        try:
+            async with asyncio.timeout(None) as writing:
                 reply = await self._opened().request(
                     call.method,
                     url,
                     headers=call.headers,
-                    data=_content(call.payload or b"", limits, writing) if call.method != "GET" else None,
+                    data=_chunks(call.payload or b"", limits.deadline, writing, limits.write),
                     allow_redirects=False,
-                    ssl=self._tls.get() if self._tls and url.scheme == "https" else True,
+                    ssl=tls,
                     timeout=_timeout(limits.connect, limits.read),
                 )
                 content = await reply.read()
         except Exception as error:
-            kind = httpx.WriteTimeout if writing.expired() else _kind_of(error)
-            raise kind(_words(error)) from error
+            if writing.expired():
+                raise _Stalled(_words(error)) from error
+            raise
         return Reply(reply.status, content, reply.headers)
+
+    def _pool(self) -> aiohttp.TCPConnector:
+        if self._connector is None:
+            self._connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEPALIVE)
+        return self._connector
 
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEPALIVE),
+                connector=self._pool(),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 auto_decompress=False,
                 skip_auto_headers=_OWN_HEADERS,
@@ -195,30 +231,9 @@ def _check(deadline: float) -> None:
         raise _TooLate("its time was over before it was sent")
 
 
-class _Timely(aiohttp.payload.BytesPayload):
-    """A body that is written before its deadline or not at all; the head of the request waits for it.
-
-    An empty one as well: a delete that was frozen while it connected must not go out under another leader.
-    """
-
-    def __init__(self, body: bytes, deadline: float) -> None:
-        super().__init__(body)
-        self._deadline = deadline
-
-    async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
-        _check(self._deadline)
-        await super().write_with_length(writer, content_length)
-
-
 @lru_cache(maxsize=8)
 def _timeout(connect: float | None, read: float | None) -> aiohttp.ClientTimeout:
     return aiohttp.ClientTimeout(sock_connect=connect, sock_read=read)
-
-
-def _content(body: bytes, limits: Limits, writing: asyncio.Timeout) -> _Timely | AsyncIterator[bytes]:
-    if len(body) > _SMALL:
-        return _chunks(body, limits.deadline, writing, limits.write)
-    return _Timely(body, limits.deadline)
 
 
 async def _chunks(

@@ -13,7 +13,7 @@ import pytest
 import trustme
 
 from apisix_ingress.gateway.tls import TlsContext, TlsFiles
-from apisix_ingress.gateway.transport import AiohttpTransport
+from apisix_ingress.gateway.transport import AiohttpTransport, Call, Limits
 from tests.fakes.clock import FakeClock
 from tests.unit.apisix_ingress.gateway.carrying import CarriedTransport
 from tests.unit.apisix_ingress.gateway.servers import OK, Behaviour, read_request, serving
@@ -72,6 +72,25 @@ async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
         await writer.drain()
 
 
+async def answer_without_a_length(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await read_request(reader)
+    writer.write(b"HTTP/1.1 200 OK\r\n\r\nall of it")
+    await writer.drain()
+
+
+async def answer_twice(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await read_request(reader)
+    writer.write(b"HTTP/1.1 103 Early Hints\r\n\r\n" + OK)
+    await writer.drain()
+
+
+async def answer_in_chunks(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await read_request(reader)
+    for piece in (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"3\r\nall\r\n6\r\n of it\r\n0\r\n\r\n"):
+        writer.write(piece)
+        await writer.drain()
+
+
 def reset(writer: asyncio.StreamWriter) -> None:
     """Close with a TCP reset."""
     sock: socket.socket = writer.get_extra_info("socket")
@@ -108,6 +127,7 @@ async def outcome(client: httpx.AsyncClient, method: str, url: str, body: bytes 
         (answer, b"{}", "200"),
         (answer, b"", "200"),
         (answer, b"x" * 1_000_000, "200"),
+        (answer_twice, b"{}", "200"),
         (close_after_request, b"{}", "RemoteProtocolError"),
         (reset_after_request, b"{}", "ReadError"),
         (reset_at_once, b"{}", "ReadError"),
@@ -240,6 +260,31 @@ async def test_request_and_reply_arrive_whole() -> None:
     assert b"\r\nx-api-key: k\r\n" in head.lower()
     assert body == b'{"a":1}'
     assert (reply.status_code, reply.headers["server"], reply.content) == (404, "APISIX/3.13.0", b"nope")
+
+
+@pytest.mark.parametrize("behaviour", [answer_without_a_length, answer_in_chunks])
+@pytest.mark.parametrize("size", [2, 100_000])
+async def test_a_reply_arrives_whole_however_its_end_is_told(behaviour: Behaviour, size: int) -> None:
+    async with serving(behaviour) as url, both_clients() as clients:
+        got = [(await client.put(url, content=b"x" * size)).content for client in clients]
+    assert got == [b"all of it", b"all of it"]
+
+
+@pytest.mark.parametrize("header", [("X-API-KEY", "k\r\nX: y"), ("X-API-KEY\n", "k"), ("X", "\x85y")])
+async def test_a_header_that_would_end_a_line_is_not_sent(header: tuple[str, str]) -> None:
+    async with serving(answer) as url:
+        transport = AiohttpTransport(connections=1)
+        with pytest.raises(httpx.LocalProtocolError):
+            await transport.carry(Call("PUT", url, [header], b"{}", Limits()))
+        await transport.aclose()
+
+
+@pytest.mark.parametrize("url", ["ftp://gateway", "http://", "gateway/routes"])
+async def test_an_address_that_is_none_is_told_apart_from_a_gateway_that_is_away(url: str) -> None:
+    transport = AiohttpTransport(connections=1)
+    with pytest.raises(httpx.UnsupportedProtocol):
+        await transport.carry(Call("PUT", url, [], b"{}", Limits()))
+    await transport.aclose()
 
 
 class Files:
