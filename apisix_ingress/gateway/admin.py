@@ -9,7 +9,6 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from copy import copy
-from dataclasses import replace
 from http import HTTPStatus
 from urllib.parse import quote
 
@@ -95,7 +94,8 @@ class AdminBackend:
         # No httpx client between: its redirects, cookies and sign-in, which no Admin API has, are a third of a write.
         self._transport = transport
         connect = timeout * _CONNECT_SHARE
-        self._write_limits = Limits(connect=connect, read=timeout, write=timeout, pool=connect)
+        # Silence has no bound of its own here: a write as a whole may take no longer.
+        self._connect_timeout = connect
         self._list_limits = Limits(connect=connect, read=_LIST_SILENCE, write=_LIST_SILENCE, pool=connect)
         self._headers = self._new_headers()
         self._version = ""
@@ -257,7 +257,8 @@ class AdminBackend:
     async def _bounded(self, method: str, path: str, payload: bytes | None = None) -> Reply:
         try:
             async with asyncio.timeout(self._timeout) as scope:
-                limits = replace(self._write_limits, deadline=scope.when() or math.inf)
+                connect, deadline = self._connect_timeout, scope.when() or math.inf
+                limits = Limits(connect=connect, write=self._timeout, pool=connect, deadline=deadline)
                 return await self._call(method, path, payload, limits=limits)
         except TimeoutError:
             raise GatewayUnavailable(f"{method} {path}: no answer within {self._timeout:g} s") from None

@@ -120,6 +120,7 @@ def _head(small: Small) -> bytes:
         lines.append(f"Host: {small.target.host_port_subcomponent}")
     if "content-length" not in names and (small.body or small.method != "GET"):
         lines.append(f"Content-Length: {len(small.body)}")
-    if any(line.splitlines() != [line] for line in lines):
-        raise ValueError("a line of the request holds a line end")
-    return "\r\n".join((*lines, "", "")).encode()
+    text = "\r\n".join((*lines, "", ""))
+    if not text.count("\r") == text.count("\n") == len(lines) + 1 or "\0" in text:
+        raise ValueError("a line of the request holds a line end, or a NUL")
+    return text.encode()

@@ -270,7 +270,7 @@ async def test_a_reply_arrives_whole_however_its_end_is_told(behaviour: Behaviou
     assert got == [b"all of it", b"all of it"]
 
 
-@pytest.mark.parametrize("header", [("X-API-KEY", "k\r\nX: y"), ("X-API-KEY\n", "k"), ("X", "\x85y")])
+@pytest.mark.parametrize("header", [("X-API-KEY", "k\r\nX: y"), ("X-API-KEY\n", "k"), ("X", "y\0")])
 async def test_a_header_that_would_end_a_line_is_not_sent(header: tuple[str, str]) -> None:
     async with serving(answer) as url:
         transport = AiohttpTransport(connections=1)
