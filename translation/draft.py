@@ -37,7 +37,7 @@ class Draft(Scope):
         """Return the beginning of a body: id, name, desc and labels; with the object's own labels if wanted."""
         return {
             "id": self.view.record_id(kind, name),
-            "name": name,
+            "name": names.told(name),
             "desc": names.DESC,
             "labels": names.owner_labels(self.options.controller_name, self.meta.labels if labelled else None),
         }

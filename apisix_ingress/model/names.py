@@ -7,6 +7,7 @@ an id is the CRC-32 of the record's name in lower-case hex, without padding.
 from __future__ import annotations
 
 import hashlib
+import re
 import zlib
 from collections.abc import Mapping
 from typing import Literal
@@ -19,6 +20,13 @@ MANAGED_BY_VALUE = "apisix-ingress-controller"
 CONTROLLER_LABEL = "apisix-ingress/controller"
 DEFAULT_CONTROLLER = "apisix-ingress"
 LABEL_VALUE_LIMIT = 256
+NAME_LIMIT = 256
+"""Characters of a record's `name` that a gateway takes (APISIX core schema); names of objects may make longer ones."""
+
+_KEPT = NAME_LIMIT - 17
+"""What stays of a longer name; the rest is a tilde and a hash of the whole."""
+
+_CUT = re.compile(r"~[0-9a-f]{16}")
 
 
 def short_id(name: str) -> str:
@@ -29,6 +37,16 @@ def short_id(name: str) -> str:
 def wide_id(name: str) -> str:
     """Return the 16-hex id for a name whose short id is taken by another name of its kind."""
     return hashlib.sha256(name.encode()).hexdigest()[:16]
+
+
+def told(name: str) -> str:
+    """Return a name as a record tells it: cut where it is too long for a gateway. Ids are made of the whole name."""
+    return name if len(name) <= NAME_LIMIT else f"{name[:_KEPT]}~{wide_id(name)}"
+
+
+def is_cut(name: str) -> bool:
+    """Say whether a name that a record tells is only the beginning of its name."""
+    return len(name) == NAME_LIMIT and _CUT.fullmatch(name, _KEPT) is not None
 
 
 def owner_labels(controller: str, labels: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -58,8 +76,11 @@ def is_owned(labels: object, controller: str) -> bool:
 
 
 def route_prefix(namespace: str, name: str) -> str:
-    """Return what the names of all routes of an ApisixRoute begin with (object names hold no underscore)."""
-    return f"{namespace}_{name}_"
+    """Return what the told names of all routes of an ApisixRoute begin with (object names hold no underscore).
+
+    Two objects whose very long names begin alike have one prefix.
+    """
+    return f"{namespace}_{name}_"[:_KEPT]
 
 
 def route_name(namespace: str, name: str, rule: str) -> str:
@@ -73,8 +94,8 @@ def stream_route_name(namespace: str, name: str, rule: str) -> str:
 
 
 def ingress_prefix(namespace: str, name: str) -> str:
-    """Return what the names of all routes of an Ingress begin with."""
-    return f"ing_{namespace}_{name}_"
+    """Return what the told names of all routes of an Ingress begin with, as `route_prefix` does."""
+    return f"ing_{namespace}_{name}_"[:_KEPT]
 
 
 def ingress_route_name(namespace: str, name: str, host: str, path: str) -> str:

@@ -9,7 +9,7 @@ import re
 
 from apisix_ingress.model.json import FrozenJson
 from apisix_ingress.model.keys import ObjectKey, RecordKey
-from apisix_ingress.model.names import MANAGED_BY, MANAGED_BY_VALUE
+from apisix_ingress.model.names import MANAGED_BY, MANAGED_BY_VALUE, is_cut
 
 _SHORT_ID = re.compile(r"[0-9a-f]{1,8}")
 _INGRESS_PARTS = 4
@@ -26,7 +26,7 @@ def origin(key: RecordKey, body: FrozenJson) -> ObjectKey | None:
     if key.kind == "ssls":
         return _secret(labels)
     name = body.get("name")
-    parts = name.split("_") if isinstance(name, str) else []
+    parts = name.split("_") if isinstance(name, str) and not is_cut(name) else []
     if len(parts) < 2 or not all(parts[:2]):
         return None
     match key.kind:

@@ -7,6 +7,7 @@ import pytest
 
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.names import short_id
 from apisix_ingress.model.problem import Problem
 from apisix_ingress.state.claims import UpstreamClaim, UpstreamOverrides
 from tests.unit.translation.objects import (
@@ -147,6 +148,16 @@ def test_host_and_path_that_can_not_be_are_refused() -> None:
         "error ControlCharacter spec.rules[0].http.paths[0].path",
         "error InvalidHost spec.rules[0].host",
     ]
+
+
+def test_longest_name_gives_a_record_that_a_gateway_takes_and_the_hold_finds() -> None:
+    name = "w" * 253
+    found = world(ingress(ingress_rule()) | {"metadata": {"name": name, "namespace": "default"}}, service())
+    got = translate_ingress(get(found, "Ingress", name), found.view(), OPTIONS)
+    (record,) = got.records
+    assert record.key.id == short_id(record.name)
+    assert (len(record.name), len(record.body["name"])) == (274, 256)
+    assert [record.body["name"].startswith(hold.prefix) for hold in got.holds if hold.prefix] == [True]
 
 
 def test_plugin_config_is_found_in_the_namespace_of_the_ingress() -> None:

@@ -64,6 +64,31 @@ def test_names_of_an_object_begin_with_its_prefix() -> None:
     assert not names.route_name("default", "website", "r").startswith(names.route_prefix("default", "web"))
 
 
+def test_a_text_that_a_gateway_takes_is_told_as_it_is() -> None:
+    longest = "é" * names.NAME_LIMIT
+    assert [names.told(text) for text in ("default_web_rule", longest)] == ["default_web_rule", longest]
+
+
+def test_a_name_that_no_gateway_takes_is_cut_and_stays_unique() -> None:
+    got = [names.told("n" * names.NAME_LIMIT + end) for end in ("1", "2")]
+    assert [len(text) for text in got] == [names.NAME_LIMIT, names.NAME_LIMIT]
+    assert got[0] != got[1]
+    assert all(names.is_cut(text) for text in got)
+
+
+def test_what_only_looks_like_a_cut_name_is_none() -> None:
+    assert [names.is_cut(text) for text in ("web~0123456789abcdef", "n" * names.NAME_LIMIT)] == [False, False]
+
+
+@pytest.mark.parametrize("length", [180, 200, 240, 253])
+def test_told_names_of_an_object_begin_with_its_prefix_however_long_they_are(length: int) -> None:
+    namespace, name = "n" * 63, "w" * length
+    route = names.told(names.route_name(namespace, name, "r"))
+    ingress = names.told(names.ingress_route_name(namespace, name, "h", "/"))
+    assert route.startswith(names.route_prefix(namespace, name))
+    assert ingress.startswith(names.ingress_prefix(namespace, name))
+
+
 def test_stamp_wins_over_a_label_of_the_object() -> None:
     got = names.owner_labels("apisix-ingress", {"managed-by": "me", "apisix-ingress/controller": "x", "app": "web"})
     assert got == {"managed-by": "apisix-ingress-controller", "app": "web"}

@@ -23,6 +23,7 @@ SECRET = {"meta_secret_namespace": "shop", "meta_secret_name": "cert"}
         ("ssls", {}, None),
         ("routes", {"name": "by-hand"}, None),
         ("routes", {"name": 5}, None),
+        ("routes", {"name": names.told(names.ingress_route_name("shop", "w" * 253, "h", "/"))}, None),
         ("routes", {}, None),
         ("consumers", {"name": "shop_web_x"}, None),
     ],
