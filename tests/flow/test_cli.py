@@ -109,6 +109,17 @@ async def test_a_path_where_nothing_is_ends_a_command(cli: Cli, command: str) ->
     assert got.stderr.splitlines() == [*told, "error: web.yaml/below: no such file or folder"]
 
 
+@pytest.mark.parametrize("command", ["translate", "lint", "diff --admin-url http://127.0.0.1:1"])
+async def test_a_path_that_can_not_be_looked_at_is_named(cli: Cli, command: str) -> None:
+    (cli.folder / "link.yaml").symlink_to("nowhere")
+    long = "x" * 300
+    got = await cli.beside(*command.split(), "-f", ".", "-f", long)
+    said = got.stdout + got.stderr
+    assert got.returncode == (2 if command.startswith("diff") else 1)
+    for path, why in ((long, "File name too long"), ("link.yaml", "No such file or directory")):
+        assert [line for line in said.splitlines() if path in line and line.endswith(f"can't be read: {why}")], said
+
+
 @pytest.mark.parametrize("command", ["translate", "lint", "explain http://web.example.org/", "tree"])
 async def test_a_path_without_an_object_is_told_beside_the_report(cli: Cli, command: str) -> None:
     (cli.folder / "empty").mkdir()

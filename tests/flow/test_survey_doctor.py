@@ -156,6 +156,15 @@ async def test_doctor_judges_the_certificate_of_the_webhook(
     assert (await scene.checks())["webhook"][0][0] == level
 
 
+async def test_doctor_passes_over_secrets_that_hold_no_certificate_of_the_webhook(scene: Scene) -> None:
+    authority, garbage = CA(), base64.b64encode(b"no certificate").decode()
+    scene.server.put(hook(authority))
+    data = {"tls.crt": garbage, "tls.key": garbage}
+    scene.server.put(plain("Secret", "garbage", type="kubernetes.io/tls", data=data))
+    scene.server.put(pair(CA(), -3, host="other.default.svc", name="other"))
+    assert (await scene.checks())["webhook"] == [("OK", "1 registered")]
+
+
 @pytest.mark.parametrize(("policy", "level"), [("Fail", "FAIL"), ("Ignore", "WARN")])
 async def test_doctor_misses_the_ca_of_a_webhook(scene: Scene, policy: str, level: str) -> None:
     scene.server.put(hook(None, failurePolicy=policy))
@@ -183,3 +192,69 @@ async def test_a_clock_that_is_wrong_is_told(scene: Scene) -> None:
     settings = load_settings(scene.cli.folder / scene.config)
     got = {check.name: check.level for check in await examine(settings, clock=FakeClock())}
     assert got["api-clock"] == "WARN"
+
+
+@pytest.mark.parametrize(
+    ("verb", "plural", "check", "want"),
+    [
+        ("create", REVIEWS, "rights", "SKIP can't be found out: "),
+        ("get", "customresourcedefinitions", "crds", "SKIP can't be read: "),
+        ("get", "leases", "leader", "SKIP lease default/apisix-ingress-leader can't be read: "),
+        ("list", "configmaps", "controller-name", "SKIP other namespaces can't be looked at: "),
+        ("list", "validatingwebhookconfigurations", "webhook", "SKIP registrations can't be read: "),
+        ("list", "secrets", "objects", "WARN not everything could be read: Secret: "),
+    ],
+)
+async def test_doctor_tells_what_it_may_not_look_at(
+    scene: Scene, verb: str, plural: str, check: str, want: str
+) -> None:
+    scene.server.faults.append(Fault(verb, plural, status=403))
+    ((level, words),) = (await scene.checks())[check]
+    assert f"{level} {words}".startswith(want)
+
+
+async def test_doctor_takes_no_empty_answer_for_a_right(scene: Scene) -> None:
+    scene.server.faults.append(Fault("create", REVIEWS, status=201, body="{}"))
+    ((level, words),) = (await scene.checks())["rights"]
+    assert (level, words) == ("SKIP", "can't be found out: the answer to an access review says nothing")
+
+
+async def test_doctor_misses_a_class_for_an_ingress(scene: Scene) -> None:
+    backend = {"service": {"name": "web", "port": {"number": 80}}}
+    scene.server.put(plain("Ingress", "web", spec={"ingressClassName": "apisix", "defaultBackend": backend}))
+    (found,) = [each for each in (await scene.ask("doctor"))[1]["checks"] if each["name"] == "ingress-class"]
+    assert (found["level"], found["message"]) == (
+        "WARN",
+        "there is no IngressClass apisix, which Ingresses name or could name",
+    )
+    assert found["fix"] == (
+        "create IngressClass apisix with spec.controller apisix.apache.org/apisix-ingress-controller"
+    )
+
+
+async def test_doctor_tells_a_webhook_that_nobody_asks(scene: Scene) -> None:
+    config = json.loads((scene.cli.folder / scene.config).read_text())
+    config["webhook"] = {"enabled": True, "cert_file": "tls.crt", "key_file": "tls.key"}
+    scene.cli.write(scene.config, json.dumps(config))
+    assert (await scene.checks())["webhook"] == [("WARN", "it is served, but no API server asks it")]
+
+
+async def test_doctor_asks_for_no_leader_where_none_is_elected(scene: Scene) -> None:
+    config = json.loads((scene.cli.folder / scene.config).read_text())
+    config["kubernetes"]["election"]["enabled"] = False
+    scene.cli.write(scene.config, json.dumps(config))
+    assert (await scene.checks())["leader"] == [("OK", "no election: there must be one replica only")]
+
+
+@pytest.mark.parametrize(
+    ("version", "level", "want"),
+    [
+        ("v1.20.3", "WARN", "its version is v1.20.3"),
+        ("v1.34.0", "OK", "it answers, version v1.34.0"),
+        ("", "OK", "it answers, version unknown"),
+    ],
+)
+async def test_doctor_knows_api_servers_that_are_too_old(scene: Scene, version: str, level: str, want: str) -> None:
+    body = json.dumps({"gitVersion": version})
+    scene.server.faults.append(Fault(status=200, body=body, when=lambda seen: seen.path == "/version"))
+    assert (await scene.checks())["api-server"] == [(level, want)]

@@ -98,6 +98,23 @@ async def test_a_plugin_that_fails_is_named_without_its_answer(
     assert SECRET not in str(error.value)
 
 
+async def test_a_plugin_may_give_a_client_certificate_instead_of_a_token(tmp_path: Path) -> None:
+    answer = credential(clientCertificateData="a certificate", clientKeyData="its key")
+    got = await load(write_kubeconfig(tmp_path / "k", users=user(exec=plugin(tmp_path / "p", answer))))
+    assert (got.authorization, got.tls, got.costly) == ("", (b"a certificate", b"its key"), True)
+    assert set(map(str, got.files)) >= {got.configuration.cert_file, got.configuration.key_file}
+
+
+@pytest.mark.parametrize("lacks", ["clientCertificateData", "clientKeyData"])
+async def test_half_a_client_certificate_is_none(tmp_path: Path, lacks: str) -> None:
+    both = {"clientCertificateData": "a certificate", "clientKeyData": SECRET}
+    answer = credential(**{name: text for name, text in both.items() if name != lacks})
+    path = write_kubeconfig(tmp_path / "k", users=user(exec=plugin(tmp_path / "p", answer)))
+    with pytest.raises(ConfigError, match="neither a token nor a client certificate with its key") as error:
+        await load(path)
+    assert SECRET not in str(error.value)
+
+
 async def test_a_plugin_that_is_not_installed_is_named(tmp_path: Path) -> None:
     missing = {"apiVersion": "client.authentication.k8s.io/v1", "command": "no-such-plugin"}
     with pytest.raises(ConfigError, match="'no-such-plugin': No such file or directory"):
@@ -169,3 +186,10 @@ def test_the_flag_goes_before_the_pod_and_the_environment(tmp_path: Path) -> Non
     assert isinstance(find_credentials("", clock=clock, environ={"KUBECONFIG": "/k"}), Kubeconfig)
     with pytest.raises(ConfigError, match="give --kubeconfig FILE"):
         find_credentials("", clock=clock, environ={"HOME": str(tmp_path)})
+
+
+async def test_the_kubeconfig_of_the_home_folder_comes_last(tmp_path: Path) -> None:
+    (tmp_path / ".kube").mkdir()
+    write_kubeconfig(tmp_path / ".kube" / "config")
+    found = find_credentials("", clock=FakeClock(), environ={"HOME": str(tmp_path)})
+    assert (await found.load()).authorization == f"Bearer {SECRET}"

@@ -148,3 +148,13 @@ async def test_nothing_is_synced_while_a_document_was_never_good(
 async def test_a_path_that_is_missing_at_the_start_is_a_configuration_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no such file or folder"):
         await Bench(tmp_path / "none").source.run()
+
+
+async def test_a_link_that_leads_nowhere_is_passed_over_until_it_leads_somewhere(bench: Bench) -> None:
+    target = bench.folder.with_name("target")
+    (bench.folder / "late.yaml").symlink_to(target)
+    write(bench.folder / "other.yaml", ROUTE % ("other", "there"))
+    await bench.until(lambda: bench.note("other") == "there")
+    assert (bench.source.problem, bench.note("late")) == ("", None)
+    write(target, ROUTE % ("late", "there"))
+    await bench.until(lambda: bench.note("late") == "there")

@@ -129,6 +129,12 @@ def test_rights_follow_the_settings() -> None:
     assert not {"leases", "events", "apisixroutes/status"} & {right.resource for right in small}
 
 
+def test_the_plugin_metadata_needs_one_config_map_and_no_other() -> None:
+    some = Settings.model_validate({"kubernetes": {"plugin_metadata": "shop/plugins"}})
+    got = needed_rights(some, "apisix") - needed_rights(Settings(), "apisix")
+    assert got == {Right("", "configmaps", verb, "shop", "plugins") for verb in ("list", "watch")}
+
+
 def test_a_right_reads_as_people_grant_it() -> None:
     want = "get leases.coordination.k8s.io leader in namespace apisix"
     assert str(Right("coordination.k8s.io", "leases", "get", "apisix", "leader")) == want
