@@ -264,8 +264,9 @@ class Dispatch:
 
     def _doubt(self, term: Term, started: float) -> None:
         """Note that a write was not answered: the gateway may carry it out yet, at least within its bound."""
-        now = self._clock.monotonic()
-        term.doubt(max(started + self._backend.timeout, now + LATE * (now - started)))
+        now, bound = self._clock.monotonic(), self._backend.timeout
+        # What took longer than its bound stood still in this process.
+        term.doubt(max(started + bound, now + LATE * min(now - started, bound)))
 
     def _land(self, key: RecordKey, record: Record | None, started: float) -> None:
         self.holdings.landed(key)

@@ -20,6 +20,7 @@ class Term:
         self.holder = holder
         self.deadline = deadline
         self._doubted_until = -math.inf
+        self._lasted_until = -math.inf
 
     def remaining(self) -> float:
         """Return the seconds for which writing is safe; zero or less once the lease may have run out."""
@@ -35,9 +36,14 @@ class Term:
         self._doubted_until = max(self._doubted_until, until)
 
     def in_doubt(self) -> float:
-        """Return the seconds for which a write of this term may still be carried out; zero: none is under way."""
-        return max(0.0, self._doubted_until - self._clock.monotonic())
+        """Return the seconds for which a write of this term may still be carried out before anybody else's.
+
+        Zero if none is under way, or if others may have written since the lease ran out.
+        """
+        lasts_until = max(self.deadline, self._lasted_until)
+        return max(0.0, min(self._doubted_until, lasts_until) - self._clock.monotonic())
 
     def end(self) -> None:
         """End the term now: no write starts any more."""
+        self._lasted_until = max(self._lasted_until, self.deadline)
         self.deadline = -math.inf

@@ -134,6 +134,17 @@ def test_a_write_without_an_answer_is_in_doubt_the_longer_the_later_it_was_given
 
 
 @on_stage
+async def test_a_write_that_stood_still_with_its_process_is_in_doubt_no_longer_than_others() -> None:
+    stage = Stage()
+    async with stage.running():
+        takes(stage, 60.0, GatewayUnavailable("cut off"))
+        stage.want(UPSTREAM_RECORD)
+        await asyncio.sleep(0.1)
+        assert await stage.sync.close(100)
+        assert stage.term.in_doubt() == pytest.approx(10)
+
+
+@on_stage
 async def test_what_was_sent_to_a_former_address_is_in_doubt() -> None:
     stage = Stage()
     async with stage.running():

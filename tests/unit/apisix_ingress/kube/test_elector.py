@@ -594,6 +594,16 @@ async def test_a_lost_term_is_not_followed_by_another_one_before_its_writes_are_
     assert (len(one.terms), one.working) == (2, True)
 
 
+async def test_a_process_that_was_frozen_in_a_write_campaigns_at_once(clock: FakeClock, start: Start) -> None:
+    """Its lease has run out: others wait for that, not for its write."""
+    one = start("one")
+    await run_for(clock, 5)
+    clock.shift(60)
+    one.terms[0].doubt(clock.monotonic() + 10)
+    await run_for(clock, 3)
+    assert (len(one.terms), one.working) == (2, True)
+
+
 async def test_shutdown_while_the_api_server_is_down_ends_the_work(clock: FakeClock, start: Start) -> None:
     one = start("one")
     await run_for(clock, 5)

@@ -41,9 +41,22 @@ def test_the_write_that_may_be_carried_out_last_says_how_long_a_term_is_in_doubt
     assert term.in_doubt() == 0
     term.doubt(108)
     term.doubt(103)
+    assert term.in_doubt() == 8
     clock.shift(2)
     assert term.in_doubt() == 6
     term.end()
     assert term.in_doubt() == 6
     clock.shift(10)
+    assert term.in_doubt() == 0
+
+
+def test_no_term_is_in_doubt_once_its_lease_has_run_out() -> None:
+    clock = FakeClock(start=100)
+    term = Term(clock, holder="pod-a", deadline=115)
+    term.doubt(200)
+    assert term.in_doubt() == 15
+    term.end()
+    term.end()
+    assert term.in_doubt() == 15
+    clock.shift(16)
     assert term.in_doubt() == 0
