@@ -1,7 +1,7 @@
 """A gateway cluster of a simulation: the Admin API's rules in memory, behind a network that delays, loses and resets.
 
-It takes the place of the aiohttp session below `AiohttpTransport`, so that the client and the transport are the real
-ones. Every write that lands is checked at once: whose it is, in which term, and what else names the record.
+It takes the place of aiohttp's pool and session below `AiohttpTransport`, so that the client and the transport are the
+real ones. Every write that lands is checked at once: whose it is, in which term, and what else names the record.
 """
 
 from __future__ import annotations
@@ -11,14 +11,16 @@ import copy
 import math
 import random
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import aiohttp
 import orjson
+from yarl import URL
 
+from apisix_ingress.gateway.direct import Small
 from tests.simulation.loop import PROCESS, Process, running_loop
 from tests.simulation.network import refused
 from tests.simulation.trace import Trace
@@ -239,7 +241,7 @@ Trap = Callable[[Process, str, SimGateway, str], bool]
 
 
 class SimSession:
-    """Takes the place of aiohttp sessions, of every process.
+    """Takes the place of aiohttp sessions and of `Direct`, of every process.
 
     Args:
         gateways: By host.
@@ -255,14 +257,42 @@ class SimSession:
         """There are no connections to close."""
 
     async def request(
-        self, method: str, url: Any, *, data: Any, timeout: aiohttp.ClientTimeout, headers: Any, **_: Any
+        self, method: str, url: URL, *, data: Any, timeout: aiohttp.ClientTimeout, headers: Any, **_: Any
     ) -> SimReply:
-        """Send a request and return the reply.
+        """Send a large request and return the reply.
 
         Raises:
             aiohttp.ClientError, TimeoutError: There was none.
         """
-        process, gateway = PROCESS.get(), self._gateways[url.host]
+
+        async def written() -> bytes:
+            return b"".join([chunk async for chunk in data])
+
+        return await self._exchange(method, url, headers, timeout, written)
+
+    async def send(self, small: Small, _: object) -> tuple[SimHead, bytes]:
+        """Send a small request and return the head of the reply, and its body.
+
+        Raises:
+            aiohttp.ClientError, TimeoutError: There was none.
+        """
+
+        async def written() -> bytes:
+            small.check()
+            return small.body
+
+        reply = await self._exchange(small.method, small.target, small.headers, small.timeout, written)
+        return SimHead(reply.status, reply.headers), reply.body
+
+    async def _exchange(
+        self,
+        method: str,
+        url: URL,
+        headers: Sequence[tuple[str, str]],
+        timeout: aiohttp.ClientTimeout,
+        written: Callable[[], Awaitable[bytes]],
+    ) -> SimReply:
+        process, gateway = PROCESS.get(), self._gateways[url.host or ""]
         loop = asyncio.get_running_loop()
         if gateway.fault.is_down:
             await asyncio.sleep(0.001)
@@ -274,7 +304,7 @@ class SimSession:
             gateway.check_key(process, path)
         if self._trap(process, "connect", gateway, method):
             await asyncio.sleep(0)
-        payload = await _written(data)
+        payload = await written()
         reply: asyncio.Future[SimReply] = loop.create_future()
         is_known = {name.lower(): value for name, value in headers}.get("x-api-key") == ADMIN_KEY
         call = _Call(method, path, payload, (process.name, process.terms), process, is_known)
@@ -352,25 +382,12 @@ class SimReply:
         return self.body
 
 
-class _Collector:
-    """A writer that keeps what it is given."""
+@dataclass(slots=True, frozen=True)
+class SimHead:
+    """The head of a reply, as `Direct` returns it."""
 
-    def __init__(self) -> None:
-        self.chunks: list[bytes] = []
-
-    async def write(self, chunk: bytes) -> None:
-        self.chunks.append(bytes(chunk))
-
-
-async def _written(data: Any) -> bytes:
-    """Return the body of a request as the transport writes it: its checks are made on the way."""
-    if data is None:
-        return b""
-    if not hasattr(data, "write_with_length"):
-        return b"".join([chunk async for chunk in data])
-    collector = _Collector()
-    await data.write_with_length(collector, None)
-    return b"".join(collector.chunks)
+    code: int
+    headers: Mapping[str, str]
 
 
 def references(kind: str, body: Body) -> set[Key]:

@@ -40,6 +40,8 @@ class Replica:
         self.name = name
         self.controller: Controller | None = None
         self.process: Process | None = None
+        self.frozen_seconds = 0.0
+        """For so long its processes were frozen."""
         self._settings = settings
         self._server = server
         self._crashed = crashed
@@ -157,6 +159,9 @@ class _NoServer:
     async def __aexit__(self, *_: object) -> None:
         pass
 
+    async def serve(self) -> None:
+        """Nobody probes."""
+
 
 @contextmanager
 def replaced(seams: Seams, sink: structlog.typing.Processor) -> Iterator[None]:
@@ -165,6 +170,9 @@ def replaced(seams: Seams, sink: structlog.typing.Processor) -> Iterator[None]:
     class Transport(AiohttpTransport):
         def _opened(self) -> Any:
             return session
+
+        def _pool(self) -> Any:
+            return None
 
     session = seams.session()
     app, sources = "apisix_ingress.app.", "apisix_ingress.sources."
@@ -177,6 +185,7 @@ def replaced(seams: Seams, sink: structlog.typing.Processor) -> Iterator[None]:
             (app + "gc", SimpleNamespace(collect=lambda: None, freeze=lambda: None)),
             (sources + "KubeApi", SimpleNamespace(connect=seams.connect)),
             ("apisix_ingress.gateway.admin.AiohttpTransport", Transport),
+            ("apisix_ingress.gateway.transport.Direct", lambda pool: session),
             ("apisix_ingress.kube.reflector.ReflectorOptions", partial(ReflectorOptions, page_size=PAGE)),
             # Ten looks a second would be most of what happens.
             ("apisix_ingress.runtime.stall.TICK", 5.0),
