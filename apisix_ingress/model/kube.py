@@ -237,26 +237,29 @@ def _mapping(parent: JsonObject, name: str) -> JsonObject:
 
 def _strings(parent: JsonObject, name: str) -> Mapping[str, str]:
     values = _mapping(parent, name)
-    if all(isinstance(value, str) for value in values.values()):
-        return values
-    raise TypeError(f"{name} must map to strings")
+    for value in values.values():
+        if not isinstance(value, str):
+            raise TypeError(f"{name} must map to strings")
+    return values
 
 
 def _list(parent: JsonObject, name: str, item: type = dict) -> Sequence[Any]:
     value = parent.get(name)
     if value is None:
         return ()
-    if isinstance(value, list) and all(isinstance(each, item) for each in value):
-        return value
-    raise TypeError(f"{name} must be a list of {'mappings' if item is dict else 'strings'}")
+    # A loop, since a generator costs as much again for each of these few items.
+    for each in (items := value if isinstance(value, list) else [None]):
+        if not isinstance(each, item):
+            raise TypeError(f"{name} must be a list of {'mappings' if item is dict else 'strings'}")
+    return items
 
 
 def _text(parent: JsonObject, name: str, where: str = "") -> str:
     value = parent.get(name)
-    if value is None:
-        return ""
     if isinstance(value, str):
         return value
+    if value is None:
+        return ""
     raise TypeError(f"{where}{name} must be a string")
 
 

@@ -109,7 +109,8 @@ class Claims:
 
 
 def _ordered(found: Iterable[tuple[Claimant, UpstreamClaim]]) -> tuple[tuple[Claimant, UpstreamClaim], ...]:
-    return tuple(sorted(found, key=_precedence))
+    every = tuple(found)
+    return tuple(sorted(every, key=_precedence)) if len(every) > 1 else every
 
 
 def _precedence(found: tuple[Claimant, UpstreamClaim]) -> tuple[Claimant, int, str, str, bool, str]:

@@ -175,7 +175,9 @@ class Desired:
         self, candidates: list[tuple[Claimant, Record]], claimant: Claimant, record: Record | None
     ) -> list[tuple[Claimant, Record]]:
         others = [item for item in candidates if item[0].owner != claimant.owner]
-        return sorted([*others, (claimant, record)], key=lambda item: item[0]) if record else others
+        if record is None:
+            return others
+        return sorted([*others, (claimant, record)], key=lambda item: item[0]) if others else [(claimant, record)]
 
     def _count_names(self, owner: ObjectKey, records: Iterable[Record]) -> None:
         had, has = self._names.pop(owner, frozenset()), frozenset((record.key.kind, record.name) for record in records)

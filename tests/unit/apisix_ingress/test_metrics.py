@@ -204,3 +204,17 @@ def test_a_certificate_that_comes_back_is_shown_again() -> None:
         for secret in ("old", "new")
     }
     assert got == {"old": 1, "new": None}
+
+
+def test_what_a_queue_does_is_told_at_each_scrape_and_is_not_kept_without_one() -> None:
+    metrics = make_metrics()
+    queue = metrics.queue("ingress")
+    for _ in range(500):
+        queue.added()
+        queue.started(0.25)
+        queue.finished(0.5)
+    queue.depth(3)
+    kept = len(queue._waits) + len(queue._works)
+    names = ("queue_depth", "queue_adds_total", "queue_wait_seconds_count", "queue_work_seconds_sum")
+    assert kept <= 2 * 200
+    assert [sample(metrics, name, {"queue": "ingress"}) for name in names] == [3, 500, 500, 250]
