@@ -9,9 +9,10 @@ import os
 import random
 import signal
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,6 +67,9 @@ BUSY_BACKLOG = 64
 
 NEWS_SECONDS = 1.0
 """For so long after a change statuses are written slowly: changes come in groups, and go ahead."""
+
+SERVE_SECONDS = 0.3
+"""After the start, until probes and people are answered; who comes earlier waits for so long."""
 
 GC_THRESHOLDS = (50_000, 50, 100)
 """With `gc.freeze` they cut the longest stall at 10,000 objects from near half a second to about 10 ms."""
@@ -126,8 +130,8 @@ async def build(settings: Settings, manifests: Path | None, held: AsyncExitStack
     controller = Controller(parts.world, source, registry, syncs, standby, parts.metrics, lag, parts.clock, ready)
     if settings.webhook.enabled:
         await _open_webhook(settings.webhook, controller, options, clusters, parts.rng, held)
-    pages = _status_page(settings, controller, options, journal, parts.identity)
-    await held.enter_async_context(_http_server(settings.http, controller, pages))
+    pages = partial(_status_page, settings, controller, options, journal, parts.identity)
+    controller.server = await held.enter_async_context(_http_server(settings.http, controller, pages))
     return controller
 
 
@@ -177,7 +181,7 @@ def _clusters(settings: Settings, parts: Parts, ledger: Ledger, observer: SyncOb
     return {cluster.name: cluster for cluster in connect_all(settings, settings.kubernetes.controller_name, wiring)}
 
 
-def _http_server(settings: HttpSettings, controller: Controller, pages: StatusPage | None) -> HttpServer:
+def _http_server(settings: HttpSettings, controller: Controller, pages: Callable[[], StatusPage | None]) -> HttpServer:
     host, port = split_address(settings.listen)
     readiness, gateways = controller.readiness(), controller.gateways
     return HttpServer(host, port, readiness=readiness, metrics=controller.metrics, gateways=gateways, pages=pages)
@@ -252,6 +256,7 @@ class Controller:
     ready: asyncio.Event
     """Set once every store is complete and every object was translated once: writing may begin."""
     webhook: Webhook | None = None
+    server: HttpServer | None = None
 
     async def run(self, stop: asyncio.Event) -> None:
         """Run until `stop` is set, then end everything in order: the lease goes last."""
@@ -265,8 +270,10 @@ class Controller:
             prepare = tasks.create_task(self._prepare(), name="prepare")
             standby = tasks.create_task(self.standby.run(self.ready), name="standby")
             webhook = tasks.create_task(self.webhook.run(), name="webhook") if self.webhook else None
+            serve = tasks.create_task(self._serve(), name="serve")
             await stop.wait()
             log.info("controller.stopping")
+            await cancel(serve)
             await cancel(prepare)
             await cancel(standby)
             await cancel(objects)
@@ -280,6 +287,12 @@ class Controller:
             await cancel(watch)
             if webhook:
                 await cancel(webhook)
+
+    async def _serve(self) -> None:
+        """Answer probes, once the first objects and writes went ahead of what that loads."""
+        await self.clock.sleep(SERVE_SECONDS)
+        if self.server is not None:
+            await self.server.serve()
 
     def readiness(self) -> Readiness:
         """Return what /readyz asks: a follower is ready as soon as it could take over; gateways are told of only."""

@@ -8,25 +8,33 @@
 /metrics              Prometheus text
 ====================  ==================================================================================
 
-What else is served is installed by whoever knows it.
+What else is served is installed by whoever knows it. Listening and serving are two steps: who comes in between waits.
 """
 
+from __future__ import annotations
+
+import asyncio
 import errno
 import os
+import socket
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 import orjson
-from aiohttp import web
 
 from apisix_ingress.errors import ConfigError
 from apisix_ingress.metrics import CONTENT_TYPE, Metrics
 from apisix_ingress.redaction import escape, redact_text
-from apisix_ingress.serverlog import server_logger
+
+if TYPE_CHECKING:  # the server of aiohttp is imported when it is to serve: no start waits for it
+    from aiohttp import web
 
 # Seconds that a request in flight gets to end when the server stops; every answer here is computed at once.
 _SHUTDOWN_TIMEOUT = 1.0
+
+_BACKLOG = 128
+"""Connections that wait until they are served."""
 
 Check = Callable[[], str | None]
 
@@ -81,6 +89,10 @@ def _all_well() -> str | None:
     return None
 
 
+def _no_pages() -> None:
+    return None
+
+
 class Pages(Protocol):
     """More that is served."""
 
@@ -89,7 +101,7 @@ class Pages(Protocol):
 
 
 class HttpServer:
-    """Serves the endpoints above; use ``async with`` or `start` and `stop`.
+    """Serves the endpoints above; use ``async with`` and `serve`.
 
     Args:
         host: address to listen on, empty for every interface.
@@ -97,7 +109,7 @@ class HttpServer:
         readiness: what /readyz reports.
         metrics: what /metrics exposes.
         gateways: None if the gateways can be reached, else the error; what /apisix/healthz reports.
-        pages: What else is served, or None.
+        pages: Makes what else is served, or None.
     """
 
     def __init__(
@@ -108,7 +120,7 @@ class HttpServer:
         readiness: Readiness,
         metrics: Metrics,
         gateways: Check = _all_well,
-        pages: Pages | None = None,
+        pages: Callable[[], Pages | None] = _no_pages,
     ) -> None:
         self._host = host
         self._port = port
@@ -116,37 +128,56 @@ class HttpServer:
         self._metrics = metrics
         self._gateways = gateways
         self._pages = pages
+        self._sockets: list[socket.socket] = []
         self._runner: web.AppRunner | None = None
 
-    async def start(self) -> None:
-        """Listen and serve.
+    async def listen(self) -> None:
+        """Take the address: who connects from now on is answered once `serve` was called.
 
         Raises:
             ConfigError: the address can't be listened on.
         """
+        loop = asyncio.get_running_loop()
+        try:
+            # It finds the addresses of a name, and takes all of them or none; its sockets can't wait, so ours do.
+            taken = await loop.create_server(asyncio.Protocol, self._host or None, self._port, start_serving=False)
+            self._sockets = [each.dup() for each in taken.sockets]
+            taken.close()
+            for each in self._sockets:
+                each.listen(_BACKLOG)
+        except OSError as error:
+            await self.stop()
+            raise ConfigError(self._explain(error)) from None
+
+    async def serve(self) -> None:
+        """Answer who is there and who comes, until `stop`."""
+        from aiohttp import web
+
+        from apisix_ingress.serverlog import server_logger
+
         app = web.Application()
         app.router.add_get("/healthz", self._healthz)
         app.router.add_get("/readyz", self._readyz)
         app.router.add_get("/apisix/healthz", self._apisix_healthz)
         app.router.add_get("/metrics", self._expose)
-        if self._pages is not None:
-            self._pages.install(app)
+        if (pages := self._pages()) is not None:
+            pages.install(app)
         self._runner = web.AppRunner(app, logger=server_logger(), access_log=None, shutdown_timeout=_SHUTDOWN_TIMEOUT)
         await self._runner.setup()
-        try:
-            await web.TCPSite(self._runner, self._host or None, self._port).start()
-        except OSError as error:
-            await self.stop()
-            raise ConfigError(self._explain(error)) from None
+        for each in self._sockets:
+            await web.SockSite(self._runner, each, backlog=_BACKLOG).start()
 
     async def stop(self) -> None:
         """Stop listening and end what is in flight. Idempotent."""
+        sockets, self._sockets = self._sockets, []
         if self._runner is not None:
             runner, self._runner = self._runner, None
             await runner.cleanup()
+        for each in sockets:
+            each.close()
 
     async def __aenter__(self) -> Self:
-        await self.start()
+        await self.listen()
         return self
 
     async def __aexit__(
@@ -156,9 +187,8 @@ class HttpServer:
 
     @property
     def port(self) -> int:
-        """The port that is listened on; the configured one before `start`."""
-        addresses = self._runner.addresses if self._runner is not None else []
-        return int(addresses[0][1]) if addresses else self._port
+        """The port that is listened on; the configured one before `listen`."""
+        return int(self._sockets[0].getsockname()[1]) if self._sockets else self._port
 
     def _explain(self, error: OSError) -> str:
         where = f"http.listen: can't listen on {self._host}:{self._port}"
@@ -183,8 +213,12 @@ class HttpServer:
         return _json({"status": "ok" if reason is None else reason}, 200 if reason is None else 500)
 
     async def _expose(self, _request: web.Request) -> web.Response:
+        from aiohttp import web
+
         return web.Response(body=self._metrics.render(), headers={"Content-Type": CONTENT_TYPE})
 
 
 def _json(body: dict[str, object], status: int = 200) -> web.Response:
+    from aiohttp import web
+
     return web.Response(body=orjson.dumps(body), status=status, content_type="application/json")

@@ -29,6 +29,7 @@ def make_server(
 @asynccontextmanager
 async def client(server: HttpServer) -> AsyncIterator[Callable[[str], Any]]:
     async with server, aiohttp.ClientSession(f"http://127.0.0.1:{server.port}") as session:
+        await server.serve()
 
         async def get(path: str) -> tuple[int, Any]:
             async with session.get(path) as response:
@@ -95,6 +96,7 @@ async def test_gateway_health_is_worded_as_in_the_1_8_line() -> None:
 
 async def test_metrics_are_text() -> None:
     async with make_server() as server, aiohttp.ClientSession() as session:
+        await server.serve()
         response = await session.get(f"http://127.0.0.1:{server.port}/metrics")
         assert response.headers["Content-Type"].startswith("text/plain; version=0.0.4")
         assert "apisix_ingress_controller_apisix_requests" in await response.text()
@@ -104,7 +106,7 @@ async def test_busy_port_is_one_clear_line() -> None:
     async with make_server() as server:
         rival = make_server(port=server.port)
         with pytest.raises(ConfigError) as caught:
-            await rival.start()
+            await rival.listen()
     want = "another process does; stop it or set http.listen to a free port"
     assert str(caught.value) == f"http.listen: can't listen on 127.0.0.1:{rival.port}: {want}"
 
@@ -112,7 +114,7 @@ async def test_busy_port_is_one_clear_line() -> None:
 async def test_address_of_another_host_is_one_clear_line() -> None:
     server = HttpServer("203.0.113.1", 8080, readiness=Readiness(), metrics=Metrics(pod="p", namespace="n"))
     with pytest.raises(ConfigError, match=r"203\.0\.113\.1:8080: .*set http\.listen to an address of this host"):
-        await server.start()
+        await server.listen()
 
 
 @pytest.mark.parametrize(
@@ -130,6 +132,7 @@ async def test_what_is_no_http_is_answered_and_not_logged_as_an_error(
 ) -> None:
     with structlog.testing.capture_logs() as events:
         async with make_server() as server:
+            await server.serve()
             # aiohttp itself is quiet about some of it in the first request of a connection.
             reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
             writer.write(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
@@ -152,8 +155,9 @@ async def test_handler_that_fails_is_logged_with_its_traceback(caplog: pytest.Lo
             raise KeyError("canary")
 
     metrics = Metrics(pod="pod-a", namespace="ingress")
-    server = HttpServer("127.0.0.1", 0, readiness=Readiness(), metrics=metrics, pages=Broken())
+    server = HttpServer("127.0.0.1", 0, readiness=Readiness(), metrics=metrics, pages=Broken)
     async with server, aiohttp.ClientSession(f"http://127.0.0.1:{server.port}") as session:
+        await server.serve()
         response = await session.get("/broken")
         assert response.status == 500
     (record,) = caplog.records
@@ -165,9 +169,27 @@ async def test_handler_that_fails_is_logged_with_its_traceback(caplog: pytest.Lo
 async def test_stopped_server_frees_its_port_and_stops_twice() -> None:
     server = make_server()
     assert server.port == 0
-    await server.start()
+    await server.listen()
+    await server.serve()
     port = server.port
     await server.stop()
     await server.stop()
+    with socket.socket() as probe:
+        assert probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+async def test_who_comes_before_it_is_served_waits_for_the_answer() -> None:
+    async with make_server() as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(b"GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        await server.serve()
+        assert (await reader.read()).startswith(b"HTTP/1.1 200 OK")
+        writer.close()
+        await writer.wait_closed()
+
+
+async def test_what_was_never_served_frees_its_port() -> None:
+    async with make_server() as server:
+        port = server.port
     with socket.socket() as probe:
         assert probe.connect_ex(("127.0.0.1", port)) != 0

@@ -101,7 +101,8 @@ def make_stage(
 async def served(stage: Stage, audience: Audience = "local", host: str = "127.0.0.1") -> AsyncIterator[Stage]:
     """Serve the page of a stage."""
     page = StatusPage(stage.facts, audience)
-    server = HttpServer(host, 0, readiness=Readiness(), metrics=Metrics(pod="p", namespace="n"), pages=page)
+    server = HttpServer(host, 0, readiness=Readiness(), metrics=Metrics(pod="p", namespace="n"), pages=lambda: page)
     async with server, aiohttp.ClientSession() as session:
+        await server.serve()
         stage.session, stage.url = session, f"http://127.0.0.1:{server.port}"
         yield stage
