@@ -452,17 +452,18 @@ async def test_check_that_crashes_lets_the_object_pass_with_a_warning(tmp_path: 
 
 
 async def test_large_object_that_takes_too_long_passes_and_keeps_nobody_waiting(tmp_path: Path) -> None:
-    go_on = threading.Event()
+    begun, go_on = threading.Event(), threading.Event()
 
     def slow(review: Review) -> Verdict:
         if len(orjson.dumps(review.object)) > 50_000:
+            begun.set()
             go_on.wait(BOUND)
         return Verdict()
 
     async with judging(tmp_path, slow, replace(Limits(), deadline=0.5, large=2)) as client:
         large = manifest({"x": "y" * 100_000})
         waiting = [asyncio.create_task(client.post(review(large))) for _ in range(2)]
-        await asyncio.sleep(0)
+        assert await asyncio.to_thread(begun.wait, BOUND)
         assert (await client.ask(GOOD)) == {"uid": "u1", "allowed": True}
         answers = [await task for task in waiting]
         assert sorted(status for status, _ in answers) == [200, 503]

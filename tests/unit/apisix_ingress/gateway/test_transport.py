@@ -42,6 +42,18 @@ async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     await asyncio.sleep(60)
 
 
+class Hanging:
+    """Says nothing; tells when a request has come, and so holds its connection."""
+
+    def __init__(self) -> None:
+        self.arrived = asyncio.Event()
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_request(reader)
+        self.arrived.set()
+        await asyncio.sleep(60)
+
+
 async def take_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     await asyncio.sleep(60)
 
@@ -203,12 +215,14 @@ async def test_connection_that_does_not_come_about_is_a_connect_timeout(full_bac
 
 
 async def test_busy_pool_is_a_pool_timeout() -> None:
-    async with serving(say_nothing) as url, both_clients(connections=1) as clients:
+    hanging = Hanging()
+    async with serving(hanging) as url, both_clients(connections=1) as clients:
         got = []
         for client in clients:
             limits = httpx.Timeout(5, pool=0.1)
+            hanging.arrived.clear()
             holder = asyncio.create_task(client.put(url, timeout=limits))
-            await asyncio.sleep(0.05)
+            await hanging.arrived.wait()
             with pytest.raises(httpx.PoolTimeout) as caught:
                 await client.put(url, timeout=limits)
             got.append(type(caught.value))
@@ -235,9 +249,10 @@ async def test_kept_connection_that_the_server_closes_is_not_silently_used_again
 
 
 async def test_cancelled_request_leaves_the_pool_usable() -> None:
-    async with serving(say_nothing) as hung, serving(answer) as url, both_clients(connections=1) as (ours, _):
+    hanging = Hanging()
+    async with serving(hanging) as hung, serving(answer) as url, both_clients(connections=1) as (ours, _):
         task = asyncio.create_task(ours.put(hung, timeout=5))
-        await asyncio.sleep(0.05)
+        await hanging.arrived.wait()
         task.cancel()
         await asyncio.wait([task])
         got = await outcome(ours, "PUT", url)
