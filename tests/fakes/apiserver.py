@@ -187,6 +187,9 @@ class FakeApiServer(Objects, Listening):
                         return
                     await response.write(self._line(kind, order))
         except TimeoutError:
+            # A bookmark stands for every change before it: none of them may be left behind.
+            while not watch.orders.empty() and not isinstance(order := watch.orders.get_nowait(), str):
+                await response.write(self._line(kind, order))
             # As the real one, which tells only of versions that are newer than where the watch stood when it began.
             if self.bookmarks and any(change.version > watch.since for change in self._of(kind.plural)):
                 await response.write(self._line(kind, "bookmark"))

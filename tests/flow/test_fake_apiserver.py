@@ -1,0 +1,32 @@
+"""The fake API server where it could differ from the real one in a way that hides or makes up mistakes of clients."""
+
+import asyncio
+import json
+import time
+
+import aiohttp
+
+from tests.fakes.apiserver import FakeApiServer, Manifest
+from tests.waiting import until
+
+
+def secret(name: str) -> Manifest:
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": "default"}}
+
+
+async def test_the_last_bookmark_of_a_watch_leaves_no_change_behind() -> None:
+    """A client goes on from a bookmark: what was not told before it would never be told."""
+    loop = asyncio.get_running_loop()
+    async with FakeApiServer() as server, aiohttp.ClientSession(server.url) as session:
+        server.put(secret("first"))
+        query = {"watch": "true", "resourceVersion": str(server.version), "timeoutSeconds": "0.2"}
+        async with session.get("/api/v1/secrets", params=query) as answer:
+            await until(lambda: server.watching("secrets") == 1, "the watch", state=lambda: server.seen)
+            # The loop is busy while the watch runs out and a change comes: both meet in one turn of it.
+            loop.call_later(0.25, server.put, secret("late"))
+            loop.call_later(0.1, time.sleep, 0.3)
+            lines = [json.loads(line) async for line in answer.content]
+        version = str(server.version)
+    got = [(line["type"], line["object"]["metadata"].get("name")) for line in lines]
+    assert got == [("ADDED", "late"), ("BOOKMARK", None)]
+    assert lines[-1]["object"]["metadata"]["resourceVersion"] == version
