@@ -7,15 +7,14 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
-import orjson
-
 from e2e.devgateway.admin_extra import Extras
 from e2e.devgateway.admin_read import PlainRefused, Reader
 from e2e.devgateway.admin_write import MISSING, Call, InternalError, Writer
+from e2e.devgateway.answers import CORS, Answer, json_answer, page_answer, text_answer
 from e2e.devgateway.etcd import EtcdDown
-from e2e.devgateway.http1 import Headers, Request
+from e2e.devgateway.http1 import Request
 from e2e.devgateway.jsontext import BadJson, decode
-from e2e.devgateway.pages import HTML, JSON, TEXT, error_page
+from e2e.devgateway.pages import TEXT
 from e2e.devgateway.references import References
 from e2e.devgateway.resources import RESOURCES, Refused
 from e2e.devgateway.store import Store
@@ -28,24 +27,8 @@ DEFAULT_ADMIN_KEY = "edd1c9f034335f136f87ad84b625c8f1"
 DEFAULT_VIEWER_KEY = "4054f7cf07e344346cd3f287985e76a2"
 """The keys of every old APISIX configuration; they protect nothing."""
 
-CORS = ("Access-Control-Allow-Origin", "*")
 V3 = ("X-API-VERSION", "v3")
 METHODS = ("GET", "PUT", "POST", "PATCH", "DELETE")
-
-Answer = tuple[int, Headers, bytes]
-
-
-def json_answer(status: int, body: object, *extra: tuple[str, str]) -> Answer:
-    """Return a JSON answer with the trailing newline the gateway sends."""
-    return status, [*JSON, CORS, *extra], orjson.dumps(body, option=orjson.OPT_NON_STR_KEYS) + b"\n"
-
-
-def text_answer(status: int, body: str, *extra: tuple[str, str]) -> Answer:
-    return status, [*JSON, CORS, *extra], body.encode()
-
-
-def page_answer(status: int) -> Answer:
-    return status, [*HTML, CORS], error_page(status)
 
 
 class Unauthorized(Exception):

@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-import orjson
+from typing import Any
 
 from e2e.devgateway import schema as schemas
 from e2e.devgateway.admin_write import MISSING, InternalError
+from e2e.devgateway.answers import Answer, json_answer, text_answer
 from e2e.devgateway.checks import check_metadata, check_record, check_secret
-from e2e.devgateway.http1 import Headers
-from e2e.devgateway.pages import JSON
 from e2e.devgateway.plugin_names import HTTP_PLUGINS, STREAM_PLUGINS
 from e2e.devgateway.references import References
 from e2e.devgateway.resources import RESOURCES, Refused
 from e2e.devgateway.validate import check
 
-if TYPE_CHECKING:
-    from e2e.devgateway.admin import Answer
-
 NOT_FOUND = "plugin not found in subsystem http"
-
-
-def _answer(status: int, body: object) -> Answer:
-    headers: Headers = [*JSON, ("Access-Control-Allow-Origin", "*")]
-    text = body if isinstance(body, str) else orjson.dumps(body).decode() + "\n"
-    return status, headers, text.encode()
 
 
 class Extras:
@@ -39,46 +27,46 @@ class Extras:
         if path[:1] == ["plugins"] and len(path) > 1:
             plugin = HTTP_PLUGINS.get(path[1])
             if plugin is None:
-                return _answer(404, {"error_msg": NOT_FOUND})
+                return json_answer(404, {"error_msg": NOT_FOUND})
             if query.get("schema_type") == "consumer" and plugin.consumer is not None:
-                return _answer(200, {**plugin.consumer, "encrypt_fields": plugin.consumer_secret})
-            return _answer(200, plugin.schema)
+                return json_answer(200, {**plugin.consumer, "encrypt_fields": plugin.consumer_secret})
+            return json_answer(200, plugin.schema)
         name = path[0] if path else ""
         if name not in schemas.MAIN:
-            return _answer(400, {"error_msg": f"not found schema: {name}"})
-        return _answer(200, schemas.MAIN[name])
+            return json_answer(400, {"error_msg": f"not found schema: {name}"})
+        return json_answer(200, schemas.MAIN[name])
 
     def plugins(self, method: str, path: list[str], query: dict[str, str]) -> Answer:
         """Return the names, all schemas, or one plugin's schema; `reload` does nothing."""
         if path == ["reload"]:
             if method == "PUT":
-                return _answer(200, "done")
+                return text_answer(200, "done")
             text = f"please use PUT method to reload the plugins, {method} method is not allowed."
-            return _answer(405, {"error_msg": text})
+            return json_answer(405, {"error_msg": text})
         if method != "GET":
-            return _answer(404, {"error_msg": "not found"})
+            return json_answer(404, {"error_msg": "not found"})
         subsystem = query.get("subsystem", "http")
         if subsystem not in ("http", "stream"):
-            return _answer(400, "invalid subsystem passed")
+            return text_answer(400, "invalid subsystem passed")
         known = HTTP_PLUGINS if subsystem == "http" else STREAM_PLUGINS
         if path == ["list"]:
-            return _answer(200, list(known))
+            return json_answer(200, list(known))
         if not path and query.get("all") == "true":
-            return _answer(200, {name: plugin.as_json() for name, plugin in known.items()})
+            return json_answer(200, {name: plugin.as_json() for name, plugin in known.items()})
         plugin = known.get(path[0]) if path else None
         if plugin is None:
-            return _answer(404, {"error_msg": f"plugin not found in subsystem {subsystem}"})
-        return _answer(200, plugin.schema)
+            return json_answer(404, {"error_msg": f"plugin not found in subsystem {subsystem}"})
+        return json_answer(200, plugin.schema)
 
     def validate_one(self, name: str, conf: Any) -> Answer:
         """Check one record against its JSON schema alone."""
         resource = RESOURCES.get(name)
         if resource is None:
-            return _answer(404, {"error_msg": f"Unsupported resource type: {name}"})
+            return json_answer(404, {"error_msg": f"Unsupported resource type: {name}"})
         if conf is MISSING:
-            return _answer(400, {"error_msg": "missing configurations"})
+            return json_answer(400, {"error_msg": "missing configurations"})
         error = check(resource.schema, conf)
-        return _answer(200, "") if error is None else _answer(400, {"error_msg": error})
+        return text_answer(200, "") if error is None else json_answer(400, {"error_msg": error})
 
     async def validate_all(self, document: Any) -> Answer:
         """Check a whole document of records; every error is told, no other record is looked at."""
@@ -94,8 +82,8 @@ class Extras:
                     identity = conf.get("username" if name == "consumers" else "id")
                     errors.append(found | ({"resource_id": identity} if identity is not None else {}))
         if not errors:
-            return _answer(200, {})
-        return _answer(400, {"error_msg": "Configuration validation failed", "errors": errors})
+            return json_answer(200, {})
+        return json_answer(400, {"error_msg": "Configuration validation failed", "errors": errors})
 
     async def _error(self, kind: str, conf: dict[str, Any], seen: set[str]) -> str | None:
         identity = str(conf.get("username" if kind == "consumers" else "id", ""))
