@@ -86,6 +86,12 @@ class Facts:
     problems: Callable[[], Mapping[str, str]]
     refused: Callable[[], Mapping[str, str]]
 
+    @property
+    def revision(self) -> int:
+        """The revision of the journal, which is told of the beginning and the end of terms here: by nobody else."""
+        self.journal.stands((self.leadership().leads, *(cluster.taken_over for cluster in self.clusters)))
+        return self.journal.revision
+
     def trouble(self, cluster: Cluster) -> str:
         """Return why a cluster is not written to; empty while it is, and where another replica has to find out."""
         return cluster.trouble if self.leadership().leads else ""

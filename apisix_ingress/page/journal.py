@@ -48,12 +48,19 @@ class Journal:
 
     def __init__(self, clock: Clock) -> None:
         self.revision = 0
+        self._standing: object = None
         self._clock = clock
         self._clusters: dict[str, Happenings] = {}
 
     def of(self, cluster: str) -> Happenings:
         """Return what happened in a cluster."""
         return self._clusters.setdefault(cluster, Happenings())
+
+    def stands(self, standing: object) -> None:
+        """Note how things stand of which no engine tells; other than the last time it is news."""
+        if self._standing not in (None, standing):
+            self.revision += 1
+        self._standing = standing
 
     def waking(self, wake: Callable[[ObjectKey], None]) -> Callable[[ObjectKey], None]:
         """Return a wake-up call that is noted before it is passed on."""

@@ -143,7 +143,7 @@ class Keeper:
 
     def _is_old(self, snapshot: Snapshot) -> bool:
         now = self._facts.clock.monotonic()
-        return snapshot.revision != self._facts.journal.revision and now >= snapshot.stale_from
+        return snapshot.revision != self._facts.revision and now >= snapshot.stale_from
 
     def _forget(self) -> None:
         self._latest = None
@@ -152,7 +152,7 @@ class Keeper:
 async def gather(facts: Facts) -> Snapshot:
     """Look at every record and report."""
     desired, reports = facts.world.desired, facts.world.reports
-    found = Snapshot(facts.journal.revision, began=facts.clock.monotonic())
+    found = Snapshot(facts.revision, began=facts.clock.monotonic())
     found.counts = {cluster.name: Counter() for cluster in facts.clusters}
     kinds: dict[str, list[Entry]] = {}
     async for key in paced(desired.keys()):

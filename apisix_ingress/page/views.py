@@ -45,7 +45,7 @@ def replica(facts: Facts) -> JsonObject:
         "leads": who.leads,
         "leader": clean(facts.identity if who.leads else who.holder),
         "ready": facts.ready(),
-        "revision": facts.journal.revision,
+        "revision": facts.revision,
     }
 
 

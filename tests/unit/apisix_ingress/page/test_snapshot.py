@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 
 from apisix_ingress.page import snapshot
-from apisix_ingress.page.snapshot import CHUNK, Keeper, gather, ordered
+from apisix_ingress.page.facts import Leadership
+from apisix_ingress.page.snapshot import CHUNK, Keeper, Snapshot, gather, ordered
+from apisix_ingress.page.views import replica
 from tests.factories import make_claimant, make_record
-from tests.unit.apisix_ingress.page.stage import make_stage
+from tests.unit.apisix_ingress.page.stage import Stage, make_stage
 from tests.unit.translation.objects import route, rule, service
 
 
@@ -29,6 +31,31 @@ async def test_news_are_gathered_but_not_more_often_than_allowed(monkeypatch: py
     assert await keeper.latest() is first
     first.ended = first.began = stage.facts.clock.monotonic() - 10
     assert (await keeper.latest()).revision == 1
+    keeper.close()
+
+
+async def a_while_later(stage: Stage, keeper: Keeper) -> Snapshot:
+    """Return the latest one when the one before is old enough to be replaced."""
+    before = await keeper.latest()
+    before.ended = before.began = stage.facts.clock.monotonic() - 10
+    return await keeper.latest()
+
+
+@pytest.mark.parametrize("seen_between", [False, True])
+async def test_counts_follow_the_end_of_a_term(seen_between: bool) -> None:
+    """Nobody else tells of it: the engines of a replica that follows say no more."""
+    stage = make_stage(service(), route(rule()))
+    keeper = Keeper(stage.facts)
+    first = await keeper.latest()
+    assert first.counts["default"] == {"applied": len(first.entries)}
+    stage.leadership[0] = Leadership(False, "pod-b_1")
+    if seen_between:
+        await a_while_later(stage, keeper)
+    stage.clusters[0].taken_over = False
+    got = await a_while_later(stage, keeper)
+    assert got.counts["default"] == {"unknown": len(first.entries)}
+    assert got.revision == replica(stage.facts)["revision"] > first.revision
+    assert await a_while_later(stage, keeper) is got
     keeper.close()
 
 
