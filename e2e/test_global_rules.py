@@ -10,14 +10,21 @@ import pytest
 from e2e.cluster.client import Manifest, wait_until
 from e2e.controller import Controller
 from e2e.story import Stage, put_paths, route, says
+from e2e.traffic import RequestLoop
 
 HAND_MADE = {"plugins": {"ip-restriction": {"blacklist": ["192.0.2.1"]}}}
 METADATA = "metadata"
+EXCHANGED = (("a", "gzip"), ("b", "request-id"))
 
 
 def setting(value: str, header: str = "X-Rule") -> dict[str, Any]:
     """Return a plugin of an ApisixGlobalRule that sets a header of each answer."""
     return {"name": "response-rewrite", "enable": True, "config": {"headers": {"set": {header: value}}}}
+
+
+def plain(name: str) -> dict[str, Any]:
+    """Return a plugin of an ApisixGlobalRule as it is by default."""
+    return {"name": name, "enable": True}
 
 
 def global_rule(name: str, *plugins: Mapping[str, Any]) -> Manifest:
@@ -127,6 +134,31 @@ def test_of_two_rules_with_one_plugin_the_older_has_it_until_it_goes(play: Play)
     play.until_header("young")
     play.until_said("ApisixGlobalRule", "b-young", "True")
     play.until_rules(["cors", "response-rewrite"])
+
+
+def test_rules_that_exchange_plugins_while_no_controller_runs_keep_their_others_in_force(play: Play) -> None:
+    stage, own = play.stage, {"a": setting("kept"), "b": plain("cors")}
+    controller = play.start()
+    stage.serve()
+    stage.apply([route(stage.host), *(global_rule(name, own[name], plain(each)) for name, each in EXCHANGED)])
+    stage.traffic.until_status(200, stage.host)
+    play.until_rules(["gzip", "response-rewrite"], ["cors", "request-id"])
+    controller.stop()
+    stage.apply(
+        [
+            global_rule(name, own[name], plain(each))
+            for (name, _), (_, each) in zip(EXCHANGED, EXCHANGED[::-1], strict=True)
+        ]
+    )
+    # Long enough that requests meet each state on the way.
+    stage.gateway.add_fault("delay", method="PUT", path=".*global_rules.*", delay=0.2)
+    with RequestLoop(stage.traffic, stage.host) as requests:
+        start_again(controller)
+        play.until_rules(["request-id", "response-rewrite"], ["cors", "gzip"])
+    got = {
+        (each.headers.get("x-rule"), each.headers.get("access-control-allow-origin")) for _, each in requests.answers
+    }
+    assert got == {("kept", "*")}
 
 
 def test_monitoring_of_a_cluster_config_is_a_global_rule_of_its_cluster(play: Play) -> None:

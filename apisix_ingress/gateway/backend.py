@@ -49,11 +49,13 @@ class Found:
         digest: `records.comparable` of its body.
         refs: The records that it names.
         name: Its `name`, or empty.
+        takes: What no other record of its kind may have while it has it.
     """
 
     digest: bytes
     refs: frozenset[RecordKey] = frozenset()
     name: str = ""
+    takes: frozenset[tuple[str, str]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from apisix_ingress.gateway.holdings import Applied
 from apisix_ingress.model.json import mapping_in
 from apisix_ingress.model.keys import RecordKey
-from apisix_ingress.model.records import Record
+from apisix_ingress.model.records import Record, taken
 
 LET_GO_INTERVAL = 60.0
 """Seconds between two times that one record lets go, if the first one was not followed by what it wants."""
@@ -72,13 +72,10 @@ class Handover:
 
 
 def letting_go(record: Record, applied: Applied | None) -> Record:
-    """Return a record with only those of its plugins that it has already; it stands for the record for a moment.
+    """Return a record without those of its plugins that another one still has; it stands for it for a moment.
 
-    Nobody waits for these, and they go on guarding requests. Of a record that a list showed its digest is all that is
-    known: it stands without any.
+    What it has and keeps nobody waits for, with whatever configuration, and it goes on guarding requests.
     """
-    source = applied.source if applied else None
-    held = mapping_in(source.body.get("plugins")) if isinstance(source, Record) else {}
-    wanted = mapping_in(record.body.get("plugins"))
-    kept = {name: config for name, config in wanted.items() if name in held and held[name] == config}
+    held, wanted = applied.takes if applied else frozenset(), mapping_in(record.body.get("plugins"))
+    kept = {name: config for name, config in wanted.items() if taken(record.key.kind, {name: config}) <= held}
     return replace(record, body={**record.body, "plugins": kept})

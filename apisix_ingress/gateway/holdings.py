@@ -37,6 +37,11 @@ class Applied:
         """Its comparable form."""
         return self.source.digest
 
+    @property
+    def takes(self) -> frozenset[tuple[str, str]]:
+        """What no other record of its kind may have while it has it."""
+        return self.source.takes
+
     def matches(self, record: Record) -> bool:
         """Say whether it is what is wanted: to the byte if we wrote it, else as far as a gateway shows it."""
         source = self.source

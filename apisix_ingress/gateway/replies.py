@@ -16,7 +16,7 @@ from apisix_ingress.gateway.transport import Reply
 from apisix_ingress.gateway.words import said, scrub
 from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import RecordKey, RecordKind
-from apisix_ingress.model.records import comparable, references
+from apisix_ingress.model.records import comparable, references, taken
 
 STREAM_DISABLED = "stream mode is disabled"
 _UNSUPPORTED = "Unsupported resource type"
@@ -145,7 +145,8 @@ def found_of(kind: RecordKind, body: FrozenJson) -> Found:
         digest = comparable(kind, body)
     except (TypeError, RecursionError):
         digest = b""
-    return Found(digest, frozenset(references(kind, body)), name if isinstance(name, str) else "")
+    refs, takes = frozenset(references(kind, body)), taken(kind, body.get("plugins"))
+    return Found(digest, refs, name if isinstance(name, str) else "", takes)
 
 
 def _items(kind: str, content: bytes, fields: Fields) -> list[JsonObject]:

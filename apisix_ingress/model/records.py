@@ -90,12 +90,7 @@ class Record:
     @cached_property
     def takes(self) -> frozenset[tuple[str, str]]:
         """What no other record of its kind may have, of the kinds in `EXCLUSIVE`: plugin, and the credential in it."""
-        plugins = self.body.get("plugins")
-        if self.key.kind not in EXCLUSIVE or not isinstance(plugins, dict):
-            return frozenset()
-        if self.key.kind == "global_rules":
-            return frozenset((plugin, "") for plugin in plugins)
-        return frozenset(_credentials(plugins))
+        return taken(self.key.kind, self.body.get("plugins"))
 
     @cached_property
     def digest(self) -> bytes:
@@ -135,6 +130,15 @@ def references(kind: RecordKind, body: FrozenJson) -> Iterator[RecordKey]:
         yield RecordKey("plugin_configs", str(plugin_config_id))
     if kind in ("routes", "plugin_configs", "global_rules", "consumers"):
         yield from _split_upstreams(body.get("plugins"))
+
+
+def taken(kind: RecordKind, plugins: Any) -> frozenset[tuple[str, str]]:
+    """Return what a record of a kind with these plugins keeps from others of its kind, see `Record.takes`."""
+    if kind not in EXCLUSIVE or not isinstance(plugins, dict):
+        return frozenset()
+    if kind == "global_rules":
+        return frozenset((plugin, "") for plugin in plugins)
+    return frozenset(_credentials(plugins))
 
 
 def _credentials(plugins: JsonObject) -> Iterator[tuple[str, str]]:

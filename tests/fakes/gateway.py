@@ -16,7 +16,7 @@ from apisix_ingress.gateway.backend import DependencyPending, Found, Listing
 from apisix_ingress.model.json import FrozenJson
 from apisix_ingress.model.keys import RECORD_KINDS, RecordKey
 from apisix_ingress.model.names import is_owned, owner_labels
-from apisix_ingress.model.records import UNLABELLED, Record, comparable, references
+from apisix_ingress.model.records import UNLABELLED, Record, comparable, references, taken
 
 OURS = owner_labels("apisix-ingress")
 
@@ -154,7 +154,8 @@ class FakeBackend:
                 if key.kind != kind:
                     continue
                 is_ours = key in ledger or is_owned(body.get("labels"), "apisix-ingress")
-                found = Found(comparable(kind, body), frozenset(references(kind, body)), str(body.get("name", "")))
+                refs, takes = frozenset(references(kind, body)), taken(kind, body.get("plugins"))
+                found = Found(comparable(kind, body), refs, str(body.get("name", "")), takes)
                 (owned if is_ours else others)[key] = found
         self._gateway.lists += 1
         unclaimed = {key: found for key, found in others.items() if key.kind in UNLABELLED}
