@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache, partial
+from importlib import import_module
 from types import MappingProxyType
 from typing import Literal
 
-from crds.v2.cluster_config import ApisixClusterConfigSpec
 from crds.v2.common import Spec
-from crds.v2.consumer import ApisixConsumerSpec
-from crds.v2.global_rule import ApisixGlobalRuleSpec
-from crds.v2.plugin_config import ApisixPluginConfigSpec
-from crds.v2.route import ApisixRouteSpec
-from crds.v2.tls import ApisixTlsSpec
-from crds.v2.upstream import ApisixUpstreamSpec
 
 GROUP = "apisix.apache.org"
 VERSION = "v2"
@@ -29,16 +24,21 @@ class Kind:
         plural: as in the URL, e.g. `apisixroutes`.
         short: the short name that kubectl takes, e.g. `ar`.
         namespaced: whether objects live in a namespace.
-        spec: the model of `spec`.
+        model: returns the model of `spec`.
         description: one sentence for `kubectl explain`.
     """
 
     name: str
     plural: str
     short: str
-    spec: type[Spec]
+    model: Callable[[], type[Spec]]
     description: str
     namespaced: bool = True
+
+    @property
+    def spec(self) -> type[Spec]:
+        """The model of `spec`."""
+        return self.model()
 
     @property
     def scope(self) -> Literal["Namespaced", "Cluster"]:
@@ -46,34 +46,47 @@ class Kind:
         return "Namespaced" if self.namespaced else "Cluster"
 
 
+@cache
+def _model(module: str, name: str) -> type[Spec]:
+    # A start waits for the models of the kinds that there are objects of, and for no others.
+    model: type[Spec] = getattr(import_module(f"crds.v2.{module}"), name)
+    return model
+
+
 _ALL = (
     Kind(
         "ApisixRoute",
         "apisixroutes",
         "ar",
-        ApisixRouteSpec,
+        partial(_model, "route", "ApisixRouteSpec"),
         "Routes requests and connections to Services, through plugins.",
     ),
     Kind(
         "ApisixUpstream",
         "apisixupstreams",
         "au",
-        ApisixUpstreamSpec,
+        partial(_model, "upstream", "ApisixUpstreamSpec"),
         "Settings for the Service of the same name, or a set of external nodes.",
     ),
-    Kind("ApisixTls", "apisixtlses", "atls", ApisixTlsSpec, "A certificate for some host names."),
+    Kind(
+        "ApisixTls",
+        "apisixtlses",
+        "atls",
+        partial(_model, "tls", "ApisixTlsSpec"),
+        "A certificate for some host names.",
+    ),
     Kind(
         "ApisixConsumer",
         "apisixconsumers",
         "ac",
-        ApisixConsumerSpec,
+        partial(_model, "consumer", "ApisixConsumerSpec"),
         "A consumer: credentials of a client, and plugins for its requests.",
     ),
     Kind(
         "ApisixClusterConfig",
         "apisixclusterconfigs",
         "acc",
-        ApisixClusterConfigSpec,
+        partial(_model, "cluster_config", "ApisixClusterConfigSpec"),
         "Settings of the gateway cluster of the same name.",
         namespaced=False,
     ),
@@ -81,10 +94,16 @@ _ALL = (
         "ApisixPluginConfig",
         "apisixpluginconfigs",
         "apc",
-        ApisixPluginConfigSpec,
+        partial(_model, "plugin_config", "ApisixPluginConfigSpec"),
         "A set of plugins that routes refer to by name.",
     ),
-    Kind("ApisixGlobalRule", "apisixglobalrules", "agr", ApisixGlobalRuleSpec, "Plugins that run for every request."),
+    Kind(
+        "ApisixGlobalRule",
+        "apisixglobalrules",
+        "agr",
+        partial(_model, "global_rule", "ApisixGlobalRuleSpec"),
+        "Plugins that run for every request.",
+    ),
 )
 
 KINDS: Mapping[str, Kind] = MappingProxyType({kind.name: kind for kind in _ALL})

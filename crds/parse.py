@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, get_args, overload
+from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
@@ -15,14 +15,16 @@ from pydantic_core import ErrorDetails
 
 from apisix_ingress.errors import IngressError
 from crds.kinds import KINDS
-from crds.v2.cluster_config import ApisixClusterConfigSpec
-from crds.v2.common import Spec
-from crds.v2.consumer import ApisixConsumerSpec
-from crds.v2.global_rule import ApisixGlobalRuleSpec
-from crds.v2.plugin_config import ApisixPluginConfigSpec
-from crds.v2.route import ApisixRouteSpec
-from crds.v2.tls import ApisixTlsSpec
-from crds.v2.upstream import ApisixUpstreamSpec
+
+if TYPE_CHECKING:
+    from crds.v2.cluster_config import ApisixClusterConfigSpec
+    from crds.v2.common import Spec
+    from crds.v2.consumer import ApisixConsumerSpec
+    from crds.v2.global_rule import ApisixGlobalRuleSpec
+    from crds.v2.plugin_config import ApisixPluginConfigSpec
+    from crds.v2.route import ApisixRouteSpec
+    from crds.v2.tls import ApisixTlsSpec
+    from crds.v2.upstream import ApisixUpstreamSpec
 
 Path = tuple[int | str, ...]
 

@@ -9,7 +9,6 @@ from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kube import CustomObject
 from apisix_ingress.state.view import View
 from providers.base import Provider, Surroundings
-from translation.cluster_config import admin_address, translate_cluster_config
 from translation.result import Translation
 
 Mover = Callable[[str, AdminAddress | None], None]
@@ -36,6 +35,8 @@ class ClusterConfigProvider(Provider[CustomObject]):
 
     def translate(self, item: CustomObject, view: View) -> Translation:
         """Return the global rule of an ApisixClusterConfig."""
+        from translation.cluster_config import translate_cluster_config
+
         return translate_cluster_config(item, view, self._options)
 
     def reconcile(self, key: ObjectKey) -> None:
@@ -46,6 +47,8 @@ class ClusterConfigProvider(Provider[CustomObject]):
         if report is None or item is None:
             self._move(key.name, None)
         elif all(problem.severity != "error" for problem in report.problems):
+            from translation.cluster_config import admin_address
+
             self._move(key.name, admin_address(item))
         # What can't be translated changes nothing.
 

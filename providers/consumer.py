@@ -5,7 +5,6 @@ from __future__ import annotations
 from apisix_ingress.model.kube import CustomObject
 from apisix_ingress.state.view import View
 from providers.base import Provider
-from translation.consumer import translate_consumer
 from translation.result import Translation
 
 
@@ -16,4 +15,6 @@ class ConsumerProvider(Provider[CustomObject]):
 
     def translate(self, item: CustomObject, view: View) -> Translation:
         """Return the consumer of an ApisixConsumer."""
+        from translation.consumer import translate_consumer
+
         return translate_consumer(item, view, self._options)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from apisix_ingress.model.kube import CustomObject
 from apisix_ingress.state.view import View
 from providers.base import Provider
-from translation.global_rule import translate_global_rule
 from translation.result import Translation
 
 
@@ -16,4 +15,6 @@ class GlobalRuleProvider(Provider[CustomObject]):
 
     def translate(self, item: CustomObject, view: View) -> Translation:
         """Return the global rule of an ApisixGlobalRule."""
+        from translation.global_rule import translate_global_rule
+
         return translate_global_rule(item, view, self._options)

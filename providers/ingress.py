@@ -5,7 +5,6 @@ from __future__ import annotations
 from apisix_ingress.model.kube import CustomObject
 from apisix_ingress.state.view import View
 from providers.base import Provider, Surroundings
-from translation.ingress import translate_ingress
 from translation.result import Translation
 
 
@@ -20,4 +19,6 @@ class IngressProvider(Provider[CustomObject]):
 
     def translate(self, item: CustomObject, view: View) -> Translation:
         """Return the records and claims of an Ingress."""
+        from translation.ingress import translate_ingress
+
         return translate_ingress(item, view, self._options, now=self._clock.now())

@@ -5,7 +5,6 @@ from __future__ import annotations
 from apisix_ingress.model.kube import CustomObject
 from apisix_ingress.state.view import View
 from providers.base import Provider
-from translation.plugin_config import translate_plugin_config
 from translation.result import Translation
 
 
@@ -16,4 +15,6 @@ class PluginConfigProvider(Provider[CustomObject]):
 
     def translate(self, item: CustomObject, view: View) -> Translation:
         """Return the plugin config of an ApisixPluginConfig."""
+        from translation.plugin_config import translate_plugin_config
+
         return translate_plugin_config(item, view, self._options)

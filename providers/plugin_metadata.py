@@ -6,7 +6,6 @@ from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kube import ConfigMap
 from apisix_ingress.state.view import View
 from providers.base import Provider
-from translation.plugin_metadata import translate_plugin_metadata
 from translation.result import Translation
 
 
@@ -21,4 +20,6 @@ class PluginMetadataProvider(Provider[ConfigMap]):
 
     def translate(self, item: ConfigMap, view: View) -> Translation:
         """Return the plugin metadata of the ConfigMap."""
+        from translation.plugin_metadata import translate_plugin_metadata
+
         return translate_plugin_metadata(item, view, self._options)

@@ -1,4 +1,8 @@
-"""All providers, and the way from a changed read to the queues that care. A new kind adds its class to `PROVIDERS`."""
+"""All providers, and the way from a changed read to the queues that care. A new kind adds its class to `PROVIDERS`.
+
+A provider imports the translation of its kind when the first object of it comes: most clusters have few kinds, and a
+start waits for every model that is built.
+"""
 
 from __future__ import annotations
 

@@ -6,7 +6,6 @@ from apisix_ingress.model.kube import CustomObject
 from apisix_ingress.state.view import View
 from providers.base import Provider
 from translation.result import Translation
-from translation.route import translate_route
 
 
 class RouteProvider(Provider[CustomObject]):
@@ -16,4 +15,6 @@ class RouteProvider(Provider[CustomObject]):
 
     def translate(self, item: CustomObject, view: View) -> Translation:
         """Return the records and claims of an ApisixRoute."""
+        from translation.route import translate_route
+
         return translate_route(item, view, self._options)

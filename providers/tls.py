@@ -9,7 +9,6 @@ from apisix_ingress.model.kube import CustomObject
 from apisix_ingress.state.view import View
 from providers.base import Provider, Surroundings
 from translation.result import Translation
-from translation.tls import expiry_of, translate_tls
 
 
 class TlsProvider(Provider[CustomObject]):
@@ -23,6 +22,8 @@ class TlsProvider(Provider[CustomObject]):
 
     def translate(self, item: CustomObject, view: View) -> Translation:
         """Return the ssl record of an ApisixTls, and see that it is looked at again when that expires."""
+        from translation.tls import expiry_of, translate_tls
+
         now = self._clock.now()
         translation = translate_tls(item, view, self._options, now=now)
         for record in translation.records:

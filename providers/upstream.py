@@ -9,7 +9,6 @@ from apisix_ingress.model.kube import CustomObject
 from apisix_ingress.state.view import View
 from providers.base import Provider
 from translation.result import Translation
-from translation.upstream import translate_upstream
 
 
 class UpstreamProvider(Provider[CustomObject]):
@@ -19,4 +18,6 @@ class UpstreamProvider(Provider[CustomObject]):
 
     def translate(self, item: CustomObject, view: View) -> Translation:
         """Return the upstream of an ApisixUpstream, if a route claims it."""
+        from translation.upstream import translate_upstream
+
         return translate_upstream(item, view, self._options)

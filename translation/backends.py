@@ -7,6 +7,7 @@ of endpoints translates no route again.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from apisix_ingress.model import names
 from apisix_ingress.model.keys import ObjectKey
@@ -14,14 +15,16 @@ from apisix_ingress.model.kube import CustomObject, Service
 from apisix_ingress.model.names import Granularity
 from apisix_ingress.state.claims import UpstreamClaim, UpstreamOverrides
 from crds import SpecError, parse_spec
-from crds.v2.route import UpstreamReference
-from crds.v2.upstream import ApisixUpstreamSpec
 from translation.draft import Draft
 from translation.external import check_external_name, external_body, is_external
 from translation.ownership import class_is_ours
 from translation.scope import Scope
 from translation.texts import check_spec
 from translation.upstream_settings import decorator, for_port, port_paths, settings_body
+
+if TYPE_CHECKING:
+    from crds.v2.route import UpstreamReference
+    from crds.v2.upstream import ApisixUpstreamSpec
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from apisix_ingress.model import names
 from apisix_ingress.model.json import FrozenJson, JsonObject
@@ -12,11 +13,13 @@ from apisix_ingress.model.records import Record
 from apisix_ingress.state.claims import UpstreamClaim
 from apisix_ingress.state.desired import Hold
 from apisix_ingress.state.view import View
-from crds.v2.upstream import ApisixUpstreamSpec
 from translation.context import Options
 from translation.result import Translation
 from translation.scope import Scope
 from translation.texts import check_record
+
+if TYPE_CHECKING:
+    from crds.v2.upstream import ApisixUpstreamSpec
 
 
 class Draft(Scope):

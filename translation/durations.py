@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from apisix_ingress.model.json import JsonObject
-from crds.v2.common import Timeout
+
+if TYPE_CHECKING:
+    from crds.v2.common import Timeout
 
 DEFAULT_TIMEOUT = 60
 """Seconds; what a part of a timeout is when it is absent (v1-behaviour.md §1.1.1)."""

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from typing import TYPE_CHECKING
 
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kube import Service
-from crds.v2.upstream import ApisixUpstreamSpec, ExternalNode
 from translation.addresses import check_address
 from translation.nodes import Node, node
 from translation.scope import Scope
 from translation.upstream_settings import discovery_body, settings_body
+
+if TYPE_CHECKING:
+    from crds.v2.upstream import ApisixUpstreamSpec, ExternalNode
 
 _DOMAIN = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _TLS_SCHEMES = frozenset({"https", "grpcs", "tls"})

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from apisix_ingress.model.digested import kept_by_digest
 from apisix_ingress.model.hosts import canonical_host
@@ -17,10 +18,12 @@ from apisix_ingress.model.kube import CustomObject, Secret
 from apisix_ingress.model.tlshosts import TlsEntry, tls_entries
 from apisix_ingress.state.view import View
 from crds import SpecError, parse_spec
-from crds.v2.tls import ClientAuthentication
 from translation.certificates import chain_of, fingerprint_of, key_pair, names_of
 from translation.context import Options
 from translation.scope import Scope
+
+if TYPE_CHECKING:
+    from crds.v2.tls import ClientAuthentication
 
 _FACES_KEPT = 4096
 

@@ -9,10 +9,13 @@ import ipaddress
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from apisix_ingress.model.hosts import host_mistake, mixed_scripts
-from crds.v2.route import Expression, Subject
 from translation.scope import Scope
+
+if TYPE_CHECKING:
+    from crds.v2.route import Expression, Subject
 
 Operand = str | list[str]
 Var = list[Operand]

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.kube import Secret
-from crds.v2.common import Plugin
-from crds.v2.route import Authentication
 from translation.scope import Scope
 from translation.texts import check_secret
+
+if TYPE_CHECKING:
+    from crds.v2.common import Plugin
+    from crds.v2.route import Authentication
 
 Plugins = dict[str, JsonObject]
 """Plugin → configuration, as a record has them."""

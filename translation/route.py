@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from apisix_ingress.model import names
 from apisix_ingress.model.hosts import without_dot
@@ -18,7 +18,6 @@ from apisix_ingress.model.kube import CustomObject
 from apisix_ingress.state.claims import UpstreamClaim
 from apisix_ingress.state.view import View
 from crds import SpecError, parse_spec
-from crds.v2.route import HttpMatch, HttpRule, StreamBackend, StreamRule
 from translation.backends import Backend, claim_external, claim_service
 from translation.conflicts import Rivals
 from translation.context import Options
@@ -30,6 +29,9 @@ from translation.plugins import Plugins, authenticate, present, refuse_code, tra
 from translation.result import Translation
 from translation.scope import Scope
 from translation.texts import check_object
+
+if TYPE_CHECKING:
+    from crds.v2.route import HttpMatch, HttpRule, StreamBackend, StreamRule
 
 TRAFFIC_SPLIT = "traffic-split"
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from apisix_ingress.model import names
 from apisix_ingress.model.json import JsonObject
@@ -16,7 +17,6 @@ from apisix_ingress.model.kube import Meta, Service, ServicePort
 from apisix_ingress.model.names import Granularity
 from apisix_ingress.state.claims import UpstreamClaim, UpstreamOverrides
 from apisix_ingress.state.view import View
-from crds.v2.upstream import UpstreamSettings
 from translation.addresses import refused
 from translation.context import Options
 from translation.draft import Draft
@@ -25,6 +25,9 @@ from translation.nodes import Node, node, service_nodes
 from translation.result import Translation
 from translation.scope import Scope
 from translation.upstream_settings import decorator, discovery_body, for_port, settings_body
+
+if TYPE_CHECKING:
+    from crds.v2.upstream import UpstreamSettings
 
 
 @dataclass(frozen=True, slots=True, order=True)

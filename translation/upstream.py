@@ -6,18 +6,22 @@ and used by `service`.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from apisix_ingress.model import names
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kube import CustomObject, Service
 from apisix_ingress.state.view import View
 from crds import SpecError, parse_spec
-from crds.v2.upstream import ApisixUpstreamSpec
 from translation.context import Options
 from translation.draft import Draft
 from translation.external import external_body, is_external
 from translation.result import NOTHING, Translation
 from translation.texts import check_object
 from translation.upstream_settings import for_ports, settings_body
+
+if TYPE_CHECKING:
+    from crds.v2.upstream import ApisixUpstreamSpec
 
 
 def translate_upstream(obj: CustomObject | None, view: View, options: Options) -> Translation:

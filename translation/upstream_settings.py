@@ -7,24 +7,12 @@ fall together. Source of the mapping: v1-behaviour.md §2.7; the limits are thos
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kube import CustomObject
 from crds import SpecError, parse_spec
-from crds.v2.common import SecretLocation
-from crds.v2.upstream import (
-    ActiveCheck,
-    ActiveHealthy,
-    ActiveUnhealthy,
-    ApisixUpstreamSpec,
-    Discovery,
-    HealthCheck,
-    Healthy,
-    PassiveCheck,
-    Unhealthy,
-    UpstreamSettings,
-)
 from translation.addresses import check_address
 from translation.certificates import key_pair
 from translation.durations import seconds, timeout_body, timeout_parts
@@ -32,6 +20,21 @@ from translation.ownership import class_is_ours
 from translation.plugins import present
 from translation.scope import Scope
 from translation.texts import check_spec
+
+if TYPE_CHECKING:
+    from crds.v2.common import SecretLocation
+    from crds.v2.upstream import (
+        ActiveCheck,
+        ActiveHealthy,
+        ActiveUnhealthy,
+        ApisixUpstreamSpec,
+        Discovery,
+        HealthCheck,
+        Healthy,
+        PassiveCheck,
+        Unhealthy,
+        UpstreamSettings,
+    )
 
 _UNSET: tuple[object, ...] = (None, "", ())
 
@@ -84,6 +87,8 @@ def _laid_over(spec: ApisixUpstreamSpec, level: UpstreamSettings) -> UpstreamSet
 
 
 def _given(level: UpstreamSettings) -> dict[str, object]:
+    from crds.v2.upstream import UpstreamSettings  # loaded with the first object that has any
+
     fields = level.model_fields_set & UpstreamSettings.model_fields.keys()
     return {name: value for name in fields if (value := getattr(level, name)) not in _UNSET}
 

@@ -115,7 +115,7 @@ def test_two_types_of_one_field_are_an_error() -> None:
         field: int | bool
 
     with pytest.raises(SchemaError, match=r"Odd\.field: .* one of several types"):
-        spec_schema(Kind("Odd", "odds", "o", Odd, ""))
+        spec_schema(Kind("Odd", "odds", "o", lambda: Odd, ""))
 
 
 def test_unknown_keyword_is_an_error() -> None:
@@ -123,7 +123,7 @@ def test_unknown_keyword_is_an_error() -> None:
         field: Literal["x"]
 
     with pytest.raises(SchemaError, match=r"Odd\.field: .* 'const'"):
-        spec_schema(Kind("Odd", "odds", "o", Odd, ""))
+        spec_schema(Kind("Odd", "odds", "o", lambda: Odd, ""))
 
 
 def test_command_prints_every_document(capsys: pytest.CaptureFixture[str]) -> None:
