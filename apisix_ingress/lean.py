@@ -21,6 +21,9 @@ from typing import Any
 _UNUSED = ("rich", "colorama", "greenlet")
 """What structlog has for tracebacks, Windows and threads of another kind; it does without where they are absent."""
 
+_PARTS = {"httpx": "_exceptions", "prometheus_client": ""}
+"""Packages that load much for what nobody uses here → the submodule whose names are asked of the package itself."""
+
 _PLUGINS = "pydantic.plugin._loader"
 
 
@@ -28,7 +31,7 @@ _PLUGINS = "pydantic.plugin._loader"
 def lean_imports() -> Iterator[None]:
     """Keep unused parts out of the imports made meanwhile; what was imported before stays."""
     with ExitStack() as tricks:
-        for trick in (_idle_collector, _few_functions, _no_unused, _no_certificates, _excerpt_of_httpx):
+        for trick in (_idle_collector, _few_functions, _no_unused, _no_certificates, _parts_of_packages):
             tricks.enter_context(trick())
         sys.modules.setdefault(_PLUGINS, _no_plugins())
         _import_schema_words()
@@ -61,23 +64,28 @@ def _no_unused() -> Iterator[None]:
 
 
 @contextmanager
-def _excerpt_of_httpx() -> Iterator[None]:
-    """Put a module in the place of httpx that has its exceptions alone: nothing else of it is used."""
-    if "httpx" in sys.modules:
-        yield
-        return
-    spec = find_spec("httpx")
-    if spec is None or spec.submodule_search_locations is None:
-        raise ModuleNotFoundError("No module named 'httpx'", name="httpx")
-    excerpt = ModuleType("httpx")
-    excerpt.__path__ = list(spec.submodule_search_locations)
-    sys.modules["httpx"] = excerpt
-    exceptions = importlib.import_module("httpx._exceptions")
-    vars(excerpt).update({name: getattr(exceptions, name) for name in exceptions.__all__})
+def _parts_of_packages() -> Iterator[None]:
+    """Let parts of packages be imported without the whole, which whoever asks later gets, with the same parts."""
+    shells = {name: _shell(name) for name in _PARTS if name not in sys.modules}
+    sys.modules.update(shells)
     try:
+        for name, shell in shells.items():
+            if submodule := _PARTS[name]:
+                part = importlib.import_module(f"{name}.{submodule}")
+                vars(shell).update({word: getattr(part, word) for word in part.__all__})
         yield
     finally:
-        del sys.modules["httpx"]  # who imports it from now on gets the whole, with the same exceptions
+        for name in shells:
+            del sys.modules[name]
+
+
+def _shell(name: str) -> ModuleType:
+    spec = find_spec(name)
+    if spec is None or spec.submodule_search_locations is None:
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+    shell = ModuleType(name)
+    shell.__path__ = list(spec.submodule_search_locations)
+    return shell
 
 
 @contextmanager

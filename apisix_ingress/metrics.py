@@ -8,16 +8,8 @@ when somebody looks are set by `on_scrape`.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
-from prometheus_client import (
-    CollectorRegistry,
-    Counter,
-    Gauge,
-    Histogram,
-    Summary,
-    disable_created_metrics,
-    generate_latest,
-)
-from prometheus_client.metrics import MetricWrapperBase
+from prometheus_client.metrics import Counter, Gauge, Histogram, MetricWrapperBase, Summary, disable_created_metrics
+from prometheus_client.registry import CollectorRegistry
 
 NAMESPACE = "apisix_ingress_controller"
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -358,6 +350,8 @@ class Metrics:
 
     def render(self) -> bytes:
         """Return the text exposition, of type `CONTENT_TYPE`."""
+        from prometheus_client.exposition import generate_latest  # it loads servers of its own
+
         for hook in self._scrape_hooks:
             hook()
         name = f"{NAMESPACE}_{_REQUESTS}"

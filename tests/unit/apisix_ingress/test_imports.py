@@ -85,3 +85,37 @@ def test_no_system_certificates_are_read_by_an_import_and_all_by_who_asks_later(
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["0", "CERT_REQUIRED", "True", "0", "True", "True"]
+
+
+def test_a_start_loads_what_is_for_some_clusters_or_for_later_only_when_it_is_needed() -> None:
+    script = (
+        "import sys\n"
+        "from apisix_ingress.lean import lean_imports\n"
+        "with lean_imports():\n"
+        "    import apisix_ingress.app\n"
+        "of_kinds = ('route', 'upstream', 'tls', 'consumer', 'cluster_config', 'plugin_config', 'global_rule')\n"
+        "for name in ('apisix_ingress.page.service', 'aiohttp.web', *(f'crds.v2.{kind}' for kind in of_kinds),\n"
+        "             *(f'translation.{kind}' for kind in ('ingress', 'plugin_metadata', *of_kinds))):\n"
+        "    if name in sys.modules:\n"
+        "        print(name)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == ""
+
+
+def test_of_prometheus_client_only_what_counts_is_imported_and_the_whole_with_the_first_look() -> None:
+    script = (
+        "import sys\n"
+        "from apisix_ingress.lean import lean_imports\n"
+        "with lean_imports():\n"
+        "    from apisix_ingress.metrics import Metrics\n"
+        "print(*({'prometheus_client', 'http.server', 'wsgiref'} & set(sys.modules)))\n"
+        "metrics = Metrics(pod='p', namespace='n')\n"
+        "metrics.set_leader(True)\n"
+        "print(b'_leader' in metrics.render())\n"
+        "import prometheus_client, prometheus_client.metrics\n"
+        "from apisix_ingress.metrics import Counter\n"
+        "print(prometheus_client.Counter is Counter is prometheus_client.metrics.Counter)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "\nTrue\nTrue\n"
