@@ -29,6 +29,7 @@ from apisix_ingress.gateway.dispatch import Dispatch
 from apisix_ingress.gateway.holdings import Holdings
 from apisix_ingress.gateway.plan import DELETE, HOLD, NOTHING, Step
 from apisix_ingress.gateway.retry import resending
+from apisix_ingress.gateway.sync import ClusterSync
 from apisix_ingress.kube.api import KubeApi
 from apisix_ingress.kube.lease import Lease
 from apisix_ingress.kube.listing import Listing
@@ -110,6 +111,24 @@ def _() -> Any:
         return await edit(self, path, [own, *operations[1:]], **named)
 
     return patch.object(KubeApi, "edit", rude)
+
+
+@_defect("a stop gives the lease back at once")
+def _() -> Any:
+    @contextmanager
+    def planted() -> Iterator[None]:
+        async def hasty(self: Any, seconds: float) -> bool:
+            return True
+
+        with patch.object(ClusterSync, "close", hasty), patch.object(Term, "doubt", lambda self, until: None):
+            yield
+
+    return planted()
+
+
+@_defect("a write that was given up counts as over")
+def _() -> Any:
+    return patch.object(Term, "doubt", lambda self, until: None)
 
 
 # The world.

@@ -19,6 +19,10 @@ from tests.simulation.replica import Replica
 from tests.simulation.trace import Trace
 
 LATER = "later"
+STOP_SECONDS = 30.0
+"""So long after SIGTERM a process is killed: the default of Kubernetes."""
+IN_TIME, TOO_LATE = 4.4, 9.0
+"""Seconds after which a late gateway carries a write out: while somebody waits for the answer, or nobody any more."""
 
 
 class Mischief:
@@ -73,7 +77,7 @@ class Mischief:
             (3, self._freeze),
             (6, self._set_trap),
             (1, self._jump),
-            (1, self._restart),
+            (3, self._restart),
             *([(4, self._meddle), (2, self._restore)] if self._drift else []),
         ]
         self._rng.choices([each for _, each in actions], [weight for weight, _ in actions])[0]()
@@ -265,6 +269,7 @@ class Mischief:
         if process is not None:
             self._trace.note("fault", f"{process.name} is frozen for {seconds:g} s")
             process.is_frozen = True
+            replica.frozen_seconds += seconds
             self._spawn(self._thaw(process, seconds))
 
     async def _thaw(self, process: Process, seconds: float) -> None:
@@ -280,7 +285,7 @@ class Mischief:
     def _linger(self, replica: Replica, gateway: SimGateway) -> None:
         """Have who leads go on with its next write when its lease is nearly over, and that write take its time."""
         self._freeze_one(replica, self._rng.uniform(11.0, 14.5))
-        gateway.fault = AdminFaults(late=4.4)
+        gateway.fault = AdminFaults(late=IN_TIME)
         self.later(40.0, lambda: self._mend(gateway))
 
     def _jump(self) -> None:
@@ -290,17 +295,47 @@ class Mischief:
             self._trace.note("fault", f"the clock of {replica.process.name} jumps")
 
     def _restart(self) -> None:
-        replica = self._anyone()
-        if replica.process is not None and not replica.process.is_frozen:
-            self._trace.note("fault", f"{replica.process.name} is stopped")
-            for gateway in self._gateways:
-                # A stop gives up what is under way after some seconds, and the lease with it.
-                gateway.fault = replace(gateway.fault, late=0.0)
-            self._spawn(self._stop_and_start(replica))
+        """Stop a replica, often in the middle of writes that a gateway carries out late.
 
-    async def _stop_and_start(self, replica: Replica) -> None:
-        await replica.stop()
+        Where nobody waits for them any more by then, the lease has to last until then: nothing else may go wrong.
+        """
+        rng, replica, gateway = self._rng, self._anyone(), self._any_gateway()
+        if replica.process is None or replica.process.is_frozen:
+            return
+        seconds = rng.choice([0.0, 1.0, 3.0])
+        late = rng.choice([0.0, IN_TIME, TOO_LATE if self._is_calm() else IN_TIME])
+        self._trace.note("fault", f"{replica.process.name} is stopped in {seconds:g} s, {gateway.name} {late:g} s late")
+        if late:
+            gateway.fault = AdminFaults(late=late)
+            self._waver(20.0)
+            self.alone_until = asyncio.get_running_loop().time() + seconds + 2 * late
+        self._spawn(self._stop_and_start(replica, gateway, replica.process, seconds))
+
+    async def _stop_and_start(self, replica: Replica, gateway: SimGateway, process: Process, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        if replica.process is process:
+            await self._stop(replica)
+        self._mend(gateway)
         replica.start()
+
+    async def _stop(self, replica: Replica) -> None:
+        loop, name, frozen = asyncio.get_running_loop(), replica.name, replica.frozen_seconds
+        began = loop.time()
+        await replica.stop()
+        took = loop.time() - began - (replica.frozen_seconds - frozen)
+        if took > STOP_SECONDS:
+            self._trace.violate(name, f"it took {took:.1f} s to stop")
+
+    def _is_calm(self) -> bool:
+        """Say whether every replica can renew its lease and is not about to be frozen or killed."""
+        processes = [replica.process for replica in self.replicas]
+        return (
+            self._server.fault == ApiFaults()
+            and self._trap is None
+            and not self._server.shunned
+            and all(each is not None and not each.is_frozen for each in processes)
+            and all(self._server.state_of(each) == "up" for each in processes if each is not None)
+        )
 
     def _anyone(self) -> Replica:
         """Return a replica, most often the one that leads."""
