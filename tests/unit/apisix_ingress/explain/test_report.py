@@ -106,3 +106,29 @@ def test_routes_of_the_same_host_are_told_first_and_the_rest_is_counted() -> Non
     others = {f"routes/o{number:03}": {"uri": "/x", "host": f"h{number}.org"} for number in range(100)}
     got = ask("a.org/x", {**others, "routes/z": {"uri": "/y", "host": "a.org"}})
     assert (got["others"][0]["id"], len(got["others"]), got["more"]) == ("z", SHOWN_MISSES, 101 - SHOWN_MISSES)
+
+
+def test_the_text_tells_plugins_of_every_route_the_losers_and_how_many_were_not_asked() -> None:
+    records: Records = {
+        "routes/a": {"uri": "/x", "host": "a.org", "upstream": {"nodes": NODES}, "plugins": {"cors": {}}},
+        "routes/b": {"uri": "/x", "host": "a.org", "priority": 3, "methods": ["PUT"]},
+        "global_rules/g": {"plugins": {"request-id": {}}},
+    }
+    records |= {f"routes/o{number:03}": {"uri": "/x", "host": f"h{number}.org"} for number in range(100)}
+    got = list(lines(ask("http://a.org/x", records)))
+    assert got[:5] == [
+        "GET http://a.org/x",
+        "  answered by route a of ApisixRoute default/a",
+        "    plugins: cors",
+        "    plugins of every route: request-id",
+        "    sent to upstream of its own: 10.0.0.1:80 (weight 3), [fd00::1]:80 (weight 1)",
+    ]
+    assert got[5].startswith("  loses: b of ApisixRoute default/b: ")
+    assert got[-1] == f"  not asked: {100 - SHOWN_MISSES} more routes of other hosts or paths"
+
+
+def test_the_text_tells_that_no_route_answers() -> None:
+    got = list(lines(ask("http://a.org/x", {"routes/a": {"uri": "/y"}})))
+    assert got[:2] == ["GET http://a.org/x", "  answered by no route: 404"]
+    assert got[2].startswith("  not asked: a of ApisixRoute default/a: ")
+    assert len(got) == 3
