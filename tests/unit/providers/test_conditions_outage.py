@@ -7,7 +7,8 @@ from apisix_ingress.kube.conditions import rendered
 from apisix_ingress.model.condition import AWAY, Condition, is_away
 from providers.conditions import Conditions
 from tests.factories import make_key
-from tests.unit.providers.test_conditions import OWNER, ROUTE, UPSTREAM, FakeCluster, make_world
+from tests.fakes.cluster import FakeCluster
+from tests.unit.providers.test_conditions import OWNER, ROUTE, UPSTREAM, make_world
 
 DOWN = RecordState("unreachable", "PUT routes/1: ConnectError: Connection refused", is_away=True)
 BEHIND = RecordState("waiting", "waits for upstreams/1: PUT upstreams/1: no answer within 5 s", is_away=True)
