@@ -7,8 +7,8 @@ import pytest
 from apisix_ingress.kube.balancer import is_set_by
 
 OURS, THEIRS = "apisix-ingress", "nginx"
-ADDRESSES = {"f:status": {"f:loadBalancer": {"f:ingress": {}}}}
-OTHERS = {"f:status": {"f:conditions": {}}, "f:metadata": {"f:annotations": {}}}
+ADDRESSES: dict[str, Any] = {"f:status": {"f:loadBalancer": {"f:ingress": {}}}}
+OTHERS: dict[str, Any] = {"f:status": {"f:conditions": {}}, "f:metadata": {"f:annotations": {}}}
 
 
 def made(*entries: tuple[str, dict[str, Any]]) -> dict[str, Any]:
