@@ -68,8 +68,11 @@ BUSY_BACKLOG = 64
 NEWS_SECONDS = 1.0
 """For so long after a change statuses are written slowly: changes come in groups, and go ahead."""
 
-SERVE_SECONDS = 0.3
-"""After the start, until probes and people are answered; who comes earlier waits for so long."""
+SERVE_SECONDS = 0.8
+"""After the start, until probes and people are answered at the latest; who comes earlier waits for so long."""
+
+FIRST_WRITES_SECONDS = 0.2
+"""Until then what is written first has its way once there is a whole world."""
 
 GC_THRESHOLDS = (50_000, 50, 100)
 """With `gc.freeze` they cut the longest stall at 10,000 objects from near half a second to about 10 ms."""
@@ -290,7 +293,10 @@ class Controller:
 
     async def _serve(self) -> None:
         """Answer probes, once the first objects and writes went ahead of what that loads."""
-        await self.clock.sleep(SERVE_SECONDS)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(SERVE_SECONDS):
+                await self.ready.wait()
+                await self.clock.sleep(FIRST_WRITES_SECONDS)
         if self.server is not None:
             await self.server.serve()
 
