@@ -31,7 +31,7 @@ _PLUGINS = "pydantic.plugin._loader"
 def lean_imports() -> Iterator[None]:
     """Keep unused parts out of the imports made meanwhile; what was imported before stays."""
     with ExitStack() as tricks:
-        for trick in (_idle_collector, _few_functions, _no_unused, _no_certificates, _parts_of_packages):
+        for trick in (_idle_collector, _few_functions, _plain_traces, _no_unused, _no_certificates, _parts_of_packages):
             tricks.enter_context(trick())
         sys.modules.setdefault(_PLUGINS, _no_plugins())
         _import_schema_words()
@@ -138,6 +138,26 @@ class _Shape(dict[str, Any]):
 
     def __init_subclass__(cls, *, total: bool = True) -> None:
         """Take what a TypedDict takes, and leave the types of the fields the texts they are."""
+
+
+@contextmanager
+def _plain_traces() -> Iterator[None]:
+    """Let the classes of what aiohttp tells its tracers stay plain: there are no tracers here, and it makes sixteen."""
+    if "aiohttp" in sys.modules or find_spec("attr") is None:
+        yield
+        return
+    attr = importlib.import_module("attr")
+    make = attr.s
+
+    def made(*args: Any, **options: Any) -> Any:
+        decorate = make(*args, **options)
+        return decorate if args else lambda cls: cls if cls.__module__ == "aiohttp.tracing" else decorate(cls)
+
+    attr.s = made  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        attr.s = make  # type: ignore[attr-defined]
 
 
 @contextmanager

@@ -157,3 +157,18 @@ def test_what_was_imported_is_left_out_of_collections() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["True", "True", "True"]
+
+
+def test_only_what_tracers_are_told_stays_plain() -> None:
+    script = (
+        "import attr\n"
+        "before = attr.s\n"
+        "from apisix_ingress.lean import lean_imports\n"
+        "with lean_imports():\n"
+        "    import aiohttp\n"
+        "from aiohttp.client_reqrep import ContentDisposition\n"
+        "from aiohttp.tracing import TraceRequestStartParams\n"
+        "print(attr.s is before, attr.has(ContentDisposition), attr.has(TraceRequestStartParams))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "True", "False"]
