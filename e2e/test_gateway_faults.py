@@ -306,7 +306,10 @@ def test_a_renewed_client_certificate_and_authority_are_used_without_a_restart(
         stage.apply(route(stage.host, path="/new"))
         stage.traffic.until_status(200, stage.host, "/new")
         took = time.monotonic() - began
-        (second,) = {entry.certificate for entry in proxy.entries(before)}
+        # The proxy notes a request when it has ended, a moment after the gateway serves what came of it.
+        (second,) = wait_until(
+            lambda: {entry.certificate for entry in proxy.entries(before)}, bool, "the proxy to note the write"
+        )
         assert first
         assert second not in ("", first)
         assert own.process.pid == pid
