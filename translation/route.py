@@ -7,6 +7,7 @@ that the broken one guards. Source of the mapping: v1-behaviour.md §2.2, §2.3,
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from crds.v2.route import HttpMatch, HttpRule, StreamBackend, StreamRule
 
 TRAFFIC_SPLIT = "traffic-split"
+
+_FILTER = re.compile("function..", re.DOTALL)
+"""How a filter function begins: a gateway wants ten characters, `function` first (APISIX route schema)."""
 
 
 def translate_route(obj: CustomObject, view: View, options: Options) -> Translation:
@@ -105,7 +109,7 @@ def _matching(draft: Draft, match: HttpMatch, path: str) -> JsonObject:
     check_hosts(draft, match.hosts, f"{path}.hosts")
     check_addresses(draft, match.remote_addrs, f"{path}.remoteAddrs")
     if match.filter_func:
-        refuse_code(draft, "filter_func", f"{path}.filter_func")
+        _check_filter(draft, match.filter_func, f"{path}.filter_func")
     fields: dict[str, Any] = {
         # The gateway refuses lists in which something is twice.
         "uris": list(dict.fromkeys(match.paths)),
@@ -116,6 +120,12 @@ def _matching(draft: Draft, match: HttpMatch, path: str) -> JsonObject:
         "filter_func": match.filter_func,
     }
     return present(fields)
+
+
+def _check_filter(draft: Draft, code: str, path: str) -> None:
+    refuse_code(draft, "filter_func", path)
+    if not _FILTER.match(code):
+        draft.error("InvalidSpec", path, "is not the function that gateways want; write function(vars) … end")
 
 
 def _upstreams(draft: Draft, rule: HttpRule, plugins: Plugins, path: str) -> str:

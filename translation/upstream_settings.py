@@ -6,6 +6,7 @@ fall together. Source of the mapping: v1-behaviour.md §2.7; the limits are thos
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,21 @@ if TYPE_CHECKING:
         Unhealthy,
         UpstreamSettings,
     )
+
+_HEADER = re.compile(r"[a-zA-Z0-9_-]+"), "use letters, digits, - and _"
+
+_KEYS: Mapping[str, tuple[re.Pattern[str], str]] = {
+    "header": _HEADER,
+    "cookie": _HEADER,
+    "vars": (
+        re.compile(
+            "(?:uri|server_name|server_addr|request_uri|remote_port|remote_addr|query_string|host|hostname|mqtt_client_id)"
+            "|arg_[0-9a-zA-Z_-]+"
+        ),
+        "use uri, host, remote_addr, arg_<parameter> or the like, or set hashOn to header, cookie or vars_combinations",
+    ),
+}
+"""What a gateway can hash, and what to do otherwise (the schemas of chash keys in APISIX)."""
 
 _UNSET: tuple[object, ...] = (None, "", ())
 
@@ -101,7 +117,7 @@ def settings_body(scope: Scope, settings: UpstreamSettings | None, paths: Paths 
     """Return the fields of an upstream record that settings give; with None, the defaults."""
     if settings is None:
         return {"type": "roundrobin", "scheme": "http"}
-    body = _balancing(settings)
+    body = _balancing(scope, settings, f"{paths.get('loadbalancer', 'spec')}.loadbalancer")
     body["scheme"] = settings.scheme or "http"
     if settings.retries is not None:
         body["retries"] = settings.retries
@@ -128,12 +144,17 @@ def discovery_body(settings: UpstreamSettings | None) -> JsonObject | None:
     return body | present({"discovery_args": found.args})
 
 
-def _balancing(settings: UpstreamSettings) -> JsonObject:
+def _balancing(scope: Scope, settings: UpstreamSettings, path: str) -> JsonObject:
     balancer = settings.loadbalancer
     if balancer is None:
         return {"type": "roundrobin"}
     if balancer.type != "chash":
         return {"type": balancer.type}
+    shape, remedy = _KEYS.get(balancer.hash_on, (None, ""))
+    if shape and not shape.fullmatch(balancer.key):
+        scope.error(
+            "InvalidSpec", f"{path}.key", f"is nothing that gateways hash with hashOn {balancer.hash_on}; {remedy}"
+        )
     return {"type": "chash", "hash_on": balancer.hash_on, **present({"key": balancer.key})}
 
 

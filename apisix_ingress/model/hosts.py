@@ -6,11 +6,15 @@ Gateways look at neither case nor a dot at the end of what a request asks for (c
 from __future__ import annotations
 
 import ipaddress
+import re
 import unicodedata
 
 LONGEST_HOST = 253
 LONGEST_LABEL = 63
 """Characters that a name of the DNS may have, and each part of it (RFC 1035 §2.3.4)."""
+
+_HOST = re.compile(r"\*|\*?[0-9a-zA-Z._\-\[\]:]+")
+"""What a gateway takes as a host (APISIX core schema)."""
 
 _ALIKE = frozenset({"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC"})
 """Scripts with letters that look alike, as Unicode names begin."""
@@ -40,6 +44,10 @@ def host_mistake(host: str) -> str:
     longest = max(map(len, name.split(".")))
     if longest > LONGEST_LABEL and not name.startswith("["):
         return f"is no host name: a part of it has {longest} characters, and none may have more than {LONGEST_LABEL}"
+    if host and not _HOST.fullmatch(name):
+        return (
+            f"is no host name: it may hold letters, digits, '-', '_' and '.', and '*' as its first one{in_ascii(name)}"
+        )
     return ""
 
 

@@ -16,6 +16,10 @@ _AUTH_PLUGINS = {"keyAuth": "key-auth", "basicAuth": "basic-auth"}
 _METHOD = re.compile(r"[A-Z][A-Z_-]*", re.ASCII)
 """What the gateway takes as a method: those of WebDAV and other standards as well."""
 
+_ORIGIN = re.compile(r"\w+://[^,]+", re.ASCII)
+_ORIGIN_WORDS = frozenset({"*", "**", "null"})
+"""What the gateway takes beside origins, alone (APISIX plugin cors)."""
+
 METHOD_NOT_ALLOWED = 405
 
 
@@ -108,8 +112,17 @@ def cors(annotations: Annotations) -> Plugins:
         return {}
     options = {
         # The gateway refuses blanks between origins.
-        "allow_origins": ",".join(annotations.items("cors-allow-origin")),
+        "allow_origins": ",".join(_origins(annotations)),
         "allow_headers": annotations.text("cors-allow-headers"),
         "allow_methods": annotations.text("cors-allow-methods"),
     }
     return {"cors": present(options)}
+
+
+def _origins(annotations: Annotations) -> list[str]:
+    found = annotations.items("cors-allow-origin")
+    for item in found:
+        if not (_ORIGIN.fullmatch(item) or (len(found) == 1 and item in _ORIGIN_WORDS)):
+            remedy = "write origins such as https://www.example.org, or * alone"
+            annotations.error("cors-allow-origin", f"{item!r} is not an origin; {remedy}")
+    return found

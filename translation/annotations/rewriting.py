@@ -46,6 +46,9 @@ def redirect(annotations: Annotations) -> Plugins:
         if uri:
             annotations.warn("http-redirect", "does nothing beside http-to-https; leave one of them out")
         return {"redirect": present({"http_to_https": True, "ret_code": code})}
+    if len(uri) == 1:
+        remedy = "a gateway wants two characters or more; write a URL, or $scheme://$http_host/ for the root"
+        annotations.error("http-redirect", f"{uri!r} is too short: {remedy}")
     return {"redirect": {"uri": uri, "ret_code": code or MOVED_PERMANENTLY}} if uri else {}
 
 

@@ -54,6 +54,7 @@ def read(**values: str) -> tuple[RouteAnnotations, list[str]]:
             },
             {"response-rewrite": {"body": "YQ==", "body_base64": True}},
         ),
+        ({"enable_cors": "true", "cors_allow_origin": "*"}, {"cors": {"allow_origins": "*"}}),
         # What does nothing stays as 1.8 wrote it, so that its records are adopted without a write.
         ({"enable_response_rewrite": "true"}, {"response-rewrite": {}}),
         (
@@ -119,6 +120,9 @@ def test_good_values_become_plugins(values: dict[str, str], want: Plugins) -> No
         ({"allowlist_source_range": ","}, ["error allowlist-source-range"]),
         ({"blocklist_source_range": " , "}, ["error blocklist-source-range"]),
         ({"rewrite_target": "public/only"}, ["error rewrite-target"]),
+        ({"enable_cors": "true", "cors_allow_origin": "example.org"}, ["error cors-allow-origin"]),
+        ({"enable_cors": "true", "cors_allow_origin": "*,https://a.com"}, ["error cors-allow-origin"]),
+        ({"http_redirect": "/"}, ["error http-redirect"]),
     ],
 )
 def test_bad_guard_fails_the_ingress(values: dict[str, str], want: list[str]) -> None:

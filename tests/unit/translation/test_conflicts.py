@@ -130,7 +130,7 @@ SAME: Sequence[tuple[JsonObject, JsonObject]] = [
     (route("o", 1, methods=["GET", "PUT"]), route("n", 2, methods=["PUT", "GET", "PUT"])),
     (route("o", 1, remoteAddrs=["10.0.0.1", "::1"]), route("n", 2, remoteAddrs=["::1", "10.0.0.1"])),
     (route("o", 1, spec={"priority": 5}), route("n", 2, spec={"priority": 5, "websocket": True})),
-    (route("o", 1, filter_func="f"), route("n", 2, filter_func="f")),
+    (route("o", 1, filter_func="function(vars) end"), route("n", 2, filter_func="function(vars) end")),
     (
         route("o", 1, exprs=[{"subject": {"scope": "Header", "name": "X-A"}, "op": "In", "set": ["1", "2"]}]),
         route("n", 2, exprs=[{"subject": {"scope": "Header", "name": "x_a"}, "op": "In", "set": ["2", "1"]}]),
@@ -171,7 +171,7 @@ DIFFERENT: Sequence[tuple[JsonObject, JsonObject]] = [
     (route("o", 1), route("n", 2, paths=["/" + "x" * 5000])),
     (route("o", 1), route("n", 2, methods=["GET"])),
     (route("o", 1), route("n", 2, remoteAddrs=["10.0.0.1"])),
-    (route("o", 1), route("n", 2, filter_func="f")),
+    (route("o", 1), route("n", 2, filter_func="function(vars) end")),
     (route("o", 1), route("n", 2, spec={"priority": 1})),
     (route("o", 1), route("n", 2, exprs=[{"subject": {"scope": "Query", "name": "a"}, "op": "Equal", "value": "1"}])),
     (

@@ -180,7 +180,7 @@ def check(place: Place, text: str) -> None:
     got = translate(place.make(text))
     if refused(got, place.field):
         return
-    plain = "http://a:80/" if place.field.endswith("auth-uri]") else f"/{HARMLESS}:{HARMLESS}"
+    plain = "http://a:80/" if place.field.endswith(("auth-uri]", "cors-allow-origin]")) else f"/{HARMLESS}:{HARMLESS}"
     before, after = sent(translate(place.make(plain))), sent(got)
     wanted = place.want(text)
     if not wanted:

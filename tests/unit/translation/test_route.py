@@ -212,6 +212,12 @@ def test_filter_function_is_code() -> None:
     assert told(got) == ["error CodeRefused spec.http[0].match.filter_func"]
 
 
+@pytest.mark.parametrize("code", ["return true", "local x = 1 function(vars) end", "function"])
+def test_filter_that_is_no_function_is_told(code: str) -> None:
+    got = translate(route(rule(match={"filter_func": code})), service())
+    assert told(got) == ["error InvalidSpec spec.http[0].match.filter_func"]
+
+
 def test_code_in_a_plugin_config_is_refused_for_the_route_that_names_it() -> None:
     plugins = [{"name": "inspect", "enable": False}, {"name": "serverless-pre-function"}, {"name": "cors"}]
     config = make("ApisixPluginConfig", "pc", spec={"plugins": plugins})

@@ -235,14 +235,14 @@ def test_credentials_from_a_secret_count_as_texts_of_the_object() -> None:
 
 
 def test_settings_of_a_service_fail_the_route_that_uses_them() -> None:
-    bad = upstream(loadbalancer={"type": "chash", "hashOn": "header", "key": "$env://HOME"})
+    bad = upstream(loadbalancer={"type": "chash", "hashOn": "vars_combinations", "key": "$env://HOME"})
     got = translate(route(rule()), bad, options=REFUSE)
     assert told(got) == ["error SecretReferenceRefused spec.http[0].backends[0].serviceName"]
     assert got.holds == ()
     external = upstream(
         "ext",
         externalNodes=[{"type": "Domain", "name": "a.com"}],
-        loadbalancer={"type": "chash", "hashOn": "header", "key": "x\ny"},
+        loadbalancer={"type": "chash", "hashOn": "vars_combinations", "key": "x\ny"},
     )
     item = {key: value for key, value in rule(upstreams=[{"name": "ext"}]).items() if key != "backends"}
     assert told(translate(route(item), external)) == ["error ControlCharacter spec.http[0].upstreams[0].name"]

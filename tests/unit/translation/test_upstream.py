@@ -34,6 +34,29 @@ def test_upstream_that_is_claimed_weakly_is_only_updated() -> None:
     assert record.existing_only
 
 
+@pytest.mark.parametrize(
+    ("where", "key", "fits"),
+    [
+        ("vars", "remote_addr", True),
+        ("vars", "arg_user", True),
+        ("vars", "session", False),
+        ("vars", "http_x_user", False),
+        ("vars", "$remote_addr", False),
+        ("cookie", "session", True),
+        ("header", "X-User", True),
+        ("header", "X User", False),
+        ("vars_combinations", "$remote_addr$http_x", True),
+    ],
+)
+def test_key_that_no_gateway_hashes_is_told(where: str, key: str, fits: bool) -> None:
+    got = translate(upstream(loadbalancer={"type": "chash", "hashOn": where, "key": key}, **EXTERNAL))
+    assert told(got) == ([] if fits else ["error InvalidSpec spec.loadbalancer.key"])
+
+
+def test_key_that_nothing_hashes_does_not_count() -> None:
+    assert told(translate(upstream(loadbalancer={"type": "roundrobin", "key": "?"}, **EXTERNAL))) == []
+
+
 def test_deleted_upstream_is_nothing() -> None:
     assert translate_upstream(None, world().view(), OPTIONS) is NOTHING
 

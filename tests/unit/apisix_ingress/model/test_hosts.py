@@ -43,6 +43,16 @@ def test_what_is_too_long_for_a_host_is_told_in_numbers(host: str, want: str) ->
     assert host_mistake(host) == want
 
 
+@pytest.mark.parametrize("host", ["a.com", "*", "*.a.com", "*a.com", "a_b.com:80", "[::1]", "A.com."])
+def test_what_gateways_take_is_a_host(host: str) -> None:
+    assert host_mistake(host) == ""
+
+
+@pytest.mark.parametrize("host", [".", "a.*.com", "a b.com", "a/b", "bücher.example", "fe80::1%eth0", "a\n"])
+def test_what_no_gateway_takes_is_no_host(host: str) -> None:
+    assert host_mistake(host).startswith("is no host name: it may hold ")
+
+
 @pytest.mark.parametrize(
     ("host", "want"),
     [("bücher.example", "; write xn--bcher-kva.example"), ("a.com", ""), ("ü" * 64 + ".com", "")],
