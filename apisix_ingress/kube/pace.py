@@ -5,7 +5,6 @@ What it says, and to whom it is written, is decided in `status`.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Set
 
 from apisix_ingress.model.condition import Condition
@@ -20,12 +19,8 @@ RATE = 300.0
 """Writes a second: without a bound the thousands of a start fill this process and the API server, and changes wait."""
 RATE_BESIDE_NEWS = 25.0
 """Writes a second while there are changes: more of them may come, and each is delayed by what is under way then."""
-GROUP = 4
-"""So many at once then: their requests overlap, and a change that comes between two groups meets none."""
 CREDIT_SECONDS = 0.5
 """What was not written for so long may be written at once."""
-_ROUNDING = 1e-6
-"""Of a turn: what sums of floats may be off."""
 
 
 class Pace:
@@ -61,10 +56,7 @@ class Pace:
         now = self._clock.monotonic()
         cost = 1 / (RATE_BESIDE_NEWS if news else RATE)
         self._paid_until = max(self._paid_until, now - CREDIT_SECONDS) + cost
-        if self._paid_until <= now or not news:
-            return max(0.0, self._paid_until - now)
-        turn = GROUP * cost
-        return math.ceil(self._paid_until / turn - _ROUNDING) * turn - now
+        return max(0.0, self._paid_until - now)
 
     def forget(self, key: ObjectKey) -> None:
         """Forget an object that is gone."""
