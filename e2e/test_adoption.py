@@ -21,6 +21,7 @@ APART = (
         "ac-hmac-full": "the same key as in ac-hmac",
         "ac-hmac-secret": "the same key as in ac-hmac",
         "ac-hmac-secret-full": "the same key as in ac-hmac",
+        "ac-jwt": "the gateway wants a secret",
         "ac-ldap": "the gateway has no such plugin",
         "ac-name-collision": "created in one second, the older one can't be told",
         "ac-name-dashes": "the same key as in ac-labels",

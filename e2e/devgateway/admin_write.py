@@ -190,7 +190,7 @@ def _id_text(value: object) -> str:
 
 
 def _forbid_times(conf: Body) -> None:
-    """Refuse times that the gateway sets itself; two blanks and all, as it says."""
+    """Refuse times that the gateway sets itself; it names the first one, two blanks and all."""
     found = [
         place + field
         for place, holder in (("", conf), ("upstream.", conf.get("upstream")), ("plugins.", conf.get("plugins")))
@@ -198,7 +198,7 @@ def _forbid_times(conf: Body) -> None:
         if isinstance(holder, dict) and field in holder
     ]
     if found:
-        raise Refused("the property is forbidden:  " + " ".join(found))
+        raise Refused(f"the property is forbidden:  {found[0]}")
 
 
 def _change(conf: Body, sub_path: str, change: Any) -> None:

@@ -48,28 +48,37 @@ def check_vars(rules: list[Any]) -> None:
 # --- plugins
 
 
-def check_plugins(
-    plugins: Mapping[str, Any], *, known: Mapping[str, Plugin] = HTTP_PLUGINS, consumer: bool = False
-) -> None:
+def check_plugins(plugins: Mapping[str, Any], *, consumer: bool = False, stream: bool = False) -> None:
     """Refuse unknown plugins and bad configurations."""
+    known = STREAM_PLUGINS if stream else HTTP_PLUGINS
     for name, conf in plugins.items():
         if not isinstance(conf, dict | list):
             raise Refused(f"invalid plugin conf {orjson.dumps(conf).decode()} for plugin [{name}]")
         if name not in known:
             raise Refused(f"unknown plugin [{name}]")
-        check_plugin(known[name], conf, consumer=consumer)
+        check_plugin(known[name], conf, consumer=consumer, stream=stream)
 
 
-def check_plugin(plugin: Plugin, conf: Any, *, consumer: bool) -> None:
+def check_plugin(plugin: Plugin, conf: Any, *, consumer: bool, stream: bool = False) -> None:
     meta = conf.get("_meta") if isinstance(conf, dict) else None
     if isinstance(meta, dict):
         if meta.get("disable") is True:
             return
         if isinstance(meta.get("filter"), list):
             check_vars(meta["filter"])
-    schema = plugin.consumer if consumer and plugin.consumer is not None else plugin.schema
-    if (error := check(schema, conf) or _plugin_rule(plugin.name, conf)) is not None:
-        raise Refused(f"failed to check the configuration of plugin {plugin.name} err: {error}")
+    own = consumer and plugin.consumer is not None
+    schema = plugin.consumer if own and plugin.consumer is not None else plugin.schema
+    error = check(schema, conf) or (_credential_rule if own else _plugin_rule)(plugin.name, conf)
+    if error is not None:
+        what = f"stream plugin [{plugin.name}]:" if stream else f"plugin {plugin.name} err:"
+        raise Refused(f"failed to check the configuration of {what} {error}")
+
+
+def _credential_rule(name: str, conf: Any) -> str | None:
+    """Return what the plugin's own code refuses in a consumer or credential."""
+    if name == "jwt-auth" and conf.get("algorithm", "HS256").startswith("HS") and "secret" not in conf:
+        return 'property "secret" is required when using HS based algorithms'
+    return None
 
 
 def _plugin_rule(name: str, conf: Any) -> str | None:
@@ -78,7 +87,7 @@ def _plugin_rule(name: str, conf: Any) -> str | None:
         for rules in _expressions(name, conf):
             compile_rules(rules)
     except BadExpression as error:
-        return f"{VARS_FAILED}{error}"
+        return f"{error}" if name == "fault-injection" else f"{VARS_FAILED}{error}"
     regex = conf.get("regex_uri") if isinstance(conf, dict) else None
     if name == "proxy-rewrite" and regex:
         for pattern in regex[::2]:
@@ -94,6 +103,8 @@ def _expressions(name: str, conf: Any) -> list[list[Any]]:
         return [match["vars"] for rule in conf.get("rules", ()) for match in rule.get("match", ()) if "vars" in match]
     if name == "response-rewrite":
         return [conf["vars"]] if "vars" in conf else []
+    if name == "fault-injection":
+        return [rules for part in ("abort", "delay") for rules in conf.get(part, {}).get("vars", ())]
     return []
 
 
@@ -105,6 +116,10 @@ async def check_upstream(conf: Body, references: References | None) -> None:
     check_schema(schemas.UPSTREAM, conf)
     nodes = conf.get("nodes")
     for node in nodes if isinstance(nodes, list) else ():
+        if not isinstance(node, dict):  # an empty list is an empty table to it
+            raise Refused(
+                'invalid configuration: property "nodes" validation failed: object matches none of the required'
+            )
         if ":" in node["host"] and not node["host"].startswith("["):
             raise Refused("invalid configuration: IPv6 address must be enclosed with '[' and ']'")
     if conf.get("pass_host") == "rewrite" and not conf.get("upstream_host"):
@@ -208,7 +223,7 @@ async def check_stream_route(conf: Body, references: References | None) -> None:
     if "upstream" in conf:
         await check_upstream(conf["upstream"], references)
     await _check_links(conf, references, upstream_id=("upstreams", "upstream"), service_id=("services", "service"))
-    check_plugins(conf.get("plugins") or {}, known=STREAM_PLUGINS)
+    check_plugins(conf.get("plugins") or {}, stream=True)
 
 
 async def check_consumer(conf: Body, references: References | None) -> None:

@@ -22,10 +22,10 @@ def decode(text: bytes) -> Any:
 
 _TOKENS = re.compile(
     r"\s*(?:(?P<T_OBJ_BEGIN>\{)|(?P<T_OBJ_END>\})|(?P<T_ARR_BEGIN>\[)|(?P<T_ARR_END>\])|(?P<T_COLON>:)"
-    r"|(?P<T_COMMA>,)|(?P<T_STRING>\"(?:[^\"\\]|\\.)*\")|(?P<T_NUMBER>-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)"
+    r"|(?P<T_COMMA>,)|(?P<T_STRING>\"(?:[^\"\\]|\\.)*\")|(?P<T_NUMBER>-?\d+(?:\.\d+|(?=[eE]))(?:[eE][+-]?\d+)?)|(?P<T_INTEGER>-?\d+)"
     r"|(?P<T_BOOLEAN>true\b|false\b)|(?P<T_NULL>null\b)|(?P<T_END>\Z))"
 )
-_VALUES = ("T_STRING", "T_NUMBER", "T_BOOLEAN", "T_NULL")
+_VALUES = ("T_STRING", "T_NUMBER", "T_INTEGER", "T_BOOLEAN", "T_NULL")
 
 
 class _Scanner:
