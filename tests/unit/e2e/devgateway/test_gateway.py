@@ -129,6 +129,11 @@ def test_concurrent_large_records_are_all_written(gateway: DevGateway) -> None:
         ),
         (
             "/upstreams/u",
+            {"nodes": {}, "timeout": []},
+            'invalid configuration: property "timeout" validation failed: property "connect" is required',
+        ),
+        (
+            "/upstreams/u",
             {"nodes": [{"host": "a", "port": 1, "weight": 1}, []]},
             'invalid configuration: property "nodes" validation failed: object matches none of the required',
         ),
