@@ -92,6 +92,9 @@ async def _converse(
     protocol = connection.protocol
     if protocol is None or protocol.transport is None or protocol.transport.is_closing():
         raise aiohttp.ClientConnectionResetError("Cannot write to closing transport")
+    if protocol.should_close:
+        # A reply to nothing, such as a 408 on a kept connection, would be taken for the one to this request.
+        raise aiohttp.ClientConnectionResetError("the server spoke before it was asked")
     # A reply that does not say how long it is ends with the connection.
     protocol.set_response_params(read_until_eof=True, auto_decompress=False, read_timeout=small.timeout.sock_read)
     small.check()

@@ -248,6 +248,26 @@ async def test_kept_connection_that_the_server_closes_is_not_silently_used_again
     assert requests == 4
 
 
+async def test_a_reply_that_nobody_asked_for_is_not_taken_for_the_next_one() -> None:
+    answered, spoken = asyncio.Event(), asyncio.Event()
+
+    async def speak_unasked(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_request(reader)
+        writer.write(OK)
+        await answered.wait()
+        writer.write(b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n")
+        spoken.set()
+        await read_request(reader)
+
+    async with serving(speak_unasked) as url, serving(answer) as other, both_clients() as (ours, _):
+        first = await outcome(ours, "PUT", url)
+        answered.set()
+        await spoken.wait()
+        await outcome(ours, "PUT", other)  # while it is answered what was said comes in
+        second = await outcome(ours, "PUT", url)
+    assert (first, second) == ("200", "ReadError")
+
+
 async def test_cancelled_request_leaves_the_pool_usable() -> None:
     hanging = Hanging()
     async with serving(hanging) as hung, serving(answer) as url, both_clients(connections=1) as (ours, _):
