@@ -12,7 +12,7 @@ import importlib
 import ssl
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
 from reprlib import recursive_repr
 from types import ModuleType
@@ -127,7 +127,9 @@ def _import_schema_words() -> None:
     try:
         for module in modules:
             vars(module)["TypedDict"] = _Shape
-        importlib.import_module("pydantic_core.core_schema")
+        # Words that a later version declares in another way are left to whoever imports them next, as they are.
+        with suppress(TypeError):
+            importlib.import_module("pydantic_core.core_schema")
     finally:
         for module, word in zip(modules, before, strict=True):
             vars(module)["TypedDict"] = word

@@ -2,10 +2,12 @@
 
 import dataclasses
 import gc
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -134,6 +136,27 @@ def test_schemas_are_as_always_but_for_the_types_of_their_words() -> None:
         "{'name': {'title': 'Name', 'type': 'string'}} True",
         "{'type': 'int', 'gt': 0} {'type': 'int'}",
     ]
+
+
+@pytest.mark.parametrize(
+    "declared", ["class Word(TypedDict, closed=True):\n    type: str", "Word = TypedDict('Word', {})"]
+)
+def test_schema_words_that_are_declared_otherwise_are_imported_as_they_are(declared: str, tmp_path: Path) -> None:
+    (tmp_path / "pydantic_core").mkdir()
+    (tmp_path / "pydantic_core" / "__init__.py").touch()
+    words = tmp_path / "pydantic_core" / "core_schema.py"
+    words.write_text(f"from typing_extensions import TypedDict\n{declared}\n")
+    script = (
+        "from apisix_ingress.lean import lean_imports\n"
+        "with lean_imports():\n"
+        "    import pydantic_core.core_schema as words\n"
+        "from typing_extensions import TypedDict, is_typeddict\n"
+        "print(words.__file__, is_typeddict(words.Word))\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout == f"{words} True\n"
 
 
 def test_no_plugin_of_pydantic_is_looked_for() -> None:
