@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import sys
 from typing import NoReturn
 
@@ -18,18 +19,33 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _INTERRUPTED = 128 + 2
 """The exit status of shells for SIGINT, and typer's."""
 
+_TERMINATED = 128 + 15
+"""The exit status of shells for SIGTERM."""
+
 
 def main() -> None:
     """Run the command line; a wrong configuration, or output without room, ends it with one line and exit code 2."""
+    _heed_sigterm()
     open_streams()
     try:
         _run_command()
+    except KeyboardInterrupt:
+        raise SystemExit(_INTERRUPTED) from None
     except OSError as error:
         if error.errno not in _NO_ROOM:
             raise
         _fail_output(error)
     finally:
         _flush()
+
+
+def _heed_sigterm() -> None:
+    """Let SIGTERM end the first process of a container too: there it is lost as long as nobody handles it.
+
+    Who is told to stop before the controller listens for it would start instead, lead, and be killed in the end.
+    """
+    if os.getpid() == 1:
+        signal.signal(signal.SIGTERM, lambda *_: os._exit(_TERMINATED))
 
 
 def _flush() -> None:
@@ -81,8 +97,6 @@ def _started(words: list[str]) -> bool:
         return False
     try:
         start(**options)
-    except KeyboardInterrupt:
-        raise SystemExit(_INTERRUPTED) from None
     except BrokenPipeError:
         _drop_output()
         raise SystemExit(1) from None

@@ -145,7 +145,7 @@ class HttpServer:
             taken.close()
             for each in self._sockets:
                 each.listen(_BACKLOG)
-        except OSError as error:
+        except (OSError, UnicodeError) as error:
             await self.stop()
             raise ConfigError(self._explain(error)) from None
 
@@ -190,8 +190,10 @@ class HttpServer:
         """The port that is listened on; the configured one before `listen`."""
         return int(self._sockets[0].getsockname()[1]) if self._sockets else self._port
 
-    def _explain(self, error: OSError) -> str:
+    def _explain(self, error: OSError | UnicodeError) -> str:
         where = f"http.listen: can't listen on {self._host}:{self._port}"
+        if isinstance(error, UnicodeError):
+            return f"{where}: that is no host name; set http.listen to an address of this host"
         if error.errno == errno.EADDRINUSE:
             return f"{where}: another process does; stop it or set http.listen to a free port"
         reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror

@@ -156,8 +156,12 @@ class Kubeconfig:
         with light():
             from kubernetes.aio.config.kube_config import KubeConfigMerger
 
-        files = tuple(Path(name).expanduser() for name in self._paths.split(os.pathsep) if name)
-        found = tuple(path for path in files if path.exists())
+        try:
+            files = tuple(Path(name).expanduser() for name in self._paths.split(os.pathsep) if name)
+            found = tuple(path for path in files if path.exists())
+        except (OSError, RuntimeError) as error:  # the second: `~` of a user that nobody knows
+            reason = error.strerror if isinstance(error, OSError) else "its folder is that of an unknown user"
+            raise ConfigError(f"kubeconfig {self._paths}: {reason}; give the right path with --kubeconfig") from None
         if not found:
             raise ConfigError(f"kubeconfig {self._paths}: no such file; give the right path with --kubeconfig")
         for path in found:

@@ -63,11 +63,10 @@ class ManifestSource:
         """Follow the files until cancelled.
 
         Raises:
-            ConfigError: at the start, if there is nothing at one of the paths.
+            ConfigError: at the start, if there is nothing at one of the paths, or nobody can tell.
         """
         for path in self._paths:
-            if not path.exists():
-                raise ConfigError(f"--manifests {path}: no such file or folder")
+            _require(path)
         self._looked = await self._signatures() or {}
         while True:
             await self._look()
@@ -161,6 +160,15 @@ def _signatures_of(paths: Iterable[Path]) -> dict[Path, Signature]:
             continue
         found[file] = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
     return found
+
+
+def _require(path: Path) -> None:
+    try:
+        is_there = path.exists()
+    except OSError as error:
+        raise ConfigError(f"--manifests {path}: {error.strerror}") from None
+    if not is_there:
+        raise ConfigError(f"--manifests {path}: no such file or folder")
 
 
 def _with_generation(item: KubeObject, before: Any) -> KubeObject:

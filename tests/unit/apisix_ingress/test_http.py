@@ -111,6 +111,15 @@ async def test_busy_port_is_one_clear_line() -> None:
     assert str(caught.value) == f"http.listen: can't listen on 127.0.0.1:{rival.port}: {want}"
 
 
+@pytest.mark.parametrize("host", ["a..b", f"{'a' * 64}.example", "\udcff"])
+async def test_a_host_that_no_name_can_be_is_one_clear_line(host: str) -> None:
+    server = HttpServer(host, 8080, readiness=Readiness(), metrics=Metrics(pod="p", namespace="n"))
+    with pytest.raises(ConfigError) as caught:
+        await server.listen()
+    want = "that is no host name; set http.listen to an address of this host"
+    assert str(caught.value) == f"http.listen: can't listen on {host}:8080: {want}"
+
+
 async def test_address_of_another_host_is_one_clear_line() -> None:
     server = HttpServer("203.0.113.1", 8080, readiness=Readiness(), metrics=Metrics(pod="p", namespace="n"))
     with pytest.raises(ConfigError, match=r"203\.0\.113\.1:8080: .*set http\.listen to an address of this host"):

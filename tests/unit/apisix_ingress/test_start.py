@@ -1,6 +1,7 @@
 """A plain `run` is started without typer, and exactly as typer would have started it."""
 
 import inspect
+import signal
 import subprocess
 import sys
 from typing import Any
@@ -96,3 +97,37 @@ def test_a_start_does_not_wait_for_typer() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "7 False\n"
+
+
+def told_while_it_starts(number: signal.Signals, *, first_process: bool) -> subprocess.CompletedProcess[str]:
+    """Run the program, which gets a signal before the controller is there to listen for it."""
+    script = (
+        "import os, sys\n"
+        "from apisix_ingress import cli\n"
+        "me = os.getpid()\n"
+        f"if {first_process}: os.getpid = lambda: 1\n"
+        "def start(words):\n"
+        f"    os.kill(me, {int(number)})\n"
+        "    print('went on')\n"
+        "    return True\n"
+        "cli._started = start\n"
+        "sys.argv = ['apisix-ingress', 'run']\n"
+        "cli.main()\n"
+    )
+    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("number", "first_process", "status"),
+    [
+        (signal.SIGTERM, True, 143),
+        (signal.SIGTERM, False, -signal.SIGTERM),
+        (signal.SIGINT, True, 130),
+        (signal.SIGINT, False, 130),
+    ],
+)
+def test_a_signal_before_the_controller_listens_ends_the_program(
+    number: signal.Signals, *, first_process: bool, status: int
+) -> None:
+    done = told_while_it_starts(number, first_process=first_process)
+    assert (done.returncode, done.stdout, done.stderr) == (status, "", "")

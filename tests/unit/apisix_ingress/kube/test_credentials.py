@@ -159,6 +159,16 @@ async def test_a_file_that_is_no_kubeconfig_is_named(tmp_path: Path, content: st
         await load(tmp_path / "k")
 
 
+@pytest.mark.parametrize(
+    ("path", "want"),
+    [("x" * 300, "File name too long"), ("~no.such.user/config", "its folder is that of an unknown user")],
+)
+async def test_a_path_that_leads_nowhere_is_named(path: str, want: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        await Kubeconfig(path, clock=FakeClock()).load()
+    assert str(caught.value) == f"kubeconfig {path}: {want}; give the right path with --kubeconfig"
+
+
 async def test_a_context_without_user_is_anonymous(tmp_path: Path) -> None:
     got = await load(write_kubeconfig(tmp_path / "k", contexts=[{"name": "x", "context": {"cluster": "c"}}]))
     assert (got.authorization, got.namespace) == ("", "default")

@@ -150,6 +150,13 @@ async def test_a_path_that_is_missing_at_the_start_is_a_configuration_error(tmp_
         await Bench(tmp_path / "none").source.run()
 
 
+async def test_a_path_that_no_file_system_takes_is_a_configuration_error(tmp_path: Path) -> None:
+    path = tmp_path / ("x" * 300)
+    with pytest.raises(ConfigError) as caught:
+        await Bench(path).source.run()
+    assert str(caught.value) == f"--manifests {path}: File name too long"
+
+
 async def test_a_link_that_leads_nowhere_is_passed_over_until_it_leads_somewhere(bench: Bench) -> None:
     target = bench.folder.with_name("target")
     (bench.folder / "late.yaml").symlink_to(target)
