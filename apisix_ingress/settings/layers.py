@@ -4,6 +4,7 @@ Values pass through as plain mappings, lists and scalars. What they mean is know
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from apisix_ingress.model.yamldata import DocumentError, read_yaml
 ENVIRONMENT_PREFIX = "APISIX_INGRESS_"
 _NESTING = "__"
 _MISSING = object()
+_IPV6_ADDRESS = re.compile(r"\[[^\[\]{}\"]*\]:.*")
 
 LARGEST_FILE = 2**20
 """Bytes of a configuration file."""
@@ -73,8 +75,8 @@ def _parse(path: Path, content: bytes) -> list[object]:
 def read_environment(environ: Mapping[str, str], sections: Sequence[str]) -> Layer:
     """Read ``APISIX_INGRESS_<SECTION>__<KEY>…`` from `environ`.
 
-    A value that starts with ``[`` or ``{`` is JSON. Other variables with the prefix are ignored unless they
-    nest: for a Service called apisix-ingress Kubernetes itself sets ``APISIX_INGRESS_SERVICE_HOST`` and more.
+    A value that starts with ``[`` or ``{`` is JSON, but for an address like ``[::]:8080``. Other variables with the
+    prefix are ignored unless they nest: for a Service called apisix-ingress Kubernetes itself sets ``APISIX_INGRESS_SERVICE_HOST`` and more.
     """
     values: dict[str, object] = {}
     for variable in sorted(environ):
@@ -98,7 +100,7 @@ def _put(values: dict[str, object], keys: Sequence[str], value: object, variable
 
 
 def _decode(variable: str, text: str) -> object:
-    if not text.startswith(("[", "{")):
+    if not text.startswith(("[", "{")) or _IPV6_ADDRESS.fullmatch(text):
         return text
     try:
         return json.loads(text)

@@ -130,6 +130,11 @@ def test_flags_that_were_not_given_change_nothing(config: Path) -> None:
     assert got == load_settings()
 
 
+@pytest.mark.parametrize("address", ["[::]:8080", "[::1]:0", "[fe80::1%eth0]:80"])
+def test_environment_takes_an_address_of_ipv6(address: str) -> None:
+    assert load_settings(environ={"APISIX_INGRESS_HTTP__LISTEN": address}).http.listen == address
+
+
 def test_environment_takes_json_and_comma_separated_lists() -> None:
     environ = {
         "APISIX_INGRESS_CLUSTERS": json.dumps([{"name": "a"}, {"name": "b"}]),
