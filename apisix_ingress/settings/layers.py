@@ -76,7 +76,8 @@ def read_environment(environ: Mapping[str, str], sections: Sequence[str]) -> Lay
     """Read ``APISIX_INGRESS_<SECTION>__<KEY>…`` from `environ`.
 
     A value that starts with ``[`` or ``{`` is JSON, but for an address like ``[::]:8080``. Other variables with the
-    prefix are ignored unless they nest: for a Service called apisix-ingress Kubernetes itself sets ``APISIX_INGRESS_SERVICE_HOST`` and more.
+    prefix are ignored unless they nest: for a Service called apisix-ingress Kubernetes itself sets
+    ``APISIX_INGRESS_SERVICE_HOST`` and more.
     """
     values: dict[str, object] = {}
     for variable in sorted(environ):
