@@ -7,10 +7,14 @@ what follows from it, is not decided here.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+
 from apisix_ingress.gateway.agenda import Agenda
 from apisix_ingress.gateway.holdings import Holdings
 from apisix_ingress.gateway.plan import Wanted
-from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.model.keys import RecordKey, RecordKind
+from apisix_ingress.model.records import Record
 
 MEMORY_SECONDS = 0.5
 """After so long what was written is in a gateway's memory, which most often takes milliseconds."""
@@ -32,6 +36,8 @@ class Contention:
         self._holdings = holdings
         self._agenda = agenda
         self._landed_at: dict[RecordKey, float] = {}
+        # By what one record of a kind alone may have: to whom it was given, and when.
+        self._given: dict[tuple[RecordKind, tuple[str, str]], dict[RecordKey, float]] = {}
 
     def ahead(self, key: RecordKey) -> RecordKey | None:
         """Return a record whose write has to end before the one of this record may begin, or None."""
@@ -43,17 +49,28 @@ class Contention:
                 return other
         return None
 
-    def delay(self, key: RecordKey, now: float) -> float:
-        """Return the seconds until the gateway knows what the others were given."""
-        others = (other for other in self._wanted.takers(key, self._cluster) if other != key)
-        return max(
-            (self._landed_at[other] + MEMORY_SECONDS - now for other in others if other in self._landed_at), default=0.0
-        )
+    def delay(self, record: Record, now: float) -> float:
+        """Return the seconds until the gateway knows what others were given."""
+        key = record.key
+        late = [
+            self._landed_at.get(other, -math.inf) for other in self._wanted.takers(key, self._cluster) if other != key
+        ]
+        # Also of who is to have something else by now: it may not get that, and then it keeps what it has.
+        given = (self._given.get((key.kind, each), {}) for each in record.takes)
+        late += [at for each in given for other, at in each.items() if other != key]
+        return max(late, default=-math.inf) + MEMORY_SECONDS - now
 
-    def landed(self, key: RecordKey, now: float) -> None:
-        """Note that a record was written."""
-        self._landed_at[key] = now
+    def landed(self, record: Record, now: float) -> None:
+        """Note that a record was written, or may have been."""
+        self._landed_at[record.key] = now
+        for each in record.takes:
+            self._given.setdefault((record.key.kind, each), {})[record.key] = now
 
     def prune(self, now: float) -> None:
         """Forget the writes that a gateway knows of."""
-        self._landed_at = {key: at for key, at in self._landed_at.items() if at + MEMORY_SECONDS > now}
+        self._landed_at = _young(self._landed_at, now)
+        self._given = {each: young for each, given in self._given.items() if (young := _young(given, now))}
+
+
+def _young(written: Mapping[RecordKey, float], now: float) -> dict[RecordKey, float]:
+    return {key: at for key, at in written.items() if at + MEMORY_SECONDS > now}

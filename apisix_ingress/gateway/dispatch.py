@@ -204,7 +204,7 @@ class Dispatch:
             if (other := self._contention.ahead(key)) is not None:
                 self._park(key, Step("wait", record, other))
                 return False
-            delay = self._contention.delay(key, now)
+            delay = self._contention.delay(record, now)
         if delay <= 0:
             delay = self.pace.delay(key, now)
         if delay > 0:
@@ -275,7 +275,7 @@ class Dispatch:
         if record is None:
             self.known.discard(key)
         elif record.takes:
-            self._contention.landed(key, self._clock.monotonic())
+            self._contention.landed(record, self._clock.monotonic())
         seconds = self._observe(key, record, started, "ok")
         line = self._log.debug if self.agenda.size > BULK else self._log.info
         if record is not None:
@@ -297,6 +297,8 @@ class Dispatch:
         else:
             if error.sent:
                 self.holdings.lost(key)
+                if record is not None and record.takes:
+                    self._contention.landed(record, self._clock.monotonic())
             else:
                 self.holdings.refused(key)
             self._retry(key, error)

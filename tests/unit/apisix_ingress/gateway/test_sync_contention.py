@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from apisix_ingress.errors import GatewayRejected
+from apisix_ingress.errors import GatewayRejected, GatewayUnavailable
 from apisix_ingress.gateway.backend import DependencyPending
 from apisix_ingress.gateway.contention import MEMORY_SECONDS
 from apisix_ingress.model.keys import RecordKey
@@ -94,6 +94,43 @@ async def test_one_that_comes_a_moment_later_is_asked_for_once_the_gateway_knows
         assert holders(stage) == [YOUNG]
         stage.want(keyed(OLD), keyed(YOUNG))
         await asyncio.sleep(30)
+        assert stage.sync.record_state(OLD).message == f"duplicate: {YOUNG}"
+    assert holders(stage) == [YOUNG]
+
+
+@on_stage
+async def test_what_was_given_a_moment_ago_counts_although_its_record_is_to_have_something_else_by_now() -> None:
+    stage = Stage()
+    Lagging(stage)
+    async with stage.running():
+        stage.want(keyed(YOUNGEST, "k2"))
+        await asyncio.sleep(5)
+        stage.want(keyed(YOUNGEST, "k2"), keyed(YOUNG, "k1"))
+        await asyncio.sleep(LAG / 2)
+        stage.want(keyed(YOUNGEST, "k2"), keyed(YOUNG, "k2"), keyed(OLD, "k1"))
+        await asyncio.sleep(30)
+        states = [stage.sync.record_state(key).message for key in (YOUNG, OLD)]
+    assert holders(stage) == [YOUNG, YOUNGEST]
+    assert states == [f"duplicate: {YOUNGEST}", f"duplicate: {YOUNG}"]
+
+
+@on_stage
+async def test_what_may_have_been_given_by_a_write_without_an_answer_counts_as_well() -> None:
+    stage = Stage()
+    Lagging(stage)
+    put = stage.backend.put
+
+    async def unanswered(record: Record) -> None:
+        await put(record)
+        if record.key == YOUNG:
+            raise GatewayUnavailable("no answer")
+
+    stage.backend.put = unanswered  # type: ignore[method-assign]
+    async with stage.running():
+        stage.want(keyed(YOUNG))
+        await asyncio.sleep(LAG / 2)
+        stage.want(keyed(OLD), keyed(YOUNG))
+        await asyncio.sleep(5)
         assert stage.sync.record_state(OLD).message == f"duplicate: {YOUNG}"
     assert holders(stage) == [YOUNG]
 
