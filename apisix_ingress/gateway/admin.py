@@ -9,6 +9,7 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from copy import copy
+from dataclasses import replace
 from http import HTTPStatus
 from urllib.parse import quote
 
@@ -141,19 +142,21 @@ class AdminBackend:
         """Seconds that a write takes at most."""
         return self._timeout
 
-    async def put(self, record: Record) -> None:
-        """Create or replace a record."""
+    async def put(self, record: Record) -> bool:
+        """Create or replace a record; say whether it took a second copy of the request."""
         path = _path(record.key)
         reply = await self._bounded("PUT", path, record.payload)
         if reply.status_code >= 300:
             raise self._error(reply, f"PUT {path}", record.body)
+        return reply.resent
 
-    async def delete(self, key: RecordKey) -> None:
-        """Delete a record; one that is not there counts as deleted."""
+    async def delete(self, key: RecordKey) -> bool:
+        """Delete a record, absent or not; say whether it took a second copy of the request."""
         path = _path(key)
         reply = await self._bounded("DELETE", path)
         if reply.status_code >= 300 and reply.status_code != 404:
             raise self._error(reply, f"DELETE {path}")
+        return reply.resent
 
     async def probe(self) -> None:
         """List the smallest page of routes: that takes the key, and etcd behind the gateway."""
@@ -301,7 +304,7 @@ class AdminBackend:
         reply: Reply = await resending()(attempt)
         is_gone = method == "DELETE" and reply.status_code == HTTPStatus.NOT_FOUND
         if method == "GET" or reply.status_code < 300 or is_gone:
-            return reply
+            return replace(reply, resent=True)
         raise refused_again(reply, f"{method} {path}", self._fields)
 
     def _error(self, reply: Reply, what: str, body: FrozenJson | None = None) -> GatewayError:

@@ -83,10 +83,11 @@ class Audit:
     async def run_once(self) -> bool:
         """Compare, and repair what drifted; say whether the cluster could be read."""
         dispatch = self._dispatch
-        dispatch.touched = set(dispatch.holdings.flying)
+        dispatch.touched, began = set(dispatch.holdings.flying), self._clock.monotonic()
         try:
             listing = await self._backend.list_managed(self._ledger(dispatch.holdings))
             drift = await self._compare(listing)
+            dispatch.doubts.settle(began, lambda key: self._wanted.get(key, dispatch.cluster))
             found = await self._queue_difference()
         except GatewayError as error:
             self._log.warning("audit.failed", error=str(error))
@@ -134,26 +135,24 @@ class Audit:
 
         One that lost its labels is given up with its object: somebody else may have taken it over.
         """
-        cluster = self._dispatch.cluster
-        return frozenset(
-            key for key in holdings.records() if key.kind in UNLABELLED or self._wanted.get(key, cluster) is not None
-        )
+        cluster, records = self._dispatch.cluster, holdings.records().union(self._dispatch.doubts.overtaken)
+        return frozenset(key for key in records if key.kind in UNLABELLED or self._wanted.get(key, cluster) is not None)
 
     async def _compare(self, listing: Listing) -> int:
-        """Make the holdings follow the list; return how many records it shows otherwise than expected."""
+        """Make the holdings follow the list; return how many records somebody else changed."""
         dispatch, news = self._dispatch, 0
         dispatch.version = listing.version
         owned = {**listing.owned, **self._adopted(listing)}
         async for chunk in _chunks(list(owned)):
             for key in chunk:
                 if not self._is_touched(key) and dispatch.holdings.observe(key, owned[key]):
-                    news += 1
+                    news += self._is_drift(key)
                     dispatch.wake(key)
         async for chunk in _chunks(dispatch.holdings.records().difference(owned)):
             for key in chunk:
                 if not self._is_touched(key):
                     dispatch.holdings.vanished(key)
-                    news += 1
+                    news += self._is_drift(key)
                     dispatch.wake(key)
         strangers = {key for key in listing.foreign if not self._is_touched(key)}
         appeared = strangers - dispatch.holdings.foreign
@@ -161,6 +160,13 @@ class Audit:
         for key in appeared:
             dispatch.wake(key)
         return news
+
+    def _is_drift(self, key: RecordKey) -> bool:
+        """Say whether a difference is somebody else's doing; what we wrote may have been carried out late."""
+        doubts = self._dispatch.doubts
+        if key in doubts.overtaken:
+            self._log.info("record.late", record=str(key))
+        return key not in doubts
 
     def _adopted(self, listing: Listing) -> dict[RecordKey, Found]:
         """Return the unclaimed records that are wanted; the others are no holdings, so that none is deleted."""
@@ -182,7 +188,7 @@ class Audit:
             ]
         )
         # Not the keys from above: what came while they were compared is known as well.
-        dispatch.known &= dispatch.holdings.records().union(self._wanted.keys())
+        dispatch.known &= dispatch.holdings.records().union(self._wanted.keys(), dispatch.doubts.overtaken)
         self._hold_back(found)
         dispatch.agenda.turn()
         async for chunk in _chunks((*found.upserts, *found.deletes)):

@@ -83,6 +83,8 @@ class Backend(Protocol):
 
     A list may take longer than `timeout`, which bounds the other calls: it has a bound of its own for each kind.
 
+    A write returns whether an earlier copy of it was cut off, and may be carried out again later.
+
     An error's `sent` says whether the gateway may have carried the call out all the same. A cancelled call may have
     been carried out.
     """
@@ -97,10 +99,10 @@ class Backend(Protocol):
         The ledger is for records that can't carry labels, or that lost them behind our back.
         """
 
-    async def put(self, record: Record) -> None:
+    async def put(self, record: Record) -> bool:
         """Create or replace a record."""
 
-    async def delete(self, key: RecordKey) -> None:
+    async def delete(self, key: RecordKey) -> bool:
         """Delete a record, never by force; one that is not there counts as deleted."""
 
     async def probe(self) -> None:

@@ -16,6 +16,7 @@ from apisix_ingress.errors import GatewayError, GatewayRejected, GatewayUnauthor
 from apisix_ingress.gateway.agenda import Agenda
 from apisix_ingress.gateway.backend import Backend, DependencyPending, NotTried
 from apisix_ingress.gateway.contention import Contention
+from apisix_ingress.gateway.doubts import Doubts
 from apisix_ingress.gateway.gate import Gate
 from apisix_ingress.gateway.handover import Handover, letting_go
 from apisix_ingress.gateway.holdings import Holdings
@@ -56,6 +57,7 @@ class Dispatch:
         known: Records that were wanted at some time in this process' life and are still there or wanted.
         withheld: Records whose deletion a sweep held back.
         held: Records that are not wanted and were found to be held; to be looked at again.
+        doubts: Writes that nobody answered.
         touched: Records that were written since it was set; None while nobody asks.
         at_rest: Set while no write is under way.
         version: What the gateway called itself when it was read last, or empty.
@@ -73,6 +75,7 @@ class Dispatch:
     ) -> None:
         self.cluster = cluster
         self.holdings = Holdings()
+        self.doubts = Doubts()
         self.known: set[RecordKey] = set()
         self.withheld: set[RecordKey] = set()
         self.held: set[RecordKey] = set()
@@ -232,22 +235,24 @@ class Dispatch:
         self._take_off(key, record)
         started = self._clock.monotonic()
         try:
-            await (self._backend.delete(key) if record is None else self._backend.put(record))
+            in_doubt = await (self._backend.delete(key) if record is None else self._backend.put(record))
         except NotTried as error:
             self.holdings.refused(key)
             self._postpone(key, error)
         except GatewayError as error:
             if error.sent:
-                self._doubt(term, started)
+                self._doubt(key, record, term, started)
             self._observe(key, record, started, type(error).__name__)
             self._fail(key, record, error)
             return isinstance(error, GatewayRejected)
         except BaseException:
             # Cancelled at the end of the term, or a bug: it may have been carried out.
-            self._doubt(term, started)
+            self._doubt(key, record, term, started)
             self.holdings.lost(key)
             raise
         else:
+            if in_doubt:
+                self._doubt(key, record, term, started)
             self._land(key, record, started)
             return True
         finally:
@@ -262,18 +267,23 @@ class Dispatch:
         if self.touched is not None:
             self.touched.add(key)
 
-    def _doubt(self, term: Term, started: float) -> None:
+    def _doubt(self, key: RecordKey, record: Record | None, term: Term, started: float) -> None:
         """Note that a write was not answered: the gateway may carry it out yet, at least within its bound."""
         now, bound = self._clock.monotonic(), self._backend.timeout
         # What took longer than its bound stood still in this process.
-        term.doubt(max(started + bound, now + LATE * min(now - started, bound)))
+        until = max(started + bound, now + LATE * min(now - started, bound))
+        term.doubt(until)
+        self.doubts.note(key, record, until)
 
     def _land(self, key: RecordKey, record: Record | None, started: float) -> None:
         self.holdings.landed(key)
+        self.doubts.landed(key, record, started)
         self.quarantine.lift(key)
         self.gate.succeeded()
         if record is None:
-            self.known.discard(key)
+            # One that comes back since an earlier write of it was late is no surprise either.
+            if key not in self.doubts.overtaken:
+                self.known.discard(key)
         elif record.takes:
             self._contention.landed(record, self._clock.monotonic())
         seconds = self._observe(key, record, started, "ok")
@@ -379,6 +389,7 @@ class Dispatch:
     def tick(self, now: float) -> None:
         """Queue what time alone makes due: rejected records to try again, and records that are held no longer."""
         self.pace.prune(now)
+        self.doubts.prune(now, self.holdings.flying)
         self._contention.prune(now)
         freed = [key for key in self.held if not self._stays(key)]
         self.held.difference_update(freed)

@@ -93,8 +93,8 @@ class LedgeredBackend:
         await self._tidy(listing, noted)
         return listing
 
-    async def put(self, record: Record) -> None:
-        """Create or replace a record.
+    async def put(self, record: Record) -> bool:
+        """Create or replace a record; say whether a copy of the write may be carried out later.
 
         Raises:
             NotTried: It had to be noted first. The write is left to the next try: its time, which the lease bounds,
@@ -108,15 +108,16 @@ class LedgeredBackend:
                 raise NotTried(f"the ledger can't be written: {error}") from error
             if took_write:
                 raise NotTried("the ledger was written first", at_once=True)
-        await self._put(record)
+        return await self._put(record)
 
-    async def delete(self, key: RecordKey) -> None:
-        """Delete a record; one that is not there counts as deleted."""
-        await self._backend.delete(key)
+    async def delete(self, key: RecordKey) -> bool:
+        """Delete a record; one that is not there counts as deleted. Say whether a copy may be carried out later."""
+        in_doubt = await self._backend.delete(key)
         if key.kind in UNLABELLED:
             self._written.discard(key)
             self._held.discard(key)
             await self._forget(key)
+        return in_doubt
 
     async def probe(self) -> None:
         """Find out cheaply whether the cluster would serve a call."""
@@ -126,13 +127,12 @@ class LedgeredBackend:
         """Say whether other credentials are at hand than those that the last call used."""
         return self._backend.credentials_changed()
 
-    async def _put(self, record: Record) -> None:
+    async def _put(self, record: Record) -> bool:
         key = record.key
         if key.kind not in UNLABELLED:
-            await self._backend.put(record)
-            return
+            return await self._backend.put(record)
         try:
-            await self._backend.put(record)
+            in_doubt = await self._backend.put(record)
         except (GatewayRejected, DependencyPending):
             if key not in self._held:
                 await self._disown(key)
@@ -141,6 +141,7 @@ class LedgeredBackend:
             self._held.add(key)  # it may have been carried out
             raise
         self._held.add(key)
+        return in_doubt
 
     async def _disown(self, key: RecordKey) -> None:
         """Take a record out that the gateway refused: one of this id that comes later is somebody else's."""

@@ -187,7 +187,7 @@ class Spell:
             now, is_open = self._clock.monotonic(), dispatch.gate.is_open
             dispatch.tick(now)
             # A cluster that was away may have come back with other records.
-            if is_open and (now >= self._audit_due or not was_open):
+            if is_open and (dispatch.doubts.come_due(now) or now >= self._audit_due or not was_open):
                 done = await self._compare()
                 self._audit_due = self._clock.monotonic() + (self._audit_interval if done else AUDIT_RETRY)
             was_open = is_open

@@ -60,11 +60,15 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A reply, which was read to its end; names of headers are found however they are written."""
+    """A reply, which was read to its end; names of headers are found however they are written.
+
+    `resent` says that it is to a second copy of the request: the first one was cut off.
+    """
 
     status_code: int
     content: bytes
     headers: Mapping[str, str]
+    resent: bool = False
 
 
 class Carrier(Protocol):

@@ -161,11 +161,13 @@ class FakeBackend:
         unclaimed = {key: found for key, found in others.items() if key.kind in UNLABELLED}
         return Listing(owned, frozenset(others.keys() - unclaimed.keys()), unclaimed)
 
-    async def put(self, record: Record) -> None:
+    async def put(self, record: Record) -> bool:
         await self._write(record.key, record.body)
+        return False
 
-    async def delete(self, key: RecordKey) -> None:
+    async def delete(self, key: RecordKey) -> bool:
         await self._write(key, None)
+        return False
 
     async def probe(self) -> None:
         self._gateway.probes += 1

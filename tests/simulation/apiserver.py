@@ -70,6 +70,8 @@ class SimApiServer(Objects):
         self.links: dict[Process, LinkState] = {}
         self.shunned: dict[Process, float] = {}
         """Whose requests about leases are answered late until a time, and refused from then on; all others are not."""
+        self.held: dict[Process, float] = {}
+        """Whose changes of a lease are carried out so many seconds late, when nobody waits for them any more."""
         self._rng = rng
         self._trace = trace
         self._streams: dict[Stream, None] = {}
@@ -106,7 +108,9 @@ class SimApiServer(Objects):
         if luck < self.fault.lost_request:
             loop.call_later(self.delay(), _fail, reply, context=back)
         else:
-            loop.call_later(self.delay(), self._carry_out, seen, process, back, reply, context=running_loop().world)
+            is_held = seen.plural == "leases" and seen.verb in ("patch", "update")
+            there = self.delay() + (self.held.get(process, 0.0) if is_held else 0.0)
+            loop.call_later(there, self._carry_out, seen, process, back, reply, context=running_loop().world)
         return reply
 
     def _carry_out(self, seen: Seen, process: Process, back: Context, reply: asyncio.Future[Reply]) -> None:

@@ -95,7 +95,7 @@ class Checks:
         if write.time - self._needed_since.get(write.key, write.time) > KNOWN_SECONDS:
             self._trace.violate(gateway.name, f"{who}: it was always needed")
         users = [user for user in gateway.users(write.key) if user not in gateway.excused]
-        if users:
+        if users and not write.given_up:
             self._trace.violate(gateway.name, f"{who}: {users} name it")
 
     def _check_reign(self, gateway: SimGateway, write: Write) -> None:

@@ -26,6 +26,7 @@ from apisix_ingress.gateway.admin import AdminBackend
 from apisix_ingress.gateway.agenda import Agenda
 from apisix_ingress.gateway.audit import Audit
 from apisix_ingress.gateway.dispatch import Dispatch
+from apisix_ingress.gateway.doubts import Doubts
 from apisix_ingress.gateway.holdings import Holdings
 from apisix_ingress.gateway.plan import DELETE, HOLD, NOTHING, Step
 from apisix_ingress.gateway.retry import resending
@@ -249,6 +250,11 @@ def _() -> Any:
         return await resending()(attempt)
 
     return patch.object(AdminBackend, "_send_again", trusting)
+
+
+@_defect("nobody looks again at what may be overwritten late")
+def _() -> Any:
+    return patch.object(Doubts, "come_due", lambda self, now: False)
 
 
 @_defect("a write that failed is not tried again")

@@ -13,7 +13,7 @@ import random
 import zlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import Context, copy_context
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import aiohttp
@@ -38,6 +38,8 @@ KINDS = (
     "stream_routes",
 )
 ADMIN_KEY = "canary-of-the-admin-key"
+GIVEN_UP_SECONDS = 5.0
+"""So long after it was sent nobody waits for a write any more (`sync.timeout`)."""
 STOP_SECONDS = 0.5
 """So soon after a key was refused nobody writes with it any more."""
 MANAGED = {"managed-by": "apisix-ingress-controller"}
@@ -71,13 +73,14 @@ class AdminFaults:
 
 @dataclass(slots=True, frozen=True)
 class Write:
-    """A write that was carried out: by whom, and in which of its terms it was sent."""
+    """A write that was carried out: by whom, in which of its terms it was sent, and whether nobody waits for it."""
 
     time: float
     writer: tuple[str, int]
     method: str
     key: Key
     body: Body | None
+    given_up: bool
 
 
 @dataclass(slots=True)
@@ -129,26 +132,28 @@ class SimGateway:
 
     # The Admin API.
 
-    def answer(self, method: str, path: str, payload: bytes, writer: tuple[str, int]) -> tuple[int, Body]:
-        """Carry out a request; return status and body."""
+    def answer(
+        self, method: str, path: str, payload: bytes, writer: tuple[str, int], *, given_up: bool = False
+    ) -> tuple[int, Body]:
+        """Carry out a request, which nobody waits for any more perhaps; return status and body."""
         path, _, query = path.partition("?")
         kind, _, id_ = path.partition("/")
         if method == "GET":
             self.lists += not query
             return self._list(kind, query)
         body = orjson.loads(payload) if payload else None
-        refusal = self._refusal((kind, id_), body)
+        refusal = self._refusal((kind, id_), body, given_up=given_up)
         if refusal is not None:
             self.trace.note(self.name, f"{writer[0]}#{writer[1]}: {method} {path}: {refusal[0]}")
             return refusal
-        self._note(Write(asyncio.get_running_loop().time(), writer, method, (kind, id_), body))
+        self._note(Write(asyncio.get_running_loop().time(), writer, method, (kind, id_), body, given_up))
         if body is None:
             self._free(references(kind, self.records[kind].pop(id_)))
             return 200, {"key": f"/apisix/{path}", "deleted": "1"}
         status = 200 if id_ in self.records[kind] else 201
         self._free(references(kind, self.records[kind].get(id_, {})))
         self.records[kind][id_] = body
-        self.excused.discard((kind, id_))
+        (self.excused.add if given_up else self.excused.discard)((kind, id_))
         return status, {"key": f"/apisix/{path}", "value": body}
 
     def is_deaf_to(self, method: str, path: str, status: int) -> bool:
@@ -198,28 +203,32 @@ class SimGateway:
             found = found[:10]
         return 200, {"total": len(self.records[kind]), "list": found or {}}
 
-    def _refusal(self, key: Key, body: Body | None) -> tuple[int, Body] | None:
-        """Return the answer to a write that the Admin API does not carry out."""
+    def _refusal(self, key: Key, body: Body | None, *, given_up: bool) -> tuple[int, Body] | None:
+        """Return the answer to a write that the Admin API does not carry out.
+
+        What it names may be gone, and what it deletes be named, by the time when one that was given up is carried out.
+        """
         if body is None:
-            return self._keeps(key)
+            return self._keeps(key, given_up=given_up)
         if any(isinstance(each, dict) and each.get("count") == 0 for each in body.get("plugins", {}).values()):
             return 400, {"error_msg": 'failed to check the configuration of plugin limit-count err: property "count"'}
         for kind, id_ in sorted(guarded(body)):
             if id_ not in self.records[kind]:
-                if (kind, id_) not in self.excused:
+                if not given_up and (kind, id_) not in self.excused:
                     self.trace.violate(self.name, f"{key} is written without {kind}/{id_}")
                 what = {"upstreams": "upstream", "plugin_configs": "plugin config"}[kind]
                 return 400, {"error_msg": f"failed to fetch {what} info by {what} id [{id_}], response code: 404"}
         return None
 
-    def _keeps(self, key: Key) -> tuple[int, Body] | None:
+    def _keeps(self, key: Key, *, given_up: bool) -> tuple[int, Body] | None:
         """Return the answer to a delete that is not carried out."""
         kind, id_ = key
         if id_ not in self.records[kind]:
             return 404, {"message": "Key not found"}
         named = [user for user in self.users(key) if key in guarded(self.records[user[0]][user[1]])]
         is_fresh = asyncio.get_running_loop().time() < self._freed.get(key, 0.0) + self.fault.guard_lag
-        if mine := [user for user in named if user not in self.excused and key not in self.excused]:
+        mine = [user for user in named if user not in self.excused and key not in self.excused]
+        if mine and not given_up:
             self.trace.violate(self.name, f"{kind}/{id_} is to be deleted while {mine} name it")
         if named or is_fresh:
             user = named[0][1] if named else "?"
@@ -307,7 +316,7 @@ class SimSession:
         payload = await written()
         reply: asyncio.Future[SimReply] = loop.create_future()
         is_known = {name.lower(): value for name, value in headers}.get("x-api-key") == ADMIN_KEY
-        call = _Call(method, path, payload, (process.name, process.terms), process, is_known)
+        call = _Call(method, path, payload, (process.name, process.terms), process, is_known, loop.time())
         self._send(gateway, call, reply)
         self._trap(process, "sent", gateway, method)
         try:
@@ -332,6 +341,11 @@ class SimSession:
             return
         if rng.random() < fault.lost_request:
             loop.call_later(there, _reset, reply, context=back)
+            if call.method != "GET" and rng.random() < 0.3:
+                # Whoever cut it off has a copy of it yet: no longer than the sender reckons with.
+                there += rng.random() * (GIVEN_UP_SECONDS - there)
+                late = replace(call, sent=-math.inf)
+                loop.call_later(there, self._carry_out, gateway, late, reply, home, back, context=loop.world)
         else:
             loop.call_later(there, self._carry_out, gateway, call, reply, home, back, context=loop.world)
 
@@ -339,16 +353,17 @@ class SimSession:
         self, gateway: SimGateway, call: _Call, reply: asyncio.Future[SimReply], home: float, back: Context
     ) -> None:
         loop, rng, fault = asyncio.get_running_loop(), gateway.rng, gateway.fault
+        given_up = loop.time() > call.sent + GIVEN_UP_SECONDS
         if fault.refuses_key or not call.is_known:
             answer: tuple[int, Body] = 401, {"error_msg": "failed to check token", "description": "wrong apikey"}
         elif rng.random() < fault.throttled or (fault.curt and gateway.has_missed(call.path)):
             answer = 429, {"error_msg": "slow down"}
         elif rng.random() < fault.error:
             if rng.random() < 0.5:
-                gateway.answer(call.method, call.path, call.payload, call.writer)
+                gateway.answer(call.method, call.path, call.payload, call.writer, given_up=given_up)
             answer = rng.choice([500, 502, 503]), {"error_msg": "fault"}
         else:
-            answer = gateway.answer(call.method, call.path, call.payload, call.writer)
+            answer = gateway.answer(call.method, call.path, call.payload, call.writer, given_up=given_up)
         if rng.random() < fault.hang:
             return
         if gateway.is_deaf_to(call.method, call.path, answer[0]) or rng.random() < fault.lost_reply:
@@ -367,6 +382,7 @@ class _Call:
     writer: tuple[str, int]
     process: Process
     is_known: bool
+    sent: float
 
 
 @dataclass(slots=True, frozen=True)

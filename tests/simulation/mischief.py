@@ -70,14 +70,16 @@ class Mischief:
             (4, self._disturb_watches),
             (3, self._cut_link),
             (2, self._shun),
+            (2, self._hold),
             (7, self._fail_gateway),
             (3, self._close_gateway),
-            (3 if self._drift else 6, self._deafen),
+            (3 if self._drift else 8, self._deafen),
+            (1 if self._drift else 3, self._dawdle),
             (3, self._kill),
             (3, self._freeze),
-            (6, self._set_trap),
+            (8, self._set_trap),
             (1, self._jump),
-            (3, self._restart),
+            (5, self._restart),
             *([(4, self._meddle), (2, self._restore)] if self._drift else []),
         ]
         self._rng.choices([each for _, each in actions], [weight for weight, _ in actions])[0]()
@@ -87,6 +89,7 @@ class Mischief:
         self._trap = None
         self._mend_api()
         self._server.shunned.clear()
+        self._server.held.clear()
         for gateway in self._gateways:
             self._mend(gateway)
         for task in self._background:
@@ -185,6 +188,17 @@ class Mischief:
             if replica.is_leading:
                 self.alone_until = now + late + seconds
 
+    def _hold(self) -> None:
+        """Have what a replica does to its lease carried out late: when somebody else has it already, perhaps."""
+        replica, late = self._anyone(), self._rng.choice([8.0, 20.0, 20.0])
+        process = replica.process
+        if process is not None:
+            self._trace.note("fault", f"renewals of {process.name} are carried out {late:g} s late")
+            self._server.held[process] = late
+            self.later(late, lambda: self._server.held.pop(process, None))
+            if replica.is_leading:
+                self.alone_until = asyncio.get_running_loop().time() + 2 * late
+
     # Gateways.
 
     def _fail_gateway(self) -> None:
@@ -221,6 +235,20 @@ class Mischief:
         gateway.fault = AdminFaults(deaf=share, curt=self._rng.random() < 0.4)
         self._waver(self._rng.choice([0.1, 1.0, 3.0]))
         self.later(self._rng.choice([5.0, 20.0, 40.0]), lambda: self._mend(gateway))
+
+    def _dawdle(self) -> None:
+        """Have writes carried out when they were given up long ago, and users change their minds meanwhile.
+
+        Once that is over, a later write of a record is carried out before an earlier one.
+        """
+        if self._is_calm():
+            gateway, seconds = self._any_gateway(), self._rng.choice([1.0, 4.0, 12.0])
+            self._trace.note("fault", f"for {seconds:g} s {gateway.name} carries writes out {TOO_LATE:g} s late")
+            gateway.fault = AdminFaults(late=TOO_LATE)
+            self._waver(seconds + 1.0)
+            self.later(seconds, lambda: self._mend(gateway))
+            # Terms have to last: that they may not is what stops are about.
+            self.alone_until = asyncio.get_running_loop().time() + seconds + TOO_LATE
 
     def _mend(self, gateway: SimGateway) -> None:
         gateway.fault = AdminFaults()
@@ -278,7 +306,7 @@ class Mischief:
 
     def _set_trap(self) -> None:
         """Have something happen to who makes the next writes, in the middle of one."""
-        what = self._rng.choice(["kill", "freeze", "freeze", "linger"])
+        what = self._rng.choice(["kill", "freeze", "freeze", "linger", "linger"])
         point = "reply" if what == "linger" else self._rng.choice(["connect", "sent", "reply"])
         self._trap = (point, self._rng.randint(0, 6), what)
 
@@ -333,6 +361,7 @@ class Mischief:
             self._server.fault == ApiFaults()
             and self._trap is None
             and not self._server.shunned
+            and not self._server.held
             and all(each is not None and not each.is_frozen for each in processes)
             and all(self._server.state_of(each) == "up" for each in processes if each is not None)
         )

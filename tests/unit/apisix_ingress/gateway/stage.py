@@ -119,12 +119,12 @@ class FailingBackend:
         self.times: list[float] = []
         put = stage.backend.put
 
-        async def failing(record: Record) -> None:
+        async def failing(record: Record) -> bool:
             if record.key == key and self.error is not None:
                 self.calls += 1
                 self.times.append(stage.clock.monotonic())
                 raise self.error
-            await put(record)
+            return await put(record)
 
         stage.backend.put = failing  # type: ignore[method-assign]
 

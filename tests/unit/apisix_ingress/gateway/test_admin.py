@@ -289,12 +289,12 @@ async def test_delete_cut_off_and_then_not_found_was_carried_out() -> None:
             raise httpx.RemoteProtocolError("disconnected")
         return reply
 
-    await make_backend(handle).delete(ROUTE)
+    assert await make_backend(handle).delete(ROUTE)
     assert replies == []
 
 
-async def test_request_cut_off_is_sent_again_at_once() -> None:
-    replies: list[httpx.Response | None] = [httpx.Response(200, json={}), None]
+async def test_request_cut_off_is_sent_again_at_once_and_its_first_copy_is_told() -> None:
+    replies: list[httpx.Response | None] = [httpx.Response(200, json={}), httpx.Response(200, json={}), None]
 
     def handle(request: httpx.Request) -> httpx.Response:
         reply = replies.pop()
@@ -302,7 +302,8 @@ async def test_request_cut_off_is_sent_again_at_once() -> None:
             raise httpx.RemoteProtocolError("disconnected")
         return reply
 
-    await make_backend(handle).put(make_record())
+    backend = make_backend(handle)
+    assert [await backend.put(make_record()), await backend.put(make_record())] == [True, False]
     assert replies == []
 
 

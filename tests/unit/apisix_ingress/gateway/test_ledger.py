@@ -223,7 +223,7 @@ async def test_what_a_gateway_does_not_list_for_now_is_not_forgotten() -> None:
 
 
 class Refusing(FakeBackend):
-    async def put(self, record: Record) -> None:
+    async def put(self, record: Record) -> bool:
         raise GatewayRejected(400, "no such plugin")
 
 

@@ -35,19 +35,21 @@ class Lagging:
         self._loop = asyncio.get_running_loop()
         put, delete = stage.backend.put, stage.backend.delete
 
-        async def judged(record: Record) -> None:
+        async def judged(record: Record) -> bool:
             self.asked.append(record.key)
             if record.key == self.rejected:
                 raise GatewayRejected(400, "not to its taste")
             for key, other in self._memory.items():
                 if key != record.key and other.takes & record.takes:
                     raise DependencyPending(f"duplicate: {key}", holder=key)
-            await put(record)
+            in_doubt = await put(record)
             self._loop.call_later(LAG, self._memory.__setitem__, record.key, record)
+            return in_doubt
 
-        async def forgotten(key: RecordKey) -> None:
-            await delete(key)
+        async def forgotten(key: RecordKey) -> bool:
+            in_doubt = await delete(key)
             self._loop.call_later(LAG, self._memory.pop, key, None)
+            return in_doubt
 
         stage.backend.put = judged  # type: ignore[method-assign]
         stage.backend.delete = forgotten  # type: ignore[method-assign]
@@ -120,10 +122,11 @@ async def test_what_may_have_been_given_by_a_write_without_an_answer_counts_as_w
     Lagging(stage)
     put = stage.backend.put
 
-    async def unanswered(record: Record) -> None:
-        await put(record)
+    async def unanswered(record: Record) -> bool:
+        in_doubt = await put(record)
         if record.key == YOUNG:
             raise GatewayUnavailable("no answer")
+        return in_doubt
 
     stage.backend.put = unanswered  # type: ignore[method-assign]
     async with stage.running():

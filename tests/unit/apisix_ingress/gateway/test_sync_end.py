@@ -23,11 +23,11 @@ def takes(stage: Stage, seconds: float, error: Exception | None = None) -> None:
     """Let each put take so long, and then succeed or fail."""
     put = stage.backend.put
 
-    async def slow(record: Record) -> None:
+    async def slow(record: Record) -> bool:
         await asyncio.sleep(seconds)
         if error is not None:
             raise error
-        await put(record)
+        return await put(record)
 
     stage.backend.put = slow  # type: ignore[method-assign]
 

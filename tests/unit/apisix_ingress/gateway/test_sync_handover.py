@@ -34,7 +34,7 @@ class Exclusive:
         self.on_empty: GatewayError | None = None
         put = stage.backend.put
 
-        async def exclusive(record: Record) -> None:
+        async def exclusive(record: Record) -> bool:
             await asyncio.sleep(0)
             if not record.body["plugins"]:
                 self.empty += 1
@@ -45,8 +45,9 @@ class Exclusive:
             self.tries.append((record.key, not taken))
             if taken:
                 raise DependencyPending(f"already exists in {taken[0]}", holder=taken[0])
-            await put(record)
+            in_doubt = await put(record)
             self.written.append((stage.clock.monotonic(), record.key, sorted(record.body["plugins"])))
+            return in_doubt
 
         stage.backend.put = exclusive  # type: ignore[method-assign]
 

@@ -162,9 +162,9 @@ async def test_a_record_that_cannot_be_encoded_does_not_hold_up_deletes() -> Non
     deep = make_record(OTHER, plugins=nested(300))
 
     class Encoding(FakeBackend):
-        async def put(self, record: Record) -> None:
+        async def put(self, record: Record) -> bool:
             assert record.payload
-            await super().put(record)
+            return await super().put(record)
 
     stage.backend = Encoding(stage.gateway)
     stage.sync = stage.new_sync()
