@@ -22,6 +22,7 @@ from apisix_ingress.gateway.replies import (
     error_of,
     found_of,
     is_disabled,
+    is_done,
     misplaced,
     records_of,
     refused_again,
@@ -146,7 +147,7 @@ class AdminBackend:
         """Create or replace a record; say whether it took a second copy of the request."""
         path = _path(record.key)
         reply = await self._bounded("PUT", path, record.payload)
-        if reply.status_code >= 300:
+        if not is_done(reply):
             raise self._error(reply, f"PUT {path}", record.body)
         return reply.resent
 
@@ -154,7 +155,7 @@ class AdminBackend:
         """Delete a record, absent or not; say whether it took a second copy of the request."""
         path = _path(key)
         reply = await self._bounded("DELETE", path)
-        if reply.status_code >= 300 and reply.status_code != 404:
+        if reply.status_code != HTTPStatus.NOT_FOUND and not is_done(reply):
             raise self._error(reply, f"DELETE {path}")
         return reply.resent
 
@@ -194,7 +195,7 @@ class AdminBackend:
         """
         path = _path(key)
         reply = await self._bounded("PATCH", path, canonical({"labels": dict(labels)}))
-        if reply.status_code >= 300:
+        if not is_done(reply):
             raise self._error(reply, f"PATCH {path}")
 
     @property
@@ -314,7 +315,8 @@ class AdminBackend:
         return self._headers if payload is None else (*self._headers, ("Content-Length", str(len(payload))))
 
     def _new_headers(self) -> tuple[tuple[str, str], ...]:
-        headers = {"Content-Type": "application/json", "User-Agent": self._user_agent}
+        # Replies are read as they come: whoever is asked for nothing may compress them.
+        headers = {"Content-Type": "application/json", "Accept-Encoding": "identity", "User-Agent": self._user_agent}
         if self._key.secret:
             headers["X-API-KEY"] = self._key.secret
         return tuple(headers.items())

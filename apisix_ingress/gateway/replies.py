@@ -35,17 +35,25 @@ _TRANSIENT = frozenset({408, 425, 429})
 _UNTOUCHED = frozenset({425, 429})
 
 
+def is_done(reply: Reply) -> bool:
+    """Say whether a reply is the Admin API's word that it carried out a write: an object, not anybody's page."""
+    return 200 <= reply.status_code < 300 and reply.content.lstrip()[:1] == b"{"
+
+
 def error_of(reply: Reply, what: str, fields: Fields, body: FrozenJson | None = None, *secrets: str) -> GatewayError:
     """Return the error that a refusal stands for.
 
     Args:
-        reply: Status 300 or above.
+        reply: One that says no, or nothing that an Admin API says.
         what: The request, e.g. `PUT routes/1a2b`.
         fields: Where people put the admin key right.
         body: What was sent; no sensitive value of it is repeated.
         secrets: Other texts not to repeat.
     """
     status = reply.status_code
+    if status < 300:
+        message = f"{what}: HTTP {status}, but not as an Admin API answers: check {fields.url}"
+        return GatewayUnavailable(message, status=status)
     plain = said(reply.content, status)
     words = scrub(plain, body, *secrets)
     if status in (401, 403):

@@ -93,6 +93,26 @@ async def test_delete_of_what_is_not_there_is_done() -> None:
     assert [url.query for url in seen] == [b""]  # in particular no force
 
 
+@pytest.mark.parametrize(("status", "text"), [(200, ""), (200, "<html>sign in</html>"), (204, ""), (101, "{}")])
+async def test_write_is_not_done_until_an_admin_api_says_so(status: int, text: str) -> None:
+    backend = make_backend(replying(status, text))
+    for write in (backend.put(make_record()), backend.delete(ROUTE), backend.label(ROUTE, {"a": "b"})):
+        with pytest.raises(GatewayUnavailable, match=f"HTTP {status}, but not as an Admin API .* check admin_url") as e:
+            await write
+        assert e.value.sent
+
+
+async def test_replies_are_asked_for_as_they_are() -> None:
+    seen: list[str] = []
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        seen.append(request.headers["accept-encoding"])
+        return httpx.Response(200, json={})
+
+    await make_backend(handle).put(make_record())
+    assert seen == ["identity"]
+
+
 BAD = 'invalid configuration: property "uri" validation failed: wrong type: expected string, got number'
 
 
