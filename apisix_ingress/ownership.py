@@ -120,7 +120,7 @@ def _adoption(key: RecordKey, wanted: Wanted, snapshot: Snapshot) -> tuple[str, 
 def _afterwards(key: RecordKey, record: Record, wanted: Wanted, snapshot: Snapshot) -> str:
     """Say what the controller does with a record once it is ours."""
     body = {**snapshot.bodies[key], "labels": _labels(key, snapshot)}
-    if Record(key, record.name, body).digest == record.digest:
+    if Record(key, record.name, body).digest in (record.digest, *snapshot.kept.get(key, ())):
         return f"then it is what {wanted.owners[key]} wants"
     return f"then the controller writes what {wanted.owners[key]} wants over it"
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +15,8 @@ from apisix_ingress import __version__
 from apisix_ingress.clusters import connect
 from apisix_ingress.errors import ConfigError, GatewayRejected, GatewayUnavailable
 from apisix_ingress.gateway.admin import AdminBackend
-from apisix_ingress.gateway.backend import Listing
+from apisix_ingress.gateway.backend import Found, Listing
+from apisix_ingress.gateway.defaults import Defaults, fills_in
 from apisix_ingress.gateway.replies import found_of
 from apisix_ingress.model.json import FrozenJson
 from apisix_ingress.model.keys import RECORD_KINDS, RecordKey, RecordKind
@@ -23,6 +24,7 @@ from apisix_ingress.model.names import CONTROLLER_LABEL, DEFAULT_CONTROLLER, MAN
 from apisix_ingress.model.records import UNLABELLED
 from apisix_ingress.runtime.clock import MonotonicClock
 from apisix_ingress.settings import Settings
+from apisix_ingress.state.desired import Desired
 
 OTHER_KINDS: tuple[Any, ...] = ("services", "consumer_groups")
 """Kinds that this program never writes, but that records of others refer to."""
@@ -39,6 +41,7 @@ class Snapshot:
         bodies: Every record as the gateway shows it, also of kinds that this program never writes (`services`).
         disabled: Kinds that the gateway does not serve.
         version: What it calls itself, or empty.
+        kept: Record → the digests of what is wanted: as this gateway keeps it, with its defaults, and as it is.
     """
 
     cluster: str
@@ -47,15 +50,18 @@ class Snapshot:
     bodies: Mapping[RecordKey, FrozenJson]
     disabled: frozenset[RecordKind] = frozenset()
     version: str = ""
+    kept: Mapping[RecordKey, tuple[bytes, bytes]] = field(default_factory=dict, repr=False)
 
     @cached_property
     def owned(self) -> frozenset[RecordKey]:
         """The records whose labels say that they are ours."""
-        return frozenset(key for key in self._of_kinds() if is_owned(self.bodies[key].get("labels"), self.controller))
+        return frozenset(
+            key for key in self.of_our_kinds() if is_owned(self.bodies[key].get("labels"), self.controller)
+        )
 
     def listing(self, ledger: Collection[RecordKey] = ()) -> Listing:
         """Return it as the sync engine sees it, given which records without labels are known to be ours."""
-        found = {key: found_of(key.kind, self.bodies[key]) for key in self._of_kinds()}
+        found = {key: self._found(key) for key in self.of_our_kinds()}
         ours = {key for key in found if key in self.owned or key in ledger}
         return Listing(
             owned={key: found[key] for key in ours},
@@ -65,6 +71,12 @@ class Snapshot:
             version=self.version,
         )
 
+    def _found(self, key: RecordKey) -> Found:
+        """Return a record as it is compared: one that has but the gateway's defaults beside is as it is wanted."""
+        found = found_of(key.kind, self.bodies[key])
+        filled, plain = self.kept.get(key, (None, b""))
+        return replace(found, digest=plain) if found.digest == filled else found
+
     def holder(self, key: RecordKey) -> str:
         """Return the name of the controller whose mark a record bears; empty: it bears none."""
         labels = self.bodies[key].get("labels")
@@ -72,7 +84,8 @@ class Snapshot:
             return ""
         return str(labels.get(CONTROLLER_LABEL, DEFAULT_CONTROLLER))
 
-    def _of_kinds(self) -> Iterator[RecordKey]:
+    def of_our_kinds(self) -> Iterator[RecordKey]:
+        """Yield the records of kinds that this program writes, whosever they are."""
         return (key for key in self.bodies if key.kind in RECORD_KINDS)
 
 
@@ -106,15 +119,16 @@ async def admin_api(settings: Settings, cluster: str = "") -> AsyncIterator[Admi
         await backend.aclose()
 
 
-async def read_snapshot(settings: Settings, cluster: str = "") -> Snapshot:
-    """Read every record of a gateway cluster.
+async def read_snapshot(settings: Settings, cluster: str = "", desired: Desired | None = None) -> Snapshot:
+    """Read every record of a gateway cluster, and what tells it from what is wanted, if that is given.
 
     Raises:
         ConfigError: No cluster has the name, or its key or certificate can't be used.
         GatewayError: It did not answer, or refused; the message names the setting to correct.
     """
     async with admin_api(settings, cluster) as backend:
-        return await snapshot_of(backend, settings, cluster)
+        found = await snapshot_of(backend, settings, cluster)
+        return found if desired is None else await beside(found, desired, backend)
 
 
 async def snapshot_of(backend: AdminBackend, settings: Settings, cluster: str = "") -> Snapshot:
@@ -141,3 +155,16 @@ async def snapshot_of(backend: AdminBackend, settings: Settings, cluster: str = 
     disabled = frozenset(kind for kind, found in zip(RECORD_KINDS, lists, strict=False) if found is None)
     controller = settings.kubernetes.controller_name
     return Snapshot(chosen.name, chosen.admin_url, controller, bodies, disabled, backend.version)
+
+
+async def beside(snapshot: Snapshot, desired: Desired, backend: AdminBackend) -> Snapshot:
+    """Return a snapshot that knows the defaults which the gateway fills into what is wanted; asked only if needed."""
+    if not fills_in(snapshot.version):
+        return snapshot
+    found = {key: found_of(key.kind, snapshot.bodies[key]).digest for key in snapshot.of_our_kinds()}
+    wanted = [record for key in found if (record := desired.get(key, snapshot.cluster)) is not None]
+    differing = [record for record in wanted if found[record.key] != record.digest]
+    defaults = Defaults(snapshot.cluster, backend.read, clock=MonotonicClock())
+    await defaults.learn(differing)
+    kept = {each.key: (defaults.filled(each, found[each.key]), each.digest) for each in differing}
+    return replace(snapshot, kept=kept)

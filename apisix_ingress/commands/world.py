@@ -41,7 +41,7 @@ async def both_sides(
     step("reading objects")
     wanted = wanted_by_files(paths, settings) if paths else await wanted_by_api(settings, name)
     step(f"reading gateway cluster {name}")
-    return wanted, await read_snapshot(settings, name)
+    return wanted, await read_snapshot(settings, name, wanted.desired)
 
 
 def wanted_by_files(paths: Sequence[str], settings: Settings) -> Wanted:

@@ -14,12 +14,13 @@ import structlog
 
 from apisix_ingress.errors import GatewayError, GatewayUnauthorized, GatewayUnavailable
 from apisix_ingress.gateway.backend import Backend, Found, Listing
+from apisix_ingress.gateway.defaults import Defaults
 from apisix_ingress.gateway.dispatch import Dispatch
 from apisix_ingress.gateway.holdings import Holdings
 from apisix_ingress.gateway.plan import Plan, Wanted, plan, unusual
 from apisix_ingress.gateway.states import SyncObserver
 from apisix_ingress.model.keys import RecordKey
-from apisix_ingress.model.records import UNLABELLED
+from apisix_ingress.model.records import UNLABELLED, Record
 from apisix_ingress.runtime.clock import Clock
 
 log = structlog.get_logger()
@@ -49,6 +50,7 @@ class Audit:
         self._wanted = wanted
         self._clock = clock
         self._observer = observer
+        self._defaults = Defaults(dispatch.cluster, backend.read, clock=clock)
         self._log = log.bind(cluster=dispatch.cluster)
 
     async def take_over(
@@ -142,7 +144,8 @@ class Audit:
         """Make the holdings follow the list; return how many records somebody else changed."""
         dispatch, news = self._dispatch, 0
         dispatch.version = listing.version
-        owned = {**listing.owned, **self._adopted(listing)}
+        shown = {**listing.owned, **self._adopted(listing)}
+        owned = await self._defaults.left_out(shown, self._expected, listing.version)
         async for chunk in _chunks(list(owned)):
             for key in chunk:
                 if not self._is_touched(key) and dispatch.holdings.observe(key, owned[key]):
@@ -172,6 +175,12 @@ class Audit:
         """Return the unclaimed records that are wanted; the others are no holdings, so that none is deleted."""
         cluster = self._dispatch.cluster
         return {key: found for key, found in listing.unclaimed.items() if self._wanted.get(key, cluster) is not None}
+
+    def _expected(self, key: RecordKey) -> list[Record]:
+        """Return what a record may be meant to be: what is wanted, and what we wrote, if that is not the same."""
+        known = self._dispatch.holdings.applied.get(key)
+        found = (self._wanted.get(key, self._dispatch.cluster), known and known.source)
+        return [record for record in found if isinstance(record, Record)]
 
     def _is_touched(self, key: RecordKey) -> bool:
         touched = self._dispatch.touched

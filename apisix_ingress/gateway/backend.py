@@ -105,6 +105,9 @@ class Backend(Protocol):
     async def delete(self, key: RecordKey) -> bool:
         """Delete a record, never by force; one that is not there counts as deleted."""
 
+    async def read(self, path: str) -> bytes:
+        """Return what it says about something that is no record, such as `schema/route`."""
+
     async def probe(self) -> None:
         """Find out cheaply whether the cluster would serve a call."""
 

@@ -119,6 +119,10 @@ class LedgeredBackend:
             await self._forget(key)
         return in_doubt
 
+    async def read(self, path: str) -> bytes:
+        """Return what the gateway says about something that is no record."""
+        return await self._backend.read(path)
+
     async def probe(self) -> None:
         """Find out cheaply whether the cluster would serve a call."""
         await self._backend.probe()

@@ -21,7 +21,7 @@ from apisix_ingress.model.adminapi import AdminAddress
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.runtime.clock import Clock, MonotonicClock
 from apisix_ingress.settings import Settings
-from apisix_ingress.snapshot import Snapshot, snapshot_of
+from apisix_ingress.snapshot import Snapshot, beside, snapshot_of
 from apisix_ingress.state.desired import Desired
 from apisix_ingress.survey.skew import skew_seconds
 from apisix_ingress.webhook.cache import SchemaCache
@@ -182,7 +182,8 @@ class _Sight:
     async def _read(self, seen: SeenGateway, backend: AdminBackend, noted: Collection[RecordKey]) -> None:
         try:
             await backend.probe()
-            seen.snapshot = await snapshot_of(backend, self.settings, seen.name)
+            snapshot = await snapshot_of(backend, self.settings, seen.name)
+            seen.snapshot = await beside(snapshot, self.desired, backend) if self.desired else snapshot
         except GatewayError as error:
             seen.failed(error)
             return

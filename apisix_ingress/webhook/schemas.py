@@ -6,23 +6,20 @@ not be refused here: where its own validator is known to be more generous, so is
 
 from __future__ import annotations
 
-import copy
 import difflib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from jsonschema_rs import Draft7Validator, FancyRegexOptions, ValidationError, ValidationErrorKind
 
+from apisix_ingress.model.defaults import with_defaults
 from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.webhook.wording import path_of, sentence
 
 STEPS = 20_000
 """Steps of one pattern on one text, then it counts as matching."""
-
-DEEPEST_DEFAULT = 32
-"""Levels of a configuration that defaults are filled into."""
 
 _PATTERNS = FancyRegexOptions(backtrack_limit=STEPS)
 # Anchors of PCRE that other dialects don't have.
@@ -42,6 +39,7 @@ class PluginSchema:
 
     def mistakes(self, config: JsonObject) -> tuple[Mistake, ...]:
         """Return what is wrong with a configuration: the field, like `rules[0].count` (empty: all) and a sentence."""
+        # Without them, conditions on an absent field (`if: {properties: {policy: …}}`) would hold.
         filled = with_defaults(self.document, config)
         errors = (error for error in self.validator.iter_errors(filled) if not _is_forgiven(error))
         return tuple(dict.fromkeys((path_of(error.instance_path), sentence(error)) for error in errors))
@@ -132,33 +130,6 @@ def _is_pattern(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def with_defaults(schema: FrozenJson, config: Any, depth: int = DEEPEST_DEFAULT) -> Any:
-    """Return a configuration with the defaults of its schema, as a gateway fills them in before it looks at the rest.
-
-    Without them, conditions on an absent field (`if: {properties: {policy: …}}`) would hold. Nothing is changed.
-    """
-    if depth == 0:
-        return config
-    if isinstance(config, list):
-        items = schema.get("items")
-        return [with_defaults(items, item, depth - 1) for item in config] if isinstance(items, dict) else config
-    if not isinstance(config, dict):
-        return config
-    filled = dict(config)
-    for name, part in _properties(schema):
-        if name in filled:
-            filled[name] = with_defaults(part, filled[name], depth - 1)
-        elif "default" in part:
-            filled[name] = copy.deepcopy(part["default"])
-    return filled
-
-
-def _properties(schema: FrozenJson) -> Iterator[tuple[str, JsonObject]]:
-    properties = schema.get("properties")
-    if isinstance(properties, dict):
-        yield from ((name, part) for name, part in properties.items() if isinstance(part, dict))
 
 
 def _is_forgiven(error: ValidationError) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 
 from apisix_ingress.errors import GatewayRejected, GatewayUnauthorized, GatewayUnavailable
 from apisix_ingress.gateway.backend import DependencyPending, Found, Listing
-from apisix_ingress.model.json import FrozenJson
+from apisix_ingress.model.json import FrozenJson, canonical
 from apisix_ingress.model.keys import RECORD_KINDS, RecordKey
 from apisix_ingress.model.names import is_owned, owner_labels
 from apisix_ingress.model.records import UNLABELLED, Record, comparable, references, taken
@@ -77,7 +77,7 @@ class FakeGateway:
     """What one cluster has stored; outlives the controllers that write to it.
 
     A body with a true `bad` is rejected. `excused` are records that were removed behind the controller's back:
-    it can't know yet that others dangle.
+    it can't know yet that others dangle. `schemas` are what it publishes, by path; it fills in their defaults.
     """
 
     rng: random.Random = field(default_factory=lambda: random.Random(0))
@@ -86,6 +86,9 @@ class FakeGateway:
     excused: set[RecordKey] = field(default_factory=set)
     violations: list[str] = field(default_factory=list)
     log: list[tuple[str, RecordKey]] = field(default_factory=list)
+    schemas: dict[str, Any] = field(default_factory=dict)
+    version: str = ""
+    asked: list[str] = field(default_factory=list)
     lists: int = 0
     probes: int = 0
 
@@ -100,8 +103,18 @@ class FakeGateway:
                 self.violations.append(f"{key} written without {ref}")
             raise DependencyPending(f"failed to fetch {ref}", missing=ref)
         self.log.append(("put", key))
-        self.stored[key] = dict(body)
+        self.stored[key] = self.filled(key, body)
         self.excused.discard(key)
+
+    def filled(self, key: RecordKey, body: FrozenJson) -> FrozenJson:
+        """Return a body with the defaults of the fields and plugins that stand beside each other, as schemas tell."""
+        schema = self.schemas.get(f"schema/{key.kind.removesuffix('s')}", {})
+        whole = {**_defaults_of(schema), **body}
+        known = self.schemas.get("plugins?all=true&subsystem=http", {})
+        if plugins := whole.get("plugins"):
+            plain = {name: known[name]["schema"] if name in known else {} for name in plugins}
+            whole["plugins"] = {name: {**_defaults_of(plain[name]), **config} for name, config in plugins.items()}
+        return whole
 
     def delete(self, key: RecordKey) -> None:
         """Carry out a delete, or refuse it as the Admin API does."""
@@ -128,6 +141,10 @@ class FakeGateway:
         """Lose everything, as after a restart on an empty etcd."""
         for key in list(self.stored):
             self.meddle(key, None)
+
+
+def _defaults_of(schema: FrozenJson) -> dict[str, Any]:
+    return {name: part["default"] for name, part in schema.get("properties", {}).items() if "default" in part}
 
 
 class FakeBackend:
@@ -159,7 +176,15 @@ class FakeBackend:
                 (owned if is_ours else others)[key] = found
         self._gateway.lists += 1
         unclaimed = {key: found for key, found in others.items() if key.kind in UNLABELLED}
-        return Listing(owned, frozenset(others.keys() - unclaimed.keys()), unclaimed)
+        foreign = frozenset(others.keys() - unclaimed.keys())
+        return Listing(owned, foreign, unclaimed, version=self._gateway.version)
+
+    async def read(self, path: str) -> bytes:
+        self._gateway.asked.append(path)
+        self._check()
+        if path not in self._gateway.schemas:
+            raise GatewayRejected(404, "no such thing")
+        return canonical(self._gateway.schemas[path])
 
     async def put(self, record: Record) -> bool:
         await self._write(record.key, record.body)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from apisix_ingress.model.json import JsonObject
-from apisix_ingress.webhook.schemas import PluginSchema, compile_subsystem, with_defaults
+from apisix_ingress.webhook.schemas import PluginSchema, compile_subsystem
 from tests.unit.apisix_ingress.webhook.worlds import HTTP_PLUGINS, book
 
 
@@ -95,25 +95,6 @@ def test_defaults_are_filled_in_before_conditions_are_looked_at() -> None:
     subsystem = book().http
     assert subsystem.mistakes("limit-count", {"count": 1}) == ()
     assert subsystem.mistakes("limit-count", {"count": 1, "policy": "redis"}) == (("", "redis_password is required"),)
-
-
-def test_defaults_are_filled_in_at_every_level_and_the_input_stays() -> None:
-    inner = {"properties": {"a": {"default": {"b": []}}, "c": {"default": 1}}}
-    schema = {"properties": {"list": {"items": inner}, "map": inner, "none": True}}
-    config = {"list": [{"c": 2}, 7], "map": {}}
-    got = with_defaults(schema, config)
-    assert got == {"list": [{"a": {"b": []}, "c": 2}, 7], "map": {"a": {"b": []}, "c": 1}}
-    got["map"]["a"]["b"].append(1)
-    assert (config, inner["properties"]["a"]) == ({"list": [{"c": 2}, 7], "map": {}}, {"default": {"b": []}})
-
-
-def test_defaults_of_a_bottomless_configuration_end() -> None:
-    schema: JsonObject = {"properties": {"x": {}}}
-    schema["properties"]["x"] = schema
-    config: JsonObject = {}
-    for _ in range(5000):
-        config = {"x": config}
-    assert with_defaults(schema, config)["x"]
 
 
 @pytest.mark.parametrize(("schema", "value"), [({"type": "array"}, {}), ({"type": "object"}, [])])
