@@ -39,9 +39,13 @@ class Contention:
         # By what one record of a kind alone may have: to whom it was given, and when.
         self._given: dict[tuple[RecordKind, tuple[str, str]], dict[RecordKey, float]] = {}
 
-    def ahead(self, key: RecordKey) -> RecordKey | None:
+    def ahead(self, record: Record) -> RecordKey | None:
         """Return a record whose write has to end before the one of this record may begin, or None."""
-        is_older = True
+        key, is_older = record.key, True
+        for other, flight in self._holdings.flying.items():
+            # Also one that is to have something else by now, or nothing.
+            if flight is not None and other.kind == key.kind and flight.takes & record.takes:
+                return other
         for other in self._wanted.takers(key, self._cluster):
             if other == key:
                 is_older = False

@@ -204,7 +204,7 @@ class Dispatch:
             return False
         now, delay = self._clock.monotonic(), 0.0
         if record is not None and record.takes:
-            if (other := self._contention.ahead(key)) is not None:
+            if (other := self._contention.ahead(record)) is not None:
                 self._park(key, Step("wait", record, other))
                 return False
             delay = self._contention.delay(record, now)

@@ -117,6 +117,30 @@ async def test_what_was_given_a_moment_ago_counts_although_its_record_is_to_have
 
 
 @on_stage
+async def test_what_is_being_given_counts_although_its_record_is_to_have_something_else_by_now() -> None:
+    stage = Stage()
+    Lagging(stage)
+    put = stage.backend.put
+
+    async def slow(record: Record) -> bool:
+        if record == keyed(YOUNG, "k1"):
+            await asyncio.sleep(1.0)
+        return await put(record)
+
+    stage.backend.put = slow  # type: ignore[method-assign]
+    async with stage.running():
+        stage.want(keyed(YOUNGEST, "k2"))
+        await asyncio.sleep(5)
+        stage.want(keyed(YOUNGEST, "k2"), keyed(YOUNG, "k1"))
+        await asyncio.sleep(0.5)
+        stage.want(keyed(YOUNGEST, "k2"), keyed(YOUNG, "k2"), keyed(OLD, "k1"))
+        await asyncio.sleep(30)
+        states = [stage.sync.record_state(key).message for key in (YOUNG, OLD)]
+    assert holders(stage) == [YOUNG, YOUNGEST]
+    assert states == [f"duplicate: {YOUNGEST}", f"duplicate: {YOUNG}"]
+
+
+@on_stage
 async def test_what_may_have_been_given_by_a_write_without_an_answer_counts_as_well() -> None:
     stage = Stage()
     Lagging(stage)
