@@ -11,6 +11,7 @@ import hashlib
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 import orjson
 import structlog
@@ -24,6 +25,8 @@ from apisix_ingress.model.records import Record, comparable
 from apisix_ingress.runtime.clock import Clock
 
 log = structlog.get_logger()
+
+T = TypeVar("T")
 
 Read = Callable[[str], Awaitable[bytes]]
 """Path below the Admin API → body of the answer; raises GatewayError."""
@@ -99,8 +102,8 @@ class Defaults:
         differing = [key async for key in _in_turns(found) if _differs(found[key], expected(key))]
         async for key in _in_turns(differing):
             result[key] = self._as_before(key, found[key])
-        doubtful = [key for key in differing if _differs(result[key], expected(key))]
-        await self.learn([record for key in doubtful for record in expected(key)])
+        doubtful = [key async for key in _in_turns(differing) if _differs(result[key], expected(key))]
+        await self.learn(record for key in doubtful for record in expected(key))
         async for key in _in_turns(doubtful):
             result[key] = self._meant(key, found[key], expected(key)) or result[key]
         for gone in self._seen.keys() - found.keys():
@@ -110,7 +113,7 @@ class Defaults:
     async def learn(self, records: Iterable[Record]) -> None:
         """Ask what concerns some records and is not known; a gateway that does not answer is left alone for now."""
         paths: dict[str, None] = {}
-        for record in records:
+        async for record in _in_turns(records):
             paths.update(dict.fromkeys(self._open_questions(record)))
         try:
             async with asyncio.timeout(PATIENCE):
@@ -228,10 +231,10 @@ def _differs(found: Found, records: Iterable[Record]) -> bool:
     return bool(digests) and found.digest not in digests
 
 
-async def _in_turns(keys: Iterable[RecordKey]) -> AsyncIterator[RecordKey]:
-    """Yield the keys, with other tasks running now and then."""
-    for number, key in enumerate(keys, 1):
-        yield key
+async def _in_turns(items: Iterable[T]) -> AsyncIterator[T]:
+    """Yield the items, with other tasks running now and then."""
+    for number, item in enumerate(items, 1):
+        yield item
         if number % _CHUNK == 0:
             await asyncio.sleep(0)
 
