@@ -13,7 +13,7 @@ from apisix_ingress.survey.gateways import SeenGateway
 from apisix_ingress.survey.inventory import Inventory
 from apisix_ingress.webhook.plugins import Use, plugin_uses
 
-OLDEST = (3, 9)
+OLDEST = (3, 2)
 """The oldest version of APISIX that this program was held against."""
 
 SLOW_SECONDS = 1.0
