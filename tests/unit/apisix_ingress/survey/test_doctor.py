@@ -58,7 +58,8 @@ def test_a_gateway_that_is_well_passes_every_check() -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "level"), [("APISIX/3.18.0", "OK"), ("APISIX/3.2.0", "OK"), ("APISIX/2.15.3", "WARN"), ("", "SKIP"), ("Python/3.11", "SKIP")]
+    ("version", "level"),
+    [("APISIX/3.18.0", "OK"), ("APISIX/3.2.0", "OK"), ("APISIX/2.15.3", "WARN"), ("", "SKIP"), ("Python/3.11", "SKIP")],
 )
 def test_an_old_gateway_is_warned_about(version: str, level: str) -> None:
     assert checked(seen(wanting(), {}, version=version))["gateway default version"] == level
