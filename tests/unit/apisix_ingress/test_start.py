@@ -102,7 +102,9 @@ def test_a_start_does_not_wait_for_typer() -> None:
 def told_while_it_starts(number: signal.Signals, *, first_process: bool) -> subprocess.CompletedProcess[str]:
     """Run the program, which gets a signal before the controller is there to listen for it."""
     script = (
-        "import os, sys\n"
+        "import os, signal, sys\n"
+        # Whoever runs the tests in the background may have it ignored, and processes inherit that.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from apisix_ingress import cli\n"
         "me = os.getpid()\n"
         f"if {first_process}: os.getpid = lambda: 1\n"
