@@ -37,6 +37,7 @@ from apisix_ingress.model.json import FrozenJson, JsonObject, canonical
 from apisix_ingress.model.keys import RECORD_KINDS, RecordKey, RecordKind
 from apisix_ingress.model.names import is_owned
 from apisix_ingress.model.records import UNLABELLED, Record
+from apisix_ingress.runtime.tasks import in_turns
 
 # The pool has room for lists and a probe beside the writes, so that no request ever waits for a connection.
 _SPARE_CONNECTIONS = len(RECORD_KINDS) + 1
@@ -44,8 +45,6 @@ _SPARE_CONNECTIONS = len(RECORD_KINDS) + 1
 _LIST_TIMEOUT = 60.0
 # Seconds without a single byte of a list after which the gateway counts as frozen.
 _LIST_SILENCE = 10.0
-# So many listed records are compared before other tasks get their turn: about 2 ms.
-_YIELD_EVERY = 50
 # The share of a request's time after which a connection that does not come about is given up.
 _CONNECT_SHARE = 0.4
 _NOT_SENT = (
@@ -251,11 +250,9 @@ class AdminBackend:
     ) -> dict[RecordKey, Found]:
         """Put the records of ours to `owned` and return the others."""
         others: dict[RecordKey, Found] = {}
-        for number, (key, body) in enumerate(records_of(kind, content, self._fields), 1):
+        async for key, body in in_turns(records_of(kind, content, self._fields)):
             is_ours = key in ledger or is_owned(body.get("labels"), self._controller)
             (owned if is_ours else others)[key] = found_of(kind, body)
-            if number % _YIELD_EVERY == 0:
-                await asyncio.sleep(0)
         return others
 
     async def _bounded(self, method: str, path: str, payload: bytes | None = None) -> Reply:

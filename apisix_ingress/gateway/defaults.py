@@ -9,9 +9,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TypeVar
 
 import orjson
 import structlog
@@ -23,10 +22,9 @@ from apisix_ingress.model.json import FrozenJson, JsonObject, mapping_in
 from apisix_ingress.model.keys import RecordKey, RecordKind
 from apisix_ingress.model.records import Record, comparable
 from apisix_ingress.runtime.clock import Clock
+from apisix_ingress.runtime.tasks import in_turns
 
 log = structlog.get_logger()
-
-T = TypeVar("T")
 
 Read = Callable[[str], Awaitable[bytes]]
 """Path below the Admin API → body of the answer; raises GatewayError."""
@@ -39,9 +37,6 @@ KEPT = 3600.0
 
 PATIENCE = 10.0
 """Seconds that all questions together may take: what differs waits for them."""
-
-_CHUNK = 50
-"""So many records are compared before other tasks get their turn."""
 
 _AS_SENT = (3, 14)
 """The first version that keeps records as they were sent."""
@@ -99,12 +94,12 @@ class Defaults:
         if not fills_in(version):
             return result
         self._follow(version)
-        differing = [key async for key in _in_turns(found) if _differs(found[key], expected(key))]
-        async for key in _in_turns(differing):
+        differing = [key async for key in in_turns(found) if _differs(found[key], expected(key))]
+        async for key in in_turns(differing):
             result[key] = self._as_before(key, found[key])
-        doubtful = [key async for key in _in_turns(differing) if _differs(result[key], expected(key))]
+        doubtful = [key async for key in in_turns(differing) if _differs(result[key], expected(key))]
         await self.learn(record for key in doubtful for record in expected(key))
-        async for key in _in_turns(doubtful):
+        async for key in in_turns(doubtful):
             result[key] = self._meant(key, found[key], expected(key)) or result[key]
         for gone in self._seen.keys() - found.keys():
             del self._seen[gone]
@@ -113,7 +108,7 @@ class Defaults:
     async def learn(self, records: Iterable[Record]) -> None:
         """Ask what concerns some records and is not known; a gateway that does not answer is left alone for now."""
         paths: dict[str, None] = {}
-        async for record in _in_turns(records):
+        async for record in in_turns(records):
             paths.update(dict.fromkeys(self._open_questions(record)))
         try:
             async with asyncio.timeout(PATIENCE):
@@ -229,14 +224,6 @@ def _differs(found: Found, records: Iterable[Record]) -> bool:
     """Say whether a record is none of those that it may be meant to be, if there are any."""
     digests = [record.digest for record in records]
     return bool(digests) and found.digest not in digests
-
-
-async def _in_turns(items: Iterable[T]) -> AsyncIterator[T]:
-    """Yield the items, with other tasks running now and then."""
-    for number, item in enumerate(items, 1):
-        yield item
-        if number % _CHUNK == 0:
-            await asyncio.sleep(0)
 
 
 def _paths(record: Record) -> Iterator[str]:

@@ -19,13 +19,12 @@ from apisix_ingress.kube.manifests import ManifestFile, find_files, merge, read_
 from apisix_ingress.model.kube import CustomObject, KubeObject
 from apisix_ingress.model.resources import RESOURCES
 from apisix_ingress.runtime.clock import Clock
-from apisix_ingress.runtime.tasks import in_daemon
+from apisix_ingress.runtime.tasks import in_daemon, in_turns
 from apisix_ingress.state.store import Store
 
 log = structlog.get_logger()
 
 POLL_SECONDS = 0.25
-_YIELD_EVERY = 50
 
 Signature = tuple[int, int, int]
 
@@ -118,10 +117,8 @@ class ManifestSource:
 
     async def _publish(self) -> None:
         result = merge([self._files[path] for path in sorted(self._files)])
-        for number, item in enumerate(result.objects, 1):
+        async for item in in_turns(result.objects):
             self._set(item)
-            if number % _YIELD_EVERY == 0:
-                await asyncio.sleep(0)
         there = {item.meta.key for item in result.objects}
         for store in self._stores.values():
             for key in [item.meta.key for item in store.values() if item.meta.key not in there]:

@@ -55,6 +55,20 @@ class Lagging:
         stage.backend.delete = forgotten  # type: ignore[method-assign]
 
 
+async def assert_kept_when_another_thing_is_refused(stage: Stage, *, after: float) -> None:
+    """Give YOUNG a key, some seconds later want one that it can't get, and its first one for OLD: YOUNG keeps that."""
+    async with stage.running():
+        stage.want(keyed(YOUNGEST, "k2"))
+        await asyncio.sleep(5)
+        stage.want(keyed(YOUNGEST, "k2"), keyed(YOUNG, "k1"))
+        await asyncio.sleep(after)
+        stage.want(keyed(YOUNGEST, "k2"), keyed(YOUNG, "k2"), keyed(OLD, "k1"))
+        await asyncio.sleep(30)
+        states = [stage.sync.record_state(key).message for key in (YOUNG, OLD)]
+    assert holders(stage) == [YOUNG, YOUNGEST]
+    assert states == [f"duplicate: {YOUNGEST}", f"duplicate: {YOUNG}"]
+
+
 def holders(stage: Stage) -> list[RecordKey]:
     return sorted(stage.gateway.stored)
 
@@ -104,16 +118,7 @@ async def test_one_that_comes_a_moment_later_is_asked_for_once_the_gateway_knows
 async def test_what_was_given_a_moment_ago_counts_although_its_record_is_to_have_something_else_by_now() -> None:
     stage = Stage()
     Lagging(stage)
-    async with stage.running():
-        stage.want(keyed(YOUNGEST, "k2"))
-        await asyncio.sleep(5)
-        stage.want(keyed(YOUNGEST, "k2"), keyed(YOUNG, "k1"))
-        await asyncio.sleep(LAG / 2)
-        stage.want(keyed(YOUNGEST, "k2"), keyed(YOUNG, "k2"), keyed(OLD, "k1"))
-        await asyncio.sleep(30)
-        states = [stage.sync.record_state(key).message for key in (YOUNG, OLD)]
-    assert holders(stage) == [YOUNG, YOUNGEST]
-    assert states == [f"duplicate: {YOUNGEST}", f"duplicate: {YOUNG}"]
+    await assert_kept_when_another_thing_is_refused(stage, after=LAG / 2)
 
 
 @on_stage
@@ -128,16 +133,7 @@ async def test_what_is_being_given_counts_although_its_record_is_to_have_somethi
         return await put(record)
 
     stage.backend.put = slow  # type: ignore[method-assign]
-    async with stage.running():
-        stage.want(keyed(YOUNGEST, "k2"))
-        await asyncio.sleep(5)
-        stage.want(keyed(YOUNGEST, "k2"), keyed(YOUNG, "k1"))
-        await asyncio.sleep(0.5)
-        stage.want(keyed(YOUNGEST, "k2"), keyed(YOUNG, "k2"), keyed(OLD, "k1"))
-        await asyncio.sleep(30)
-        states = [stage.sync.record_state(key).message for key in (YOUNG, OLD)]
-    assert holders(stage) == [YOUNG, YOUNGEST]
-    assert states == [f"duplicate: {YOUNGEST}", f"duplicate: {YOUNG}"]
+    await assert_kept_when_another_thing_is_refused(stage, after=0.5)
 
 
 @on_stage
