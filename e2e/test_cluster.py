@@ -226,7 +226,7 @@ def test_a_service_account_may_do_what_its_role_says_and_leaves_an_audit_trail(
     assert got == {("list", "services"), ("list", "secrets")}
 
 
-def test_objects_and_controllers_outlive_a_killed_api_server(
+def test_objects_outlive_a_killed_api_server_and_controllers_work_at_once_after_it(
     local_cluster: LocalCluster, api: KubeClient, namespace: str, pods: PodFactory
 ) -> None:
     one = pods.create("one", labels={"app": "web"})

@@ -52,7 +52,6 @@ def test_a_gateway_that_fails_for_a_while_ends_up_right(stage: Stage, action: st
     names = Counter(body["name"] for body in stage.gateway.records("routes").values())
     assert names == Counter(f"{stage.namespace}_web-{each}_rule" for each in range(number))
     assert len(stage.gateway.records("upstreams")) == 1
-    # Endpoints may come late, when the API server was away before: that is a write of its own.
     stage.traffic.until_status(200, stage.host, "/0")
     stage.gateway.add_fault(action, method="DELETE", times=12, status=503)
     for each in range(1, number):

@@ -120,8 +120,7 @@ class LocalCluster:
             self._processes["etcd"].start()
             self.apiserver.start()
             self.wait_ready()
-            self.controller_manager.start()
-            self._wait_for(self.controller_manager, f"https://127.0.0.1:{self._ports.controller_manager}/healthz")
+            self._start_controllers()
             with self.client() as api:
                 self._add_nodes(api)
                 api.wait("ServiceAccount", "default", lambda o: o is not None, "the controllers to run")
@@ -138,9 +137,14 @@ class LocalCluster:
         self.apiserver.kill()
 
     def start_apiserver(self) -> None:
-        """Start the API server again on the same port and wait until it is ready."""
+        """Start the API server again on the same port and wait until it is ready.
+
+        The controllers start anew as well: after an outage they look at some kinds half a minute later only.
+        """
         self.apiserver.start()
         self.wait_ready()
+        self.controller_manager.kill()
+        self._start_controllers()
 
     def wait_ready(self, timeout: float = START_TIMEOUT) -> None:
         """Wait until the API server says it is ready.
@@ -222,6 +226,10 @@ class LocalCluster:
             name: Process(name, command, log=self.root / f"{name}.log", env={"KUBECONFIG": ""})
             for name, command in commands.items()
         }
+
+    def _start_controllers(self) -> None:
+        self.controller_manager.start()
+        self._wait_for(self.controller_manager, f"https://127.0.0.1:{self._ports.controller_manager}/healthz")
 
     def _wait_for(self, process: Process, url: str, timeout: float = START_TIMEOUT) -> None:
         deadline = time.monotonic() + timeout

@@ -88,7 +88,7 @@ class RuleFile:
         self._lock = threading.Lock()
 
     def write(self, rules: Sequence[Mapping[str, Any]]) -> None:
-        """Replace the file in one step; the proxy notices it at the next request.
+        """Replace the file in one step and go by it at once: a rule that leaves it and comes back counts anew.
 
         Raises:
             RuleError: one of them is no rule; the file stays.
@@ -97,7 +97,9 @@ class RuleFile:
             Rule.parse(rule, self._actions)
         fresh = self.path.with_suffix(".new")
         fresh.write_text(json.dumps(list(rules), indent=1))
-        fresh.replace(self.path)
+        with self._lock:
+            fresh.replace(self.path)
+            self._refresh()
 
     def take(self, attributes: Mapping[str, str], among: Collection[str] | None = None) -> Rule | None:
         """Return the rule that is to be played on a request, and count it.

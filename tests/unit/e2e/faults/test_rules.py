@@ -50,6 +50,15 @@ def test_rule_runs_out_and_goes_on_counting_when_others_change(rules: RuleFile) 
     assert rules.take(LIST) is None
 
 
+def test_rule_that_left_the_file_and_comes_back_counts_anew(rules: RuleFile) -> None:
+    once = {"action": "drop", "times": 1}
+    rules.write([once])
+    assert rules.take(LIST) is not None
+    rules.write([])
+    rules.write([once])
+    assert rules.take(LIST) is not None
+
+
 def test_rule_that_was_taken_holds_until_it_leaves_the_file(rules: RuleFile) -> None:
     rules.write([{"action": "drop", "times": 1}])
     taken = rules.take(LIST)
