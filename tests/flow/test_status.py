@@ -123,6 +123,8 @@ async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
         try:
             await made.until_stored(WEB)
             await made.until_stored(SHOP)
+            # What a test tells open watches would reach none of them before.
+            await made.until(lambda: all(map(server.watching, ("apisixroutes", "ingresses"))), "both watches")
             yield made
         finally:
             for task in tasks:
