@@ -16,6 +16,7 @@
     ├── GatewayError             an answer of a gateway that no other class describes
     │   ├── GatewayUnavailable   tenacity within one attempt, then the backoff of the record
     │   ├── GatewayRejected      nobody, until the body changes: the record is quarantined
+    │   ├── GatewayRedirected    as unavailable, but it does not pass before the address is changed
     │   └── GatewayUnauthorized  the whole cluster pauses and probes
     └── LeadershipLost           nobody: the term ends and its writers are cancelled
 
@@ -131,6 +132,10 @@ class GatewayRejected(GatewayError):
     def __init__(self, status: int, message: str) -> None:
         super().__init__(f"{status}: {message}", status=status, sent=False)
         self.message = message
+
+
+class GatewayRedirected(GatewayError):
+    """3xx: whatever answers at the address of the Admin API sends requests elsewhere; none was followed."""
 
 
 class GatewayUnauthorized(GatewayError):

@@ -17,6 +17,8 @@ import httpx
 
 from apisix_ingress.errors import GatewayError, GatewayRejected, GatewayUnavailable
 from apisix_ingress.gateway.backend import Found, Listing
+from apisix_ingress.gateway.redirects import STATUSES as REDIRECTS
+from apisix_ingress.gateway.redirects import redirected
 from apisix_ingress.gateway.replies import (
     bodies_of,
     error_of,
@@ -147,7 +149,7 @@ class AdminBackend:
         path = _path(record.key)
         reply = await self._bounded("PUT", path, record.payload)
         if not is_done(reply):
-            raise self._error(reply, f"PUT {path}", record.body)
+            raise self._error(reply, "PUT", path, record.body)
         return reply.resent
 
     async def delete(self, key: RecordKey) -> bool:
@@ -155,14 +157,14 @@ class AdminBackend:
         path = _path(key)
         reply = await self._bounded("DELETE", path)
         if reply.status_code != HTTPStatus.NOT_FOUND and not is_done(reply):
-            raise self._error(reply, f"DELETE {path}")
+            raise self._error(reply, "DELETE", path)
         return reply.resent
 
     async def probe(self) -> None:
         """List the smallest page of routes: that takes the key, and etcd behind the gateway."""
         reply = await self._bounded("GET", "routes?page=1&page_size=10")
         if reply.status_code >= 300:
-            raise misplaced(reply, self._url, self._fields) or self._error(reply, "GET routes")
+            raise misplaced(reply, self._url, self._fields) or self._error(reply, "GET", "routes")
 
     async def read(self, path: str) -> bytes:
         """Return what the Admin API says about something that is no record, such as `plugins/list`.
@@ -172,7 +174,7 @@ class AdminBackend:
         """
         reply = await self._bounded("GET", path)
         if reply.status_code >= 300:
-            raise self._error(reply, f"GET {path}")
+            raise self._error(reply, "GET", path)
         return reply.content
 
     async def bodies(self, kind: str) -> dict[str, JsonObject] | None:
@@ -195,7 +197,7 @@ class AdminBackend:
         path = _path(key)
         reply = await self._bounded("PATCH", path, canonical({"labels": dict(labels)}))
         if not is_done(reply):
-            raise self._error(reply, f"PATCH {path}")
+            raise self._error(reply, "PATCH", path)
 
     @property
     def version(self) -> str:
@@ -243,7 +245,7 @@ class AdminBackend:
             return reply
         if is_disabled(reply):
             return None
-        raise misplaced(reply, self._url, self._fields) or self._error(reply, f"GET {kind}")
+        raise misplaced(reply, self._url, self._fields) or self._error(reply, "GET", kind)
 
     async def _sort(
         self, kind: RecordKind, content: bytes, ledger: Collection[RecordKey], owned: dict[RecordKey, Found]
@@ -303,10 +305,17 @@ class AdminBackend:
         is_gone = method == "DELETE" and reply.status_code == HTTPStatus.NOT_FOUND
         if method == "GET" or reply.status_code < 300 or is_gone:
             return replace(reply, resent=True)
+        if reply.status_code in REDIRECTS:
+            raise self._redirected(reply, method, path, sent=True)
         raise refused_again(reply, f"{method} {path}", self._fields)
 
-    def _error(self, reply: Reply, what: str, body: FrozenJson | None = None) -> GatewayError:
-        return error_of(reply, what, self._fields, body, self._key.secret)
+    def _error(self, reply: Reply, method: str, path: str, body: FrozenJson | None = None) -> GatewayError:
+        if reply.status_code in REDIRECTS:
+            return self._redirected(reply, method, path)
+        return error_of(reply, f"{method} {path}", self._fields, body, self._key.secret)
+
+    def _redirected(self, reply: Reply, method: str, path: str, *, sent: bool = False) -> GatewayError:
+        return redirected(reply, method, path, self._url, self._fields, self._key.secret, sent=sent)
 
     def _headers_of(self, payload: bytes | None) -> tuple[tuple[str, str], ...]:
         return self._headers if payload is None else (*self._headers, ("Content-Length", str(len(payload))))

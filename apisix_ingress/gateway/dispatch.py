@@ -12,7 +12,13 @@ from collections.abc import Iterable
 
 import structlog
 
-from apisix_ingress.errors import GatewayError, GatewayRejected, GatewayUnauthorized, GatewayUnavailable
+from apisix_ingress.errors import (
+    GatewayError,
+    GatewayRedirected,
+    GatewayRejected,
+    GatewayUnauthorized,
+    GatewayUnavailable,
+)
 from apisix_ingress.gateway.agenda import Agenda
 from apisix_ingress.gateway.backend import Backend, DependencyPending, NotTried
 from apisix_ingress.gateway.contention import Contention
@@ -354,7 +360,7 @@ class Dispatch:
                 self.mark([error.missing])
             if error.holder is not None:
                 self._succeed(key, error.holder)
-        elif isinstance(error, GatewayUnavailable):
+        elif isinstance(error, GatewayUnavailable | GatewayRedirected):
             self.gate.failed(key, error)
 
     def _succeed(self, key: RecordKey, holder: RecordKey) -> None:

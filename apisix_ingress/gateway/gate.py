@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import structlog
 
-from apisix_ingress.errors import GatewayError, GatewayUnauthorized, GatewayUnavailable
+from apisix_ingress.errors import GatewayError, GatewayRedirected, GatewayUnauthorized, GatewayUnavailable
 from apisix_ingress.gateway.backend import Backend
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.runtime.clock import Clock
@@ -100,6 +100,8 @@ class Gate:
     def _log_shut(self, error: GatewayError) -> None:
         if isinstance(error, GatewayUnauthorized):
             self._log.error("cluster.unauthorized", error=str(error))
+        elif isinstance(error, GatewayRedirected):
+            self._log.error("cluster.redirects", error=str(error))
         else:
             self._log.error("cluster.unreachable", error=str(error), remedy=REMEDY)
 

@@ -127,7 +127,6 @@ BAD = 'invalid configuration: property "uri" validation failed: wrong type: expe
         (400, "page_size must be between 10 and 500", "page_size must be between 10 and 500"),
         (405, {"error_msg": "not supported"}, "not supported"),
         (413, "<b>too large</b>", "HTTP 413"),
-        (302, "", "HTTP 302"),
         (400, [1], "HTTP 400"),
         (400, OFF, OFF["error_msg"]),
     ],
