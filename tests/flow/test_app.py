@@ -152,6 +152,7 @@ async def test_kind_that_is_forbidden_at_the_start_holds_writing_back(
         assert (status, "grant list, watch on secrets" in text, gateway.writes) == (503, True, [])
         server.faults.remove(forbidden)
         await app.until_served(*names)
+        await app.until(lambda: not app.controller.source.problems(), "the end of the problem")
         assert (await app.probe())[0] == 200
     assert app.deletes == []
 

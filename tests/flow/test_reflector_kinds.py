@@ -27,8 +27,8 @@ async def test_a_kind_that_is_missing_counts_as_synced_and_is_picked_up(server: 
         server.install(kind)
         server.put(route("a"))
         await bench.until_names("a")
-        await bench.until_watching()
-        assert (bench.reflector.absent, bench.reflector.problem) == (False, "")
+        await bench.until(lambda: bench.reflector.problem == "", "the end of the problem")
+        assert not bench.reflector.absent
 
 
 async def test_a_core_kind_that_is_missing_is_never_synced(server: FakeApiServer, tmp_path: Path) -> None:
@@ -101,8 +101,7 @@ async def test_a_permission_that_is_missing_is_named_and_its_return_noticed(
         assert not bench.reflector.synced.is_set()
         server.faults.remove(forbidden)
         await bench.until_names("a")
-        await bench.until_watching()
-        assert bench.reflector.problem == ""
+        await bench.until(lambda: bench.reflector.problem == "", "the end of the problem")
         server.faults.append(forbidden)
         server.order("secrets", error_event(410))
         await bench.until(lambda: bench.reflector.problem.startswith("listing secrets"), "a refusal")
