@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, mod
 
 from apisix_ingress.errors import ConfigError
 from apisix_ingress.model.adminapi import PUBLISHED_KEY, PUBLISHED_KEYS
-from apisix_ingress.settings.errors import explain
+from apisix_ingress.settings.errors import explain, misshapen
 from apisix_ingress.settings.fields import split_address
 from apisix_ingress.settings.layers import merge, read_environment, read_file, read_overrides
 from apisix_ingress.settings.sections import (
@@ -144,7 +144,13 @@ def load_settings(
     layers = [] if path is None else [read_file(path)]
     layers.append(read_environment(environ or {}, list(Settings.model_fields)))
     layers.append(read_overrides(overrides or {}))
+    problems = misshapen(Settings, layers)
     try:
-        return Settings(**merge(layers))  # raw values; pydantic checks them
+        settings = Settings(**merge(layers))  # raw values; pydantic checks them
     except ValidationError as error:
-        raise ConfigError("\n".join(explain(error, Settings, layers))) from None
+        problems += explain(error, Settings, layers)
+    except ConfigError as error:
+        problems.append(str(error))
+    if problems:
+        raise ConfigError("\n".join(dict.fromkeys(problems)))
+    return settings

@@ -1,17 +1,17 @@
-"""What pydantic found wrong with the configuration, told to the person who wrote it.
+"""What is wrong with the configuration, found by pydantic or hidden from it, told to the person who wrote it.
 
 One line per problem: the key's full path, what is wrong, the nearest known key, where the value comes from. A
 value itself is never repeated here, since it may be the admin key; a port to listen on is none.
 """
 
 import difflib
-from collections.abc import Iterator, Sequence
-from typing import get_args
+from collections.abc import Iterator, Mapping, Sequence
+from typing import get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from apisix_ingress.settings.layers import Layer, Location, origin
+from apisix_ingress.settings.layers import Layer, Location, items_of, origin
 
 _HIGHEST_PORT = 65535
 
@@ -31,14 +31,47 @@ _SENTENCES = {
 
 def explain(error: ValidationError, model: type[BaseModel], layers: Sequence[Layer]) -> list[str]:
     """Return the lines for `error`, raised when `model` was built from `layers`."""
-    lines = []
-    for problem in error.errors(include_url=False):
-        location = problem["loc"]
-        text = _sentence(problem, model)
-        source = origin(layers, location) if location else ""
-        head = f"{_dotted(location)}: " if location else ""
-        lines.append(f"{head}{text}{f' (from {source})' if source else ''}")
-    return lines
+    problems = error.errors(include_url=False)
+    return [_line(problem["loc"], _sentence(problem, model), layers) for problem in problems]
+
+
+def misshapen(model: type[BaseModel], layers: Sequence[Layer]) -> list[str]:
+    """Return the lines for sections that are none in one of the layers, whatever a later one lays over them."""
+    return [
+        _line(location, _SENTENCES[problem], [layer])
+        for layer in layers
+        for location, problem in _misshapen(layer.values, model, ())
+    ]
+
+
+def _misshapen(values: object, model: type[BaseModel], at: tuple[str | int, ...]) -> Iterator[tuple[Location, str]]:
+    """Yield where values are no section, and which problem pydantic would call that; empty ones are not given."""
+    if values is not None and not isinstance(values, Mapping):
+        yield at, "model_type"
+        return
+    for field, value in (values or {}).items():
+        if field not in model.model_fields or value is None or (section := _submodel(model, field)) is None:
+            continue
+        if get_origin(model.model_fields[field].annotation) is not tuple:
+            yield from _misshapen(value, section, (*at, field))
+        elif (items := _items(value)) is None:
+            yield (*at, field), "tuple_type"
+        else:
+            for index, item in items.items():
+                yield from _misshapen(item, section, (*at, field, index))
+
+
+def _items(value: object) -> dict[int, object] | None:
+    """Return the items of a list, however it is given; None if it is none."""
+    if isinstance(value, list | tuple):
+        return dict(enumerate(value))
+    return (items_of(value) or None) if isinstance(value, Mapping) else None
+
+
+def _line(location: Location, text: str, layers: Sequence[Layer]) -> str:
+    source = origin(layers, location) if location else ""
+    head = f"{_dotted(location)}: " if location else ""
+    return f"{head}{text}{f' (from {source})' if source else ''}"
 
 
 def _sentence(problem: ErrorDetails, model: type[BaseModel]) -> str:

@@ -142,17 +142,24 @@ def merge(layers: Sequence[Layer]) -> dict[str, object]:
 def _lay(base: object, over: object, path: str) -> object:
     if not isinstance(over, Mapping):
         return over
-    if over and all(str(key).isdecimal() for key in over):
-        return _lay_items(base, over, path)
+    if items := items_of(over):
+        return _lay_items(base, items, path)
     result = dict(base) if isinstance(base, Mapping) else {}
     for key, value in over.items():
         result[str(key)] = _lay(result.get(str(key)), value, f"{path}.{key}")
     return result
 
 
-def _lay_items(base: object, over: Mapping[str, object], path: str) -> list[object]:
+def items_of(values: Mapping[str, object]) -> dict[int, object]:
+    """Return the items that a mapping keyed by digits stands for, in their order; of another mapping none."""
+    if not all(str(key).isdecimal() for key in values):
+        return {}
+    return dict(sorted((int(key), value) for key, value in values.items()))
+
+
+def _lay_items(base: object, over: Mapping[int, object], path: str) -> list[object]:
     items = list(base) if isinstance(base, list | tuple) else []
-    for index, value in sorted((int(key), value) for key, value in over.items()):
+    for index, value in over.items():
         if index > len(items):
             raise ConfigError(f"{path}[{index}]: the next free index is {len(items)}")
         base_item = items[index] if index < len(items) else None

@@ -335,6 +335,45 @@ def test_all_mistakes_are_told_at_once(config: Path) -> None:
     assert [line.split(":")[0] for line in got] == ["log.level", "clusters[0].nmae", "clusters[1].sync.timeout"]
 
 
+LIST, MAPPING = "must be a list (lines that start with -)", "must be a mapping of keys to values"
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        ("clusters: 5", f"clusters: {LIST}"),
+        ("clusters: here", f"clusters: {LIST}"),
+        ("clusters: {}", f"clusters: {LIST}"),
+        ("clusters: {name: a}", f"clusters: {LIST}"),
+        ("clusters: [5]", f"clusters[0]: {MAPPING}"),
+        ("clusters: {0: here}", f"clusters[0]: {MAPPING}"),
+        ("clusters: [{name: a, tls: [b]}]", f"clusters[0].tls: {MAPPING}"),
+        ("kubernetes: 5", f"kubernetes: {MAPPING}"),
+        ("kubernetes: {status: yes}", f"kubernetes.status: {MAPPING}"),
+    ],
+)
+def test_section_that_is_none_is_told_whatever_is_laid_over_it(text: str, want: str, config: Path) -> None:
+    flags: dict[str, Any] = {
+        "clusters": {0: {"admin_url": "http://gw", "tls": {"ca_file": "ca.pem"}}},
+        "kubernetes": {"kubeconfig": "k", "status": {"addresses": ["10.0.0.1"]}},
+    }
+    environ = {"APISIX_INGRESS_CLUSTERS": '[{"name": "b"}]', "APISIX_INGRESS_KUBERNETES": '{"ingress_class": "c"}'}
+    want = f"{want} (from FILE)"
+    assert complaint(config, text) == complaint(config, text, **flags) == complaint(config, text, environ) == want
+
+
+def test_section_that_is_none_is_told_beside_other_mistakes(config: Path) -> None:
+    got = complaint(config, "clusters: 5", {"APISIX_INGRESS_CLUSTERS__1__NAME": "b"}, log={"level": "loud"})
+    assert got.splitlines() == [f"clusters: {LIST} (from FILE)", "clusters[1]: the next free index is 0"]
+    got = complaint(config, "clusters: 5", log={"level": "loud"}, clusters={0: {"admin_url": "gw"}})
+    assert [line.partition(":")[0] for line in got.splitlines()] == ["clusters", "log.level", "clusters[0].admin_url"]
+
+
+def test_section_that_is_empty_counts_as_not_given(config: Path) -> None:
+    got = load(config, "kubernetes:\nclusters: [null]", kubernetes={"kubeconfig": "k"}, clusters={0: {"name": "a"}})
+    assert (got.kubernetes.kubeconfig, [cluster.name for cluster in got.clusters]) == ("k", ["a"])
+
+
 def test_slow_writes_are_fine_without_election(config: Path) -> None:
     text = "kubernetes: {election: {enabled: false}}\nclusters: [{sync: {timeout: 60s}}]"
     assert load(config, text).clusters[0].sync.timeout == 60
