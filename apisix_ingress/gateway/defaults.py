@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
@@ -17,6 +16,7 @@ import structlog
 
 from apisix_ingress.errors import GatewayError
 from apisix_ingress.gateway.backend import Found
+from apisix_ingress.model.adminapi import version_of
 from apisix_ingress.model.defaults import with_defaults
 from apisix_ingress.model.json import FrozenJson, JsonObject, mapping_in
 from apisix_ingress.model.keys import RecordKey, RecordKind
@@ -40,8 +40,6 @@ PATIENCE = 10.0
 
 _AS_SENT = (3, 14)
 """The first version that keeps records as they were sent."""
-
-_VERSION = re.compile(r"APISIX/(\d+)\.(\d+)")
 
 _SCHEMAS: Mapping[RecordKind, str] = {
     "ssls": "schema/ssl",
@@ -204,8 +202,8 @@ class Defaults:
 
 def fills_in(version: str) -> bool:
     """Say whether a gateway of some name may keep more of a record than it was sent; one that hides its version may."""
-    match = _VERSION.search(version)
-    return match is None or (int(match[1]), int(match[2])) < _AS_SENT
+    numbers = version_of(version)
+    return numbers is None or numbers < _AS_SENT
 
 
 def _completed(body: FrozenJson, kept: bytes) -> FrozenJson:

@@ -1,4 +1,4 @@
-"""The Admin API of a cluster as data: where it is, with which key, and what is wrong with either. Nothing is called."""
+"""The Admin API of a cluster as data: where it is, its key, its version, what is wrong with them. Nothing is called."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ PUBLISHED_KEY = (
 HEADER_VALUE = re.compile(r"[\x21-\x7e]*")
 """What the value of an HTTP header may be, as far as keys and URLs go."""
 
+_VERSION = re.compile(r"APISIX/([0-9]{1,6})\.([0-9]{1,6})")
 _URL_REMEDY = "write it like http://127.0.0.1:9180/apisix/admin"
 
 
@@ -53,6 +54,12 @@ def check_admin_url(text: str) -> str:
     if parts.query or parts.fragment or not HEADER_VALUE.fullmatch(text):
         raise ValueError(f"must be plain, without query, fragment or spaces; {_URL_REMEDY}")
     return f"{parts.scheme}://{parts.netloc.lower()}{parts.path.rstrip('/')}"
+
+
+def version_of(server: str) -> tuple[int, int] | None:
+    """Return the version, in two numbers, that a gateway has by the Server header of its answers; None: not told."""
+    match = _VERSION.search(server)
+    return (int(match[1]), int(match[2])) if match else None
 
 
 def is_exposed(url: str) -> bool:

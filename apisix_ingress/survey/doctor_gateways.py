@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from apisix_ingress.model.adminapi import PUBLISHED_KEYS
+from apisix_ingress.model.adminapi import PUBLISHED_KEYS, version_of
 from apisix_ingress.settings import ClusterSettings
 from apisix_ingress.survey.check import Check, fail, ok, skip, warn
 from apisix_ingress.survey.doctor_api import clock_check
@@ -56,10 +55,10 @@ def _key(name: str, gateway: SeenGateway, cluster: ClusterSettings) -> Iterator[
 
 
 def _version(name: str, version: str) -> Check:
-    numbers = re.match(r"APISIX/(\d+)\.(\d+)", version)
-    if not numbers:
+    numbers = version_of(version)
+    if numbers is None:
         return skip(f"{name} version", f"it does not say its version, but {version or 'nothing'}")
-    if (int(numbers[1]), int(numbers[2])) < OLDEST:
+    if numbers < OLDEST:
         wanted = ".".join(map(str, OLDEST))
         return warn(
             f"{name} version", f"it is {version}, older than any that was tried", f"upgrade it to {wanted} or later"
