@@ -61,8 +61,12 @@ ACTIONS = frozenset(
         *("kill_before", "kill_during", "kill_after"),
     )
 )
+LOST = ("drop_reply", "kill_after")
+"""Actions after which no answer comes."""
 UNFORWARDED = frozenset({"connection", "transfer-encoding", "content-length", "keep-alive"})
 START_TIMEOUT = 10.0
+SETTLES = 5.0
+"""Seconds that a gateway has to answer what it was asked, for whoever reads the journal."""
 ABORT_WITH_RESET = struct.pack("ii", 1, 0)
 T = TypeVar("T")
 
@@ -102,6 +106,7 @@ class AdminProxy:
         self._thread = threading.Thread(target=self._run, name=f"proxy-{name}", daemon=True)
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._asked: set[asyncio.Future[None]] = set()
         self._flying = 0
 
     @property
@@ -149,7 +154,12 @@ class AdminProxy:
         self.rules.write(rules)
 
     def entries(self, after: int = 0) -> list[Entry]:
-        """Return the requests so far but the first so many, in the order in which they ended."""
+        """Return the requests so far but the first so many, in the order in which they ended.
+
+        What the gateway was asked is waited for: it may be done and seen there although it is not noted here yet.
+        """
+        if self._thread.is_alive():
+            self._await(self._settled())
         return read(self.journal_path, after)
 
     def writes(self, after: int = 0) -> list[Entry]:
@@ -235,12 +245,8 @@ class AdminProxy:
         options = rule.options if rule else {}
         if await self._before(entry, options, exchange):
             return
-        key = "no-such-key" if entry.rule == "wrong_key" else None
-        reply, content = await exchange.gateway.ask(exchange.head, exchange.body, key)
-        entry.status = int(reply.start[1])
-        is_lost = entry.rule in ("drop_reply", "kill_after")
-        entry.told = None if is_lost or entry.rule == "half" else entry.status
-        self._note(entry)
+        reply, content = await self._ask(entry, exchange)
+        is_lost = entry.rule in LOST
         if entry.rule == "late":
             await asyncio.sleep(options["seconds"])
         elif entry.rule == "kill_after":
@@ -249,6 +255,26 @@ class AdminProxy:
             exchange.client.reset()
         else:
             await exchange.client.answer(reply, content, half=entry.rule == "half")
+
+    async def _ask(self, entry: Entry, exchange: _Exchange) -> tuple[Message, bytes]:
+        """Have the gateway do its work and note what it answered."""
+        asked: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._asked.add(asked)
+        try:
+            key = "no-such-key" if entry.rule == "wrong_key" else None
+            reply, content = await exchange.gateway.ask(exchange.head, exchange.body, key)
+            entry.status = int(reply.start[1])
+            entry.told = None if entry.rule in LOST or entry.rule == "half" else entry.status
+            self._note(entry)
+        finally:
+            self._asked.discard(asked)
+            asked.cancel()
+        return reply, content
+
+    async def _settled(self) -> None:
+        """Wait until the requests that the gateway has now are noted."""
+        if self._asked:
+            await asyncio.wait(tuple(self._asked), timeout=SETTLES)
 
     async def _before(self, entry: Entry, options: Mapping[str, Any], exchange: _Exchange) -> bool:
         """Play what comes first; say whether that was all."""

@@ -1,12 +1,16 @@
 """The proxy before an Admin API, over real sockets: what a rule does to a request, what the journal says of it."""
 
 import http.client
+import http.server
 import json
 import os
 import ssl
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -161,6 +165,33 @@ def test_gateway_that_is_gone_breaks_the_connection(gateway: DevGateway, tmp_pat
         assert ask(proxy) == 0
         (entry,) = proxy.entries()
         assert (entry.status, entry.told) == (None, None)
+
+
+def test_what_a_gateway_has_done_is_noted_when_its_answer_is_yet_to_come(tmp_path: Path) -> None:
+    done, answer = threading.Event(), threading.Event()
+
+    class Slow(http.server.BaseHTTPRequestHandler):
+        def do_PUT(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            done.set()
+            answer.wait(10)
+            self.send_response(201)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None: ...
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Slow) as server, ThreadPoolExecutor(3) as pool:
+        pool.submit(server.serve_forever)
+        with AdminProxy(f"http://127.0.0.1:{server.server_port}", "key", tmp_path) as proxy, ExitStack() as stack:
+            stack.callback(server.shutdown)
+            stack.callback(answer.set)
+            told = pool.submit(ask, proxy)
+            assert done.wait(10)
+            noted = pool.submit(proxy.writes)
+            answer.set()
+            assert [entry.status for entry in noted.result(10)] == [201]
+            assert told.result(10) == 201
 
 
 def test_wiped_gateway_gets_an_older_dump_back(proxy: AdminProxy, gateway: DevGateway, tmp_path: Path) -> None:
