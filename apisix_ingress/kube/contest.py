@@ -7,6 +7,7 @@ before, and the log says once who is concerned. What is written, and how, is the
 from __future__ import annotations
 
 import random
+from collections import deque
 
 import structlog
 
@@ -22,6 +23,9 @@ FIRST_SECONDS, LONGEST_SECONDS = 0.5, 60.0
 _CONTESTED = 4
 """So many times in a row are no accident."""
 _PEACE_SECONDS = 3 * LONGEST_SECONDS
+_ON_ITS_WAY = 8
+"""So many writes of one status may come back later than their answers; older ones were lost or changed nothing."""
+
 _REMEDY = "let one controller alone write the status of this object: check the class and the selectors of the others"
 
 
@@ -32,7 +36,12 @@ class Contests:
         self._clock = clock
         self._limiter: ExponentialBackoff[ObjectKey] = ExponentialBackoff(FIRST_SECONDS, LONGEST_SECONDS, 0.2, rng=rng)
         self._said: dict[ObjectKey, object] = {}
+        self._sent: dict[ObjectKey, deque[object]] = {}
         self._lost_at: dict[ObjectKey, float] = {}
+
+    def saying(self, key: ObjectKey, words: object) -> None:
+        """Note what the status of an object is about to say: that may come back before the answer to it."""
+        self._sent.setdefault(key, deque(maxlen=_ON_ITS_WAY)).append(words)
 
     def said(self, key: ObjectKey, words: object) -> None:
         """Note what the status of an object says in our place now."""
@@ -40,7 +49,7 @@ class Contests:
 
     def overwritten(self, key: ObjectKey, words: object) -> float | None:
         """Return the seconds to wait before our place is looked at, None if it is as we left it or none of ours."""
-        if key not in self._said or self._said[key] == words:
+        if self._comes_back(key, words) or key not in self._said or self._said[key] == words:
             return None
         now = self._clock.monotonic()
         if now - self._lost_at.get(key, now) > _PEACE_SECONDS:
@@ -51,12 +60,23 @@ class Contests:
             log.warning("status.contested", object=str(key), remedy=_REMEDY)
         return delay
 
+    def _comes_back(self, key: ObjectKey, words: object) -> bool:
+        """Whether that is a write of ours; those before it came back earlier, or never will."""
+        sent = self._sent.get(key)
+        if sent is None or words not in sent:
+            return False
+        while sent.popleft() != words:
+            pass
+        return True
+
     def forget(self, key: ObjectKey) -> None:
         """Forget an object that is gone."""
         self._said.pop(key, None)
+        self._sent.pop(key, None)
         self._lost_at.pop(key, None)
         self._limiter.forget(key)
 
     def clear(self) -> None:
         """Forget what was said before others led."""
         self._said.clear()
+        self._sent.clear()

@@ -272,6 +272,7 @@ class StatusWriter:
         path = resource.path(key.namespace, key.name, "status")
         body = {"metadata": {"resourceVersion": held.version}, "status": change}
         term.check(self._timeout)
+        self._contests.saying(key, self._place(key, change))
         try:
             answer = await self._api.patch(path, body, manager=self._manager, timeout=self._timeout)
         except KubeError as error:

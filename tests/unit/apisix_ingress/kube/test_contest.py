@@ -2,6 +2,7 @@
 
 import random
 
+import pytest
 from structlog.testing import capture_logs
 
 from apisix_ingress.kube.contest import FIRST_SECONDS, LONGEST_SECONDS, Contests
@@ -52,3 +53,37 @@ def test_what_was_said_in_an_earlier_term_is_not_defended() -> None:
     contests = make_contests(FakeClock())
     contests.clear()
     assert contests.overwritten(WEB, "theirs") is None
+
+
+def test_what_we_wrote_is_no_contest_whether_it_comes_back_before_the_answer_or_after_the_next_write() -> None:
+    contests = make_contests(FakeClock())
+    contests.saying(WEB, "first")
+    got = [contests.overwritten(WEB, "first")]
+    contests.said(WEB, "first")
+    contests.saying(WEB, "second")
+    contests.said(WEB, "second")
+    contests.saying(WEB, "third")
+    contests.said(WEB, "third")
+    got += [contests.overwritten(WEB, words) for words in ("second", "third")]
+    assert got == [None, None, None]
+
+
+def test_who_says_again_what_we_said_before_overwrites_us() -> None:
+    contests = make_contests(FakeClock())
+    for words in ("first", "second"):
+        contests.saying(WEB, words)
+        contests.said(WEB, words)
+    assert contests.overwritten(WEB, "second") is None
+    assert contests.overwritten(WEB, "first") is not None
+
+
+@pytest.mark.parametrize("ends", ["the object", "the term"])
+def test_what_was_on_its_way_is_forgotten_with_its_object_and_its_term(ends: str) -> None:
+    contests = make_contests(FakeClock())
+    contests.saying(WEB, "ours once")
+    if ends == "the object":
+        contests.forget(WEB)
+    else:
+        contests.clear()
+    contests.said(WEB, "ours")
+    assert contests.overwritten(WEB, "ours once") is not None

@@ -5,6 +5,7 @@ import contextlib
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
@@ -14,6 +15,7 @@ from apisix_ingress.kube.pace import CREDIT_SECONDS, RATE, RATE_BESIDE_NEWS
 from apisix_ingress.kube.status import BULK, StatusWriter
 from apisix_ingress.model.condition import Condition, aborted, synced
 from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kube import CustomObject, Meta
 from apisix_ingress.runtime.term import Term
 from apisix_ingress.state.store import Store
@@ -109,3 +111,36 @@ async def test_the_log_tells_of_each_status_but_for_successes_in_bulk(condition:
     # The last ones are no bulk any more.
     assert told[-BULK:] == ["info"] * BULK
     assert ("debug" in told) == (condition is WELL)
+
+
+class EchoingApi(CountingApi):
+    """Its watch tells of each patch before the answer does, and of none of anybody else."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.writer: StatusWriter | None = None
+
+    async def patch(self, path: str, body: Any, *, manager: str = "", timeout: float = 0.0) -> JsonObject:
+        answer = await super().patch(path, body, manager=manager, timeout=timeout)
+        assert self.writer is not None
+        meta = Meta("ApisixRoute", "default", path.split("/")[-2], resource_version=str(self.writes))
+        self.writer.noticed(CustomObject(meta, {}, status=body["status"]))
+        return answer | {"status": body["status"]}
+
+
+async def test_writes_that_come_back_before_their_answers_are_no_contest() -> None:
+    clock, api, generation = FakeClock(), EchoingApi(), 1
+    store: Store[CustomObject] = Store("ApisixRoute", lambda read: None)
+    rng = random.Random(1)
+    writer = StatusWriter(api, {store.kind: store}, lambda key: synced(generation), clock=clock, rng=rng)
+    api.writer = writer
+    task = asyncio.create_task(writer.run(Term(clock, holder="tester")))
+    with capture_logs() as logs:
+        for generation in range(1, 9):
+            store.set(CustomObject(Meta("ApisixRoute", "default", "web", generation=generation), {}))
+            writer.wake(ObjectKey("ApisixRoute", "default", "web"))
+            await clock.advance(5)
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+    assert (api.writes, [line for line in logs if line["event"] == "status.contested"]) == (8, [])
