@@ -7,7 +7,7 @@ written while the list was read are left out: the list may be older or newer tha
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import Callable
 from itertools import islice
 
 import structlog
@@ -22,11 +22,12 @@ from apisix_ingress.gateway.states import SyncObserver
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.records import UNLABELLED, Record
 from apisix_ingress.runtime.clock import Clock
+from apisix_ingress.runtime.tasks import in_turns
 
 log = structlog.get_logger()
 
-CHUNK = 50
-"""So many records are compared before other tasks get their turn: about 2 ms."""
+PIECE = 50
+"""So many records are planned before other tasks get their turn."""
 
 REMEDY = (
     "if their objects are gone on purpose, delete these records through the Admin API; if not, see why the API server"
@@ -127,10 +128,9 @@ class Audit:
     async def tell_all(self) -> None:
         """Tell the observer the state of every wanted record but those under way, which is told when it ends."""
         dispatch = self._dispatch
-        async for chunk in _chunks(self._wanted.keys()):
-            for key in chunk:
-                if not (dispatch.gate.is_open and dispatch.agenda.is_under_way(key)):
-                    dispatch.tell(key)
+        async for key in in_turns(self._wanted.keys()):
+            if not (dispatch.gate.is_open and dispatch.agenda.is_under_way(key)):
+                dispatch.tell(key)
 
     def _ledger(self, holdings: Holdings) -> frozenset[RecordKey]:
         """Return the records that are ours whatever their labels say: written or adopted by us before.
@@ -146,17 +146,15 @@ class Audit:
         dispatch.version = listing.version
         shown = {**listing.owned, **self._adopted(listing)}
         owned = await self._defaults.left_out(shown, self._expected, listing.version)
-        async for chunk in _chunks(list(owned)):
-            for key in chunk:
-                if not self._is_touched(key) and dispatch.holdings.observe(key, owned[key]):
-                    news += self._is_drift(key)
-                    dispatch.wake(key)
-        async for chunk in _chunks(dispatch.holdings.records().difference(owned)):
-            for key in chunk:
-                if not self._is_touched(key):
-                    dispatch.holdings.vanished(key)
-                    news += self._is_drift(key)
-                    dispatch.wake(key)
+        async for key in in_turns(owned):
+            if not self._is_touched(key) and dispatch.holdings.observe(key, owned[key]):
+                news += self._is_drift(key)
+                dispatch.wake(key)
+        async for key in in_turns(dispatch.holdings.records().difference(owned)):
+            if not self._is_touched(key):
+                dispatch.holdings.vanished(key)
+                news += self._is_drift(key)
+                dispatch.wake(key)
         strangers = {key for key in listing.foreign if not self._is_touched(key)}
         appeared = strangers - dispatch.holdings.foreign
         dispatch.holdings.foreign = strangers
@@ -189,19 +187,21 @@ class Audit:
     async def _queue_difference(self) -> Plan:
         """Queue whatever differs from what is wanted; hold back an unusual number of deletes."""
         dispatch = self._dispatch
-        keys = dispatch.holdings.records().union(self._wanted.keys())
+        keys = list(dispatch.holdings.records().union(self._wanted.keys()))
+        pieces = (keys[start : start + PIECE] for start in range(0, len(keys), PIECE))
         found = Plan.of(
             [
-                plan(chunk, self._wanted, dispatch.cluster, dispatch.holdings, dispatch.is_held)
-                async for chunk in _chunks(keys)
+                plan(piece, self._wanted, dispatch.cluster, dispatch.holdings, dispatch.is_held)
+                async for piece in in_turns(pieces, every=1)
             ]
         )
         # Not the keys from above: what came while they were compared is known as well.
         dispatch.known &= dispatch.holdings.records().union(self._wanted.keys(), dispatch.doubts.overtaken)
         self._hold_back(found)
         dispatch.agenda.turn()
-        async for chunk in _chunks((*found.upserts, *found.deletes)):
-            dispatch.mark([key for key in chunk if key not in dispatch.withheld], same_turn=True)
+        async for key in in_turns((*found.upserts, *found.deletes)):
+            if key not in dispatch.withheld:
+                dispatch.mark([key], same_turn=True)
         dispatch.held.update(found.held)
         for key in found.refused:
             dispatch.tell(key)
@@ -217,11 +217,3 @@ class Audit:
         if fresh:
             shown = [str(key) for key in islice(sorted(fresh), 5)]
             self._log.error("sweep.held", deletes=len(fresh), owned=len(owned), first=shown, remedy=REMEDY)
-
-
-async def _chunks(keys: Iterable[RecordKey]) -> AsyncIterator[list[RecordKey]]:
-    """Yield the keys piece by piece, with other tasks running in between."""
-    iterator = iter(keys)
-    while chunk := list(islice(iterator, CHUNK)):
-        yield chunk
-        await asyncio.sleep(0)
