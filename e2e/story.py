@@ -124,9 +124,13 @@ class Stage:
         return self.api.apply(source, namespace=self.namespace)
 
     def serve(self, name: str = "web") -> None:
-        """Make a pod and the Service in front of it."""
+        """Make a pod and the Service in front of it; return when its address is published.
+
+        Otherwise a controller may write an upstream without nodes first, and once more when they come.
+        """
         self.pods.create(name)
         self.pods.service(name, {"app": name})
+        self.pods.wait_published(name, 1)
 
     def wait_route(self, until: Callable[[Manifest | None], bool], what: str, name: str = "web") -> Manifest:
         """Wait for something to hold for an ApisixRoute."""

@@ -23,6 +23,8 @@ def test_a_killed_api_server_touches_no_gateway(stage: Stage, local_cluster: Loc
     stage.apply([route(stage.host), route(stage.host, name="other", path="/other")])
     stage.wait_route(says("True"), "to be synced")
     stage.wait_route(says("True"), "to be synced", "other")
+    # The condition does not wait for addresses: they may be a write of their own.
+    stage.traffic.until_status(200, stage.host)
     before = len(stage.gateway.write_log())
     with RequestLoop(stage.traffic, stage.host) as loop:
         local_cluster.kill_apiserver()
@@ -73,6 +75,7 @@ def test_a_gateway_whose_lists_fail_at_the_start_is_not_swept(stage: Stage) -> N
     stage.apply([route(stage.host, name=name, path=f"/{name}") for name in ("one", "two")])
     stage.wait_route(says("True"), "to be synced", "one")
     stage.wait_route(says("True"), "to be synced", "two")
+    stage.traffic.until_status(200, stage.host, "/one")
     assert own.stop() == 0
     before = len(stage.gateway.write_log())
     stage.gateway.add_fault("status", method="GET", path=".*/upstreams.*", status=500, times=3)

@@ -59,6 +59,7 @@ def test_a_record_of_others_under_a_wanted_id_is_left_and_the_object_says_so(sta
     stage.serve()
     stage.apply([route(stage.host), route(stage.host, name="other", path="/other")])
     stage.wait_route(says("True"), "to be synced")
+    stage.traffic.until_status(200, stage.host, "/other")
     (id_,) = [key for key, each in stage.gateway.records("routes").items() if "_web_" in each["name"]]
     assert own.stop() == 0
     stage.gateway.put(f"/routes/{id_}", foreign("/*"))
@@ -90,6 +91,7 @@ def test_one_rejected_route_of_many_stands_alone(stage: Stage) -> None:
 
     want = dict.fromkeys(names, "True") | {bad: "False"}
     wait_until(states, lambda got: got == want, f"all but {bad} to be synced", 60)
+    stage.traffic.until_status(200, stage.host, "/web-0")
     records = stage.gateway.records("routes")
     assert len(records) == MANY - 1
     assert {stage.traffic.send(stage.host, f"/{name}").status for name in names if name != bad} == {200}

@@ -63,6 +63,8 @@ def test_a_restart_with_everything_in_place_writes_nothing(stage: Stage) -> None
     ]
     stage.apply([PLUGIN_CONFIG, UPSTREAM, *many])
     wait_all_true(stage, ROUTES)
+    # The conditions do not wait for addresses: they may be a write of their own.
+    stage.traffic.until_status(200, stage.host, "/7")
     before, objects, written = records(stage), versions(stage), len(stage.gateway.write_log())
     assert sum(before["routes"].values()) == ROUTES
     with RequestLoop(stage.traffic, stage.host, "/7") as loop:
@@ -87,6 +89,7 @@ def test_what_changed_while_it_was_away_is_all_that_is_written(stage: Stage) -> 
     stage.serve()
     stage.apply([route(stage.host, name=name, path=f"/{name}") for name in ("kept", "edited", "deleted")])
     wait_all_true(stage, 3)
+    stage.traffic.until_status(200, stage.host, "/kept")
     ids = {each["name"].split("_")[1]: each["id"] for each in stage.gateway.records("routes").values()}
     assert own.stop() == 0
     written = len(stage.gateway.write_log())

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Self, TypedDict, Unpack
 
-from e2e.cluster.client import KubeClient, Manifest
+from e2e.cluster.client import KubeClient, Manifest, wait_until
 from e2e.cluster.echo import EchoServers
 from e2e.netns import POD_RANGE, POD_RANGE_V6
 
@@ -203,6 +203,17 @@ class PodFactory:
             "spec": {"selector": dict(selector), "ports": entries, **spec},
         }
         return self._api.apply(manifest)[0]
+
+    def wait_published(self, service: str, number: int) -> None:
+        """Wait until the EndpointSlices of a Service have so many ready addresses: the controllers take their time."""
+        labels = f"kubernetes.io/service-name={service}"
+
+        def ready() -> int:
+            slices = self._api.objects("EndpointSlice", namespace=self.namespace, labels=labels)
+            found = [endpoint for each in slices for endpoint in each["endpoints"] or ()]
+            return sum(endpoint["conditions"].get("ready", False) for endpoint in found)
+
+        wait_until(ready, lambda got: got >= number, f"{number} addresses of {service}")
 
     def _set_ready(self, pod: Pod, ready: bool) -> None:
         self._api.patch("Pod", pod.name, pod_status(pod, ready), namespace=self.namespace, subresource="status")
