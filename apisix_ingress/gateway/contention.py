@@ -35,7 +35,6 @@ class Contention:
         self._wanted = wanted
         self._holdings = holdings
         self._agenda = agenda
-        self._landed_at: dict[RecordKey, float] = {}
         # By what one record of a kind alone may have: to whom it was given, and when.
         self._given: dict[tuple[RecordKind, tuple[str, str]], dict[RecordKey, float]] = {}
 
@@ -55,24 +54,18 @@ class Contention:
 
     def delay(self, record: Record, now: float) -> float:
         """Return the seconds until the gateway knows what others were given."""
-        key = record.key
-        late = [
-            self._landed_at.get(other, -math.inf) for other in self._wanted.takers(key, self._cluster) if other != key
-        ]
-        # Also of who is to have something else by now: it may not get that, and then it keeps what it has.
-        given = (self._given.get((key.kind, each), {}) for each in record.takes)
-        late += [at for each in given for other, at in each.items() if other != key]
-        return max(late, default=-math.inf) + MEMORY_SECONDS - now
+        # Also to who is to have something else by now: it may not get that, and then it keeps what it has.
+        given = (self._given.get((record.key.kind, each), {}) for each in record.takes)
+        times = (at for each in given for other, at in each.items() if other != record.key)
+        return max(times, default=-math.inf) + MEMORY_SECONDS - now
 
     def landed(self, record: Record, now: float) -> None:
         """Note that a record was written, or may have been."""
-        self._landed_at[record.key] = now
         for each in record.takes:
             self._given.setdefault((record.key.kind, each), {})[record.key] = now
 
     def prune(self, now: float) -> None:
         """Forget the writes that a gateway knows of."""
-        self._landed_at = _young(self._landed_at, now)
         self._given = {each: young for each, given in self._given.items() if (young := _young(given, now))}
 
 

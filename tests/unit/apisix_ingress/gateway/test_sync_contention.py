@@ -122,6 +122,21 @@ async def test_what_was_given_a_moment_ago_counts_although_its_record_is_to_have
 
 
 @on_stage
+async def test_what_was_given_a_moment_ago_holds_nobody_up_who_asks_for_something_else() -> None:
+    stage = Stage()
+    Lagging(stage)
+    async with stage.running():
+        stage.want(keyed(YOUNG, "k2"))
+        await asyncio.sleep(LAG / 2)
+        assert holders(stage) == [YOUNG]
+        stage.want(keyed(OLD, "k1"), keyed(YOUNG, "k1"))
+        await asyncio.sleep(LAG / 2)
+        assert stage.sync.record_state(OLD) == APPLIED
+        await asyncio.sleep(30)
+        assert stage.sync.record_state(YOUNG).message == f"duplicate: {OLD}"
+
+
+@on_stage
 async def test_what_is_being_given_counts_although_its_record_is_to_have_something_else_by_now() -> None:
     stage = Stage()
     Lagging(stage)
