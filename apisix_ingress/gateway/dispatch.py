@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Iterable
+from http import HTTPStatus
 
 import structlog
 
@@ -50,6 +51,12 @@ LATE = 2
 
 Nothing shows it: a guess, on which it hangs how long a lease is held at a stop.
 """
+
+CRASH_REMEDY = (
+    "see the gateway's error log for the reason, and whether something in the object, or in the record made of it,"
+    " brings it about"
+)
+"""What to do about a record that a gateway goes on answering with 500: some do at a mistake that others reject."""
 
 BULK = 32
 """With so many writes outstanding a line in the log for each would cost as much as its write: they go to debug."""
@@ -344,7 +351,7 @@ class Dispatch:
         """Let deletes go on without a record that failed often; it may have been marked again since the last time."""
         failures = self._limiter.failures(key)
         if failures == PATIENCE:
-            self._log.warning("record.failing", record=str(key), error=str(error))
+            self._log.warning("record.failing", record=str(key), error=_told(error))
         if failures >= PATIENCE:
             self.agenda.give_up(key)
             self.wake(key)
@@ -431,7 +438,10 @@ class Dispatch:
         if error is not None and self._limiter.failures(key) >= PATIENCE:
             if isinstance(error, DependencyPending | NotTried):
                 return RecordState("waiting", str(error))
-            return RecordState("unreachable", str(error), isinstance(error, GatewayUnavailable))
+            # A gateway that crashes at a record answers: to wait for it may be in vain.
+            return RecordState(
+                "unreachable", _told(error), isinstance(error, GatewayUnavailable) and not _crashed(error)
+            )
         if record.existing_only and self.holdings.get(key) is None:
             return APPLIED  # not there, and not to be created: nothing is outstanding
         return PENDING
@@ -456,3 +466,13 @@ class Dispatch:
                 self.enqueue(key)
         for key in self.agenda.outstanding():
             self.tell(key)
+
+
+def _crashed(error: GatewayError) -> bool:
+    """Say whether a gateway, rather than something before or behind it, failed at what it was asked to do."""
+    return error.status == HTTPStatus.INTERNAL_SERVER_ERROR
+
+
+def _told(error: GatewayError) -> str:
+    """Return the words of a failure that lasts."""
+    return f"{error}; {CRASH_REMEDY}" if _crashed(error) else str(error)

@@ -44,7 +44,7 @@ async def test_a_cluster_that_refuses_the_key_is_there() -> None:
 @on_stage
 async def test_a_record_waits_for_one_whose_write_is_not_answered() -> None:
     stage = Stage()
-    FailingBackend(stage, UPSTREAM, GatewayUnavailable("HTTP 500", status=500))
+    FailingBackend(stage, UPSTREAM, GatewayUnavailable("HTTP 502", status=502))
     async with stage.running():
         stage.want(UPSTREAM_RECORD, ROUTE_RECORD, make_record(OTHER))
         await asyncio.sleep(30)
@@ -60,6 +60,7 @@ async def test_a_record_waits_for_one_whose_write_is_not_answered() -> None:
         NotTried("the ledger can't be read"),
         ValueError("bug"),
         GatewayError("x"),
+        GatewayUnavailable("HTTP 500", status=500),
     ],
     ids=lambda error: type(error).__name__,
 )

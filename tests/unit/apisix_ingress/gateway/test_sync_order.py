@@ -78,14 +78,14 @@ async def test_successor_is_there_before_the_old_record_goes() -> None:
 @on_stage
 async def test_delete_goes_on_when_a_write_before_it_keeps_failing() -> None:
     stage = Stage([UPSTREAM_RECORD])
-    refusing = FailingBackend(stage, OTHER, GatewayUnavailable("HTTP 500", status=500))
+    refusing = FailingBackend(stage, OTHER, GatewayUnavailable("HTTP 502", status=502))
     async with stage.running():
         stage.want(make_record(OTHER))
         await asyncio.sleep(0.1)
         assert UPSTREAM in stage.gateway.stored
         await asyncio.sleep(30)
         assert UPSTREAM not in stage.gateway.stored
-        assert stage.sync.record_state(OTHER) == RecordState("unreachable", "HTTP 500", is_away=True)
+        assert stage.sync.record_state(OTHER) == RecordState("unreachable", "HTTP 502", is_away=True)
     assert refusing.calls > PATIENCE
 
 

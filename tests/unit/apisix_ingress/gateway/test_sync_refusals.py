@@ -1,7 +1,13 @@
 """Single records that the gateway refuses, or that wait for others: what is told, what goes on."""
 
 import asyncio
+import logging
 
+import structlog
+from structlog.testing import capture_logs
+
+from apisix_ingress.errors import GatewayUnavailable
+from apisix_ingress.gateway.dispatch import CRASH_REMEDY
 from apisix_ingress.gateway.states import RecordState
 from apisix_ingress.model.records import Record
 from tests.fakes.gateway import FakeBackend, make_record
@@ -108,6 +114,29 @@ async def test_bug_in_a_write_is_retried_and_counts_as_lost() -> None:
         failing.error = None
         await asyncio.sleep(6)
         assert stage.sync.record_state(UPSTREAM) == APPLIED
+
+
+@on_stage
+async def test_record_at_which_the_gateway_fails_each_time_is_told_with_where_to_look() -> None:
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+    stage = Stage([make_record(OTHER)])
+    error = GatewayUnavailable("PUT upstreams/u1: HTTP 500: Internal Server Error", status=500)
+    failing = FailingBackend(stage, UPSTREAM, error)
+    with capture_logs() as lines:
+        async with stage.running():
+            stage.want(UPSTREAM_RECORD, ROUTE_RECORD, make_record(OTHER))
+            await asyncio.sleep(0.1)
+            assert stage.sync.record_state(UPSTREAM).kind == "pending"
+            await asyncio.sleep(30)
+            states = [stage.sync.record_state(key) for key in (UPSTREAM, ROUTE, OTHER)]
+            failing.error = None
+            await asyncio.sleep(10)
+            assert [stage.sync.record_state(key) for key in (UPSTREAM, ROUTE)] == [APPLIED, APPLIED]
+    told = f"{error}; {CRASH_REMEDY}"
+    assert all(place in told for place in ("error log", "object", "record"))
+    want = [RecordState("unreachable", told), RecordState("waiting", f"waits for {UPSTREAM}: {told}"), APPLIED]
+    assert states == want
+    assert [line["error"] for line in lines if line["event"] == "record.failing"] == [told]
 
 
 @on_stage
