@@ -10,7 +10,6 @@ import math
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from copy import copy
 from dataclasses import replace
-from http import HTTPStatus
 from urllib.parse import quote
 
 import httpx
@@ -25,9 +24,12 @@ from apisix_ingress.gateway.replies import (
     found_of,
     is_disabled,
     is_done,
+    is_gone,
+    is_strange,
     misplaced,
     records_of,
     refused_again,
+    strange,
 )
 from apisix_ingress.gateway.retry import CUT_OFF, resending
 from apisix_ingress.gateway.target import SETTINGS, Fields
@@ -156,7 +158,7 @@ class AdminBackend:
         """Delete a record, absent or not; say whether it took a second copy of the request."""
         path = _path(key)
         reply = await self._bounded("DELETE", path)
-        if reply.status_code != HTTPStatus.NOT_FOUND and not is_done(reply):
+        if not (is_done(reply) or is_gone(reply)):
             raise self._error(reply, "DELETE", path)
         return reply.resent
 
@@ -165,6 +167,7 @@ class AdminBackend:
         reply = await self._bounded("GET", "routes?page=1&page_size=10")
         if reply.status_code >= 300:
             raise misplaced(reply, self._url, self._fields) or self._error(reply, "GET", "routes")
+        next(bodies_of("routes", reply.content, self._fields), None)  # raises at what is no list
 
     async def read(self, path: str) -> bytes:
         """Return what the Admin API says about something that is no record, such as `plugins/list`.
@@ -302,8 +305,7 @@ class AdminBackend:
     async def _send_again(self, method: str, path: str, attempt: Callable[[], Awaitable[Reply]]) -> Reply:
         # The policy takes longer than a write's own work, so it is asked in this rare case only.
         reply: Reply = await resending()(attempt)
-        is_gone = method == "DELETE" and reply.status_code == HTTPStatus.NOT_FOUND
-        if method == "GET" or reply.status_code < 300 or is_gone:
+        if method == "GET" or reply.status_code < 300 or (method == "DELETE" and is_gone(reply)):
             return replace(reply, resent=True)
         if reply.status_code in REDIRECTS:
             raise self._redirected(reply, method, path, sent=True)
@@ -312,6 +314,8 @@ class AdminBackend:
     def _error(self, reply: Reply, method: str, path: str, body: FrozenJson | None = None) -> GatewayError:
         if reply.status_code in REDIRECTS:
             return self._redirected(reply, method, path)
+        if method != "GET" and is_strange(reply):
+            return strange(reply, f"{method} {path}", self._fields, body, self._key.secret)
         return error_of(reply, f"{method} {path}", self._fields, body, self._key.secret)
 
     def _redirected(self, reply: Reply, method: str, path: str, *, sent: bool = False) -> GatewayError:

@@ -22,6 +22,9 @@ STREAM_DISABLED = "stream mode is disabled"
 _UNSUPPORTED = "Unsupported resource type"
 _NO_ETCD = "has no healthy etcd endpoint available"
 _IN_USE = "is still using it now"
+_GONE = "Key not found"
+# One of them is in each reply of the Admin API to a write; `node` is that of version 2.
+_OF_A_WRITE = frozenset({"key", "deleted", "node"})
 _HELD_BY: tuple[tuple[RecordKind, re.Pattern[str]], ...] = (
     ("global_rules", re.compile(r"already exists in global rule with id '?([^'\s]+)")),
     ("consumers", re.compile(r"duplicate key of plugin .+ found with consumer: (\S+)")),
@@ -36,24 +39,33 @@ _UNTOUCHED = frozenset({425, 429})
 
 
 def is_done(reply: Reply) -> bool:
-    """Say whether a reply is the Admin API's word that it carried out a write: an object, not anybody's page."""
-    return 200 <= reply.status_code < 300 and reply.content.lstrip()[:1] == b"{"
+    """Say whether a reply is the Admin API's word that it carried out a write: it names the record."""
+    return 200 <= reply.status_code < 300 and not _OF_A_WRITE.isdisjoint(_object_in(reply.content))
+
+
+def is_gone(reply: Reply) -> bool:
+    """Say whether a reply is the Admin API's word that a record is not there: not anybody's 404."""
+    return reply.status_code == HTTPStatus.NOT_FOUND and _object_in(reply.content).get("message") == _GONE
+
+
+def is_strange(reply: Reply) -> bool:
+    """Say whether a reply to a write is none of an Admin API: one that seems fine, or anybody's 404."""
+    if reply.status_code == HTTPStatus.NOT_FOUND:
+        return not is_gone(reply) and not is_disabled(reply)
+    return reply.status_code < 300
 
 
 def error_of(reply: Reply, what: str, fields: Fields, body: FrozenJson | None = None, *secrets: str) -> GatewayError:
     """Return the error that a refusal stands for.
 
     Args:
-        reply: One that says no, or nothing that an Admin API says.
+        reply: One that says no.
         what: The request, e.g. `PUT routes/1a2b`.
         fields: Where people put the admin key right.
         body: What was sent; no sensitive value of it is repeated.
         secrets: Other texts not to repeat.
     """
     status = reply.status_code
-    if status < 300:
-        message = f"{what}: HTTP {status}, but not as an Admin API answers: check {fields.url}"
-        return GatewayUnavailable(message, status=status)
     plain = said(reply.content, status)
     words = scrub(plain, body, *secrets)
     if status in (401, 403):
@@ -74,6 +86,17 @@ def error_of(reply: Reply, what: str, fields: Fields, body: FrozenJson | None = 
     if status == 400 and (named := _NOT_FOUND.search(words)):
         return DependencyPending(f"{what}: {words}", missing=RecordKey(_NAMED[named.group(1)], named.group(2)))
     return GatewayRejected(status, words)
+
+
+def strange(
+    reply: Reply, what: str, fields: Fields, body: FrozenJson | None = None, *secrets: str
+) -> GatewayUnavailable:
+    """Return the error of a reply to a write that is none of an Admin API: nobody knows what became of the write."""
+    status = reply.status_code
+    words = scrub(said(reply.content, status), body, *secrets)
+    repeated = f" ({words})" if words != f"HTTP {status}" else ""
+    message = f"{what}: HTTP {status}, but not as an Admin API answers{repeated}: check {fields.url}"
+    return GatewayUnavailable(message, status=status)
 
 
 def _holder(words: str) -> RecordKey | None:
@@ -155,6 +178,14 @@ def found_of(kind: RecordKind, body: FrozenJson) -> Found:
         digest = b""
     refs, takes = frozenset(references(kind, body)), taken(kind, body.get("plugins"))
     return Found(digest, refs, name if isinstance(name, str) else "", takes)
+
+
+def _object_in(content: bytes) -> JsonObject:
+    try:
+        document = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        return {}
+    return document if isinstance(document, dict) else {}
 
 
 def _items(kind: str, content: bytes, fields: Fields) -> list[JsonObject]:

@@ -25,6 +25,7 @@ ROUTE = RecordKey("routes", "1a2b")
 HTML_500 = "<html>\n<head><title>500 Internal Server Error</title></head>\n<body>…</body></html>\n"
 OURS = owner_labels("apisix-ingress")
 RECORDED = (Path(__file__).parents[4] / "e2e/devgateway/contract/admin.jsonl").read_text(encoding="utf-8").splitlines()
+WRITTEN = {"key": "/apisix/routes/1a2b", "value": {}}
 OFF = {"error_msg": "stream mode is disabled, can not add stream routes"}
 
 
@@ -63,7 +64,7 @@ async def test_put_sends_the_payload_with_the_key() -> None:
 
     def handle(request: httpx.Request) -> httpx.Response:
         seen.append(request)
-        return httpx.Response(201, json={})
+        return httpx.Response(201, json=WRITTEN)
 
     record = make_record(uri="/a")
     await make_backend(handle).put(record)
@@ -93,7 +94,20 @@ async def test_delete_of_what_is_not_there_is_done() -> None:
     assert [url.query for url in seen] == [b""]  # in particular no force
 
 
-@pytest.mark.parametrize(("status", "text"), [(200, ""), (200, "<html>sign in</html>"), (204, ""), (101, "{}")])
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [
+        (200, ""),
+        (200, "<html>sign in</html>"),
+        (200, "{}"),
+        (200, '{"error_msg": "etcd is read-only"}'),
+        (200, '{"list": [], "total": 0}'),
+        (200, '{"key": "/apisix/routes/1a2b", "val'),
+        (200, '["key"]'),
+        (204, ""),
+        (101, "{}"),
+    ],
+)
 async def test_write_is_not_done_until_an_admin_api_says_so(status: int, text: str) -> None:
     backend = make_backend(replying(status, text))
     for write in (backend.put(make_record()), backend.delete(ROUTE), backend.label(ROUTE, {"a": "b"})):
@@ -102,12 +116,65 @@ async def test_write_is_not_done_until_an_admin_api_says_so(status: int, text: s
         assert e.value.sent
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"key": "/apisix/routes/1a2b", "value": {"uri": "/a"}},
+        {"key": "/apisix/routes/1a2b", "deleted": "1"},
+        {"action": "set", "node": {"key": "/apisix/routes/1a2b", "value": {"uri": "/a"}}},
+    ],
+)
+async def test_write_is_done_when_the_reply_names_the_record(body: object) -> None:
+    backend = make_backend(replying(200, body))
+    assert [await backend.put(make_record()), await backend.delete(ROUTE)] == [False, False]
+
+
+async def test_what_a_reply_says_instead_of_being_done_is_repeated_without_the_key() -> None:
+    backend = make_backend(replying(200, {"error_msg": "no write for sesame-key"}))
+    with pytest.raises(GatewayUnavailable) as caught:
+        await backend.put(make_record())
+    want = "PUT routes/1a2b: HTTP 200, but not as an Admin API answers (no write for ***): check admin_url"
+    assert str(caught.value) == want
+
+
+NOWHERE = ["404 page not found", "", "<title>404 Not Found</title>", '{"error_msg": "404 Route Not Found"}', "[404]"]
+
+
+@pytest.mark.parametrize("text", NOWHERE)
+async def test_write_that_meets_anybodys_404_is_no_word_of_the_admin_api(text: str) -> None:
+    backend = make_backend(replying(404, text))
+    for write in (backend.put(make_record()), backend.delete(ROUTE)):
+        with pytest.raises(GatewayUnavailable, match=r"HTTP 404, but not as an Admin API .* check admin_url"):
+            await write
+
+
+@pytest.mark.parametrize("text", NOWHERE)
+async def test_delete_that_is_sent_again_is_not_done_by_anybodys_404(text: str) -> None:
+    replies = iter([httpx.ReadError("reset"), httpx.Response(404, text=text)])
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        reply = next(replies)
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
+
+    with pytest.raises(GatewayUnavailable) as caught:
+        await make_backend(handle).delete(ROUTE)
+    assert caught.value.sent
+
+
+@pytest.mark.parametrize("text", ["", "<html>sign in</html>", "{}", '{"error_msg": "no"}', "[]"])
+async def test_probe_fails_at_whatever_is_no_list(text: str) -> None:
+    with pytest.raises(GatewayUnavailable, match="GET routes: the reply is no list of records: check admin_url"):
+        await make_backend(replying(200, text)).probe()
+
+
 async def test_replies_are_asked_for_as_they_are() -> None:
     seen: list[str] = []
 
     def handle(request: httpx.Request) -> httpx.Response:
         seen.append(request.headers["accept-encoding"])
-        return httpx.Response(200, json={})
+        return httpx.Response(200, json=WRITTEN)
 
     await make_backend(handle).put(make_record())
     assert seen == ["identity"]
@@ -122,7 +189,6 @@ BAD = 'invalid configuration: property "uri" validation failed: wrong type: expe
         (400, {"error_msg": BAD}, BAD),
         (400, {"error_msg": "unknown plugin [no-such-plugin]"}, "unknown plugin [no-such-plugin]"),
         (400, {"req_body": "{sent}", "error_msg": "invalid request body"}, "invalid request body"),
-        (404, "<html>\n<head><title>404 Not Found</title></head></html>", "404 Not Found"),
         (404, {"error_msg": "Unsupported resource type: foos"}, "Unsupported resource type: foos"),
         (400, "page_size must be between 10 and 500", "page_size must be between 10 and 500"),
         (405, {"error_msg": "not supported"}, "not supported"),
@@ -165,7 +231,7 @@ async def test_backend_elsewhere_has_its_own_address_key_and_words() -> None:
 
     def handle(request: httpx.Request) -> httpx.Response:
         seen.append((request.url.host, request.headers["X-API-KEY"]))
-        return httpx.Response(200 if request.url.host == "gateway" else 401, json={})
+        return httpx.Response(200 if request.url.host == "gateway" else 401, json=WRITTEN)
 
     home = make_backend(handle)
     fields = Fields("spec.admin.baseURL", "spec.admin.adminKey")
@@ -313,7 +379,7 @@ async def test_delete_cut_off_and_then_not_found_was_carried_out() -> None:
 
 
 async def test_request_cut_off_is_sent_again_at_once_and_its_first_copy_is_told() -> None:
-    replies: list[httpx.Response | None] = [httpx.Response(200, json={}), httpx.Response(200, json={}), None]
+    replies: list[httpx.Response | None] = [httpx.Response(200, json=WRITTEN), httpx.Response(200, json=WRITTEN), None]
 
     def handle(request: httpx.Request) -> httpx.Response:
         reply = replies.pop()
@@ -353,7 +419,7 @@ async def test_replaced_key_file_is_read_when_the_old_key_is_refused(tmp_path: P
 
     def handle(request: httpx.Request) -> httpx.Response:
         seen.append(request.headers["x-api-key"])
-        return httpx.Response(200 if seen[-1] == "new-key" else 401, json={})
+        return httpx.Response(200 if seen[-1] == "new-key" else 401, json=WRITTEN)
 
     key = AdminKey(lambda: SecretStr(path.read_text()), str(path))
     backend = make_backend(handle, key=key)
