@@ -9,7 +9,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from benchmarks.report import RAW, Table, ceiling
+from benchmarks.table import RAW, Table, ceiling
 from benchmarks.world import Shape
 
 mpl.use("Agg")

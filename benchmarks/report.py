@@ -1,41 +1,14 @@
-"""Tables in Markdown and plots as PNG from results: medians over the runs, a ratio wherever there is a peer."""
+"""Tables in Markdown from results, with a ratio wherever there is a peer; and plots, if they are asked for."""
 
 from __future__ import annotations
 
-import statistics
 import sys
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.results import Result, machine, read
-from benchmarks.world import Shape
-
-OURS = "ours"
-RAW = "raw"
-CEILING = "writes_per_second_16"
-
-
-class Where(NamedTuple):
-    """What has to be equal for two results to be compared."""
-
-    scenario: str
-    shape: Shape
-    write_latency: str
-
-
-class Row(NamedTuple):
-    """Medians of one adapter."""
-
-    title: str
-    runs: int
-    load: float
-    """Median of the machine's load: the processes that wanted a processor during the last minute."""
-    figures: Mapping[str, float]
-
-
-Table = dict[Where, dict[str, Row]]
+from benchmarks.results import machine, read
+from benchmarks.table import OURS, Row, Table, Where, ceiling, medians
 
 
 class Column(NamedTuple):
@@ -107,21 +80,6 @@ def report(path: Path, plots: Path | None) -> None:
             print(f"drawn: {file}", file=sys.stderr)
 
 
-def medians(results: Iterable[Result]) -> Table:
-    """Return the median of each figure, by what was measured and by adapter."""
-    found: dict[tuple[Where, str], list[Result]] = defaultdict(list)
-    for result in results:
-        found[Where(result.scenario, result.shape, result.write_latency), result.adapter].append(result)
-    table: Table = defaultdict(dict)
-    for (where, adapter), group in found.items():
-        names = {name for result in group for name in result.figures}
-        values = {name: [result.figures[name] for result in group if name in result.figures] for name in names}
-        figures = {name: statistics.median(each) for name, each in values.items()}
-        load = statistics.median(result.load for result in group)
-        table[where][adapter] = Row(group[-1].title, len(group), load, figures)
-    return dict(table)
-
-
 def lines(table: Table) -> Iterable[str]:
     """Yield the lines of the report."""
     yield f"Medians on {machine()}."
@@ -144,12 +102,6 @@ def lines(table: Table) -> Iterable[str]:
             for adapter in sorted(table[where], key=lambda name: (name != OURS, name)):
                 yield _row(_cells(table, where, adapter, columns))
     yield from _ceilings(table)
-
-
-def ceiling(table: Table, where: Where) -> float | None:
-    """Return the writes a second that the gateway itself took in these runs, 16 in flight."""
-    row = table.get(where._replace(scenario=RAW), {}).get(RAW)
-    return row.figures[CEILING] if row else None
 
 
 def _ceilings(table: Table) -> Iterable[str]:

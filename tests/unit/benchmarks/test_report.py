@@ -1,7 +1,8 @@
 """The table of a benchmark: medians, and ratios of what was measured alike."""
 
-from benchmarks.report import lines, medians
+from benchmarks.report import lines
 from benchmarks.results import Result
+from benchmarks.table import medians
 
 
 def result(adapter: str, scenario: str = "cold", *, size: int = 100, **figures: float) -> Result:
