@@ -44,7 +44,7 @@ class LeaseOptions:
         identity: Unique for each process, e.g. the Pod's name and something random.
         lease_duration: Others wait so long after the last renewal that they saw.
         renew_deadline: Without a renewal for so long, the work is ended; the rest of the lease is its time to end.
-        retry_period: Between two tries.
+        retry_period: Between two tries at most.
     """
 
     name: str

@@ -27,7 +27,8 @@ log = structlog.get_logger()
 HOLD_SECONDS = 5.0
 """So long a lease is held at the end for writes that nobody answered; if they may take longer, it has to run out."""
 
-_JITTER = 0.2
+_SHORTEST, _LONGEST = 0.6, 0.8
+"""From one look to the next in retry periods: so that a lease that was given back is taken within one, all told."""
 
 
 class LeaderElector:
@@ -215,7 +216,7 @@ class LeaderElector:
             log.info("lease.released", lease=self._options.name)
 
     def _pause(self) -> float:
-        return self._options.retry_period * (1 + _JITTER * self._rng.random())
+        return self._options.retry_period * self._rng.uniform(_SHORTEST, _LONGEST)
 
 
 def _is_leadership_lost(error: BaseException) -> bool:

@@ -31,6 +31,11 @@ log = structlog.get_logger()
 
 RELEASE_SECONDS = 3.0
 _FORBIDDEN, _TEST_FAILED = 403, 422
+_RELEASED = 1
+"""The duration of a lease that its holder gave back, as client-go writes it; one that people emptied has another."""
+
+_MOST_TRANSITIONS = 2**31 - 1
+"""The API server takes no larger number."""
 
 
 class LeaseApi(Protocol):
@@ -51,7 +56,7 @@ class LeaseApi(Protocol):
 
 @dataclass(slots=True)
 class _Observed:
-    """What a follower knows of the lease: the spec that it saw, and since when it has not changed."""
+    """What a follower knows of the lease: the spec that counts for it, and since when it has not changed."""
 
     spec: JsonObject
     since: float
@@ -78,6 +83,8 @@ class Lease:
         # As we wrote it last; None: the next who needs it has to look.
         self._held: JsonObject | None = None
         self._observed: _Observed | None = None
+        # Whether a lease in our name may be one that we took, with the answer lost.
+        self._asked = False
 
     # Taking.
 
@@ -92,7 +99,11 @@ class Lease:
         return lease
 
     def is_free(self) -> bool:
-        """Whether the lease that was seen last may be taken; one that was deleted has to run out all the same."""
+        """Whether the lease that was seen last may be taken.
+
+        One that was deleted, emptied or given to us by somebody has to run out all the same: whoever held it goes on
+        until the next renewal.
+        """
         if self._observed is None:
             return True
         spec = self._observed.spec
@@ -109,6 +120,7 @@ class Lease:
         Raises:
             KubeConflict: Somebody was faster.
         """
+        self._asked = True
         taken = await (self._create() if lease is None else self._replace(lease))
         self._held = taken
         self.complain(None)
@@ -126,7 +138,7 @@ class Lease:
     async def _replace(self, lease: JsonObject) -> JsonObject:
         spec = lease.get("spec") or {}
         changes = spec.get("holderIdentity") != self._options.identity
-        transitions = int(spec.get("leaseTransitions") or 0) + changes
+        transitions = min(int(spec.get("leaseTransitions") or 0) + changes, _MOST_TRANSITIONS)
         wanted = {**lease, "spec": self._spec(spec, acquired=changes, transitions=transitions)}
         return await self._api.update(self._path, wanted, timeout=self._options.renew_deadline)
 
@@ -137,8 +149,15 @@ class Lease:
         if holder and holder not in (self.holder, self._options.identity):
             log.info("term.awaited", lease=self._options.name, leader=holder)
         self.holder = holder
-        if self._observed is None or self._observed.spec != spec:
+        if self._observed is None or (self._observed.spec != spec and self._counts(spec, holder)):
             self._observed = _Observed(spec, self._clock.monotonic())
+        self._asked = self._asked and holder in ("", self._options.identity)
+
+    def _counts(self, spec: JsonObject, holder: str) -> bool:
+        """Whether a holder wrote that, and not somebody who edits the Lease of one that may still work."""
+        if not holder:
+            return bool(spec.get("leaseDurationSeconds") == _RELEASED)
+        return holder != self._options.identity or self._asked
 
     def _spec(self, spec: JsonObject, *, acquired: bool, transitions: int) -> JsonObject:
         now = micro_time(self._clock.now())
@@ -271,7 +290,7 @@ class Lease:
 
     def _nobody(self) -> JsonObject:
         """Return the fields of a lease that nobody holds."""
-        return {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": micro_time(self._clock.now())}
+        return {"holderIdentity": "", "leaseDurationSeconds": _RELEASED, "renewTime": micro_time(self._clock.now())}
 
     # What went wrong.
 
