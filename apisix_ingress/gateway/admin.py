@@ -47,6 +47,7 @@ from apisix_ingress.runtime.tasks import in_turns
 _SPARE_CONNECTIONS = len(RECORD_KINDS) + 1
 # A list of all routes may be large and takes the gateway its time: seconds.
 _LIST_TIMEOUT = 60.0
+_NO_RECORDS = b'{"list":[]}'
 # Seconds without a single byte of a list after which the gateway counts as frozen.
 _LIST_SILENCE = 10.0
 # The share of a request's time after which a connection that does not come about is given up.
@@ -165,6 +166,8 @@ class AdminBackend:
     async def probe(self) -> None:
         """List the smallest page of routes: that takes the key, and etcd behind the gateway."""
         reply = await self._bounded("GET", "routes?page=1&page_size=10")
+        if await self._is_emptied(reply):
+            return
         if reply.status_code >= 300:
             raise misplaced(reply, self._url, self._fields) or self._error(reply, "GET", "routes")
         next(bodies_of("routes", reply.content, self._fields), None)  # raises at what is no list
@@ -248,7 +251,16 @@ class AdminBackend:
             return reply
         if is_disabled(reply):
             return None
+        if await self._is_emptied(reply):
+            return replace(reply, content=_NO_RECORDS)
         raise misplaced(reply, self._url, self._fields) or self._error(reply, "GET", kind)
+
+    async def _is_emptied(self, reply: Reply) -> bool:
+        """Say whether a list is not there since etcd behind the gateway was emptied, with the folders of all kinds.
+
+        A path below that of an Admin API is answered in the same way: it has no list of plugins.
+        """
+        return is_gone(reply) and (await self._bounded("GET", "plugins/list")).status_code < 300
 
     async def _sort(
         self, kind: RecordKind, content: bytes, ledger: Collection[RecordKey], owned: dict[RecordKey, Found]

@@ -1,7 +1,7 @@
 """Requests and replies of the Admin API, with replies as a real gateway gave them (APISIX 3.18)."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import httpx
@@ -150,7 +150,7 @@ async def test_write_that_meets_anybodys_404_is_no_word_of_the_admin_api(text: s
 
 @pytest.mark.parametrize("text", NOWHERE)
 async def test_delete_that_is_sent_again_is_not_done_by_anybodys_404(text: str) -> None:
-    replies = iter([httpx.ReadError("reset"), httpx.Response(404, text=text)])
+    replies: Iterator[httpx.Response | Exception] = iter([httpx.ReadError("reset"), httpx.Response(404, text=text)])
 
     def handle(request: httpx.Request) -> httpx.Response:
         reply = next(replies)
@@ -488,6 +488,27 @@ async def test_list_of_version_two_is_understood() -> None:
     )
     got = await make_backend(handler).list_managed(())
     assert set(got.owned) == {RecordKey("routes", "1")}
+
+
+KEY_NOT_FOUND = httpx.Response(404, json={"message": "Key not found"})
+
+
+async def test_list_of_a_gateway_whose_etcd_was_emptied_is_empty() -> None:
+    kinds = dict.fromkeys(RECORD_KINDS, KEY_NOT_FOUND)
+    got = await make_backend(listing(**kinds)).list_managed(())
+    assert (got.owned, got.foreign, got.unclaimed, got.disabled) == ({}, frozenset(), {}, frozenset())
+
+
+async def test_probe_of_a_gateway_whose_etcd_was_emptied_succeeds() -> None:
+    await make_backend(listing(routes=KEY_NOT_FOUND)).probe()
+
+
+@pytest.mark.parametrize("call", [AdminBackend.probe, lambda backend: backend.list_managed(())])
+async def test_address_below_an_admin_api_is_no_emptied_gateway(
+    call: Call,
+) -> None:
+    with pytest.raises(GatewayRejected, match="there is no Admin API at http://gateway/apisix/admin"):
+        await call(make_backend(replying(404, {"message": "Key not found"})))
 
 
 async def test_list_goes_on_where_a_kind_is_not_served() -> None:
