@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Iterable
-from http import HTTPStatus
 
 import structlog
 
@@ -27,36 +26,25 @@ from apisix_ingress.gateway.doubts import Doubts
 from apisix_ingress.gateway.gate import Gate
 from apisix_ingress.gateway.handover import Handover, letting_go
 from apisix_ingress.gateway.holdings import Holdings
+from apisix_ingress.gateway.outlook import Outlook
 from apisix_ingress.gateway.pace import Pace
 from apisix_ingress.gateway.plan import Step, Wanted, decide
 from apisix_ingress.gateway.quarantine import Quarantine
-from apisix_ingress.gateway.states import APPLIED, PENDING, Operation, RecordState, SyncObserver
+from apisix_ingress.gateway.setbacks import PATIENCE, Setbacks, told
+from apisix_ingress.gateway.states import Operation, SyncObserver
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.records import Record
 from apisix_ingress.runtime.clock import Clock
-from apisix_ingress.runtime.ratelimit import ExponentialBackoff
 from apisix_ingress.runtime.term import Term
 from apisix_ingress.runtime.workqueue import WorkQueue
 
 log = structlog.get_logger()
-
-RETRY_BASE, RETRY_CAP, RETRY_JITTER = 0.2, 5.0, 0.5
-"""Seconds a record waits after a failure that may pass: first, at most, and the share that is drawn at random."""
-
-PATIENCE = 3
-"""After so many failures in a row of one record its state says so, and deletes stop waiting for it."""
 
 LATE = 2
 """A gateway that has kept a write waiting for so long may carry it out later by so many times as long again.
 
 Nothing shows it: a guess, on which it hangs how long a lease is held at a stop.
 """
-
-CRASH_REMEDY = (
-    "see the gateway's error log for the reason, and whether something in the object, or in the record made of it,"
-    " brings it about"
-)
-"""What to do about a record that a gateway goes on answering with 500: some do at a mistake that others reject."""
 
 BULK = 32
 """With so many writes outstanding a line in the log for each would cost as much as its write: they go to debug."""
@@ -73,6 +61,7 @@ class Dispatch:
         doubts: Writes that nobody answered.
         touched: Records that were written since it was set; None while nobody asks.
         at_rest: Set while no write is under way.
+        outlook: How far each record is.
         version: What the gateway called itself when it was read last, or empty.
     """
 
@@ -105,15 +94,24 @@ class Dispatch:
         self._wanted = wanted
         self._clock = clock
         self._observer = observer
-        self._limiter: ExponentialBackoff[RecordKey] = ExponentialBackoff(RETRY_BASE, RETRY_CAP, RETRY_JITTER, rng=rng)
-        self.queue: WorkQueue[RecordKey] = WorkQueue(clock=clock, limiter=self._limiter, name=f"sync-{cluster}")
+        self._setbacks = Setbacks(rng=rng)
+        self.queue: WorkQueue[RecordKey] = WorkQueue(
+            clock=clock, limiter=self._setbacks.limiter, name=f"sync-{cluster}"
+        )
         self._urgent: set[RecordKey] = set()
-        # Writes that failed and are to be tried again, with the last error.
-        self._failing: dict[RecordKey, GatewayError] = {}
         self._handover = Handover()
         self._contention = Contention(cluster, wanted, self.holdings, self.agenda)
         # They wait for each other in a circle: they are written once without what they are to get.
         self._letting_go: set[RecordKey] = set()
+        self.outlook = Outlook(
+            cluster,
+            wanted,
+            self.holdings,
+            agenda=self.agenda,
+            gate=self.gate,
+            quarantine=self.quarantine,
+            setbacks=self._setbacks,
+        )
 
     def is_held(self, key: RecordKey, name: str) -> bool:
         """Say whether a record that is not wanted must stay."""
@@ -163,25 +161,9 @@ class Dispatch:
         for delete in self.agenda.due():
             self.enqueue(delete)
 
-    def state(self, key: RecordKey) -> RecordState:
-        """Return how far a record is."""
-        record = self._wanted.get(key, self.cluster)
-        applied = self.holdings.applied.get(key)
-        if record is None:
-            return APPLIED if self.holdings.get(key) is None else PENDING
-        if applied is not None and applied.matches(record):
-            return APPLIED
-        if key in self.holdings.foreign:
-            return RecordState("rejected", f"the gateway has another record {key}, which is not ours: remove it there")
-        if (words := self.quarantine.words(key, record)) is not None:
-            return RecordState("rejected", words)
-        if not self.gate.is_open:
-            return RecordState("unreachable", self.gate.reason, self.gate.is_away)
-        return self._outstanding(key, record)
-
     def tell(self, key: RecordKey) -> None:
         """Tell the observer the state of a record."""
-        self._observer.outcome(self.cluster, key, self.state(key))
+        self._observer.outcome(self.cluster, key, self.outlook.state(key))
 
     async def handle(self, key: RecordKey, term: Term) -> bool:
         """Do what is to be done about a dirty record now; say whether that was a write.
@@ -306,7 +288,7 @@ class Dispatch:
         else:
             line("record.delete", record=str(key), duration_s=round(seconds, 3))
         for successor in self._handover.freed(key):
-            self._limiter.forget(successor)
+            self._setbacks.ease(successor)
             self.enqueue(successor)
         self._settle(key)
 
@@ -341,19 +323,12 @@ class Dispatch:
             self._back_off(key, error)
 
     def _back_off(self, key: RecordKey, error: GatewayError) -> None:
-        """Try the record again after its own backoff."""
-        self._failing[key] = error
-        delay = max(self._limiter.when(key), getattr(error, "retry_after", None) or 0.0)
-        self.queue.add_after(key, delay, urgent=key in self._urgent)
-        self._lose_patience(key, error)
-
-    def _lose_patience(self, key: RecordKey, error: GatewayError) -> None:
-        """Let deletes go on without a record that failed often; it may have been marked again since the last time."""
-        failures = self._limiter.failures(key)
-        if failures == PATIENCE:
-            self._log.warning("record.failing", record=str(key), error=_told(error))
-        if failures >= PATIENCE:
-            self.agenda.give_up(key)
+        """Try the record again after its own backoff; if it failed often, let deletes go on without it."""
+        self.queue.add_after(key, self._setbacks.note(key, error), urgent=key in self._urgent)
+        if self._setbacks.failures(key) == PATIENCE:
+            self._log.warning("record.failing", record=str(key), error=told(error))
+        if self._setbacks.lasting(key) is not None:
+            self.agenda.give_up(key)  # it may have been marked again since the last time
             self.wake(key)
             self.tell(key)
 
@@ -379,7 +354,7 @@ class Dispatch:
         self._handover.wait(key, holder)
         self.agenda.give_up(key)
         self.wake(key)
-        if self._limiter.failures(key) >= PATIENCE and self._handover.may_let_go(key, self._clock.monotonic()):
+        if self._setbacks.lasting(key) is not None and self._handover.may_let_go(key, self._clock.monotonic()):
             self._letting_go.add(key)
             self.enqueue(key)
 
@@ -387,17 +362,13 @@ class Dispatch:
         """Note that nothing is outstanding for a record, and let those that waited for it go on."""
         self.agenda.settle(key)
         self._urgent.discard(key)
-        if self._failing.pop(key, None) is not None:
-            self._limiter.forget(key)
+        self._setbacks.settle(key)
         self.wake(key)
         self.tell(key)
 
     def crashed(self, key: RecordKey) -> None:
         """Note that handling a record failed for no reason that a gateway gave: a bug, in the log."""
-        error = GatewayError("internal error: see the log of the controller")
-        self._failing[key] = error
-        self.queue.add_after(key, self._limiter.when(key))
-        self._lose_patience(key, error)
+        self._back_off(key, GatewayError("internal error: see the log of the controller"))
 
     def tick(self, now: float) -> None:
         """Queue what time alone makes due: rejected records to try again, and records that are held no longer."""
@@ -429,50 +400,10 @@ class Dispatch:
         self._observer.written(self.cluster, key.kind, op, seconds, status)
         return seconds
 
-    def _outstanding(self, key: RecordKey, record: Record) -> RecordState:
-        """Return the state of a record that is wanted, not applied and not rejected."""
-        parked = self.agenda.parked(key)
-        if parked is not None:
-            return self._parked(parked.on)
-        error = self._failing.get(key)
-        if error is not None and self._limiter.failures(key) >= PATIENCE:
-            if isinstance(error, DependencyPending | NotTried):
-                return RecordState("waiting", str(error))
-            # A gateway that crashes at a record answers: to wait for it may be in vain.
-            return RecordState(
-                "unreachable", _told(error), isinstance(error, GatewayUnavailable) and not _crashed(error)
-            )
-        if record.existing_only and self.holdings.get(key) is None:
-            return APPLIED  # not there, and not to be created: nothing is outstanding
-        return PENDING
-
-    def _parked(self, on: RecordKey) -> RecordState:
-        """Return the state of a record that waits for another one: under way, as long as that one is under way."""
-        record = self._wanted.get(on, self.cluster)
-        if record is None:
-            return RecordState("waiting", f"waits for {on}, which does not exist")
-        if words := self.quarantine.words(on, record):
-            return RecordState("waiting", f"waits for {on}, which the gateway rejected: {words}")
-        state = self.state(on)
-        if state == PENDING or (state == APPLIED and self.holdings.get(on) is not None):
-            return PENDING
-        why = f": {state.message}" if state.message else ", which is not there"
-        return RecordState("waiting", f"waits for {on}{why}", state.is_away)
-
     def _gate_changed(self, is_open: bool) -> None:
         self._observer.breaker(self.cluster, not is_open)
         if is_open:
-            for key in self._failing:
+            for key in self._setbacks:
                 self.enqueue(key)
         for key in self.agenda.outstanding():
             self.tell(key)
-
-
-def _crashed(error: GatewayError) -> bool:
-    """Say whether a gateway, rather than something before or behind it, failed at what it was asked to do."""
-    return error.status == HTTPStatus.INTERNAL_SERVER_ERROR
-
-
-def _told(error: GatewayError) -> str:
-    """Return the words of a failure that lasts."""
-    return f"{error}; {CRASH_REMEDY}" if _crashed(error) else str(error)

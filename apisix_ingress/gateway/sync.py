@@ -87,7 +87,7 @@ class ClusterSync:
 
     def record_state(self, key: RecordKey) -> RecordState:
         """Return how far a wanted record is in this cluster."""
-        return self._spell.dispatch.state(key)
+        return self._spell.dispatch.outlook.state(key)
 
     def idle(self) -> bool:
         """Say whether nothing is in flight and nothing left to do; what waits or was rejected does not count."""

@@ -4,7 +4,7 @@ import asyncio
 import math
 
 from apisix_ingress.errors import GatewayUnavailable
-from apisix_ingress.gateway.dispatch import PATIENCE
+from apisix_ingress.gateway.setbacks import PATIENCE
 from apisix_ingress.gateway.states import RecordState
 from apisix_ingress.model.keys import RecordKey
 from tests.fakes.gateway import make_record

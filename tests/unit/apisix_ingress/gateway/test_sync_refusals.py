@@ -7,7 +7,7 @@ import structlog
 from structlog.testing import capture_logs
 
 from apisix_ingress.errors import GatewayUnavailable
-from apisix_ingress.gateway.dispatch import CRASH_REMEDY
+from apisix_ingress.gateway.setbacks import CRASH_REMEDY
 from apisix_ingress.gateway.states import RecordState
 from apisix_ingress.model.records import Record
 from tests.fakes.gateway import FakeBackend, make_record
