@@ -150,6 +150,7 @@ class Controller:
 
     def events(self, name: str = "") -> list[dict[str, Any]]:
         """Return what it logged, or the log events of one name."""
-        lines = self.process.log.read_text(errors="replace").splitlines() if self.process.log.exists() else []
-        parsed = [json.loads(line) for line in lines if line.startswith("{")]
+        text = self.process.log.read_text(errors="replace") if self.process.log.exists() else ""
+        # The last line may be half written, for ever if the process was killed.
+        parsed = [json.loads(line) for line in text.split("\n")[:-1] if line.startswith("{")]
         return [event for event in parsed if not name or event.get("event") == name]

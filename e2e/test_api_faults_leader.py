@@ -194,6 +194,14 @@ def grant(scene: ApiStand, name: str, rules: list[Manifest]) -> None:
     )
 
 
+def may_list_routes(scene: ApiStand) -> bool:
+    """Return whether the account may list routes by what the API server knows: it learns of roles by a watch."""
+    attributes = {"group": "apisix.apache.org", "resource": ROUTES, "verb": "list"}
+    spec = {"user": f"system:serviceaccount:{scene.namespace}:limited", "resourceAttributes": attributes}
+    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "metadata": {}, "spec": spec}
+    return bool(scene.api.create(review)["status"]["allowed"])
+
+
 @pytest.fixture
 def limited(scene: ApiStand, local_cluster: LocalCluster, tmp_path: Path) -> Iterator[ApiProxy]:
     """A proxy for an account whose right to read routes is a role of its own."""
@@ -216,6 +224,7 @@ def test_a_right_that_is_taken_away_deletes_nothing_and_is_named(
     own = start(limited.kubeconfig)
     writes, binding = scene.writes(), f"{scene.namespace}-routes"
     scene.api.delete("ClusterRoleBinding", binding)
+    wait_until(lambda: may_list_routes(scene), lambda may: not may, "the API server to heed it")
     # An open watch is not looked at again: it has to begin anew.
     limited.play({"match": {"verb": "watch", "resource": ROUTES}, "action": "end", "times": 1})
     said = "listing apisixroutes.apisix.apache.org is forbidden: grant list, watch"

@@ -19,7 +19,7 @@ from apisix_ingress.settings import Settings, load_settings
 from apisix_ingress.survey.rights import needed_rights
 from e2e.canary import Canaries, Search
 from e2e.chart import WITH_KEY, find, merged, nested, render
-from e2e.cluster.client import Manifest
+from e2e.cluster.client import Manifest, wait_until
 from e2e.story import Stage, route, says
 from e2e.test_ingress_status import ingress
 from e2e.test_rbac import granted
@@ -142,6 +142,7 @@ def test_what_is_broken_is_named_with_its_reason(stage: Stage, tmp_path: Path) -
     )
     stage.wait_route(says("False", "absent"), "to be refused", name="lost")
     stage.wait_route(says("False", "limit-cuont"), "to be refused", name="odd")
+    stage.api.wait("ApisixTls", "soon", says("True"), "to be well", namespace=stage.namespace)
     ask = shell(stage, tmp_path)
     code, waited = ask.json("wait", "ar", f"{stage.namespace}/lost", "--timeout", "20s")
     assert (code, waited["outcome"]) == (1, "failed")
@@ -242,10 +243,11 @@ def test_doctor_knows_which_right_a_service_account_lacks(
     # Its own namespace is that of the settings here.
     arguments = ("doctor", "--config", str(ask.config), "--account", account)
     try:
-        assert rights(ask, arguments)["level"] == "OK"
+        # The API server learns of roles by a watch.
+        wait_until(lambda: rights(ask, arguments)["level"], lambda got: got == "OK", "the roles to count")
         (binding,) = (each for each in applied if each["kind"] == "ClusterRoleBinding")
         stage.api.delete("ClusterRoleBinding", binding["metadata"]["name"])
-        found = rights(ask, arguments)
+        found = wait_until(lambda: rights(ask, arguments), lambda got: got["level"] != "OK", "the role to be gone")
         assert (found["level"], "list secrets" in found["message"]) == ("FAIL", True)
     finally:
         for each in applied:

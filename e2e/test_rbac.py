@@ -46,9 +46,9 @@ class Audit:
 
     def events(self) -> Iterator[Mapping[str, Any]]:
         """Yield its requests; those in progress too."""
-        for line in self._log.read_text().splitlines():
-            # The last line may be half written.
-            if self._user in line and line.endswith("}"):
+        # The last line may be half written.
+        for line in self._log.read_text().split("\n")[:-1]:
+            if self._user in line:
                 event = json.loads(line)
                 if event["user"]["username"] == self._user:
                     yield event

@@ -160,7 +160,8 @@ class FaultLog:
         """Return what was noted so far; only of one event, and with these fields, if given."""
         if not self.path.exists():
             return []
-        found = (json.loads(line) for line in self.path.read_text().splitlines() if line.endswith("}"))
+        # The last line may be half written.
+        found = (json.loads(line) for line in self.path.read_text().split("\n")[:-1])
         wanted = fields | ({"event": event} if event else {})
         return [line for line in found if all(line.get(name) == value for name, value in wanted.items())]
 
