@@ -46,6 +46,9 @@ LIST_SECONDS = 60.0
 CONNECT_SECONDS = 10.0
 _LONGEST_REASON = 500
 
+NO_VERSIONS = ("", "0")
+"""resourceVersions that mean "any" to who asks for one: a watch from there would miss deletes."""
+
 _MERGE_PATCH = {"Content-Type": "application/merge-patch+json"}
 _JSON_PATCH = {"Content-Type": "application/json-patch+json"}
 _TEST_FAILED = 422
@@ -159,20 +162,46 @@ class KubeApi:
         answer = await self._request("GET", path, query=query, timeout=timeout)
         meta, items = answer.get("metadata"), answer.get("items", ())
         version = meta.get("resourceVersion") if isinstance(meta, dict) else None
-        if not isinstance(version, str) or not version or "items" not in answer:
+        if not isinstance(version, str) or version in NO_VERSIONS or "items" not in answer:
             raise KubeUnavailable(f"{self._at('GET', path)}: the answer is no list")
         if not isinstance(items, list | None):
             raise KubeUnavailable(f"{self._at('GET', path)}: the items of the answer are no list")
         return Page(items or (), version, str(meta.get("continue") or "") if meta else "")
 
     async def serves(self, resource: Resource) -> bool:
-        """Say whether the API server knows a kind in its version, by the resource list of the API group."""
+        """Say whether the API server knows a kind in its version, by the resource list of the API group.
+
+        A 404 is no proof: who stands before the API server may answer so whatever is asked. The list of all groups has
+        to lack the version, too.
+
+        Raises:
+            KubeUnavailable: among others, when what is answered is no such list, or the two disagree.
+        """
         try:
             answer = await self.get(resource.base_path)
         except KubeNotFound:
+            if resource.api_version in await self._group_versions(resource):
+                where = self._at("GET", resource.base_path)
+                raise KubeUnavailable(f"{where}: 404, though the list of all API groups has it") from None
             return False
         known = answer.get("resources")
-        return isinstance(known, list) and any(item.get("name") == resource.plural for item in known)
+        if not isinstance(known, list):
+            raise KubeUnavailable(f"{self._at('GET', resource.base_path)}: the answer is no list of resources")
+        return any(isinstance(item, dict) and item.get("name") == resource.plural for item in known)
+
+    async def _group_versions(self, resource: Resource) -> set[str]:
+        """Return all versions of API groups that are served, of the core group those of it."""
+        path = "/apis" if resource.group else "/api"
+        try:
+            answer = await self.get(path)
+            if not resource.group:
+                return set(map(str, answer["versions"]))
+            return {str(each["groupVersion"]) for group in answer["groups"] for each in group["versions"]}
+        except KubeNotFound:
+            problem = "404, which no API server answers: check what stands before it, and the server of the kubeconfig"
+        except (KeyError, TypeError):
+            problem = "the answer is no list of API groups"
+        raise KubeUnavailable(f"{self._at('GET', path)}: {problem}")
 
     def watch(
         self, path: str, *, version: str, seconds: int, margin: float, fields: str = ""
@@ -310,6 +339,10 @@ def error_of(status: int, content: bytes, where: str, retry_after: str | None = 
     """Return the error for an answer: its class by the status, its text in the API server's own words."""
     details = _status_object(content)
     message = f"{where}: {status}: {str(details.get('message') or 'no reason given')[:_LONGEST_REASON]}"
+    if 300 <= status < 400:
+        return KubeUnavailable(
+            f"{where}: {status}: no API server redirects: check the kubeconfig's server", status=status
+        )
     if status in (401, 403):
         return KubeForbidden(message, status=status)
     if status in (408, 429) or status >= 500:
@@ -331,7 +364,7 @@ def _retry_after(status: Mapping[str, Any], header: str | None) -> float | None:
     asked = header or (details.get("retryAfterSeconds") if isinstance(details, dict) else None)
     try:
         return max(0.0, float(asked)) if asked is not None else None
-    except ValueError:
+    except (TypeError, ValueError):  # a date, or anything
         return None
 
 

@@ -1,16 +1,20 @@
 """Lists: every page of one is read, then the store is made equal to them, but for deletes that are held back.
 
 A list is acted upon when it is complete. Deletes that a list implies and no event announced are held back when they
-are unusually many, or the list is empty, until a second list confirms them. When to list is decided in `reflector`.
+are unusually many, or the list is empty, until a second list confirms them and none of a few of the objects is found
+under its name: something before the API server may cut lists for longer than two of them take. When to list is
+decided in `reflector`.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import structlog
 
+from apisix_ingress.errors import KubeForbidden, KubeGone, KubeNotFound, KubeUnavailable
 from apisix_ingress.kube.api import KubeApi
 from apisix_ingress.kube.intake import Intake
 from apisix_ingress.kube.standing import Standing
@@ -23,6 +27,11 @@ from apisix_ingress.state.portion import Fillable
 
 log = structlog.get_logger()
 
+PROBES = 5
+"""So many of the objects that two lists lacked are looked for by name."""
+_EXPIRED_LIMIT = 2
+"""After so many lists in a row that expired between two pages, the next one is read as one page."""
+
 
 @dataclass(slots=True)
 class WholeList:
@@ -32,11 +41,13 @@ class WholeList:
         items: The objects that could be read.
         seen: The keys of all, also of those that could not.
         version: What a watch goes on from.
+        unusual: Whether it confirmed deletes that were held back before.
     """
 
     items: list[KubeObject] = field(default_factory=list)
     seen: set[ObjectKey] = field(default_factory=set)
     version: str = ""
+    unusual: bool = False
 
 
 class Listing:
@@ -71,6 +82,7 @@ class Listing:
         self._options = options
         self._observer = observer
         self._missing: frozenset[ObjectKey] = frozenset()
+        self._expired = 0
 
     async def run(self, path: str, fields: str) -> WholeList | None:
         """List, and make the store equal to what was found; return that, None if deletes are held back.
@@ -91,12 +103,20 @@ class Listing:
     async def _read(self, path: str, fields: str) -> WholeList:
         found = WholeList()
         more = ""
+        limit = self._options.page_size if self._expired < _EXPIRED_LIMIT else 0
         while True:
-            page = await self._api.page(path, limit=self._options.page_size, more=more, fields=fields)
+            try:
+                page = await self._api.page(path, limit=limit, more=more, fields=fields)
+            except KubeGone:
+                self._expired += bool(more)
+                raise
             self._standing.heard()
             await self._decode(page.items, found)
+            if page.more and page.more == more:
+                raise KubeUnavailable(f"list of {self._intake.resource.plural}: its pages have no end")
             if not (more := page.more):
                 found.version = page.version
+                self._expired = 0
                 return found
 
     async def _decode(self, page: Sequence[JsonObject], found: WholeList) -> None:
@@ -115,6 +135,10 @@ class Listing:
             self._intake.put(item)
             await self._intake.breathe(number)
         gone = frozenset(self._store.keys()) - found.seen
+        found.unusual = bool(gone & self._missing)
+        if found.unusual and await self._is_contradicted(gone & self._missing):
+            self._hold(gone, "are missing from lists, but found by name: what stands before the API server is at fault")
+            return
         for number, key in enumerate(self._confirmed(gone, is_empty=not found.seen), 1):
             self._intake.delete(key)
             await self._intake.breathe(number)
@@ -132,20 +156,52 @@ class Listing:
         options = self._options
         many = len(once) > options.hold_count and len(once) > options.hold_share * len(self._store)
         unusual = bool(once) and (many or is_empty)
-        if unusual != bool(self._missing):
-            self._observer.held(self._intake.resource.kind, len(once) if unusual else 0)
-        self._missing = once if unusual else frozenset()
-        if unusual:
-            self._tell_held()
-        return twice if unusual else gone
+        if not unusual:
+            if self._missing:
+                self._observer.held(self._intake.resource.kind, 0)
+            self._missing = frozenset()
+            return gone
+        self._hold(once, "are missing from the list without delete events: checking again")
+        return twice
 
-    def _tell_held(self) -> None:
-        missing, wait = len(self._missing), self._options.hold_seconds
-        self._standing.problem = f"{missing} objects are missing from the list without delete events: checking again"
-        log.warning(
-            "reflector.held",
-            kind=self._intake.resource.kind,
-            missing=missing,
-            objects=len(self._store),
-            remedy=f"none: listed again in {wait:g} s, and what is missing then too is deleted",
-        )
+    def _hold(self, missing: frozenset[ObjectKey], problem: str) -> None:
+        """Keep objects that a list lacks until the next list, and say so."""
+        kind, before = self._intake.resource.kind, self._standing.problem
+        if len(missing) != len(self._missing):
+            self._observer.held(kind, len(missing))
+        self._missing = missing
+        self._standing.problem = f"{len(missing)} objects {problem}"
+        if self._standing.problem != before:
+            remedy = (
+                f"none: listed again in {self._options.hold_seconds:g} s; deleted is what no list and no name finds"
+            )
+            objects = len(self._store)
+            log.warning(
+                "reflector.held", kind=kind, missing=len(missing), objects=objects, problem=problem, remedy=remedy
+            )
+
+    async def _is_contradicted(self, missing: frozenset[ObjectKey]) -> bool:
+        """Look for some of the objects that two lists lacked; say whether one of them is there."""
+        keys = sorted(missing)
+        for key in keys[:: math.ceil(len(keys) / PROBES)]:
+            if await self._exists(key):
+                return True
+        return False
+
+    async def _exists(self, key: ObjectKey) -> bool:
+        """Ask for one object by its name; who may only list asks for a list of it.
+
+        Raises:
+            KubeError: Nobody knows.
+        """
+        resource = self._intake.resource
+        try:
+            raw = await self._api.get(resource.path(key.namespace, key.name))
+        except KubeNotFound:
+            return False
+        except KubeForbidden:
+            page = await self._api.page(resource.path(key.namespace), limit=1, fields=f"metadata.name={key.name}")
+            return bool(page.items)
+        if key_of(resource, raw) != key:
+            raise KubeUnavailable(f"{key}: the answer is another object")
+        return True

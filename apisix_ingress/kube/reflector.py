@@ -4,7 +4,7 @@
 
     list ──complete──► store ──► watch ──ends, cut, 429, 5xx──► watch from the last version, after a backoff
       ▲                            │
-      └──── 410, roll-back ────────┘   looked for after an outage, and when watches stay silent
+      └──── 410, roll-back ────────┘   an event of the past; looked for after an outage, and when watches stay silent
     404 on list: look at the API group as well; gone twice: the kind is absent, its store empty, look again
     403: the store stays as it is, the missing permission is in `problem`
 
@@ -49,9 +49,13 @@ LONGEST_PAUSE = 120.0
 """A Retry-After beyond this many seconds is not believed."""
 RETURN_SPREAD = 0.25
 """Within so many seconds after an outage the kinds come back, one by one."""
-_MALFORMED_LIMIT = 3
+_MALFORMED_LIMIT = 4
 _DOUBTFUL = 2
-"""After so many watches in a row without an answer the API server is taken to have been away."""
+"""After so many watches in a row without an answer the API server is taken to have been away.
+
+After so many looks that find it where it was, the kind is listed: changes come late then, but they come.
+"""
+_ROLLED_BACK = "the API server went back in time"
 
 
 class Reflector:
@@ -106,9 +110,12 @@ class Reflector:
         # So many watches in a row; those that were told to wait do not count.
         self._unanswered = 0
         self._opened = False
+        self._looks = 0
         self._absent_looks = 0
         self._silent_watches = 0
         self._malformed = 0
+        # Whether the last list made unusual deletes: once more is looked whether they were right.
+        self._to_confirm = False
 
     @property
     def resource(self) -> Resource:
@@ -144,8 +151,8 @@ class Reflector:
     async def _cycle(self) -> float:
         """List if need be, watch until the watch ends, and return the seconds to wait."""
         try:
-            if self._unanswered >= _DOUBTFUL and await self._is_rolled_back():
-                return self._go_back()
+            if self._unanswered >= _DOUBTFUL and (problem := await self._look()):
+                return self._go_back(problem)
             if self._version is None and not await self._list():
                 return self._options.hold_seconds
             return await self._watch(self._version or "")
@@ -170,6 +177,7 @@ class Reflector:
         if found is None:
             return False
         self._version = found.version
+        self._to_confirm = found.unusual
         self._absent_looks = 0
         self._become_synced(absent=False, objects=len(found.seen))
         return True
@@ -195,10 +203,13 @@ class Reflector:
             self._path, version=version, seconds=seconds, margin=options.watch_margin, fields=self._fields
         )
         async with stream as lines:
-            self._opened, self._unanswered = True, 0
+            self._opened, self._unanswered, self._looks = True, 0, 0
             self._standing.answered()
             async for line in lines:
-                self._take(await self._read(line, where))
+                event = await self._read(line, where)
+                if is_rolled_back(self._version or "", event.version):
+                    return self._go_back("a watch told of the past")
+                self._take(event)
                 words += 1
                 await self._intake.breathe(words)
         return await self._after_watch(words, self._clock.monotonic() - began)
@@ -206,6 +217,10 @@ class Reflector:
     async def _read(self, line: bytes, where: str) -> WatchEvent:
         try:
             return parse_event(line, where)
+        except KubeUnavailable as error:
+            if error.status != HTTPStatus.TOO_MANY_REQUESTS:
+                self._distrust()
+            raise
         except MalformedEvent:
             # Perhaps it is only nested too deep. Cutting may take long: the loop goes on meanwhile.
             shallow = await asyncio.to_thread(cut, line)
@@ -218,7 +233,7 @@ class Reflector:
         """Apply one event and go on from its version."""
         self._standing.heard()
         self._malformed = self._silent_watches = 0
-        self._standing.forget_failures()
+        self._standing.forget_failures(costly=False)
         if event.type == "DELETED":
             key = key_of(self.resource, event.item)
             if key is not None:
@@ -231,9 +246,15 @@ class Reflector:
 
     async def _after_watch(self, words: int, lasted: float) -> float:
         """A watch that ended early by itself is slowed down; one that never says a word is looked into."""
+        if self._to_confirm and lasted >= self._options.watch_shortest / 2:
+            self._version = None
         if words:
-            return self._options.backoff_base if lasted < 1 else 0.0
+            if lasted < 1:
+                return self._options.backoff_base
+            self._standing.forget_failures()
+            return 0.0
         if lasted < self._options.watch_shortest / 2:
+            self._distrust()
             return self._standing.fail("empty", "the API server ends watches at once")
         self._standing.forget_failures()
         self._silent_watches += 1
@@ -242,6 +263,13 @@ class Reflector:
             if await self._is_rolled_back():
                 return self._go_back()
         return 0.0
+
+    async def _look(self) -> str:
+        """Find out why watches are not answered; return the reason to list anew, empty: there is none."""
+        if await self._is_rolled_back():
+            return _ROLLED_BACK
+        self._looks += 1
+        return "lists are answered, but watches are not" if self._looks >= _DOUBTFUL else ""
 
     async def _is_rolled_back(self) -> bool:
         """Look whether the API server knows less than we do: it was away, and a backup may have been restored.
@@ -253,17 +281,22 @@ class Reflector:
         self._unanswered = 0
         return is_rolled_back(known or "", current)
 
-    def _go_back(self) -> float:
+    def _go_back(self, problem: str = _ROLLED_BACK) -> float:
+        """Have the kind listed, whether an old backup was restored or old events came again: a list tells."""
         self._version = None
-        return self._standing.fail("rolled_back", "the API server went back in time, it is listed anew")
+        return self._standing.fail("rolled_back", f"{problem}, it is listed anew")
 
     def _refuse_line(self, reason: str) -> NoReturn:
-        """Leave a watch that talks nonsense; after some of them in a row the list is read again."""
+        """Leave a watch that talks nonsense."""
+        self._distrust()
+        raise KubeUnavailable(f"watch of {self.resource.plural}: a line is no event ({reason})")
+
+    def _distrust(self) -> None:
+        """Note that a watch was answered, but not with events; after some in a row the list is read again."""
         self._malformed += 1
         if self._malformed >= _MALFORMED_LIMIT:
             self._malformed = 0
             self._version = None
-        raise KubeUnavailable(f"watch of {self.resource.plural}: a line is no event ({reason})")
 
     # What goes wrong.
 

@@ -15,6 +15,9 @@ from apisix_ingress.runtime.ratelimit import ExponentialBackoff
 
 log = structlog.get_logger()
 
+_COSTLY = frozenset(("gone", "rolled_back", "refused"))
+"""Failures after which a kind is listed anew."""
+
 
 class Standing:
     """The standing of one reflector.
@@ -67,8 +70,12 @@ class Standing:
         # Of its own for each reason: after an outage, a first 410 is listed for at once.
         return self._backoff.when(reason)
 
-    def forget_failures(self) -> None:
-        """Let the next failure wait as if it were the first."""
-        for reason in self._failing:
+    def forget_failures(self, *, costly: bool = True) -> None:
+        """Let the next failure wait as if it were the first; without `costly` not one that costs a list.
+
+        A watch that breaks after a word or two is no reason to list as often as it breaks.
+        """
+        forgotten = self._failing if costly else self._failing - _COSTLY
+        for reason in forgotten:
             self._backoff.forget(reason)
-        self._failing.clear()
+        self._failing = self._failing - forgotten

@@ -63,7 +63,9 @@ class _Client:
     ) -> aiohttp.ClientResponse:
         """Send a request; the body goes as JSON."""
         data = None if body is None else orjson.dumps(body)
-        return await self._session.request(method, url, headers=headers, data=data, timeout=timeout, **self._options)
+        return await self._session.request(
+            method, url, headers=headers, data=data, timeout=timeout, allow_redirects=False, **self._options
+        )
 
     def is_for(self, access: Access) -> bool:
         """Whether the same server and TLS identity are meant."""

@@ -128,11 +128,23 @@ class Objects:
     def _discover(self, path: str) -> Manifest:
         if path == "/version":
             return {"major": "1", "minor": "34", "gitVersion": "v1.34.4"}
+        if path == "/api":
+            return {"kind": "APIVersions", "versions": ["v1"]}
+        if path == "/apis":
+            return {"kind": "APIGroupList", "groups": [self._group(version) for version in self._group_versions()]}
         found = [kind for kind in self.kinds.values() if kind.root == path]
         if not found:
             raise Refusal(404, "NotFound", "the server could not find the requested resource")
         resources = [{"name": kind.plural, "kind": kind.kind, "namespaced": kind.namespaced} for kind in found]
         return {"kind": "APIResourceList", "groupVersion": found[0].api_version, "resources": resources}
+
+    def _group_versions(self) -> list[str]:
+        return sorted({kind.api_version for kind in self.kinds.values() if "/" in kind.api_version})
+
+    def _group(self, version: str) -> Manifest:
+        """Return the entry of one version in the list of all groups; the real one has one for all of a group."""
+        group, _, short = version.partition("/")
+        return {"name": group, "versions": [{"groupVersion": version, "version": short}]}
 
     # Verbs.
 

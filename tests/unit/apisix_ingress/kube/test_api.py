@@ -112,6 +112,50 @@ def test_a_retry_time_may_stand_in_the_status_object_too() -> None:
     assert str(error) == "here: 429: no reason given"
 
 
+@pytest.mark.parametrize("asked", ["Wed, 21 Oct 2099 07:28:00 GMT", "soon", "", "1e", "-"])
+def test_a_retry_time_that_is_no_number_is_none(asked: str) -> None:
+    error = error_of(503, b"", "here", asked)
+    assert isinstance(error, KubeUnavailable)
+    assert error.retry_after is None
+
+
+@pytest.mark.parametrize("asked", [b"[1]", b'{"seconds": 1}', b"null", b'"soon"'])
+def test_a_retry_time_of_any_shape_is_survived(asked: bytes) -> None:
+    error = error_of(429, b'{"details": {"retryAfterSeconds": ' + asked + b"}}", "here")
+    assert isinstance(error, KubeUnavailable)
+    assert error.retry_after is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "want"), [("-5", 0.0), ("nan", 0.0), ("inf", float("inf")), ("9" * 400, float("inf"))]
+)
+def test_a_retry_time_is_never_negative_nor_none_at_all(asked: str, want: float) -> None:
+    error = error_of(503, b"", "here", asked)
+    assert isinstance(error, KubeUnavailable)
+    assert error.retry_after == want
+
+
+async def test_nobody_is_followed_elsewhere(tmp_path: Path, server: FakeApiServer) -> None:
+    async def redirect(request: web.Request) -> web.Response:
+        raise web.HTTPFound(f"{server.url}/version")
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", redirect)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    try:
+        kubeconfig = server.kubeconfig(tmp_path / "k")
+        kubeconfig.write_text(kubeconfig.read_text().replace(f":{server.port}", f":{runner.addresses[0][1]}"))
+        async with await KubeApi.connect(str(kubeconfig)) as api:
+            with pytest.raises(KubeUnavailable, match="302: no API server redirects") as error:
+                await api.get("/version")
+    finally:
+        await runner.cleanup()
+    assert (error.value.status, server.seen) == (302, [])
+
+
 @pytest.mark.parametrize(
     ("fault", "want"),
     [

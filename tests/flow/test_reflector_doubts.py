@@ -1,0 +1,237 @@
+"""What reflectors do not believe: events of the past, lists that hide objects, and a 404 for whatever is asked."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.fakes import wire
+from tests.fakes.apiserver import FakeApiServer, Fault, Manifest, error_event
+from tests.flow.reflecting import put_routes, reflecting, route
+
+EMPTY = '{"metadata": {"resourceVersion": "9000"}, "items": []}'
+
+
+def is_next_page(query: object) -> bool:
+    return "continue" in getattr(query, "query", {})
+
+
+def bookmark(version: object) -> bytes:
+    return wire.event("BOOKMARK", {"kind": "ApisixRoute", "metadata": {"resourceVersion": version}})
+
+
+@pytest.mark.parametrize("word", ["ADDED", "MODIFIED", "DELETED"])
+async def test_an_event_that_comes_again_later_undoes_nothing(server: FakeApiServer, tmp_path: Path, word: str) -> None:
+    async with reflecting(server, tmp_path) as bench:
+        await bench.until_watching()
+        old = server.put(route("a", step=1))
+        server.put(route("a", step=2))
+        await bench.until(lambda: bench.get("a") and bench.get("a").spec == {"step": 2}, "the second step")
+        server.order(bench.plural, wire.event(word, old))
+        server.put(route("end"))
+        await bench.until_names("a", "end")
+        assert bench.get("a").spec == {"step": 2}
+        await bench.until_watching()
+    assert bench.notes.failures == ["rolled_back"]
+    assert "delete" not in bench.notes.changes
+
+
+async def test_an_object_that_is_gone_does_not_come_back_with_an_old_event(
+    server: FakeApiServer, tmp_path: Path
+) -> None:
+    async with reflecting(server, tmp_path) as bench:
+        await bench.until_watching()
+        old = server.put(route("gone"))
+        await bench.until_names("gone")
+        server.remove(bench.plural, "gone")
+        await bench.until_names()
+        server.order(bench.plural, wire.event("ADDED", old))
+        await bench.until(lambda: len(bench.notes.lists) == 2, "a list")
+        assert bench.names() == set()
+
+
+async def test_after_a_bookmark_of_the_future_nothing_is_lost(server: FakeApiServer, tmp_path: Path) -> None:
+    put_routes(server, 2)
+    async with reflecting(server, tmp_path) as bench:
+        await bench.until_watching()
+        server.order(bench.plural, bookmark("999999"))
+        server.remove(bench.plural, "r001")
+        await bench.until_names("r000")
+        await bench.until_watching()
+        server.put(route("new"))
+        await bench.until_names("r000", "new")
+
+
+@pytest.mark.parametrize("version", ["", "0", 7, None], ids=["empty", "zero", "number", "null"])
+async def test_no_bookmark_makes_a_watch_begin_anywhere(server: FakeApiServer, tmp_path: Path, version: object) -> None:
+    put_routes(server, 2)
+    async with reflecting(server, tmp_path) as bench:
+        await bench.until_watching()
+        server.order(bench.plural, bookmark(version))
+        server.order(bench.plural, "end")
+        await bench.until(lambda: server.count("watch", bench.plural) > 1, "another watch")
+        server.put(route("new"))
+        await bench.until_names("r000", "r001", "new")
+    asked = [seen.query["resourceVersion"] for seen in server.seen if seen.verb == "watch"]
+    assert {"", "0"}.isdisjoint(asked)
+
+
+async def test_a_version_that_the_api_server_does_not_understand_is_left(server: FakeApiServer, tmp_path: Path) -> None:
+    put_routes(server, 2)
+    async with reflecting(server, tmp_path) as bench:
+        await bench.until_watching()
+        server.order(bench.plural, bookmark("odd"))
+        server.faults.append(Fault("watch", status=500, when=lambda seen: seen.query["resourceVersion"] == "odd"))
+        server.order(bench.plural, "cut")
+        server.forget(bench.plural, "r000")
+        await bench.until_names("r001")
+
+
+async def test_watches_that_end_with_an_error_each_time_are_listed_for(server: FakeApiServer, tmp_path: Path) -> None:
+    put_routes(server, 2)
+    server.faults.append(Fault("watch", status=200, body=error_event(500).decode()))
+    async with reflecting(server, tmp_path) as bench:
+        await bench.until_names("r000", "r001")
+        server.put(route("new"))
+        await bench.until_names("r000", "r001", "new")
+
+
+@pytest.mark.parametrize("status", [200, 500], ids=["empty", "500"])
+async def test_changes_come_though_watches_do_not_work(server: FakeApiServer, tmp_path: Path, status: int) -> None:
+    put_routes(server, 2)
+    server.faults.append(Fault("watch", status=status, body=""))
+    async with reflecting(server, tmp_path) as bench:
+        await bench.until_names("r000", "r001")
+        server.put(route("new"))
+        server.forget(bench.plural, "r000")
+        await bench.until_names("r001", "new")
+
+
+async def test_throttled_watches_are_not_listed_for(server: FakeApiServer, tmp_path: Path) -> None:
+    put_routes(server, 2)
+    server.faults.append(Fault("watch", status=200, body=error_event(429).decode()))
+    async with reflecting(server, tmp_path) as bench:
+        await bench.until(lambda: len(bench.notes.failures) > 4, "some refusals")
+        assert bench.notes.lists == [2]
+
+
+async def test_watches_that_break_after_a_word_wait_longer_each_time(server: FakeApiServer, tmp_path: Path) -> None:
+    put_routes(server, 2)
+    server.faults.append(Fault("watch", status=200, body=(bookmark("999999") + error_event(410)).decode()))
+    async with reflecting(server, tmp_path) as bench:
+        waits: list[float] = []
+
+        async def noted(seconds: float) -> None:
+            waits.append(seconds)
+            await asyncio.sleep(0)
+
+        bench.reflector._pause = noted  # type: ignore[method-assign]
+        await bench.until(lambda: len(waits) > 5, "some waits")
+        assert waits[5] > 2 * waits[0]
+
+
+async def test_a_list_whose_pages_always_expire_is_read_as_one(server: FakeApiServer, tmp_path: Path) -> None:
+    want = put_routes(server, 25)
+    server.faults.append(Fault("list", status=410, when=is_next_page))
+    async with reflecting(server, tmp_path) as bench:
+        await bench.reflector.synced.wait()
+        assert bench.names() == want
+    asked = [(seen.query["limit"], "continue" in seen.query) for seen in server.seen if seen.verb == "list"]
+    assert asked == [("10", False), ("10", True), ("10", False), ("10", True), ("0", False)]
+
+
+async def test_pages_without_end_are_given_up(server: FakeApiServer, tmp_path: Path) -> None:
+    page = '{"metadata": {"resourceVersion": "9000", "continue": "again"}, "items": []}'
+    endless = Fault("list", status=200, body=page)
+    want = put_routes(server, 3)
+    server.faults.append(endless)
+    async with reflecting(server, tmp_path) as bench:
+        await bench.until(lambda: "unavailable" in bench.notes.failures, "a failure")
+        assert "have no end" in bench.reflector.problem
+        server.faults.remove(endless)
+        await bench.until_names(*want)
+
+
+@pytest.mark.parametrize("may_get", [True, False], ids=["get", "list only"])
+async def test_what_is_found_by_name_is_not_deleted_however_often_lists_lack_it(
+    server: FakeApiServer, tmp_path: Path, may_get: bool
+) -> None:
+    want = put_routes(server, 40)
+    empty = Fault("list", status=200, body=EMPTY, when=lambda seen: "fieldSelector" not in seen.query)
+    async with reflecting(server, tmp_path) as bench:
+        await bench.until_watching()
+        server.faults += [empty] if may_get else [empty, Fault("get", "apisixroutes", status=403)]
+        server.order(bench.plural, error_event(410))
+        await bench.until(lambda: len(bench.notes.lists) > 4, "some lists")
+        assert (bench.names(), bench.notes.holds) == (want, [40])
+        assert bench.reflector.problem.startswith("40 objects are missing from lists, but found by name")
+        server.faults.remove(empty)
+        await bench.until(lambda: bench.notes.holds == [40, 0], "the end of the suspicion")
+        assert bench.names() == want
+    assert "delete" not in bench.notes.changes
+
+
+async def test_deletes_wait_while_nobody_can_say_whether_an_object_is_there(
+    server: FakeApiServer, tmp_path: Path
+) -> None:
+    want = put_routes(server, 3)
+    faults = [Fault("list", status=200, body=EMPTY), Fault("get", "apisixroutes", status=200, body=EMPTY)]
+    async with reflecting(server, tmp_path) as bench:
+        await bench.until_watching()
+        server.faults += faults
+        server.order(bench.plural, error_event(410))
+        await bench.until(lambda: bench.notes.failures.count("unavailable") > 2, "some tries")
+        assert bench.names() == want
+        for name in want:
+            server.forget(bench.plural, name)
+        server.faults.remove(faults[1])
+        await bench.until_names()
+
+
+async def test_deletes_that_were_unusual_are_looked_at_once_more(server: FakeApiServer, tmp_path: Path) -> None:
+    want = put_routes(server, 3)
+    faults = [Fault("list", status=200, body=EMPTY), Fault("get", "apisixroutes", status=404)]
+    async with reflecting(server, tmp_path) as bench:
+        await bench.until_watching()
+        server.faults += faults
+        server.order(bench.plural, error_event(410))
+        await bench.until_names()
+        server.faults.clear()
+        await bench.until_names(*want)
+
+
+@pytest.mark.parametrize("body", [None, "404 page not found"], ids=["Status", "text"])
+async def test_a_404_for_whatever_is_asked_empties_nothing(
+    server: FakeApiServer, tmp_path: Path, body: str | None
+) -> None:
+    want = put_routes(server, 3)
+    lost = Fault(status=404, body=body)
+    async with reflecting(server, tmp_path) as bench:
+        await bench.until_watching()
+        server.faults.append(lost)
+        server.order(bench.plural, "end")
+        await bench.until(lambda: bench.notes.failures.count("unavailable") > 3, "some looks")
+        assert (bench.names(), bench.reflector.absent) == (want, False)
+        assert "which no API server answers" in bench.reflector.problem
+        server.faults.remove(lost)
+        await bench.until_watching()
+    assert "delete" not in bench.notes.changes
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Fault("get", "", status=200, body="{}"),
+        Fault("get", "", status=404, when=lambda seen: seen.path != "/apis"),
+        Fault("get", "", status=200, body='{"groups": [{"versions": null}]}', when=lambda seen: seen.path == "/apis"),
+    ],
+    ids=["no resource list", "the list of groups disagrees", "no list of groups"],
+)
+async def test_a_kind_is_not_absent_while_it_is_not_clear(server: FakeApiServer, tmp_path: Path, answer: Fault) -> None:
+    served: list[Manifest] = [server.put(route("a"))]
+    server.faults += [Fault("list", status=404), answer, Fault("get", "", status=404)]
+    async with reflecting(server, tmp_path) as bench:
+        await bench.until(lambda: bench.notes.failures.count("unavailable") > 3, "some looks")
+        assert (bench.reflector.synced.is_set(), bench.reflector.absent) == (False, False)
+        server.faults.clear()
+        await bench.until_names(*(item["metadata"]["name"] for item in served))
