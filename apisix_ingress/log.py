@@ -8,12 +8,13 @@ logging is decided where it happens; nothing here is imported for its loggers, t
 import logging
 import sys
 from collections.abc import MutableMapping
-from typing import IO, Any, Literal, TextIO
+from typing import Any, Literal, TextIO
 
 import orjson
 import structlog
 from structlog.typing import EventDict, Processor
 
+from apisix_ingress.outlet import Outlet
 from apisix_ingress.redaction import escape, redact_text, register_secret, sanitize_mapping
 from apisix_ingress.streams import open_streams
 
@@ -22,26 +23,19 @@ __all__ = ["register_secret", "setup_logging"]
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 # Text that structlog renders from tracebacks: line breaks belong there.
 _MULTILINE = ("exception", "stack")
+_STAMP = structlog.processors.TimeStamper(fmt="iso", utc=True)
 _CHATTY_LIBRARIES = ("aiohttp", "asyncio", "httpx", "httpcore", "kubernetes", "urllib3")
 
 
-class _Unbreakable:
-    """A binary stream whose failures end nothing: a full disk or closed pipe must not stop the controller."""
+class _Lines(logging.Handler):
+    """Hands the lines of the standard library's loggers on to where all others go."""
 
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._stream = stream
+    def __init__(self, outlet: Outlet) -> None:
+        super().__init__()
+        self._outlet = outlet
 
-    def write(self, data: bytes) -> int:
-        try:
-            return self._stream.write(data)
-        except (OSError, ValueError):
-            return 0
-
-    def flush(self) -> None:
-        try:
-            self._stream.flush()
-        except (OSError, ValueError):
-            return
+    def emit(self, record: logging.LogRecord) -> None:
+        self._outlet.write(_encode(None, "", self.format(record)) + b"\n")
 
 
 def setup_logging(
@@ -61,13 +55,20 @@ def setup_logging(
     console = format == "console" or (format == "auto" and stream.isatty())
     shared = _shared_processors(console)
     render = _console_renderer(stream) if console else _render_json
+    outlet = Outlet(stream.buffer, tell=lambda count: _encode(None, "", render(None, "", _missing(count))) + b"\n")
     structlog.configure(
         processors=[*shared, render, _encode],
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
-        logger_factory=structlog.BytesLoggerFactory(_Unbreakable(stream.buffer)),  # type: ignore[arg-type]  # write and flush are all it needs
+        logger_factory=structlog.BytesLoggerFactory(outlet),  # type: ignore[arg-type]  # write and flush are all it needs
         cache_logger_on_first_use=True,
     )
-    _route_libraries(stream, shared, render)
+    _route_libraries(outlet, shared, render)
+
+
+def _missing(count: int) -> EventDict:
+    """Return the event that tells of lines that nobody took."""
+    remedy = "see to it that whoever reads the log keeps up, and that its disk has room"
+    return _STAMP(None, "", {"event": "log.incomplete", "level": "warning", "lines": count, "remedy": remedy})
 
 
 def _shared_processors(console: bool) -> list[Processor]:
@@ -79,7 +80,7 @@ def _shared_processors(console: bool) -> list[Processor]:
         redact,
         # After the redaction: no value that was passed in can stand for one of these.
         structlog.processors.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        _STAMP,
     ]
     return [*processors, _indent_tracebacks] if console else processors
 
@@ -115,7 +116,7 @@ def _encode(_logger: object, _method: str, line: Any) -> bytes:
     return str(line).encode("utf-8", "backslashreplace")
 
 
-def _route_libraries(stream: TextIO, shared: list[Processor], render: Processor) -> None:
+def _route_libraries(outlet: Outlet, shared: list[Processor], render: Processor) -> None:
     """Have the standard library's loggers write the same lines, from warnings up."""
 
     def take_record(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
@@ -124,7 +125,7 @@ def _route_libraries(stream: TextIO, shared: list[Processor], render: Processor)
         return {"logger": record.name, **event}
 
     formatter = structlog.stdlib.ProcessorFormatter(processors=[take_record, *shared, render])
-    handler = logging.StreamHandler(stream)
+    handler = _Lines(outlet)
     handler.setFormatter(formatter)
     root = logging.getLogger()
     root.handlers[:] = [handler]

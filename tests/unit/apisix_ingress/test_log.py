@@ -174,6 +174,34 @@ def test_full_disk_or_closed_pipe_does_not_stop_the_program() -> None:
     assert output.lines() == []
 
 
+@pytest.mark.parametrize("format", ["json", "console"])
+def test_lines_that_nobody_took_are_counted_once_there_is_room_again(format: Literal["json", "console"]) -> None:
+    class Full(Output):
+        full = True
+
+        def write(self, data: Any) -> int:
+            if self.full:
+                raise OSError(28, "No space left on device")
+            return super().write(data)
+
+    output = Full()
+    setup_logging("info", format, stream=output.text)
+    for _ in range(3):
+        structlog.get_logger().info("record.put")
+    output.full = False
+    logging.getLogger("asyncio").warning("took 3 seconds")
+    told, line = output.lines()
+    assert ("log.incomplete" in told, "3" in told, "took 3 seconds" in line) == (True, True, True)
+
+
+def test_program_ends_although_nobody_reads_what_it_logs() -> None:
+    script = "from apisix_ingress.log import setup_logging; import logging, structlog\nsetup_logging()\n"
+    script += "for number in range(2000): structlog.get_logger().info('lost', text='x' * 100)\n"
+    script += "logging.getLogger('asyncio').warning('lost as well')"
+    with subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.PIPE) as program:
+        assert program.wait() == 0
+
+
 def test_program_starts_with_its_standard_streams_closed() -> None:
     script = "from apisix_ingress.log import setup_logging; import os, structlog\nsetup_logging()\n"
     script += "structlog.get_logger().info('lost')\nraise SystemExit(7 if os.open('/', os.O_RDONLY) > 2 else 1)"
