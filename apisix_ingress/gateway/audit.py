@@ -143,17 +143,19 @@ class Audit:
     async def _compare(self, listing: Listing) -> int:
         """Make the holdings follow the list; return how many records somebody else changed."""
         dispatch, news = self._dispatch, 0
+        # What became of a write that was lost is no news of anybody else, however long ago it was.
+        unknown = set(dispatch.holdings.unknown)
         dispatch.version = listing.version
         shown = {**listing.owned, **self._adopted(listing)}
         owned = await self._defaults.left_out(shown, self._expected, listing.version)
         async for key in in_turns(owned):
             if not self._is_touched(key) and dispatch.holdings.observe(key, owned[key]):
-                news += self._is_drift(key)
+                news += self._is_drift(key) and key not in unknown
                 dispatch.wake(key)
         async for key in in_turns(dispatch.holdings.records().difference(owned)):
             if not self._is_touched(key):
                 dispatch.holdings.vanished(key)
-                news += self._is_drift(key)
+                news += self._is_drift(key) and key not in unknown
                 dispatch.wake(key)
         strangers = {key for key in listing.foreign if not self._is_touched(key)}
         appeared = strangers - dispatch.holdings.foreign

@@ -86,6 +86,22 @@ async def test_audit_does_not_misjudge_what_is_written_meanwhile() -> None:
 
 
 @on_stage
+async def test_what_became_of_our_own_writes_that_nobody_answered_is_no_drift() -> None:
+    keys = [RecordKey("upstreams", f"n{n}") for n in range(60)]
+    stage = Stage([make_record(key) for key in keys])
+    async with stage.running():
+        # Writes are slow enough for comparisons while they fail.
+        stage.gateway.faults.lost_reply = stage.gateway.faults.slow = 1.0
+        stage.want(*(make_record(key, nodes={"b:80": 1}) for key in keys[:30]))
+        await asyncio.sleep(100)
+        assert stage.gateway.lists > 3
+        stage.gateway.faults.lost_reply = stage.gateway.faults.slow = 0.0
+        await asyncio.sleep(100)
+        assert set(stage.gateway.stored) == set(keys[:30])
+        assert sum(stage.notes.drifts) == 0
+
+
+@on_stage
 async def test_failed_audit_is_tried_again_soon_and_changes_nothing() -> None:
     stage = Stage([UPSTREAM_RECORD])
     async with stage.running():
