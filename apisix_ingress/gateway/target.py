@@ -33,7 +33,8 @@ class AdminKey:
     def __init__(self, read: Callable[[], SecretStr], path: str = "") -> None:
         self._read = read
         self._path = path
-        self._stamp = self._now()
+        # Of what was read, and of what was tried to be read: a file without a key is not tried without end.
+        self._stamp = self._tried = self._now()
         self._key = read()
 
     @property
@@ -42,12 +43,12 @@ class AdminKey:
         return self._key.get_secret_value()
 
     def changed(self) -> bool:
-        """Say whether the file is another one than that which was read."""
-        return self._now() != self._stamp
+        """Say whether the file is another one than when it was last tried to be read."""
+        return self._now() != self._tried
 
     def refresh(self) -> bool:
         """Read the key again if its file changed; say whether the key is another one now."""
-        stamp = self._now()
+        stamp = self._tried = self._now()
         if stamp == self._stamp:
             return False
         try:
@@ -59,11 +60,11 @@ class AdminKey:
         self._key = key
         return changed
 
-    def _now(self) -> tuple[int, int]:
+    def _now(self) -> tuple[int, int, int]:
         if not self._path:
-            return (0, 0)
+            return (0, 0, 0)
         try:
             status = Path(self._path).stat()
         except OSError:
-            return (0, 0)
-        return (status.st_mtime_ns, status.st_ino)
+            return (0, 0, 0)
+        return (status.st_mtime_ns, status.st_ino, status.st_size)
