@@ -17,11 +17,18 @@ import asyncio
 import random
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import NoReturn
 
 import structlog
 
-from apisix_ingress.errors import KubeError, KubeForbidden, KubeGone, KubeNotFound, KubeUnavailable, KubeUnreachable
+from apisix_ingress.errors import (
+    KubeError,
+    KubeForbidden,
+    KubeGone,
+    KubeNotFound,
+    KubeTimeout,
+    KubeUnavailable,
+    KubeUnreachable,
+)
 from apisix_ingress.kube.api import KubeApi
 from apisix_ingress.kube.depth import cut
 from apisix_ingress.kube.intake import Intake
@@ -55,6 +62,8 @@ _DOUBTFUL = 2
 
 After so many looks that find it where it was, the kind is listed: changes come late then, but they come.
 """
+_SETTLED_PAUSES = 10
+"""A watch that tells something after so many first pauses works; one that broke before is paused for longer."""
 _ROLLED_BACK = "the API server went back in time"
 
 
@@ -110,6 +119,7 @@ class Reflector:
         # So many watches in a row; those that were told to wait do not count.
         self._unanswered = 0
         self._opened = False
+        self._opened_at = 0.0
         self._looks = 0
         self._absent_looks = 0
         self._silent_watches = 0
@@ -164,7 +174,7 @@ class Reflector:
         except KubeNotFound:
             return await self._look_for_kind()
         except KubeUnavailable as error:
-            self._unanswered += not self._opened and error.status != HTTPStatus.TOO_MANY_REQUESTS
+            self._count(error)
             delay = self._standing.fail("unavailable", str(error), told=isinstance(error, KubeUnreachable))
             return max(delay, min(error.retry_after or 0.0, LONGEST_PAUSE))
         except KubeError as error:
@@ -204,6 +214,7 @@ class Reflector:
         )
         async with stream as lines:
             self._opened, self._unanswered, self._looks = True, 0, 0
+            self._opened_at = self._clock.monotonic()
             self._standing.answered()
             async for line in lines:
                 event = await self._read(line, where)
@@ -217,23 +228,20 @@ class Reflector:
     async def _read(self, line: bytes, where: str) -> WatchEvent:
         try:
             return parse_event(line, where)
-        except KubeUnavailable as error:
-            if error.status != HTTPStatus.TOO_MANY_REQUESTS:
-                self._distrust()
-            raise
         except MalformedEvent:
             # Perhaps it is only nested too deep. Cutting may take long: the loop goes on meanwhile.
             shallow = await asyncio.to_thread(cut, line)
         try:
             return parse_event(shallow, where)
         except MalformedEvent as error:
-            self._refuse_line(str(error))
+            raise KubeUnavailable(f"{where}: a line is no event ({error})") from None
 
     def _take(self, event: WatchEvent) -> None:
         """Apply one event and go on from its version."""
         self._standing.heard()
         self._malformed = self._silent_watches = 0
-        self._standing.forget_failures(costly=False)
+        lasted = self._clock.monotonic() - self._opened_at
+        self._standing.forget_failures(costly=lasted >= _SETTLED_PAUSES * self._options.backoff_base)
         if event.type == "DELETED":
             key = key_of(self.resource, event.item)
             if key is not None:
@@ -286,10 +294,14 @@ class Reflector:
         self._version = None
         return self._standing.fail("rolled_back", f"{problem}, it is listed anew")
 
-    def _refuse_line(self, reason: str) -> NoReturn:
-        """Leave a watch that talks nonsense."""
-        self._distrust()
-        raise KubeUnavailable(f"watch of {self.resource.plural}: a line is no event ({reason})")
+    def _count(self, error: KubeUnavailable) -> None:
+        """Count a watch that was not answered, or not with events; lists do not count, and to wait is an answer."""
+        if self._version is None or error.status == HTTPStatus.TOO_MANY_REQUESTS:
+            return
+        if not self._opened:
+            self._unanswered += 1
+        elif not isinstance(error, KubeUnreachable | KubeTimeout):
+            self._distrust()
 
     def _distrust(self) -> None:
         """Note that a watch was answered, but not with events; after some in a row the list is read again."""

@@ -96,10 +96,14 @@ async def test_watches_that_end_with_an_error_each_time_are_listed_for(server: F
         await bench.until_names("r000", "r001", "new")
 
 
-@pytest.mark.parametrize("status", [200, 500], ids=["empty", "500"])
-async def test_changes_come_though_watches_do_not_work(server: FakeApiServer, tmp_path: Path, status: int) -> None:
+@pytest.mark.parametrize(
+    ("status", "body"), [(200, ""), (500, ""), (200, EMPTY), (200, "<p>\n")], ids=["empty", "500", "a list", "HTML"]
+)
+async def test_changes_come_though_watches_do_not_work(
+    server: FakeApiServer, tmp_path: Path, status: int, body: str
+) -> None:
     put_routes(server, 2)
-    server.faults.append(Fault("watch", status=status, body=""))
+    server.faults.append(Fault("watch", status=status, body=body))
     async with reflecting(server, tmp_path) as bench:
         await bench.until_names("r000", "r001")
         server.put(route("new"))
