@@ -13,6 +13,7 @@ import aiohttp
 import pytest
 import yaml
 
+from e2e.devgateway.ports import free_port
 from tests.fakes.adminapi import FakeAdminApi
 from tests.flow.commandline import BOUND, COMMAND, QUICKSTART, Cli, environment
 from tests.waiting import until
@@ -71,7 +72,8 @@ class Running:
 
     def events(self, name: str) -> list[dict[str, Any]]:
         """Return what it logged under a name."""
-        lines = map(json.loads, self.log.read_text().splitlines())
+        # The last line may be half written.
+        lines = map(json.loads, self.log.read_text().split("\n")[:-1])
         return [line for line in lines if line["event"] == name]
 
     async def until_logged(self, name: str) -> None:
@@ -90,10 +92,7 @@ class Running:
 @asynccontextmanager
 async def running(folder: Path, *arguments: str) -> AsyncIterator[Running]:
     """Start the controller; it is killed at the end if it still runs."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    log = folder / "log"
+    port, log = free_port(), folder / "log"
     with log.open("wb") as stderr:
         command = (*COMMAND, "run", "--http-listen", f"127.0.0.1:{port}", "--log-format", "json", *arguments)
         process = await asyncio.create_subprocess_exec(
@@ -139,9 +138,7 @@ async def test_run_waits_for_a_gateway_that_is_away(cli: Cli) -> None:
 
 
 async def test_run_waits_for_an_api_server_that_is_away(cli: Cli) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+    address = f"127.0.0.1:{free_port()}"
     cli.write("kubeconfig", kubeconfig(f"http://{address}"))
     async with running(cli.folder, "--kubeconfig", "kubeconfig") as controller:
         await controller.until_logged("apiserver.unreachable")

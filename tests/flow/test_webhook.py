@@ -370,9 +370,11 @@ async def test_requests_beyond_the_memory_for_them_are_turned_away_at_once(tmp_p
 
 async def test_body_that_does_not_come_is_given_up_while_others_are_answered(tmp_path: Path) -> None:
     async with serving(tmp_path, Gateway(), QUICK, lambda: True) as client:
-        slow = [await client.connect() for _ in range(20)]
-        for _, writer in slow:
-            writer.write(head(1000) + b'{"kind"')
+        slow = []
+        for _ in range(20):
+            slow.append(await client.connect())
+            # At once: who says nothing for long is not waited for until all are there.
+            slow[-1][1].write(head(1000) + b'{"kind"')
         assert not (await client.ask(BAD))["allowed"]
         async with asyncio.timeout(BOUND):
             lines = [await reader.readline() for reader, _ in slow]

@@ -75,8 +75,9 @@ async def test_process_that_was_frozen_does_not_send_the_large_body_that_it_was_
 async def test_a_small_request_is_on_its_way_in_the_step_that_looks_at_its_deadline() -> None:
     async with recording() as (transport, url, paths):
         await transport.carry(put(f"{url}/first", b"{}", 60))
-        sending = asyncio.create_task(transport.carry(put(f"{url}/in-time", b"{}", 0.05)))
+        # Long enough for a busy machine to get as far as that step.
+        sending = asyncio.create_task(transport.carry(put(f"{url}/in-time", b"{}", 0.5)))
         await asyncio.sleep(0)
-        time.sleep(0.1)  # noqa: ASYNC251  # the freeze
+        time.sleep(0.6)  # noqa: ASYNC251  # the freeze
         assert (await sending).status_code == 200
     assert paths == [b"/first", b"/in-time"]
