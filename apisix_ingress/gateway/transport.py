@@ -161,6 +161,8 @@ class AiohttpTransport:
         except _Stalled as error:
             raise httpx.WriteTimeout(str(error)) from error
         except Exception as error:
+            if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
+                self._pool().clear_dns_cache()  # the name may have another address by now
             raise _kind_of(error)(_words(error)) from error
 
     async def _send_small(self, call: Call, url: URL, tls: ssl.SSLContext | bool) -> Reply:
@@ -224,6 +226,9 @@ def _words(error: Exception) -> str:
     match error:
         case aiohttp.ClientConnectorDNSError():
             return f"the host name {error.host} can't be resolved"
+        case aiohttp.ClientConnectorCertificateError(certificate_error=ssl.SSLCertVerificationError() as why):
+            place = f"{error.host}:{error.port}"
+            return f"the certificate of {place} is not valid ({why.verify_message}): see tls.ca_file and the host name"
         case aiohttp.ClientConnectorError() if not isinstance(error, aiohttp.ClientSSLError) and error.os_error.errno:
             return f"can't connect to {error.host}:{error.port}: {os.strerror(error.os_error.errno)}"
         case _:

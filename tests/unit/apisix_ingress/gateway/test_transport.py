@@ -194,6 +194,18 @@ async def test_unknown_host_is_a_connect_error(monkeypatch: pytest.MonkeyPatch) 
     assert got == ["ConnectError", "ConnectError"]
 
 
+async def test_a_name_that_has_another_address_by_now_is_looked_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    addresses = iter(("127.0.0.77", "127.0.0.1"))  # where nobody listens, and where the gateway is
+
+    async def moving(host: str, port: int, **kwargs: object) -> list[object]:
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (next(addresses), port))]
+
+    async with serving(answer) as url, both_clients() as (ours, _):
+        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", moving)
+        url = url.replace("127.0.0.1", "gateway.example")
+        assert [await outcome(ours, "PUT", url) for _ in range(3)] == ["ConnectError", "200", "200"]
+
+
 @pytest.fixture
 def full_backlog() -> Iterator[str]:
     """Give the URL of a listener that accepts nothing any more, so that connecting hangs."""
@@ -354,6 +366,29 @@ async def test_certificate_of_a_stranger_is_a_connect_error(tmp_path: Path) -> N
     ):
         got = [await outcome(client, "PUT", url) for client in (ours, theirs)]
     assert got == ["ConnectError", "ConnectError"]
+
+
+@pytest.mark.parametrize(
+    ("trusted", "name", "why"),
+    [
+        (False, "127.0.0.1", "unable to get local issuer certificate"),
+        (True, "localhost", "Hostname mismatch, certificate is not valid for 'localhost'."),
+    ],
+)
+async def test_a_certificate_that_is_not_taken_is_told_with_where_to_look(
+    tmp_path: Path, trusted: bool, name: str, why: str
+) -> None:
+    files = Files(tmp_path)
+    tls = TlsContext(TlsFiles(ca_file=str(files.ca_file) if trusted else ""), clock=FakeClock())
+    async with (
+        serving(answer, files.server()) as url,
+        httpx.AsyncClient(transport=CarriedTransport(AiohttpTransport(connections=1, tls=tls))) as ours,
+    ):
+        url = url.replace("127.0.0.1", name)
+        with pytest.raises(httpx.ConnectError) as caught:
+            await ours.put(url)
+    place = url.removeprefix("https://").rstrip("/")
+    assert str(caught.value) == f"the certificate of {place} is not valid ({why}): see tls.ca_file and the host name"
 
 
 @pytest.mark.parametrize("trusting", [TlsFiles(verify=False), None])
