@@ -79,7 +79,7 @@ GC_THRESHOLDS = (50_000, 50, 100)
 
 
 def run_controller(settings: Settings, manifests: Path | None) -> int:
-    """Run until SIGTERM or SIGINT; return the exit status.
+    """Run until SIGTERM, SIGINT or SIGHUP; return the exit status.
 
     Raises:
         IngressError: The start failed; the message says what to fix.
@@ -99,8 +99,10 @@ def run_controller(settings: Settings, manifests: Path | None) -> int:
 
 async def _serve(settings: Settings, manifests: Path | None) -> None:
     stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        # Under nohup it is to outlive its terminal.
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with AsyncExitStack() as held:
         controller = await build(settings, manifests, held)
         await controller.run(stop)
