@@ -15,7 +15,7 @@ import structlog
 from apisix_ingress.errors import GatewayError, GatewayUnauthorized, GatewayUnavailable
 from apisix_ingress.gateway.backend import Backend, Found, Listing
 from apisix_ingress.gateway.defaults import Defaults
-from apisix_ingress.gateway.dispatch import Dispatch
+from apisix_ingress.gateway.dispatch import FOREIGN_REMEDY, Dispatch
 from apisix_ingress.gateway.holdings import Holdings
 from apisix_ingress.gateway.plan import Plan, Wanted, plan, unusual
 from apisix_ingress.gateway.states import SyncObserver
@@ -162,7 +162,15 @@ class Audit:
         dispatch.holdings.foreign = strangers
         for key in appeared:
             dispatch.wake(key)
+        self._log_foreign(appeared)
         return news
+
+    def _log_foreign(self, appeared: set[RecordKey]) -> None:
+        """Tell of records of somebody else that have the id of wanted ones: those are not written."""
+        taken = sorted(key for key in appeared if self._wanted.get(key, self._dispatch.cluster) is not None)
+        if taken:
+            first = [str(key) for key in taken[:5]]
+            self._log.warning("audit.foreign", records=len(taken), first=first, remedy=FOREIGN_REMEDY)
 
     def _is_drift(self, key: RecordKey) -> bool:
         """Say whether a difference is somebody else's doing; what we wrote may have been carried out late."""

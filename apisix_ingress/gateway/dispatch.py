@@ -49,6 +49,8 @@ Nothing shows it: a guess, on which it hangs how long a lease is held at a stop.
 BULK = 32
 """With so many writes outstanding a line in the log for each would cost as much as its write: they go to debug."""
 
+FOREIGN_REMEDY = "the gateway has a record of this id which is not ours, so that it is not written: remove it there"
+
 
 class Dispatch:
     """State and rules of writing to one cluster, for one term.
@@ -183,6 +185,8 @@ class Dispatch:
         else:
             if step.act == "hold":
                 self.held.add(key)
+            elif step.act == "refuse" and step.record is not None:
+                self._log.warning("record.foreign", record=str(key), name=step.record.name, remedy=FOREIGN_REMEDY)
             elif step.act == "nothing":
                 self.quarantine.lift(key)
                 self._handover.tried(key)

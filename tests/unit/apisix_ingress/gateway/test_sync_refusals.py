@@ -7,6 +7,7 @@ import structlog
 from structlog.testing import capture_logs
 
 from apisix_ingress.errors import GatewayUnavailable
+from apisix_ingress.gateway.dispatch import FOREIGN_REMEDY
 from apisix_ingress.gateway.setbacks import CRASH_REMEDY
 from apisix_ingress.gateway.states import RecordState
 from apisix_ingress.model.records import Record
@@ -176,6 +177,24 @@ async def test_record_of_others_under_our_id_is_left_alone() -> None:
         del stage.gateway.stored[UPSTREAM]
         await asyncio.sleep(70)
         assert stage.sync.record_state(UPSTREAM) == APPLIED
+
+
+@on_stage
+async def test_record_of_others_under_our_id_is_told_once_and_again_when_the_object_changes() -> None:
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))
+    stage = Stage([UPSTREAM_RECORD])
+    stage.gateway.stored |= {UPSTREAM: {"id": "u1"}, OTHER: {"id": "u2"}}
+    with capture_logs() as lines:
+        async with stage.running():
+            await asyncio.sleep(200)
+            stage.want(make_record(UPSTREAM, nodes={"c:80": 1}))
+            await asyncio.sleep(100)
+    got = [line for line in lines if line["event"] in ("audit.foreign", "record.foreign")]
+    common = {"cluster": "c1", "remedy": FOREIGN_REMEDY, "log_level": "warning"}
+    assert got == [
+        {"event": "audit.foreign", "records": 1, "first": ["upstreams/u1"], **common},
+        {"event": "record.foreign", "record": "upstreams/u1", "name": "name-u1", **common},
+    ]
 
 
 def nested(levels: int) -> dict[str, object]:
