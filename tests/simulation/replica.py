@@ -173,7 +173,7 @@ def replaced(seams: Seams, sink: structlog.typing.Processor) -> Iterator[None]:
             return session
 
         def _pool(self) -> Any:
-            return None
+            return SimpleNamespace(clear_dns_cache=lambda: None)  # there are no names
 
     session = seams.session()
     app, sources = "apisix_ingress.app.", "apisix_ingress.sources."
