@@ -15,7 +15,7 @@ from apisix_ingress.gateway.words import scrub
 from apisix_ingress.model.adminapi import check_admin_url
 
 STATUSES = frozenset({301, 302, 303, 307, 308})
-"""What other statuses below 400 mean a client does not go elsewhere for."""
+"""The statuses that send a client elsewhere; others below 400, such as 304, do not."""
 
 _EXAMPLE = "the address of the Admin API itself, as http://gateway:9180/apisix/admin"
 
@@ -39,8 +39,8 @@ def redirected(
     shown = scrub(place, None, secret)
     base = _base(place, resource) if shown == place else ""
     remedy = base if base and base != url else _EXAMPLE
-    whither = f"to {shown}" if shown else "without an address"
-    words = f"redirected {whither} (HTTP {reply.status_code}), which is not followed: set {fields.url} to {remedy}"
+    target = f"to {shown}" if shown else "without an address"
+    words = f"redirected {target} (HTTP {reply.status_code}), which is not followed: set {fields.url} to {remedy}"
     return GatewayRedirected(f"{method} {resource}: {words}", status=reply.status_code, sent=sent)
 
 
