@@ -115,8 +115,10 @@ async def test_connection_breaks_before_or_after_the_work(
 
 async def test_request_hangs_until_the_rule_goes(proxy: ApiProxy, session: aiohttp.ClientSession) -> None:
     proxy.play({"action": "hang"})
+    asking = asyncio.create_task(session.get(SECRETS).__aenter__())
+    await until(lambda: len(proxy.log.lines("fault")) == 1)
     with pytest.raises(TimeoutError):
-        await session.get(SECRETS, timeout=aiohttp.ClientTimeout(total=0.3))
+        await asyncio.wait_for(asking, 0.3)
     # A client may send again what changes nothing, if the connection was used before.
     waiting = asyncio.create_task(session.post("/api/v1/namespaces/default/secrets", json=secret("three")).__aenter__())
     await until(lambda: len(proxy.log.lines("fault")) == 2)
