@@ -142,7 +142,9 @@ def test_a_list_that_lacks_most_objects_deletes_none(scene: ApiStand, own: Contr
     )
     wait_until(lambda: own.metric("apisix_ingress_controller_deletes_held", kind="ApisixRoute"), bool, "the metric")
     line = own.events("reflector.held")[held]
-    assert (line["kind"], line["missing"]) == ("ApisixRoute", len(scene.want) - keep)
+    # Namespaces of other stories may be on their way out, with routes of theirs.
+    assert line["kind"] == "ApisixRoute"
+    assert line["missing"] >= len(scene.want) - keep
     assert "again" in line["remedy"]
     assert scene.traffic.send(scene.host, scene.want[BASE[-1]]).status == 200
     gone = wait_until(
