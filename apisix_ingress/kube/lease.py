@@ -91,7 +91,7 @@ class Lease:
     async def look(self) -> JsonObject | None:
         """Return the Lease, None if there is none yet."""
         try:
-            lease = await self._api.get(self._path, timeout=self._options.renew_deadline)
+            lease = await self._get(self._options.renew_deadline)
         except KubeNotFound:
             return None
         self._see(lease)
@@ -121,8 +121,9 @@ class Lease:
             KubeConflict: Somebody was faster.
         """
         self._asked = True
-        taken = await (self._create() if lease is None else self._replace(lease))
+        taken = self._ours(await (self._create() if lease is None else self._replace(lease)))
         self._held = taken
+        self.overlaps = True  # what was forbidden in another term may be granted again
         self.complain(None)
         self._see(taken)
 
@@ -202,7 +203,7 @@ class Lease:
             {"op": "add", "path": "/spec/renewTime", "value": micro_time(self._clock.now())},
         ]
         try:
-            self._held = await self._api.edit(self._path, operations, timeout=seconds)
+            self._held = self._ours(await self._api.edit(self._path, operations, timeout=seconds))
         except KubeForbidden as error:
             if error.status != _FORBIDDEN:
                 raise
@@ -210,7 +211,7 @@ class Lease:
             await self._put(seconds)
         except KubeConflict as error:
             if error.status == _TEST_FAILED:
-                self._check(await self._api.get(self._path, timeout=seconds))
+                self._check(await self._get(seconds))
             raise
 
     def _stop_overlapping(self, error: KubeForbidden) -> None:
@@ -218,19 +219,19 @@ class Lease:
         if self.overlaps:
             self.overlaps = False
             where = f"on leases in namespace {self._options.namespace}"
-            remedy = f"grant patch {where}; until the next start a term needs answers in half of renew_deadline"
+            remedy = f"grant patch {where}; until the next term answers are needed in half of renew_deadline"
             log.warning("renewal.restricted", lease=self._options.name, problem=str(error), remedy=remedy)
 
     async def _put(self, seconds: float) -> None:
         """Put the lease as we know it with a new time; if we do not know it any more, look who has it now."""
         known = self._held
-        lease = known or await self._api.get(self._path, timeout=seconds)
+        lease = known or await self._get(seconds)
         spec = self._check(lease)
         self._held = None  # until the answer says that the write came through
         transitions = int(spec.get("leaseTransitions") or 0)
         wanted = {**lease, "spec": self._spec(spec, acquired=False, transitions=transitions)}
         try:
-            self._held = await self._api.update(self._path, wanted, timeout=seconds)
+            self._held = self._ours(await self._api.update(self._path, wanted, timeout=seconds))
         except KubeConflict:
             if known is None:
                 raise
@@ -242,6 +243,30 @@ class Lease:
         if spec.get("holderIdentity") != self._options.identity:
             raise LeadershipLost(f"{spec.get('holderIdentity') or 'nobody'} holds the lease")
         return spec
+
+    async def _get(self, seconds: float) -> JsonObject:
+        """Return the Lease as it is.
+
+        Raises:
+            KubeUnavailable: Among others, when the answer is another thing.
+        """
+        lease = await self._api.get(self._path, timeout=seconds)
+        meta = lease.get("metadata")
+        named = isinstance(meta, dict) and meta.get("name") == self._options.name
+        if not named or not isinstance(lease.get("spec") or {}, dict):
+            raise KubeUnavailable(f"the lease {self._options.name} was asked for: the answer is something else")
+        return lease
+
+    def _ours(self, answer: JsonObject) -> JsonObject:
+        """Return the answer to a write if it is our Lease: who says 200 to anything has not renewed it.
+
+        Raises:
+            KubeUnavailable: It is not.
+        """
+        spec = answer.get("spec")
+        if not isinstance(spec, dict) or spec.get("holderIdentity") != self._options.identity:
+            raise KubeUnavailable(f"the lease {self._options.name} was written: the answer is not what was written")
+        return answer
 
     # Giving it up.
 
@@ -281,7 +306,7 @@ class Lease:
         return True
 
     async def _put_free(self) -> bool:
-        lease = self._held or await self._api.get(self._path, timeout=RELEASE_SECONDS)
+        lease = self._held or await self._get(RELEASE_SECONDS)
         spec = lease.get("spec") or {}
         if spec.get("holderIdentity") != self._options.identity:
             return False
