@@ -1,5 +1,6 @@
 """The controller under test as a process of its own, configured by a file, as users run it."""
 
+import http.client
 import json
 import sys
 import urllib.error
@@ -126,7 +127,8 @@ class Controller:
                 return reply.status, reply.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
-        except OSError:
+        except (OSError, http.client.HTTPException):
+            # It is not there, or was killed in the middle of its answer.
             return 0, ""
 
     def metric(self, name: str, **labels: str) -> float:

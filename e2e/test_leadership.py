@@ -152,7 +152,7 @@ def test_frozen_leader_never_writes_after_its_successor(story: Story) -> None:
     for number in range(ROUTES):
         story.route(f"r{number}")
     leader, follower = story.pair()
-    wait_until(lambda: len(story.gateway.records("routes")), lambda n: n == ROUTES + 1, "every route", TAKEOVER)
+    wait_until(lambda: len(story.gateway.records("routes")), lambda n: n == ROUTES + 1, "every route")
     for seed in range(4):
         _freeze_round(story, leader, follower, random.Random(seed))
         leader, follower = follower, leader
@@ -168,7 +168,7 @@ def _freeze_round(story: Story, leader: Controller, follower: Controller, rng: r
             story.web.scale(1 + number // 5 % 3, grace=0.05)
 
     with RequestLoop(story.traffic, story.host, "/base") as loop, Stream(change):
-        wait_until(lambda: len(story.gateway.write_log(before)), lambda n: n >= wanted, "the leader to write", TAKEOVER)
+        wait_until(lambda: len(story.gateway.write_log(before)), lambda n: n >= wanted, "the leader to write")
         leader.process.pause()
         try:
             wait_until(lambda: story.writes(follower, after=before), bool, "the follower to write", TAKEOVER)
