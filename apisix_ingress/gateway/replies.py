@@ -22,9 +22,9 @@ STREAM_DISABLED = "stream mode is disabled"
 _UNSUPPORTED = "Unsupported resource type"
 _NO_ETCD = "has no healthy etcd endpoint available"
 _IN_USE = "is still using it now"
-_GONE = "Key not found"
-# One of them is in each reply of the Admin API to a write; `node` is that of version 2.
-_OF_A_WRITE = frozenset({"key", "deleted", "node"})
+_GONE = "not found"
+# What a reply has that is about something else than the record that was written.
+_OF_NO_WRITE = frozenset({"error_msg", "error", "message", "list"})
 _HELD_BY: tuple[tuple[RecordKind, re.Pattern[str]], ...] = (
     ("global_rules", re.compile(r"already exists in global rule with id '?([^'\s]+)")),
     ("consumers", re.compile(r"duplicate key of plugin .+ found with consumer: (\S+)")),
@@ -39,13 +39,18 @@ _UNTOUCHED = frozenset({425, 429})
 
 
 def is_done(reply: Reply) -> bool:
-    """Say whether a reply is the Admin API's word that it carried out a write: it names the record."""
-    return 200 <= reply.status_code < 300 and not _OF_A_WRITE.isdisjoint(_object_in(reply.content))
+    """Say whether a reply is the Admin API's word that it carried out a write: an object, and none about an error."""
+    if not 200 <= reply.status_code < 300:
+        return False
+    document = _object_in(reply.content)
+    return document is not None and _OF_NO_WRITE.isdisjoint(document)
 
 
 def is_gone(reply: Reply) -> bool:
     """Say whether a reply is the Admin API's word that a record is not there: not anybody's 404."""
-    return reply.status_code == HTTPStatus.NOT_FOUND and _object_in(reply.content).get("message") == _GONE
+    if reply.status_code != HTTPStatus.NOT_FOUND:
+        return False
+    return _GONE in str((_object_in(reply.content) or {}).get("message")).lower()
 
 
 def is_strange(reply: Reply) -> bool:
@@ -180,12 +185,12 @@ def found_of(kind: RecordKind, body: FrozenJson) -> Found:
     return Found(digest, refs, name if isinstance(name, str) else "", takes)
 
 
-def _object_in(content: bytes) -> JsonObject:
+def _object_in(content: bytes) -> JsonObject | None:
     try:
         document = orjson.loads(content)
     except orjson.JSONDecodeError:
-        return {}
-    return document if isinstance(document, dict) else {}
+        return None
+    return document if isinstance(document, dict) else None
 
 
 def _items(kind: str, content: bytes, fields: Fields) -> list[JsonObject]:

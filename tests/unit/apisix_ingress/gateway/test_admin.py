@@ -100,8 +100,8 @@ async def test_delete_of_what_is_not_there_is_done() -> None:
     [
         (200, ""),
         (200, "<html>sign in</html>"),
-        (200, "{}"),
         (200, '{"error_msg": "etcd is read-only"}'),
+        (200, '{"message": "sign in first"}'),
         (200, '{"list": [], "total": 0}'),
         (200, '{"key": "/apisix/routes/1a2b", "val'),
         (200, '["key"]'),
@@ -123,9 +123,10 @@ async def test_write_is_not_done_until_an_admin_api_says_so(status: int, text: s
         {"key": "/apisix/routes/1a2b", "value": {"uri": "/a"}},
         {"key": "/apisix/routes/1a2b", "deleted": "1"},
         {"action": "set", "node": {"key": "/apisix/routes/1a2b", "value": {"uri": "/a"}}},
+        {},
     ],
 )
-async def test_write_is_done_when_the_reply_names_the_record(body: object) -> None:
+async def test_write_is_done_when_the_reply_is_an_object_and_no_error(body: object) -> None:
     backend = make_backend(replying(200, body))
     assert [await backend.put(make_record()), await backend.delete(ROUTE)] == [False, False]
 
