@@ -31,7 +31,7 @@ from apisix_ingress.gateway.replies import (
     refused_again,
     strange,
 )
-from apisix_ingress.gateway.retry import CUT_OFF, resending
+from apisix_ingress.gateway.retry import CUT_OFF, has_failed, relisting, resending
 from apisix_ingress.gateway.target import SETTINGS, Fields
 from apisix_ingress.gateway.target import AdminKey as AdminKey
 from apisix_ingress.gateway.tls import TlsContext
@@ -221,7 +221,7 @@ class AdminBackend:
         foreign: set[RecordKey] = set()
         disabled: set[RecordKind] = set()
         for kind in RECORD_KINDS:
-            reply = await self._list(kind)
+            reply = await self._list_surely(kind)
             if reply is None:
                 disabled.add(kind)
             else:
@@ -237,6 +237,16 @@ class AdminBackend:
     async def aclose(self) -> None:
         """Close every connection."""
         await self._transport.aclose()
+
+    async def _list_surely(self, kind: str) -> Reply | None:
+        """Return the list of a kind as `_list` does; a gateway that fails some requests is asked again."""
+        try:
+            return await self._list(kind)
+        except GatewayUnavailable as error:
+            if not has_failed(error):
+                raise
+        reply: Reply | None = await relisting()(self._list, kind)
+        return reply
 
     async def _list(self, kind: str) -> Reply | None:
         """Return the list of a kind, or None if the gateway does not serve the kind."""
