@@ -16,7 +16,7 @@ from typing import Any
 import aiohttp
 import orjson
 
-from e2e.devgateway.ports import free_port
+from e2e.devgateway.ports import INNER_PORTS, free_port
 
 READY_TIMEOUT = 20.0
 REQUEST_TIMEOUT = aiohttp.ClientTimeout(total=10, connect=2)
@@ -151,7 +151,7 @@ class EtcdProcess:
 
     async def start(self) -> None:
         """Start it and wait until it answers; raises RuntimeError with the log's place if it does not."""
-        client_port, peer_port = free_port(), free_port()
+        client_port, peer_port = (free_port(among=INNER_PORTS) for _ in range(2))
         self.url = f"http://127.0.0.1:{client_port}"
         self.data_dir.mkdir(parents=True, exist_ok=True)
         log_path = self.data_dir.parent / "etcd.log"

@@ -8,20 +8,26 @@ import socket
 
 # Below the range that outgoing connections take their own port from (net.ipv4.ip_local_port_range begins at 32768):
 # a port of that range may be taken between the moment it is chosen and the moment somebody listens on it.
-_FIRST, _LAST = 10_240, 32_000
+PORTS = range(10_240, 21_000)
+INNER_PORTS = range(21_000, 32_000)
+"""For a process that was given ports by the one that started it: nobody listens there yet, so they look free."""
 _STRIDE = 211
 # Processes that choose at the same time begin at different places.
 _turns = itertools.count(os.getpid() * 7919)
 
 
-def free_port(host: str = "127.0.0.1") -> int:
+def free_port(host: str = "127.0.0.1", *, among: range = PORTS) -> int:
     """Return a TCP port nobody listens on, and that this process has not returned before.
+
+    Args:
+        host: The address to listen on.
+        among: The ports to choose from, e.g. `INNER_PORTS`.
 
     Raises:
         OSError: None of a thousand ports is free.
     """
     for turn in itertools.islice(_turns, 1000):
-        port = _FIRST + turn * _STRIDE % (_LAST - _FIRST)
+        port = among[turn * _STRIDE % len(among)]
         with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
