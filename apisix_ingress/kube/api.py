@@ -277,8 +277,8 @@ class KubeApi:
             answer = await _loads(content)
         except orjson.JSONDecodeError:
             raise KubeUnavailable(f"{where}: the answer is no JSON") from None
-        if not isinstance(answer, dict):
-            raise KubeUnavailable(f"{where}: the answer is no JSON object")
+        if not isinstance(answer, dict) or not isinstance(answer.get("metadata") or {}, dict):
+            raise KubeUnavailable(f"{where}: the answer is no JSON object of the API")
         return answer
 
     async def _raise_for(self, response: aiohttp.ClientResponse, where: str) -> None:

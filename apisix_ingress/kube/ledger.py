@@ -22,7 +22,7 @@ from typing import get_args
 import orjson
 import structlog
 
-from apisix_ingress.errors import KubeConflict, KubeNotFound
+from apisix_ingress.errors import KubeConflict, KubeNotFound, KubeUnavailable
 from apisix_ingress.kube.api import KubeApi
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import RecordKey, RecordKind
@@ -154,7 +154,10 @@ class ConfigMapLedger:
             found = await self._api.get(self._path, timeout=REQUEST_SECONDS)
         except KubeNotFound:
             return _Stored()
-        return _Stored(frozenset(_parse(found.get("data") or {})), found["metadata"]["resourceVersion"])
+        version, data = self._version_of(found), found.get("data") or {}
+        if not isinstance(data, dict):
+            raise KubeUnavailable(f"the ledger {self._path} was asked for: the answer is something else")
+        return _Stored(frozenset(_parse(data)), version)
 
     async def _write(self, wanted: _Stored) -> _Stored:
         body: JsonObject = {
@@ -167,8 +170,20 @@ class ConfigMapLedger:
             answer = await self._api.update(self._path, body, timeout=REQUEST_SECONDS)
         else:
             answer = await self._api.create(self._collection, body, timeout=REQUEST_SECONDS)
+        version = self._version_of(answer)
         log.info("ledger.written", records=len(wanted.entries))
-        return _Stored(wanted.entries, answer["metadata"]["resourceVersion"])
+        return _Stored(wanted.entries, version)
+
+    def _version_of(self, answer: JsonObject) -> str:
+        """Return the version that an answer shows of the ledger.
+
+        Raises:
+            KubeUnavailable: It shows something else; who says 200 to anything has read or written nothing.
+        """
+        meta = answer.get("metadata") or {}
+        if meta.get("name") != self._meta["name"] or not isinstance(version := meta.get("resourceVersion"), str):
+            raise KubeUnavailable(f"the ledger {self._path} was asked for: the answer is something else")
+        return version
 
 
 def _changed(entries: frozenset[Entry], changes: Mapping[Entry, bool]) -> frozenset[Entry]:

@@ -5,7 +5,7 @@
     list ──complete──► store ──► watch ──ends, cut, 429, 5xx──► watch from the last version, after a backoff
       ▲                            │
       └──── 410, roll-back ────────┘   an event of the past; looked for after an outage, and when watches stay silent
-    404 on list: look at the API group as well; gone twice: the kind is absent, its store empty, look again
+    404 on list: look at the API group as well; gone for long: the kind is absent, its store empty, look again
     403: the store stays as it is, the missing permission is in `problem`
 
 What a list does to the store is known to `listing`, what an object has to go through to `intake`.
@@ -121,7 +121,7 @@ class Reflector:
         self._opened = False
         self._opened_at = 0.0
         self._looks = 0
-        self._absent_looks = 0
+        self._absent_since: float | None = None
         self._silent_watches = 0
         self._malformed = 0
         # Whether the last list made unusual deletes: once more is looked whether they were right.
@@ -188,7 +188,7 @@ class Reflector:
             return False
         self._version = found.version
         self._to_confirm = found.unusual
-        self._absent_looks = 0
+        self._absent_since = None
         self._become_synced(absent=False, objects=len(found.seen))
         return True
 
@@ -320,7 +320,7 @@ class Reflector:
         return f"listing {name} is forbidden: grant list, watch on {name}{where} ({error})"
 
     async def _look_for_kind(self) -> float:
-        """Find out what a 404 means. The API group's own list has to agree, twice if objects would go."""
+        """Find out what a 404 means. The API group's own list has to agree, and for long if objects would go."""
         self._version = None
         try:
             served = [each for each in self._versions if await self._api.serves(each)]
@@ -333,18 +333,20 @@ class Reflector:
             self._path = self.resource.path(self.namespace)
             log.info("reflector.version", kind=self.resource.kind, version=self.resource.version)
             return 0.0
-        self._absent_looks = 0
+        self._absent_since = None
         return self._standing.fail("unavailable", f"the API server knows {self.resource.plural} but does not list them")
 
     async def _miss_kind(self) -> float:
         """Deal with a kind that the API server does not know; return the seconds until the next look."""
         self._standing.heard()
-        self._absent_looks += 1
+        now = self._clock.monotonic()
+        since = self._absent_since = now if self._absent_since is None else self._absent_since
         problem = f"the API server does not know {self.resource.api_version} {self.resource.plural}"
         if not self.resource.optional:
             return self._standing.fail("absent", problem)
-        if len(self._store) and self._absent_looks < 2:
-            self._standing.fail("absent", f"{problem}: checking again")
+        if len(self._store) and now < since + self._options.absent_hold:
+            kept = f"{len(self._store)} objects that nobody deleted stay for {self._options.absent_hold:g} s"
+            self._standing.fail("absent", f"{problem}: {kept}")
             return self._options.hold_seconds
         await self._become_absent(f"{problem}: install the CRDs")
         return self._options.absent_poll * self._rng.uniform(0.75, 1.25)

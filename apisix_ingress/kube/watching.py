@@ -68,6 +68,8 @@ class ReflectorOptions:
         backoff_cap: up to this. A request of each kind in so many seconds burdens no API server, and it is how late
             its return may be noticed.
         absent_poll: How often to look for a kind that the API server does not know.
+        absent_hold: For so long the objects of a kind stay that is not served any more though nobody deleted them, as
+            while CRDs are replaced: where CRDs are removed their objects are deleted first, one by one.
         hold_seconds: Between two lists of which the second has to confirm unusual deletes.
         hold_share: Deletes above this share of a kind,
         hold_count: and above this number are unusual; so are those that leave nothing.
@@ -83,6 +85,7 @@ class ReflectorOptions:
     backoff_base: float = 0.25
     backoff_cap: float = 10.0
     absent_poll: float = 6.0
+    absent_hold: float = 60.0
     hold_seconds: float = 3.0
     hold_share: float = 0.3
     hold_count: int = 20

@@ -28,6 +28,7 @@ OPTIONS = partial(
     backoff_base=0.01,
     backoff_cap=0.05,
     absent_poll=0.02,
+    absent_hold=0.05,
     hold_seconds=0.02,
 )
 """Waits that a test has time for."""

@@ -162,3 +162,34 @@ async def test_a_ledger_without_data_is_empty(server: FakeApiServer, ledger: Con
     del manifest["data"]
     server.put(manifest)
     assert await ledger.keys("east") == frozenset()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "{}",
+        '{"metadata": {"resourceVersion": "7"}}',
+        f'{{"metadata": {{"name": "{NAME}"}}}}',
+        f'{{"metadata": {{"name": "{NAME}", "resourceVersion": "7"}}, "data": ["east"]}}',
+    ],
+    ids=["nothing", "no name", "no version", "data no mapping"],
+)
+async def test_what_is_no_ledger_is_not_read_as_an_empty_one(
+    server: FakeApiServer, ledger: ConfigMapLedger, answer: str
+) -> None:
+    server.put(config_map(east='["global_rules/a1"]'))
+    server.faults.append(Fault("get", "configmaps", status=200, body=answer, times=1))
+    with pytest.raises(KubeUnavailable, match="the answer is something else"):
+        await ledger.keys("east")
+    assert await ledger.keys("east") == {A}
+
+
+async def test_a_write_counts_only_if_the_answer_shows_the_ledger(
+    server: FakeApiServer, ledger: ConfigMapLedger
+) -> None:
+    server.faults.append(Fault("create", "configmaps", status=200, body="{}", times=1))
+    with pytest.raises(KubeUnavailable, match="the answer is something else"):
+        await ledger.note("east", [A])
+    assert stored(server) == {}
+    assert await ledger.note("east", [A])
+    assert stored(server) == {"east": ["global_rules/a1"]}

@@ -1,13 +1,14 @@
 """What reflectors do not believe: events of the past, lists that hide objects, and a 404 for whatever is asked."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.fakes import wire
 from tests.fakes.apiserver import FakeApiServer, Fault, Manifest, error_event
-from tests.flow.reflecting import put_routes, reflecting, route
+from tests.flow.reflecting import QUICK, put_routes, reflecting, route
 
 EMPTY = '{"metadata": {"resourceVersion": "9000"}, "items": []}'
 
@@ -219,6 +220,21 @@ async def test_a_404_for_whatever_is_asked_empties_nothing(
         assert "which no API server answers" in bench.reflector.problem
         server.faults.remove(lost)
         await bench.until_watching()
+    assert "delete" not in bench.notes.changes
+
+
+async def test_objects_stay_while_their_crds_are_replaced(server: FakeApiServer, tmp_path: Path) -> None:
+    want = put_routes(server, 3)
+    async with reflecting(server, tmp_path, options=replace(QUICK, absent_hold=3600.0)) as bench:
+        await bench.until_watching()
+        kind = server.kinds.pop("apisixroutes")
+        server.order(bench.plural, "end")
+        await bench.until(lambda: bench.notes.failures.count("absent") > 3, "some looks")
+        assert (bench.names(), bench.reflector.absent) == (want, False)
+        assert "3 objects that nobody deleted stay for 3600 s" in bench.reflector.problem
+        server.install(kind)
+        await bench.until(lambda: bench.reflector.problem == "", "the end of the problem")
+        assert bench.names() == want
     assert "delete" not in bench.notes.changes
 
 

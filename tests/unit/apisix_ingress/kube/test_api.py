@@ -163,6 +163,7 @@ async def test_nobody_is_followed_elsewhere(tmp_path: Path, server: FakeApiServe
         (Fault(cut=True), "the connection was cut"),
         (Fault(status=200, body="<html>"), "the answer is no JSON"),
         (Fault(status=200, body="[]"), "the answer is no JSON object"),
+        (Fault(status=200, body='{"metadata": [1]}'), "the answer is no JSON object"),
     ],
 )
 async def test_what_is_no_answer_is_unavailable(api: KubeApi, server: FakeApiServer, fault: Fault, want: str) -> None:
