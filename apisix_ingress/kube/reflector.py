@@ -53,7 +53,9 @@ from apisix_ingress.state.portion import Fillable
 log = structlog.get_logger()
 
 LONGEST_PAUSE = 120.0
-"""A Retry-After beyond this many seconds is not believed."""
+"""A Retry-After beyond this many seconds is not believed,"""
+LONGEST_OUTAGE_PAUSE = 15.0
+"""nor beyond these unless it comes with 429: who is away can't tell when it returns, which is to be noticed soon."""
 RETURN_SPREAD = 0.25
 """Within so many seconds after an outage the kinds come back, one by one."""
 _MALFORMED_LIMIT = 4
@@ -176,7 +178,8 @@ class Reflector:
         except KubeUnavailable as error:
             self._count(error)
             delay = self._standing.fail("unavailable", str(error), told=isinstance(error, KubeUnreachable))
-            return max(delay, min(error.retry_after or 0.0, LONGEST_PAUSE))
+            longest = LONGEST_PAUSE if error.status == HTTPStatus.TOO_MANY_REQUESTS else LONGEST_OUTAGE_PAUSE
+            return max(delay, min(error.retry_after or 0.0, longest))
         except KubeError as error:
             self._version = None
             return self._standing.fail("refused", str(error))

@@ -135,6 +135,25 @@ async def test_watches_that_break_after_a_word_wait_longer_each_time(server: Fak
         assert waits[5] > 2 * waits[0]
 
 
+@pytest.mark.parametrize(
+    ("status", "asked", "want"), [(429, "60", 60.0), (429, "1e9", 120.0), (503, "7", 7.0), (503, "inf", 15.0)]
+)
+async def test_who_is_away_is_not_waited_for_as_long_as_who_asks_for_it(
+    server: FakeApiServer, tmp_path: Path, status: int, asked: str, want: float
+) -> None:
+    server.faults.append(Fault("list", status=status, retry_after=asked))
+    async with reflecting(server, tmp_path) as bench:
+        waits: list[float] = []
+
+        async def noted(seconds: float) -> None:
+            waits.append(seconds)
+            await asyncio.sleep(0)
+
+        bench.reflector._pause = noted  # type: ignore[method-assign]
+        await bench.until(lambda: len(waits) > 2, "some waits")
+    assert set(waits) == {want}
+
+
 async def test_a_list_whose_pages_always_expire_is_read_as_one(server: FakeApiServer, tmp_path: Path) -> None:
     want = put_routes(server, 25)
     server.faults.append(Fault("list", status=410, when=is_next_page))
