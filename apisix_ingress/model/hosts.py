@@ -25,10 +25,18 @@ def canonical_host(host: str) -> str:
     text = without_dot(host).lower()
     if text.startswith("[") and text.endswith("]"):
         try:
-            return f"[{ipaddress.IPv6Address(text[1:-1])}]"
+            return f"[{_short(ipaddress.IPv6Address(text[1:-1]))}]"
         except ValueError:
             return text
     return text
+
+
+def _short(address: ipaddress.IPv6Address) -> str:
+    """Return an address in its short form; Python writes one that stands for IPv4 otherwise from 3.13 on."""
+    if address.ipv4_mapped is None:
+        return str(address)
+    high, low = divmod(int(address.ipv4_mapped), 0x10000)
+    return f"::ffff:{high:x}:{low:x}"
 
 
 def without_dot(host: str) -> str:
