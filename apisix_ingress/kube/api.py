@@ -290,15 +290,20 @@ class KubeApi:
         """Turn the errors of the transport into KubeUnavailable; they never hold headers."""
         try:
             yield
-        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
-            self._lost(_explain(error))
-            raise KubeUnreachable(f"{where}: {_explain(error)}") from None
-        except CUT_OFF as error:
-            raise KubeUnreachable(f"{where}: {_explain(error)}") from None
-        except TimeoutError as error:
-            raise KubeTimeout(f"{where}: {_explain(error)}") from None
         except (aiohttp.ClientError, OSError) as error:
-            raise KubeUnavailable(f"{where}: {_explain(error)}") from None
+            # A stream of aiohttp keeps its error, and the frames of that the stream: all would stay until the garbage
+            # collector runs, which it does rarely.
+            error.__traceback__ = None
+            raise self._translated(error, where) from None
+
+    def _translated(self, error: Exception, where: str) -> KubeUnavailable:
+        if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
+            self._lost(_explain(error))
+            return KubeUnreachable(f"{where}: {_explain(error)}")
+        if isinstance(error, CUT_OFF):
+            return KubeUnreachable(f"{where}: {_explain(error)}")
+        kind = KubeTimeout if isinstance(error, TimeoutError) else KubeUnavailable
+        return kind(f"{where}: {_explain(error)}")
 
     def _lost(self, why: str) -> None:
         """Tell of an outage once, however many requests find it out."""

@@ -99,11 +99,13 @@ class Renewal:
 
     def _settle(self, done: asyncio.Task[None], sent: float) -> None:
         """Take over how a try ended."""
-        try:
-            done.result()
-        except KubeError as error:
+        # Not raised but for a lost lease: the error would keep this frame, and that the task with the error in it.
+        error = done.exception()
+        if isinstance(error, KubeError):
             self._lease.complain(error)
             return
+        if error is not None:
+            raise error
         self._lease.complain(None)
         self._renewed = max(self._renewed, sent)
         self._term.deadline = self._renewed + self._options.lease_duration

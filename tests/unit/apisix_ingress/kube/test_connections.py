@@ -1,5 +1,6 @@
 """What is said of an API server that can't be talked to: which part of the connection to look at. Own sockets only."""
 
+import gc
 import socket
 import ssl
 from collections.abc import AsyncIterator
@@ -11,6 +12,7 @@ from aiohttp import web
 
 from apisix_ingress.errors import KubeUnavailable, KubeUnreachable
 from apisix_ingress.kube.api import KubeApi, error_of
+from apisix_ingress.kube.lines import LineSplitter
 from tests.fakes.apiserver import FakeApiServer, Fault
 
 
@@ -81,6 +83,30 @@ async def test_a_watch_that_ends_inside_an_event_is_no_whole_event(server: FakeA
         with pytest.raises(KubeUnavailable, match="the stream ended in the middle of an event"):
             await watch(api)
     assert got == [b'{"type":"ADDED"}']
+
+
+async def test_a_watch_that_is_cut_off_leaves_nothing_to_the_garbage_collector(
+    server: FakeApiServer, tmp_path: Path
+) -> None:
+    """It runs rarely, and what a watch held would stay until then."""
+
+    async def watch(api: KubeApi) -> str:
+        try:
+            async with api.watch("/api/v1/services", version="1", seconds=30, margin=5.0) as lines:
+                server.order("services", "cut")
+                return str([line async for line in lines])
+        except KubeUnavailable as error:
+            return str(error)
+
+    gc.collect()
+    gc.disable()
+    try:
+        async with await KubeApi.connect(str(server.kubeconfig(tmp_path / "k"))) as api:
+            said = await watch(api)
+        left = [each for each in gc.get_objects() if isinstance(each, LineSplitter)]
+    finally:
+        gc.enable()
+    assert (said.endswith("the connection was cut"), left) == (True, [])
 
 
 @pytest.mark.parametrize(("header", "want"), [("7", 7.0), ("-1", 0.0), ("Fri, 01 Jan 2027 00:00:00 GMT", None)])
