@@ -29,6 +29,8 @@ log = structlog.get_logger()
 
 PROBES = 5
 """So many of the objects that two lists lacked are looked for by name."""
+_NEVER_EMPTY = frozenset(("Namespace", "Service", "Endpoints", "EndpointSlice"))
+"""Kinds that no API server is without, for long."""
 _EXPIRED_LIMIT = 2
 """After so many lists in a row that expired between two pages, the next one is read as one page."""
 
@@ -41,7 +43,8 @@ class WholeList:
         items: The objects that could be read.
         seen: The keys of all, also of those that could not.
         version: What a watch goes on from.
-        unusual: Whether it confirmed deletes that were held back before.
+        unusual: Whether it confirmed deletes that were held back before, or was the first one and lacked what every
+            API server has.
     """
 
     items: list[KubeObject] = field(default_factory=list)
@@ -135,8 +138,10 @@ class Listing:
             self._intake.put(item)
             await self._intake.breathe(number)
         gone = frozenset(self._store.keys()) - found.seen
-        found.unusual = bool(gone & self._missing)
-        if found.unusual and await self._is_contradicted(gone & self._missing):
+        twice = gone & self._missing
+        is_first = not self._store.synced
+        found.unusual = bool(twice) or (is_first and not found.seen and self._intake.resource.kind in _NEVER_EMPTY)
+        if twice and await self._is_contradicted(twice):
             self._hold(gone, "are missing from lists, but found by name: what stands before the API server is at fault")
             return
         for number, key in enumerate(self._confirmed(gone, is_empty=not found.seen), 1):

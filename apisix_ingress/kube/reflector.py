@@ -56,6 +56,8 @@ LONGEST_PAUSE = 120.0
 """A Retry-After beyond this many seconds is not believed,"""
 LONGEST_OUTAGE_PAUSE = 15.0
 """nor beyond these unless it comes with 429: who is away can't tell when it returns, which is to be noticed soon."""
+CONFIRM_SECONDS = 10
+"""So soon an unusual list is looked at again; once more after a watch of the usual length."""
 RETURN_SPREAD = 0.25
 """Within so many seconds after an outage the kinds come back, one by one."""
 _MALFORMED_LIMIT = 4
@@ -126,8 +128,8 @@ class Reflector:
         self._absent_since: float | None = None
         self._silent_watches = 0
         self._malformed = 0
-        # Whether the last list made unusual deletes: once more is looked whether they were right.
-        self._to_confirm = False
+        # So many lists are still to come to see whether an unusual one was right: the first one soon.
+        self._confirmations = 0
 
     @property
     def resource(self) -> Resource:
@@ -190,7 +192,8 @@ class Reflector:
         if found is None:
             return False
         self._version = found.version
-        self._to_confirm = found.unusual
+        if found.unusual:
+            self._confirmations = 2
         self._absent_since = None
         self._become_synced(absent=False, objects=len(found.seen))
         return True
@@ -209,6 +212,8 @@ class Reflector:
         options = self._options
         began = self._clock.monotonic()
         seconds = max(1, round(self._rng.uniform(options.watch_shortest, options.watch_longest)))
+        if self._confirmations > 1:
+            seconds = min(seconds, CONFIRM_SECONDS)
         where = f"watch of {self.resource.plural}"
         words = 0
         self._opened = False
@@ -226,7 +231,7 @@ class Reflector:
                 self._take(event)
                 words += 1
                 await self._intake.breathe(words)
-        return await self._after_watch(words, self._clock.monotonic() - began)
+        return await self._after_watch(words, self._clock.monotonic() - began, seconds)
 
     async def _read(self, line: bytes, where: str) -> WatchEvent:
         try:
@@ -255,16 +260,17 @@ class Reflector:
                 self._intake.put(item)
         self._version = event.version
 
-    async def _after_watch(self, words: int, lasted: float) -> float:
+    async def _after_watch(self, words: int, lasted: float, asked: float) -> float:
         """A watch that ended early by itself is slowed down; one that never says a word is looked into."""
-        if self._to_confirm and lasted >= self._options.watch_shortest / 2:
+        if self._confirmations:
+            self._confirmations -= 1
             self._version = None
         if words:
             if lasted < 1:
                 return self._options.backoff_base
             self._standing.forget_failures()
             return 0.0
-        if lasted < self._options.watch_shortest / 2:
+        if lasted < asked / 2:
             self._distrust()
             return self._standing.fail("empty", "the API server ends watches at once")
         self._standing.forget_failures()

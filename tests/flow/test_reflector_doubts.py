@@ -224,6 +224,20 @@ async def test_deletes_that_were_unusual_are_looked_at_once_more(server: FakeApi
         await bench.until_names(*want)
 
 
+@pytest.mark.parametrize("kind", ["EndpointSlice", "Service", "Namespace"])
+async def test_a_first_list_without_what_every_cluster_has_is_looked_at_again(
+    server: FakeApiServer, tmp_path: Path, kind: str
+) -> None:
+    api_version = "discovery.k8s.io/v1" if kind == "EndpointSlice" else "v1"
+    server.put({"kind": kind, "apiVersion": api_version, "metadata": {"name": "a"}, "spec": {}})
+    server.faults.append(Fault("list", status=200, body=EMPTY, times=1))
+    async with reflecting(server, tmp_path, kind) as bench:
+        await bench.until(lambda: len(bench.store) == 1, "the object")
+        await bench.until(lambda: len(bench.notes.lists) == 3, "the second look")
+        await bench.until_watching()
+    assert bench.notes.lists == [0, 1, 1]
+
+
 @pytest.mark.parametrize("body", [None, "404 page not found"], ids=["Status", "text"])
 async def test_a_404_for_whatever_is_asked_empties_nothing(
     server: FakeApiServer, tmp_path: Path, body: str | None
