@@ -14,11 +14,11 @@ sys.exit(asyncio.run(run_with_ports([sys.executable, "-c", sys.argv[1]], [])))
 """
 INNER = """
 import signal, sys
-signal.signal(signal.SIGINT, lambda *_: sys.exit(40))
-signal.signal(signal.SIGTERM, lambda *_: sys.exit(41))
+codes = {signal.SIGINT: 40, signal.SIGTERM: 41}
+# Held back until it is waited for: one that came just before a pause would not end that.
+signal.pthread_sigmask(signal.SIG_BLOCK, codes)
 print("ready", flush=True)
-while True:
-    signal.pause()
+sys.exit(codes[signal.sigwait(codes)])
 """
 
 
