@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Iterable
+from functools import partial
 
 import structlog
 
@@ -88,7 +89,8 @@ class Dispatch:
         self.at_rest = asyncio.Event()
         self.at_rest.set()
         self.quarantine = Quarantine(clock=clock, rng=rng)
-        self.gate = Gate(cluster, clock=clock, rng=rng, listener=self._gate_changed)
+        told = partial(observer.breaker, cluster)
+        self.gate = Gate(cluster, clock=clock, rng=rng, listener=self._gate_changed, told=told)
         self.agenda = Agenda()
         self.pace = Pace()
         self._log = log.bind(cluster=cluster)
@@ -405,7 +407,6 @@ class Dispatch:
         return seconds
 
     def _gate_changed(self, is_open: bool) -> None:
-        self._observer.breaker(self.cluster, not is_open)
         if is_open:
             for key in self._setbacks:
                 self.enqueue(key)

@@ -1,7 +1,8 @@
 """Whether a cluster is written to at all: a breaker for one that does not answer, a pause for one that refuses the key.
 
-While the gate is shut a probe looks from time to time whether it can be opened; nobody else sends anything. Which
-records wait for it is not known here.
+While the gate is shut a probe looks from time to time whether it can be opened; nobody else sends anything. A probe
+that succeeds does not end the outage that people are told of: a gateway may read and not write. Which records wait for
+it is not known here.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from apisix_ingress.gateway.backend import Backend
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.ratelimit import ExponentialBackoff
+from apisix_ingress.runtime.tasks import bounded
 
 log = structlog.get_logger()
 
@@ -34,6 +36,9 @@ KEY_CHECK_INTERVAL = 5.0
 PROBE_BASE, PROBE_CAP, PROBE_JITTER = 0.5, 5.0, 0.5
 """Seconds between probes of a cluster that does not answer, and the share of them that is drawn at random."""
 
+TRIAL = 1.0
+"""Seconds, beside those that a write may take, after which a gate that was opened and not shut again means the end."""
+
 REMEDY = (
     "see whether its Admin API runs and can be reached from here; other clusters are not affected, and this one is"
     " probed every few seconds and catches up by itself"
@@ -41,15 +46,33 @@ REMEDY = (
 
 
 class Gate:
-    """Open at first. `listener` hears of every change, with whether the gate is open now."""
+    """Open at first.
 
-    def __init__(self, cluster: str, *, clock: Clock, rng: random.Random, listener: Callable[[bool], None]) -> None:
+    Args:
+        cluster: Its name.
+        clock: Measures the time between probes.
+        rng: Spreads it.
+        listener: Hears of every change, with whether the gate is open now.
+        told: Hears of the beginning and the end of every outage, with whether there is one now.
+    """
+
+    def __init__(
+        self,
+        cluster: str,
+        *,
+        clock: Clock,
+        rng: random.Random,
+        listener: Callable[[bool], None],
+        told: Callable[[bool], None],
+    ) -> None:
         self._log = log.bind(cluster=cluster)
         self._clock = clock
         self._listener = listener
+        self._told = told
         self._backoff: ExponentialBackoff[str] = ExponentialBackoff(PROBE_BASE, PROBE_CAP, PROBE_JITTER, rng=rng)
         self._failing: set[RecordKey] = set()
         self._error: GatewayError | None = None
+        self._outage: GatewayError | None = None
         self._opened = asyncio.Event()
         self._opened.set()
         self._shut = asyncio.Event()
@@ -66,17 +89,24 @@ class Gate:
         return self.is_open and not self._closed
 
     @property
+    def is_out(self) -> bool:
+        """Whether there is an outage: the gate is shut, or was opened by a probe and nothing else has succeeded yet."""
+        return self._outage is not None
+
+    @property
     def reason(self) -> str:
-        """Why it is shut; empty while it is open."""
-        return str(self._error) if self._error is not None else ""
+        """Why there is an outage; empty while there is none."""
+        return str(self._outage) if self._outage is not None else ""
 
     @property
     def is_away(self) -> bool:
-        """Whether it is shut since the cluster does not answer, or not now."""
-        return isinstance(self._error, GatewayUnavailable)
+        """Whether there is an outage since the cluster does not answer, or not now."""
+        return isinstance(self._outage, GatewayUnavailable)
 
     def succeeded(self) -> None:
-        """Note a success of any call."""
+        """Note a success of any call but a probe."""
+        if self.is_open:
+            self._end_outage()
         if self._failing:
             self._failing.clear()
         if self._backoff.failures(""):
@@ -91,11 +121,15 @@ class Gate:
     def shut(self, error: GatewayError) -> None:
         """Shut the gate; while it is shut already, only the reason changes."""
         was_open, self._error = self.is_open, error
+        before, self._outage = self._outage, error
         if was_open:
             self._opened.clear()
             self._shut.set()
-            self._log_shut(error)
+            if type(before) is not type(error):
+                self._log_shut(error)
             self._listener(False)
+        if before is None:
+            self._told(True)
 
     def _log_shut(self, error: GatewayError) -> None:
         if isinstance(error, GatewayUnauthorized):
@@ -126,6 +160,14 @@ class Gate:
                 self.shut(error)
             else:
                 self._open()
+                await self._try_out(backend.timeout + TRIAL)
+
+    async def _try_out(self, seconds: float) -> None:
+        """Return once the gate is shut again, or the outage is over since it was not for so long."""
+        try:
+            await bounded(self._shut.wait(), seconds, clock=self._clock)
+        except TimeoutError:
+            self._end_outage()
 
     async def _pause(self, backend: Backend) -> None:
         """Wait until the next probe is due."""
@@ -142,5 +184,10 @@ class Gate:
         self._shut.clear()
         if not self._closed:
             self._opened.set()
-        self._log.info("cluster.recovered")
         self._listener(True)
+
+    def _end_outage(self) -> None:
+        if self._outage is not None:
+            self._outage = None
+            self._log.info("cluster.recovered")
+            self._told(False)

@@ -101,12 +101,12 @@ class ClusterSync:
     @property
     def reachable(self) -> bool:
         """Whether the cluster was not found to be down or to refuse the admin key."""
-        return self._spell.dispatch.gate.is_open
+        return not self._spell.dispatch.gate.is_out
 
     @property
     def trouble(self) -> str:
-        """Why the cluster is not written to, in words for people; empty while it is reachable."""
-        return "" if self.reachable else self._spell.dispatch.gate.reason
+        """Why the cluster is not written to, or in vain, in words for people; empty while it is reachable."""
+        return self._spell.dispatch.gate.reason
 
     @property
     def is_away(self) -> bool:
@@ -146,7 +146,7 @@ class ClusterSync:
         self._backend = backend
         former = self._spell
         self._spell = self._new_spell(Holdings(), former.dispatch.known, first_audit=backend.timeout)
-        if not former.dispatch.gate.is_open:
+        if former.dispatch.gate.is_out:
             self._observer.breaker(self.name, is_open=False)
         self._moved.set()
 

@@ -1,7 +1,11 @@
 """A cluster that is down, fails or refuses the key."""
 
 import asyncio
+import logging
 from collections.abc import Collection
+
+import structlog
+from structlog.testing import capture_logs
 
 from apisix_ingress.errors import GatewayUnavailable
 from apisix_ingress.gateway.backend import Listing
@@ -118,8 +122,39 @@ async def test_cluster_that_fails_every_request_is_left_alone() -> None:
         stage.gateway.faults.server_error = 1.0
         stage.want(*(make_record(RecordKey("upstreams", f"n{n}")) for n in range(500)))
         await asyncio.sleep(60)
-        assert stage.notes.breakers[0]
         assert len(stage.notes.writes) < 300  # a probe succeeds each time, so that some writes are tried again
+
+
+@on_stage
+async def test_cluster_that_reads_and_does_not_write_is_out_until_a_write_succeeds() -> None:
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))
+    stage = Stage()
+    with capture_logs() as lines:
+        async with stage.running():
+            stage.gateway.faults.server_error = 1.0
+            stage.want(*(make_record(RecordKey("upstreams", f"n{n}")) for n in range(50)))
+            await asyncio.sleep(3)
+            for _ in range(600):
+                await asyncio.sleep(0.1)
+                assert (stage.sync.reachable, stage.sync.is_away, stage.sync.trouble) == (False, True, "HTTP 503")
+            assert stage.gateway.probes > 10
+            stage.gateway.faults.server_error = 0.0
+            await asyncio.sleep(10)
+            assert (len(stage.gateway.stored), stage.sync.reachable, stage.sync.trouble) == (50, True, "")
+    assert stage.notes.breakers == [True, False]
+    got = [line["event"] for line in lines if line["event"].startswith("cluster.")]
+    assert got == ["cluster.takeover", "cluster.unreachable", "cluster.recovered"]
+
+
+@on_stage
+async def test_outage_that_leaves_nothing_to_write_ends_some_time_after_a_probe_succeeds() -> None:
+    stage = Stage([UPSTREAM_RECORD])
+    async with stage.running():
+        stage.gateway.faults.unauthorized = True
+        await asyncio.sleep(70)  # an audit is refused
+        stage.gateway.faults.unauthorized = False
+        await asyncio.sleep(KEY_PROBE_INTERVAL + stage.backend.timeout + 2)
+    assert stage.notes.breakers == [True, False]
 
 
 @on_stage
