@@ -320,6 +320,8 @@ class AdminBackend:
                 resent = True
                 return await self._send_again(method, path, attempt)
         except httpx.RequestError as error:
+            # Its frames hold the retries, and those the error: all would stay until the garbage collector runs.
+            error.__traceback__ = None
             words = scrub(str(error), None, self._key.secret) or "no answer"
             sent = resent or not isinstance(error, _NOT_SENT)
             raise GatewayUnavailable(f"{method} {path}: {type(error).__name__}: {words}", sent=sent) from error

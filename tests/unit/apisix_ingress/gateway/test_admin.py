@@ -1,6 +1,7 @@
 """Requests and replies of the Admin API, with replies as a real gateway gave them (APISIX 3.18)."""
 
 import asyncio
+import gc
 import os
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -335,6 +336,33 @@ async def test_failed_request_tells_whether_it_may_have_been_carried_out(
     with pytest.raises(GatewayUnavailable) as caught:
         await make_backend(handle).put(make_record())
     assert (caught.value.sent, calls) == (sent, tries)
+
+
+@pytest.mark.parametrize("failure", [httpx.RemoteProtocolError, httpx.ConnectError])
+async def test_request_that_fails_leaves_nothing_to_the_garbage_collector(failure: type[httpx.TransportError]) -> None:
+    """It runs rarely, and a gateway may be away for hours."""
+
+    class Away(failure):  # type: ignore[valid-type, misc]  # of this test alone
+        pass
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        raise Away("away")
+
+    async def ask() -> str:
+        try:
+            await make_backend(handle).put(make_record())
+        except GatewayUnavailable as error:
+            return str(error)
+        return ""
+
+    gc.collect()
+    gc.disable()
+    try:
+        said = await ask()
+        left = [each for each in gc.get_objects() if isinstance(each, Away)]
+    finally:
+        gc.enable()
+    assert (said.endswith("away"), left) == (True, [])
 
 
 async def test_request_cut_off_and_then_refused_counts_as_sent() -> None:
