@@ -2,8 +2,8 @@
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -20,7 +20,7 @@ async def leading(cli: Cli, before: Sequence[str] = ()) -> AsyncIterator[tuple[a
     async with FakeAdminApi() as gateway:
         options = ("--http-listen", "127.0.0.1:0", "--log-format", "json", "--manifests", str(QUICKSTART))
         command = (*before, *COMMAND, "run", *options, "--admin-url", gateway.url, "--admin-key", gateway.key)
-        with log.open("wb") as stderr:
+        with log.open("wb") as stderr, heeded(signal.SIGHUP):
             process = await asyncio.create_subprocess_exec(
                 *command, cwd=cli.folder, env=environment(cli.folder), stdout=asyncio.subprocess.DEVNULL, stderr=stderr
             )
@@ -31,6 +31,16 @@ async def leading(cli: Cli, before: Sequence[str] = ()) -> AsyncIterator[tuple[a
             if process.returncode is None:
                 process.kill()
             await process.wait()
+
+
+@contextmanager
+def heeded(number: signal.Signals) -> Iterator[None]:
+    """Let processes that are started now heed a signal: who runs the tests under nohup has it ignored."""
+    before = signal.signal(number, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
