@@ -19,6 +19,7 @@ import yaml
 
 from apisix_ingress.errors import ConfigError
 from apisix_ingress.kube.package import light
+from apisix_ingress.kube.paths import exists
 from apisix_ingress.runtime.clock import Clock
 
 ACCOUNT_FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -158,7 +159,7 @@ class Kubeconfig:
 
         try:
             files = tuple(Path(name).expanduser() for name in self._paths.split(os.pathsep) if name)
-            found = tuple(path for path in files if path.exists())
+            found = tuple(path for path in files if exists(path))
         except (OSError, RuntimeError) as error:  # the second: `~` of a user that nobody knows
             reason = error.strerror if isinstance(error, OSError) else "its folder is that of an unknown user"
             raise ConfigError(f"kubeconfig {self._paths}: {reason}; give the right path with --kubeconfig") from None

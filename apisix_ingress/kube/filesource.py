@@ -16,6 +16,7 @@ import structlog
 
 from apisix_ingress.errors import ConfigError
 from apisix_ingress.kube.manifests import ManifestFile, find_files, merge, read_manifest
+from apisix_ingress.kube.paths import exists
 from apisix_ingress.model.kube import CustomObject, KubeObject
 from apisix_ingress.model.resources import RESOURCES
 from apisix_ingress.runtime.clock import Clock
@@ -161,7 +162,7 @@ def _signatures_of(paths: Iterable[Path]) -> dict[Path, Signature]:
 
 def _require(path: Path) -> None:
     try:
-        is_there = path.exists()
+        is_there = exists(path)
     except OSError as error:
         raise ConfigError(f"--manifests {path}: {error.strerror}") from None
     if not is_there:

@@ -16,6 +16,7 @@ from pathlib import Path
 import structlog
 
 from apisix_ingress.errors import ConfigError
+from apisix_ingress.kube.paths import exists
 from apisix_ingress.kube.unread import UnknownField, fields_without_effect, is_meant_for_us, remedy
 from apisix_ingress.kube.yamlfile import Document, DocumentError, Unreadable, read_documents
 from apisix_ingress.model.json import JsonObject
@@ -122,7 +123,7 @@ def load(
 def _is_there(path: str) -> bool:
     """Say whether something is at a path, readable or not; an empty text is none, though `Path` takes it for `.`."""
     try:
-        return bool(path) and Path(path).exists()
+        return bool(path) and exists(Path(path))
     except OSError:
         return True
 

@@ -2,7 +2,6 @@
 
 import json
 import stat
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -161,16 +160,13 @@ async def test_a_file_that_is_no_kubeconfig_is_named(tmp_path: Path, content: st
 
 
 @pytest.mark.parametrize(
-    ("path", "wants"),
-    [
-        ("x" * 300, ("File name too long", "no such file")),  # the latter from Python 3.14 on
-        ("~no.such.user/config", ("its folder is that of an unknown user",)),
-    ],
+    ("path", "want"),
+    [("x" * 300, "File name too long"), ("~no.such.user/config", "its folder is that of an unknown user")],
 )
-async def test_a_path_that_leads_nowhere_is_named(path: str, wants: Sequence[str]) -> None:
+async def test_a_path_that_leads_nowhere_is_named(path: str, want: str) -> None:
     with pytest.raises(ConfigError) as caught:
         await Kubeconfig(path, clock=FakeClock()).load()
-    assert str(caught.value) in {f"kubeconfig {path}: {want}; give the right path with --kubeconfig" for want in wants}
+    assert str(caught.value) == f"kubeconfig {path}: {want}; give the right path with --kubeconfig"
 
 
 async def test_a_context_without_user_is_anonymous(tmp_path: Path) -> None:
