@@ -56,7 +56,7 @@ class LeaseApi(Protocol):
 
 @dataclass(slots=True)
 class _Observed:
-    """What a follower knows of the lease: the spec that counts for it, and since when it has not changed."""
+    """What a follower knows of the lease: the spec that counts for it, and since when no change was seen."""
 
     spec: JsonObject
     since: float
@@ -83,6 +83,7 @@ class Lease:
         # As we wrote it last; None: the next who needs it has to look.
         self._held: JsonObject | None = None
         self._observed: _Observed | None = None
+        self._seen: JsonObject | None = None
         # Whether a lease in our name may be one that we took, with the answer lost.
         self._asked = False
 
@@ -93,6 +94,7 @@ class Lease:
         try:
             lease = await self._get(self._options.renew_deadline)
         except KubeNotFound:
+            self._observe(None, "")
             return None
         self._see(lease)
         self.complain(None)
@@ -150,9 +152,17 @@ class Lease:
         if holder and holder not in (self.holder, self._options.identity):
             log.info("term.awaited", lease=self._options.name, leader=holder)
         self.holder = holder
-        if self._observed is None or (self._observed.spec != spec and self._counts(spec, holder)):
-            self._observed = _Observed(spec, self._clock.monotonic())
+        self._observe(spec, holder)
         self._asked = self._asked and holder in ("", self._options.identity)
+
+    def _observe(self, spec: JsonObject | None, holder: str) -> None:
+        """Count from now if something changed: whoever held the lease may have renewed it until a moment ago."""
+        former, changed = self._observed, spec != self._seen
+        self._seen = spec
+        counts = spec is not None and (former is None or self._counts(spec, holder))
+        kept = spec if counts or former is None else former.spec
+        if changed and kept is not None:
+            self._observed = _Observed(kept, self._clock.monotonic())
 
     def _counts(self, spec: JsonObject, holder: str) -> bool:
         """Whether a holder wrote that, and not somebody who edits the Lease of one that may still work."""

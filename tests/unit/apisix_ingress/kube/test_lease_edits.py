@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from apisix_ingress.errors import KubeUnavailable
 from apisix_ingress.model.json import JsonObject
 from tests.fakes.clock import FakeClock
 from tests.unit.apisix_ingress.kube.electing import LeaseServer, Start
@@ -59,6 +60,29 @@ async def test_an_edit_never_makes_two_leaders(
 
     await pass_time(clock, 40, never_both)
     assert len(one.ended_at) >= 1
+    assert one.working or two.working
+
+
+@pytest.mark.parametrize("edited", ["emptied", "given to the other", "deleted"])
+async def test_who_could_not_look_for_long_counts_from_the_first_look(
+    server: LeaseServer, clock: FakeClock, start: Start, edited: str
+) -> None:
+    """The holder may have renewed until a moment ago."""
+    one, two = start("one"), start("two")
+    await clock.advance(5)
+    two.client.error = KubeUnavailable("down")
+    await clock.advance(20)
+    await pass_request(server, clock, "edit")
+    if edited == "deleted":
+        server.lease = None
+    else:
+        edit(server, lambda spec: {**spec, "holderIdentity": "two"} if edited == "given to the other" else {})
+    two.client.error = None
+
+    def never_both() -> None:
+        assert not (one.working and two.working)
+
+    await pass_time(clock, 30, never_both)
     assert one.working or two.working
 
 
