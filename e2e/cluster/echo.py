@@ -16,6 +16,8 @@ from aiohttp import WSMsgType, web
 T = TypeVar("T")
 CALL_TIMEOUT = 10.0
 MAX_BODY = 64 * 1024 * 1024
+TURNS = 5
+"""More than asyncio takes from accepting a connection to telling its protocol."""
 
 
 class EchoServers:
@@ -29,7 +31,7 @@ class EchoServers:
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="e2e-echo", daemon=True)
-        self._runners: dict[str, web.AppRunner] = {}
+        self._runners: dict[str, tuple[web.AppRunner, list[asyncio.Server]]] = {}
         self._thread.start()
 
     def __enter__(self) -> Self:
@@ -79,18 +81,33 @@ class EchoServers:
             raise ValueError(f"{addresses[0]} is served already")
         runner = web.AppRunner(make_app(pod), access_log=None, shutdown_timeout=0.1)
         await runner.setup()
+        assert runner.server is not None
+        listeners: list[asyncio.Server] = []
         try:
             for address in addresses:
                 for port in ports:
-                    await web.TCPSite(runner, address, port, ssl_context=tls).start()
+                    made = await self._loop.create_server(runner.server, address, port, ssl=tls)
+                    listeners.append(made)
         except OSError:
-            await runner.cleanup()
+            await self._end(runner, listeners)
             raise
-        self._runners[addresses[0]] = runner
+        self._runners[addresses[0]] = (runner, listeners)
 
     async def _drop(self, address: str) -> None:
-        if (runner := self._runners.pop(address, None)) is not None:
-            await runner.cleanup()
+        if (found := self._runners.pop(address, None)) is not None:
+            await self._end(*found)
+
+    async def _end(self, runner: web.AppRunner, listeners: Sequence[asyncio.Server]) -> None:
+        # Python 3.11 never closes a connection that was accepted a moment before its listener is closed: none is
+        # accepted any more, and those that were get the turns of the loop that they take to be taken in.
+        for listener in listeners:
+            for each in listener.sockets:
+                self._loop.remove_reader(each.fileno())
+        for _ in range(TURNS):
+            await asyncio.sleep(0)
+        for listener in listeners:
+            listener.close()
+        await runner.cleanup()
 
 
 def make_app(pod: str) -> web.Application:
