@@ -70,7 +70,7 @@ def run(
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error.", show_default=False)] = None,
     log_format: Annotated[str | None, typer.Option(help="auto, console or json.", show_default=False)] = None,
 ) -> None:
-    """Run the controller until SIGTERM or SIGINT.
+    """Run the controller until SIGTERM, SIGINT or SIGHUP.
 
     Exit 0 once it was told to stop, 2 if it can't start.
 

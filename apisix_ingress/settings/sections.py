@@ -24,7 +24,7 @@ from apisix_ingress.settings.fields import (
     ServiceName,
 )
 
-# client-go's JitterFactor: a renewal is tried every retry_period, stretched by up to this factor.
+# client-go's JitterFactor, by which it stretches the time between two renewals: what suits it suits us, who try sooner.
 _RETRY_JITTER = 1.2
 
 
