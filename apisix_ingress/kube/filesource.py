@@ -1,7 +1,7 @@
 """The file source: the same stores as the reflectors', filled from files while these change.
 
-A file that breaks keeps the last good version of its objects; one that is removed removes them. How a file is read is
-known to `manifests`.
+A file that breaks, or is emptied, keeps the last good version of its objects; one that is removed removes them. How a
+file is read is known to `manifests`.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import structlog
 
 from apisix_ingress.errors import ConfigError
-from apisix_ingress.kube.manifests import ManifestFile, find_files, merge, read_manifest
+from apisix_ingress.kube.manifests import ManifestError, ManifestFile, find_files, merge, read_manifest
 from apisix_ingress.kube.paths import exists
 from apisix_ingress.model.kube import CustomObject, KubeObject
 from apisix_ingress.model.resources import RESOURCES
@@ -27,7 +27,15 @@ log = structlog.get_logger()
 
 POLL_SECONDS = 0.25
 
-Signature = tuple[int, int, int]
+_EMPTIED = "is empty, as if somebody were about to write it: its objects stay; remove the file if they are to go"
+
+
+class Signature(NamedTuple):
+    """What changes when a file does: when it was written (ns), how long it is (bytes), and which one it is."""
+
+    written: int
+    size: int
+    inode: int
 
 
 class ManifestSource:
@@ -112,6 +120,8 @@ class ManifestSource:
         for unread in file.unread:
             log.warning("manifest.unread", problem=str(unread))
         known = self._files.get(path)
+        if known is not None and known.objects and not signature.size:
+            file.errors.append(ManifestError(file.name, _EMPTIED))
         if file.errors and known is not None:
             file.objects = {**known.objects, **file.objects}
         self._files[path] = file
@@ -156,7 +166,7 @@ def _signatures_of(paths: Iterable[Path]) -> dict[Path, Signature]:
             stat = file.stat()
         except OSError:
             continue
-        found[file] = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+        found[file] = Signature(stat.st_mtime_ns, stat.st_size, stat.st_ino)
     return found
 
 

@@ -71,6 +71,15 @@ async def test_a_broken_file_keeps_its_objects_until_it_is_mended(bench: Bench) 
     assert bench.source.problem == ""
 
 
+async def test_a_file_that_was_emptied_keeps_its_objects_and_says_so(bench: Bench) -> None:
+    (bench.folder / "web.yaml").write_text("")
+    await bench.until(lambda: "web.yaml: is empty" in bench.source.problem)
+    assert bench.note() == "first"
+    (bench.folder / "web.yaml").write_text("# none any more\n")
+    await bench.until(lambda: bench.note() is None)
+    assert bench.source.problem == ""
+
+
 async def test_a_folder_that_vanishes_empties_nothing(bench: Bench) -> None:
     bench.folder.rename(bench.folder.with_name("elsewhere"))
     await bench.until(lambda: "its objects stay as they are" in bench.source.problem)
