@@ -13,7 +13,7 @@ from typing import Any, Protocol, Self
 import yaml
 
 from e2e.cluster.client import wait_until
-from e2e.cluster.process import Process
+from e2e.cluster.process import Process, whole_lines
 from e2e.devgateway.ports import free_port
 
 READY_TIMEOUT = 60.0
@@ -152,7 +152,6 @@ class Controller:
 
     def events(self, name: str = "") -> list[dict[str, Any]]:
         """Return what it logged, or the log events of one name."""
-        text = self.process.log.read_text(errors="replace") if self.process.log.exists() else ""
-        # The last line may be half written, for ever if the process was killed.
-        parsed = [json.loads(line) for line in text.split("\n")[:-1] if line.startswith("{")]
+        lines = whole_lines(self.process.log) if self.process.log.exists() else []
+        parsed = [json.loads(line) for line in lines if line.startswith("{")]
         return [event for event in parsed if not name or event.get("event") == name]

@@ -16,6 +16,7 @@ import pytest
 from e2e.cluster.binaries import locate
 from e2e.cluster.client import KubeApiError, KubeClient, Manifest, wait_until
 from e2e.cluster.local import NODES, ClusterError, LocalCluster
+from e2e.cluster.process import whole_lines
 from e2e.devgateway.ports import free_port
 from e2e.workload import STOP_TIMEOUT, Deployment, Pod, PodFactory
 
@@ -220,8 +221,7 @@ def test_a_service_account_may_do_what_its_role_says_and_leaves_an_audit_trail(
             reader.objects("Secret", namespace=namespace)
     assert refused.value.status == 403
     user = f"system:serviceaccount:{namespace}:reader"
-    # Others are asking all the while: the last line may be half written.
-    events = [json.loads(line) for line in local_cluster.audit_log.read_text().split("\n")[:-1]]
+    events = [json.loads(line) for line in whole_lines(local_cluster.audit_log)]
     got = {
         (e["verb"], e["objectRef"]["resource"]) for e in events if e["user"]["username"] == user and "objectRef" in e
     }

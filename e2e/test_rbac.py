@@ -18,6 +18,7 @@ from apisix_ingress.survey.rights import Right
 from e2e.chart import WITH_KEY, find, merged, nested, render
 from e2e.cluster.client import KubeClient, Manifest, wait_until
 from e2e.cluster.local import LocalCluster
+from e2e.cluster.process import whole_lines
 from e2e.conftest import OWN
 from e2e.controller import Controller
 from e2e.story import Stage, route, says
@@ -46,8 +47,7 @@ class Audit:
 
     def events(self) -> Iterator[Mapping[str, Any]]:
         """Yield its requests; those in progress too."""
-        # The last line may be half written.
-        for line in self._log.read_text().split("\n")[:-1]:
+        for line in whole_lines(self._log):
             if self._user in line:
                 event = json.loads(line)
                 if event["user"]["username"] == self._user:

@@ -9,6 +9,11 @@ from pathlib import Path
 TAIL_LINES = 20
 
 
+def whole_lines(path: Path) -> list[str]:
+    """Return the lines of a file that somebody writes: the last one may be half written, and is left out then."""
+    return path.read_text(errors="replace").split("\n")[:-1]
+
+
 class Process:
     """A program that runs in the background, its output in one file (appended over restarts)."""
 

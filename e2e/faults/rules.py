@@ -23,6 +23,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from e2e.cluster.process import whole_lines
+
 KNOWN = frozenset(("match", "action", "times", "share", "skip", "every"))
 
 
@@ -160,8 +162,7 @@ class FaultLog:
         """Return what was noted so far; only of one event, and with these fields, if given."""
         if not self.path.exists():
             return []
-        # The last line may be half written.
-        found = (json.loads(line) for line in self.path.read_text().split("\n")[:-1])
+        found = map(json.loads, whole_lines(self.path))
         wanted = fields | ({"event": event} if event else {})
         return [line for line in found if all(line.get(name) == value for name, value in wanted.items())]
 

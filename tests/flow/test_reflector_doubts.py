@@ -8,7 +8,7 @@ import pytest
 
 from tests.fakes import wire
 from tests.fakes.apiserver import FakeApiServer, Fault, Manifest, error_event
-from tests.flow.reflecting import QUICK, put_routes, reflecting, route
+from tests.flow.reflecting import QUICK, Bench, put_routes, reflecting, route
 
 EMPTY = '{"metadata": {"resourceVersion": "9000"}, "items": []}'
 
@@ -120,17 +120,23 @@ async def test_throttled_watches_are_not_listed_for(server: FakeApiServer, tmp_p
         assert bench.notes.lists == [2]
 
 
+def note_waits(bench: Bench) -> list[float]:
+    """Have the reflector wait for nothing; return the seconds that it would have waited, which grow."""
+    waits: list[float] = []
+
+    async def noted(seconds: float) -> None:
+        waits.append(seconds)
+        await asyncio.sleep(0)
+
+    bench.reflector._pause = noted  # type: ignore[method-assign]
+    return waits
+
+
 async def test_watches_that_break_after_a_word_wait_longer_each_time(server: FakeApiServer, tmp_path: Path) -> None:
     put_routes(server, 2)
     server.faults.append(Fault("watch", status=200, body=(bookmark("999999") + error_event(410)).decode()))
     async with reflecting(server, tmp_path) as bench:
-        waits: list[float] = []
-
-        async def noted(seconds: float) -> None:
-            waits.append(seconds)
-            await asyncio.sleep(0)
-
-        bench.reflector._pause = noted  # type: ignore[method-assign]
+        waits = note_waits(bench)
         await bench.until(lambda: len(waits) > 5, "some waits")
         assert waits[5] > 2 * waits[0]
 
@@ -143,13 +149,7 @@ async def test_who_is_away_is_not_waited_for_as_long_as_who_asks_for_it(
 ) -> None:
     server.faults.append(Fault("list", status=status, retry_after=asked))
     async with reflecting(server, tmp_path) as bench:
-        waits: list[float] = []
-
-        async def noted(seconds: float) -> None:
-            waits.append(seconds)
-            await asyncio.sleep(0)
-
-        bench.reflector._pause = noted  # type: ignore[method-assign]
+        waits = note_waits(bench)
         await bench.until(lambda: len(waits) > 2, "some waits")
     assert set(waits) == {want}
 

@@ -13,6 +13,7 @@ import aiohttp
 import pytest
 import yaml
 
+from e2e.cluster.process import whole_lines
 from e2e.devgateway.ports import free_port
 from tests.fakes.adminapi import FakeAdminApi
 from tests.flow.commandline import BOUND, COMMAND, QUICKSTART, Cli, environment
@@ -72,8 +73,7 @@ class Running:
 
     def events(self, name: str) -> list[dict[str, Any]]:
         """Return what it logged under a name."""
-        # The last line may be half written.
-        lines = map(json.loads, self.log.read_text().split("\n")[:-1])
+        lines = map(json.loads, whole_lines(self.log))
         return [line for line in lines if line["event"] == name]
 
     async def until_logged(self, name: str) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import os
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import orjson
 import pytest
 from pydantic import SecretStr
 
-from apisix_ingress.errors import ConfigError, GatewayError, GatewayRejected, GatewayUnauthorized, GatewayUnavailable
+from apisix_ingress.errors import GatewayError, GatewayRejected, GatewayUnauthorized, GatewayUnavailable
 from apisix_ingress.gateway.admin import AdminBackend, AdminKey
 from apisix_ingress.gateway.backend import DependencyPending, Found
 from apisix_ingress.gateway.target import Fields
@@ -463,62 +462,6 @@ async def test_replaced_key_file_is_read_when_the_old_key_is_refused(tmp_path: P
     await backend.put(make_record())
     assert seen == ["old-key", "old-key", "new-key", "new-key"]
     assert not backend.credentials_changed()
-
-
-async def test_key_file_that_is_being_replaced_keeps_the_old_key(tmp_path: Path) -> None:
-    path = tmp_path / "key"
-    path.write_text("old-key")
-
-    def read() -> SecretStr:
-        if not path.exists():
-            raise ConfigError("gone")
-        return SecretStr(path.read_text())
-
-    key = AdminKey(read, str(path))
-    path.unlink()
-    assert key.changed()
-    assert not key.refresh()
-    assert key.secret == "old-key"
-
-
-async def test_key_file_that_can_not_be_read_is_another_one_once_and_is_read_at_each_refusal(tmp_path: Path) -> None:
-    path = tmp_path / "key"
-    path.write_text("old-key")
-    readable = True
-
-    def read() -> SecretStr:
-        if not readable or not path.exists() or not path.read_text():
-            raise ConfigError("no key")
-        return SecretStr(path.read_text())
-
-    key = AdminKey(read, str(path))
-    for spoil in (lambda: path.write_text(""), path.unlink):
-        spoil()
-        got = [key.changed(), key.refresh(), key.changed(), key.refresh(), key.changed()]
-        assert got == [True, False, False, False, False]
-    readable = False
-    path.write_text("new-key")
-    assert [key.changed(), key.refresh(), key.changed()] == [True, False, False]
-    readable = True  # by a change of its rights, which leaves the times of the file alone
-    assert [key.refresh(), key.secret, key.changed()] == [True, "new-key", False]
-
-
-async def test_key_that_is_written_after_its_file_was_found_empty_is_noticed(tmp_path: Path) -> None:
-    path = tmp_path / "key"
-    path.write_text("old-key")
-
-    def read() -> SecretStr:
-        if not path.read_text():
-            raise ConfigError("empty")
-        return SecretStr(path.read_text())
-
-    key = AdminKey(read, str(path))
-    path.write_text("")
-    stamp = path.stat()
-    assert not key.refresh()
-    path.write_text("new-key")
-    os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))  # within one tick of the clock of the file system
-    assert [key.changed(), key.refresh(), key.secret] == [True, True, "new-key"]
 
 
 async def test_list_tells_ours_from_others() -> None:
