@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from apisix_ingress.model.internal import internal_addresses
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.settings import MULTI_TENANT, Settings
 from translation.addresses import admin_addresses
@@ -23,6 +24,7 @@ def translation_options(settings: Settings) -> Options:
         secret_references=kubernetes.secret_references,
         external_addresses=kubernetes.external_addresses,
         admin_addresses=admin_addresses(cluster.admin_url for cluster in (settings.clusters if strict else ())),
+        internal=internal_addresses(kubernetes.internal_addresses, kubernetes.cluster_domain),
         published_keys="refuse" if settings.preset == MULTI_TENANT else "allow",
         namespace_selector=kubernetes.selector,
         plugin_metadata=ObjectKey("ConfigMap", namespace, name) if name else None,

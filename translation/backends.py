@@ -64,7 +64,7 @@ def claim_service(draft: Draft, backend: Backend) -> str:
         port = _port_number(draft, service, backend)
         _check_granularity(draft, service, backend)
         if service.type == "ExternalName":
-            check_external_name(draft, service, backend.path)
+            check_external_name(draft, service, backend.path, port)
     if not port:
         return ""
     _check_settings(draft, backend, port)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from apisix_ingress.model.internal import NOTHING_INTERNAL, InternalAddresses
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.names import DEFAULT_CONTROLLER
 from apisix_ingress.model.selector import Selector, parse_selector
@@ -30,6 +31,7 @@ class Options:
         secret_references: Whether texts that the gateway replaces by secrets of its own are let through.
         external_addresses: Whether users may have requests sent to the gateway itself and the like.
         admin_addresses: Host and port of each Admin API, as `translation.addresses` spells them.
+        internal: What the operator lists as internal, and the cluster domain.
         published_keys: Whether a cluster's admin key may be one that everybody knows.
         namespace_selector: Which namespaces count.
         plugin_metadata: The ConfigMap with plugin metadata; None: there is none.
@@ -45,6 +47,7 @@ class Options:
     secret_references: Literal["allow", "refuse"] = "allow"
     external_addresses: Literal["allow", "refuse-internal"] = "allow"
     admin_addresses: frozenset[tuple[str, int]] = frozenset()
+    internal: InternalAddresses = NOTHING_INTERNAL
     published_keys: Literal["allow", "refuse"] = "allow"
     namespace_selector: Selector = field(default_factory=lambda: parse_selector(""))
     plugin_metadata: ObjectKey | None = None

@@ -48,15 +48,15 @@ def _nodes(scope: Scope, spec: ApisixUpstreamSpec) -> list[Node]:
 
 def _node(scope: Scope, item: ExternalNode, port: int, path: str) -> Node | None:
     if item.type == "Service":
-        host = _external_name(scope, item.name, path)
+        host = _external_name(scope, item.name, path, port)
         return node(host, port, item.weight) if host else None
     if is_host(item.name):
-        return node(item.name, port, item.weight) if check_address(scope, item.name, path) else None
+        return node(item.name, port, item.weight) if check_address(scope, item.name, path, port=port) else None
     scope.error("InvalidNode", path, f"{item.name!r} is neither a lower-case host name nor an IP address")
     return None
 
 
-def _external_name(scope: Scope, name: str, path: str) -> str:
+def _external_name(scope: Scope, name: str, path: str, port: int) -> str:
     key = ObjectKey("Service", scope.namespace, name)
     service = scope.view.get(Service, key)
     if service is None:
@@ -64,16 +64,16 @@ def _external_name(scope: Scope, name: str, path: str) -> str:
     elif service.type != "ExternalName":
         message = f"{key} is of type {service.type}; refer to it by backends of the route, not by externalNodes"
         scope.error("NotExternalName", path, message)
-    elif check_external_name(scope, service, path):
+    elif check_external_name(scope, service, path, port):
         return service.external_name
     return ""
 
 
-def check_external_name(scope: Scope, service: Service, path: str) -> bool:
+def check_external_name(scope: Scope, service: Service, path: str, port: int) -> bool:
     """Say whether requests may go where a Service of type ExternalName leads; note it, at `path`, if not."""
     key = service.meta.key
     other = Scope(key.kind, key.namespace, scope.view, scope.options)
-    allowed = check_address(other, service.external_name, "spec.externalName")
+    allowed = check_address(other, service.external_name, "spec.externalName", port=port)
     scope.adopt(other, path, key)
     return allowed
 

@@ -17,7 +17,7 @@ from apisix_ingress.model.kube import Meta, Service, ServicePort
 from apisix_ingress.model.names import Granularity
 from apisix_ingress.state.claims import UpstreamClaim, UpstreamOverrides
 from apisix_ingress.state.view import View
-from translation.addresses import refused
+from translation.addresses import refusal
 from translation.context import Options
 from translation.draft import Draft
 from translation.durations import DEFAULT_TIMEOUTS, timeout_body
@@ -110,7 +110,7 @@ def _nodes(
     """Return the nodes of an upstream; None for a subset that is not known."""
     if service.type == "ExternalName":
         # Where it may not lead its routes are told; until they are changed nothing is reached by them.
-        leads = service.external_name and not refused(draft.options, service.external_name)
+        leads = service.external_name and not refusal(draft.options, service.external_name, port.port)
         return [node(service.external_name, port.port)] if leads else []
     if wanted.granularity == "service":
         return [] if service.headless else [node(service.cluster_ip, port.port)]

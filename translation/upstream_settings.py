@@ -162,8 +162,9 @@ def _check_discovery(scope: Scope, discovery: Discovery, path: str) -> None:
     if discovery.type == "dns":
         # `host:port`, or a host alone; an address in brackets is judged as it is.
         host, _, port = discovery.service_name.rpartition(":")
-        named = host if port.isdigit() and host else discovery.service_name
-        check_address(scope, named, f"{path}.serviceName")
+        has_port = bool(host) and port.isascii() and port.isdecimal()
+        named = host if has_port else discovery.service_name
+        check_address(scope, named, f"{path}.serviceName", port=int(port[:6]) if has_port else None)
 
 
 def _client_certificate(scope: Scope, location: SecretLocation, path: str) -> JsonObject:

@@ -1,8 +1,26 @@
-"""Addresses: what the API server takes for an IP address."""
+"""Addresses: IP addresses in every spelling that something on the way might accept.
+
+C's `inet_aton`, which many resolvers use, takes one to four numbers, each decimal, octal or hexadecimal.
+"""
 
 from __future__ import annotations
 
 import ipaddress
+import re
+from collections.abc import Iterator
+
+IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
+IpNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+_EMBEDDING = tuple(
+    ipaddress.IPv6Network(text) for text in ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96")
+)
+"""Networks whose last 32 bits are an IPv4 address: compatible, mapped, translated (RFC 2765), NAT64."""
+
+_PART = re.compile(r"0x[0-9a-f]*|\d+", re.ASCII)
+
+_LONGEST = 64
+"""Characters of the longest text that may be an address; digits beyond would only cost time."""
 
 
 def is_ip(text: str) -> bool:
@@ -12,3 +30,62 @@ def is_ip(text: str) -> bool:
     except ValueError:
         return False
     return "%" not in text
+
+
+def canonical_ip(text: str) -> str:
+    """Return the one spelling of an address that the API server takes; any other text as it is."""
+    if ":" not in text:
+        return text
+    address = parse_ip(text)
+    return text if address is None else str(address)
+
+
+def parse_ip(text: str) -> IpAddress | None:
+    """Return the address that a text is, however it is spelled; None if it is a name."""
+    if len(text) > _LONGEST:
+        return None
+    try:
+        address = ipaddress.ip_address(text.strip("[]"))
+    except ValueError:
+        return _loose(text)
+    # A zone names the interface only.
+    return ipaddress.IPv6Address(int(address)) if address.version == 6 else address
+
+
+def embedded_ips(address: IpAddress) -> Iterator[IpAddress]:
+    """Yield the IPv4 addresses inside an IPv6 address."""
+    if not isinstance(address, ipaddress.IPv6Address) or int(address) < 2:
+        return
+    if any(address in network for network in _EMBEDDING):
+        yield ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    elif address.sixtofour is not None:
+        yield address.sixtofour
+    elif address.teredo is not None:
+        yield from address.teredo
+
+
+def _loose(text: str) -> IpAddress | None:
+    """Return the address that `inet_aton` takes a text for: up to four numbers, each decimal, octal or hex."""
+    parts = text.split(".")
+    if len(parts) > 4 or not all(_PART.fullmatch(part) for part in parts):
+        return None
+    numbers = [_number(part) for part in parts]
+    *heads, last = numbers
+    if None in numbers or last is None:
+        return None
+    value = 0
+    for head in heads:
+        if head is None or head > 255:
+            return None
+        value = value << 8 | head
+    width = 8 * (4 - len(heads))
+    return ipaddress.IPv4Address(value << width | last) if last < 1 << width else None
+
+
+def _number(part: str) -> int | None:
+    try:
+        if part.startswith("0x"):
+            return int(part[2:] or "0", 16)
+        return int(part, 8) if part.startswith("0") and part != "0" else int(part)
+    except ValueError:
+        return None

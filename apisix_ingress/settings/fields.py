@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from apisix_ingress.model.address import is_ip
 from apisix_ingress.model.adminapi import check_admin_url
 from apisix_ingress.model.duration import parse_duration
+from apisix_ingress.model.internal import parse_internal
 from apisix_ingress.model.selector import parse_selector
 
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
@@ -73,6 +74,18 @@ def _check_published(address: str) -> str:
     return address
 
 
+def _check_internal(text: str) -> str:
+    parse_internal(text)
+    return text
+
+
+def _check_domain(text: str) -> str:
+    name = text.removesuffix(".").lower()
+    if not _SUBDOMAIN.fullmatch(name):
+        raise ValueError(f"{text!r} is not a domain name; write the cluster domain of the kubelets, e.g. cluster.local")
+    return name
+
+
 def _unique(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
@@ -91,6 +104,9 @@ ObjectName = Annotated[str, AfterValidator(_check_subdomain)]
 AdminUrl = Annotated[str, AfterValidator(check_admin_url)]
 PublishedAddress = Annotated[str, AfterValidator(_check_published)]
 PublishedAddresses = Annotated[tuple[PublishedAddress, ...], BeforeValidator(_split_commas)]
+InternalAddress = Annotated[str, AfterValidator(_check_internal)]
+InternalAddressList = Annotated[tuple[InternalAddress, ...], BeforeValidator(_split_commas), AfterValidator(_unique)]
+Domain = Annotated[str, AfterValidator(_check_domain)]
 ServiceName = Annotated[str, AfterValidator(_check_publish_service)]
 ConfigMapName = Annotated[str, AfterValidator(_check_config_map)]
 LabelSelector = Annotated[str, AfterValidator(_check_selector)]

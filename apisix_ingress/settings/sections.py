@@ -10,11 +10,14 @@ from pydantic import BaseModel, ConfigDict, PositiveInt, SecretStr, model_valida
 
 from apisix_ingress.errors import ConfigError
 from apisix_ingress.model.adminapi import HEADER_VALUE
+from apisix_ingress.model.clusternames import DEFAULT_DOMAIN
 from apisix_ingress.model.selector import Selector, parse_selector
 from apisix_ingress.settings.fields import (
     Address,
     AdminUrl,
     ConfigMapName,
+    Domain,
+    InternalAddressList,
     LabelSelector,
     Name,
     Names,
@@ -140,6 +143,10 @@ class KubernetesSettings(_Section):
     """Whether objects may have the gateway fill in its environment ($env://) or its secret stores ($secret://)."""
     external_addresses: Literal["allow", "refuse-internal"] = "allow"
     """Whether objects may name addresses of the gateway itself, link-local ones and those of Admin APIs as nodes."""
+    internal_addresses: InternalAddressList = ()
+    """Networks, addresses and names of gateways, etcd and admin services, which no object may name; empty: none."""
+    cluster_domain: Domain = DEFAULT_DOMAIN
+    """The DNS domain of the cluster, in which names count as references to Services and Pods."""
     plugin_metadata: ConfigMapName = ""
     """namespace/name of the ConfigMap with plugin metadata; empty: none is read."""
     election: ElectionSettings = ElectionSettings.model_construct()

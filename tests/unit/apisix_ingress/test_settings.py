@@ -31,6 +31,8 @@ kubernetes:
   code_plugins: allow
   secret_references: allow
   external_addresses: allow
+  internal_addresses: []
+  cluster_domain: cluster.local
   plugin_metadata: ""
   election: {enabled: true, name: apisix-ingress-leader, namespace: "", lease_duration: 15s, renew_deadline: 10s,
     retry_period: 2s}

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from apisix_ingress.model.internal import internal_addresses
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from tests.unit.translation.objects import OPTIONS, fill, ingress, route, rule, service, slice_of, upstream
@@ -18,6 +19,10 @@ STRICT = replace(OPTIONS, external_addresses="refuse-internal", admin_addresses=
 LOOPBACK, UNSPECIFIED, MULTICAST = "a loopback address", "the unspecified address", "a multicast address"
 METADATA, LINK_LOCAL = "an address of cloud metadata", "a link-local address"
 ADMIN = "an address of the Admin API"
+METADATA_NAME = "a name of cloud metadata"
+LOOPBACK_NAME = "a name that resolves to a loopback address"
+SPELT = "a name that resolves to any address it spells; write the address instead"
+SINGLE = "a name without a namespace, which resolves to a Service beside the gateway; write <service>.<namespace>.svc"
 
 
 @pytest.mark.parametrize(
@@ -38,7 +43,17 @@ ADMIN = "an address of the Admin API"
         *((host, ADMIN) for host in ("10.9.0.7", "::ffff:10.9.0.7", "10.589831", "0x0a090007")),
         *((host, ADMIN) for host in ("apisix-admin.gateways.svc", "apisix-admin.gateways", "apisix-admin")),
         *((host, ADMIN) for host in ("Apisix-Admin.gateways.svc.cluster.local.",)),
+        *((host, METADATA_NAME) for host in ("metadata.google.internal", "METADATA.google.internal.", "instance-data")),
+        *((host, "the gateway itself") for host in ("ip6-localhost", "ip6-loopback", "localhost.localdomain")),
+        *((host, LOOPBACK_NAME) for host in ("localtest.me", "a.b.localtest.me", "lvh.me", "x.vcap.me.")),
+        *(
+            (host, SPELT)
+            for host in ("127.0.0.1.nip.io", "app-7f000001.nip.io", "nip.io", "--1.sslip.io", "a.rbndr.us")
+        ),
+        *((host, SINGLE) for host in ("web", "apisix-etcd", "etcd.", "4294967296", "_x")),
+        *((host, "neither a host name nor an IP address") for host in ("", "a b.c", "127。0。0。1", "a.b:80", ".")),
         ("255.255.255.255", "the broadcast address"),
+        ("168.63.129.16", METADATA),
     ],
 )
 def test_what_leads_inside_is_told_however_it_is_spelled(host: str, want: str) -> None:
@@ -61,16 +76,16 @@ def test_what_leads_inside_is_told_however_it_is_spelled(host: str, want: str) -
         "2002:0808:0808::",
         "example.org",
         "localhost.example.org",
-        "notlocalhost",
-        "127.0.0.1.nip.io",
+        "not.localtest.me.example.org",
+        "xnip.io",
         "apisix-admin.other.svc",
         "1.2.3.4.5",
         "0x7g.1",
         "08.0.0.1",
         "256.256.256.256",
         "300.1",
-        "4294967296",
-        "",
+        "web.shop.svc.cluster.local",
+        "a_b.example.org",
     ],
 )
 def test_other_addresses_and_names_are_let_through(host: str) -> None:
@@ -82,6 +97,84 @@ def test_admin_api_is_left_out_by_its_port_where_one_is_given() -> None:
     assert refused(STRICT, "10.9.0.7", 8080) == ""
     assert refused(STRICT, "apisix-admin.gateways", 443) == ADMIN
     assert admin_addresses(["http://[::1]/apisix/admin"]) == {("::1", 80)}
+
+
+LISTED = (
+    "10.7.0.0/16",
+    "fd00:7::/32",
+    "192.0.2.7",
+    "192.0.2.8:2379",
+    "[2001:db8::8]:2379",
+    "etcd.apisix.svc",
+    "*.gateways.svc.cluster.local",
+    "vault.corp.example:8200",
+    "*.internal.example",
+)
+INTERNAL = replace(OPTIONS, internal=internal_addresses(LISTED))
+
+
+@pytest.mark.parametrize(
+    ("host", "port"),
+    [
+        *((host, None) for host in ("10.7.255.1", "0x0a070001", "::ffff:10.7.0.1", "fd00:7::1", "192.0.2.7")),
+        *((host, 1) for host in ("10.7.0.1", "192.0.2.7", "etcd.apisix", "x.internal.example")),
+        *((host, None) for host in ("192.0.2.8", "2001:db8:0::8", "[2001:db8::8]", "vault.corp.example")),
+        *((host, 2379) for host in ("192.0.2.8", "3221225992", "[2001:DB8::8]")),
+        *((host, None) for host in ("etcd.apisix.svc.cluster.local.", "Etcd.apisix.svc", "etcd.apisix", "etcd")),
+        *((host, None) for host in ("etcd-0.etcd.apisix.svc.cluster.local", "etcd-0.etcd.apisix.svc")),
+        *((host, None) for host in ("any.gateways.svc.cluster.local", "a.any.gateways.svc", "any.gateways")),
+        *((host, None) for host in ("a.internal.example", "a.b.internal.example.")),
+        ("vault.corp.example", 8200),
+    ],
+)
+def test_what_the_operator_lists_is_refused_without_any_preset(host: str, port: int | None) -> None:
+    assert refused(INTERNAL, host, port) == "an internal address"
+
+
+@pytest.mark.parametrize(
+    ("host", "port"),
+    [
+        *((host, None) for host in ("10.8.0.1", "fd00:8::1", "192.0.2.9", "internal.example", "corp.example", "x.y")),
+        *((host, None) for host in ("etcd.apisix.example", "xetcd.apisix.svc", "gateways.svc.cluster.local", "web")),
+        *((host, 80) for host in ("192.0.2.8", "2001:db8::8", "vault.corp.example")),
+        ("127.0.0.1", None),
+    ],
+)
+def test_what_is_not_listed_is_let_through(host: str, port: int | None) -> None:
+    assert refused(INTERNAL, host, port) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        ("10.7.0.1/16", "'10.7.0.1/16' is an address inside a network; write 10.7.0.0/16 or 10.7.0.1"),
+        ("10.7.0.0/33", "'10.7.0.0/33' is not a network; write a network (10.1.0.0/16), an address"),
+        ("http://etcd:2379", "'http://etcd:2379' is not a network; write"),
+        ("etcd:0", "'etcd:0' has no port from 1 to 65535 after the colon; write"),
+        ("etcd:65536", "has no port"),
+        ("etcd:x", "has no port"),
+        ("a b", "'a b' is neither a network nor a host; write"),
+        ("*", "neither a network nor a host"),
+        ("", "neither a network nor a host"),
+    ],
+)
+def test_entry_that_is_no_address_says_what_to_write(text: str, want: str) -> None:
+    with pytest.raises(ValueError, match="write") as caught:
+        internal_addresses([text])
+    assert want in str(caught.value)
+
+
+def test_listed_address_is_refused_on_its_port_only_where_a_node_has_one() -> None:
+    def told(name: str, port: int) -> list[str]:
+        raw = upstream("ext", externalNodes=[{"type": "Domain", "name": name, "port": port}])
+        found = settle(raw, referring(), options=INTERNAL)
+        return [str(item) for item in found.reports[ObjectKey("ApisixUpstream", "default", "ext")].problems]
+
+    assert told("192.0.2.8", 80) == []
+    assert told("192.0.2.8", 2379) == [
+        "spec.externalNodes[0].name: '192.0.2.8' is an internal address, which is refused by the controller's setting "
+        "kubernetes.internal_addresses; name another host"
+    ]
 
 
 def node(name: str) -> JsonObject:
