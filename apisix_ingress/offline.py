@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from apisix_ingress.kube.manifests import LoadResult
@@ -23,7 +23,7 @@ from apisix_ingress.state.desired import Desired
 from apisix_ingress.state.world import World
 from providers.registry import Registry, resources
 from translation.context import Options
-from translation.ownership import CLASS_ANNOTATION, class_is_ours, in_scope
+from translation.ownership import why_left_out
 
 HIDDEN = "[private key hidden: --show-secrets]"
 
@@ -38,8 +38,13 @@ class Outcome:
     """Objects that are not ours, and why."""
     owners: Mapping[RecordKey, ObjectKey]
     """The object that each record is for; of several, the one that wins."""
-    wanted: Desired
-    """The same records as a plan asks for them, and which others have to stay."""
+    world: World = field(repr=False)
+    """The stores, desired records and reports that all of it comes from."""
+
+    @property
+    def wanted(self) -> Desired:
+        """The same records as a plan asks for them, and which others have to stay."""
+        return self.world.desired
 
     def bodies(self) -> dict[RecordKey, FrozenJson]:
         """Return the bodies of the records by key."""
@@ -67,7 +72,7 @@ def settle(objects: Iterable[KubeObject], options: Options) -> Outcome:
     registry.settle()
     wanted = world.desired.keys()
     owners = {key: owner for key in wanted for owner in world.desired.owners_of(key)[:1]}
-    return Outcome(_records(world), _problems(world), dict(_left_out(world, options)), owners, world.desired)
+    return Outcome(_records(world), _problems(world), dict(_left_out(world, options)), owners, world)
 
 
 def document(outcome: Outcome, loaded: LoadResult, *, show_secrets: bool = False) -> JsonObject:
@@ -111,28 +116,17 @@ def warnings(outcome: Outcome, loaded: LoadResult) -> Iterator[str]:
 
 def misspelt(outcome: Outcome, loaded: LoadResult) -> Iterator[tuple[ObjectKey, Problem]]:
     """Yield a problem for each field that does nothing; other controllers may know other fields."""
-    for field in loaded.unknown:
-        if field.key not in outcome.left_out:
-            yield field.key, Problem("UnknownField", field.message, field.path, "warning")
+    for each in loaded.unknown:
+        if each.key not in outcome.left_out:
+            yield each.key, Problem("UnknownField", each.message, each.path, "warning")
 
 
 def _left_out(world: World, options: Options) -> Iterator[tuple[ObjectKey, str]]:
     view = world.view()
     for store in world.stores.values():
         for item in store.values():
-            if not isinstance(item, CustomObject):
-                continue
-            if not in_scope(item.meta.namespace, view, options):
-                yield item.meta.key, "its namespace is not selected"
-            elif not class_is_ours(item, view, options):
-                name = _class_of(item)
-                yield item.meta.key, f"its class ({name}) is not ours" if name else "it has no class"
-
-
-def _class_of(item: CustomObject) -> str:
-    """Return the class as its author wrote it; only an Ingress may have it in an annotation."""
-    annotated = item.meta.annotations.get(CLASS_ANNOTATION) if item.meta.kind == "Ingress" else None
-    return str(annotated or item.spec.get("ingressClassName") or "")
+            if isinstance(item, CustomObject) and (why := why_left_out(item, view, options)):
+                yield item.meta.key, why
 
 
 def _records(world: World) -> tuple[Record, ...]:

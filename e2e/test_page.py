@@ -190,7 +190,7 @@ def test_open_page_follows_an_ingress(scene: Scene, controller: Controller, look
     assert page.evaluate("window.untouched"), "the page was loaded anew"
     expect(link).to_be_focused()
     scene.delete("Ingress", "live")
-    expect(page.locator("#live")).to_contain_text("Nothing fits.")
+    expect(page.locator("#live")).to_contain_text("No matches.")
     reader.assert_well()
 
 
@@ -324,7 +324,7 @@ def test_form_explains_as_the_command_line_does(stage: Stage, look: Look, tmp_pa
         page.get_by_label("URL").fill(asked)
         page.get_by_label("Headers, one a line").fill(headers)
         page.get_by_role("button", name="Explain").click()
-        expect(page.locator("#outcome")).to_contain_text("a route answers")
+        expect(page.locator("#outcome")).to_contain_text("answered by route")
         rows = page.get_by_role("region", name="Candidates").get_by_role("row").all()[1:]
         got = [[*row.get_by_role("cell").all_text_contents()][-2:] for row in rows]
         assert got == [[each["outcome"], each["reason"]] for each in want["candidates"]]

@@ -22,6 +22,18 @@ def is_ours(obj: KubeObject, view: View, options: Options) -> bool:
     return in_scope(obj.meta.namespace, view, options) and class_is_ours(obj, view, options)
 
 
+def why_left_out(obj: CustomObject, view: View, options: Options) -> str:
+    """Return why an object is not ours, for people; empty if it is."""
+    if not in_scope(obj.meta.namespace, view, options):
+        return "its namespace is not selected"
+    if class_is_ours(obj, view, options):
+        return ""
+    # As its author wrote it; only an Ingress may have it in an annotation.
+    annotated = obj.meta.annotations.get(CLASS_ANNOTATION) if obj.meta.kind == "Ingress" else None
+    name = annotated or class_of(obj)
+    return f"its class ({name}) is not ours" if name else "it has no class"
+
+
 def in_scope(namespace: str, view: View, options: Options) -> bool:
     """Say whether a namespace is watched; cluster-scoped objects have none and always are."""
     selector = options.namespace_selector

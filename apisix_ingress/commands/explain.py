@@ -14,6 +14,7 @@ from apisix_ingress.commands.shared import (
     AdminUrlOption,
     ClusterOption,
     ConfigOption,
+    KubeconfigOption,
     ManifestsOption,
     Report,
     ReportOption,
@@ -21,8 +22,7 @@ from apisix_ingress.commands.shared import (
 )
 
 if TYPE_CHECKING:
-    from apisix_ingress.model.json import FrozenJson
-    from apisix_ingress.model.keys import RecordKey
+    from apisix_ingress.survey.evidence import Evidence
 
 UrlArgument = Annotated[str, typer.Argument(metavar="URL", help="https://host/path, host/path or /path.")]
 HeadersOption = Annotated[
@@ -33,6 +33,7 @@ HeadersOption = Annotated[
 ]
 MethodOption = Annotated[str, typer.Option("--request", "-X", metavar="METHOD", help="Method of the request.")]
 AddressOption = Annotated[str, typer.Option(help="Address of the client.", show_default=False)]
+VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="List routes of other hosts and paths too.")]
 PortOption = Annotated[int | None, typer.Option(help="Port of the gateway's listener.", show_default=False)]
 
 
@@ -42,18 +43,22 @@ def explain(
     admin_url: AdminUrlOption = None,
     admin_key: AdminKeyOption = None,
     cluster: ClusterOption = "",
+    kubeconfig: KubeconfigOption = None,
     header: HeadersOption = None,
     request: MethodOption = "GET",
     remote_addr: AddressOption = "",
     server_port: PortOption = None,
+    verbose: VerboseOption = False,
     output: ReportOption = Report.text,
     config: ConfigOption = None,
 ) -> None:
-    """Tell which route answers a request, and why.
+    """Show what a client gets for a request, and why.
 
-    With -f by the records that manifests give, otherwise by those that a gateway has, whoever made them.
+    With -f by the records that manifests give, otherwise by those that a gateway has. With --config or --kubeconfig the
+    objects of the API server are read too, which explains a route that is missing.
 
-    Exit 0 if a route answers, 1 if none does or if it can't be told, 2 on an error.
+    Exit 0 if a route answers, 1 if the gateway answers 404, 502 or 503 or if it depends on what only the gateway can
+    evaluate, 2 on an error.
 
     Example: apisix-ingress explain 'https://shop.example.org/cart?beta=1' -H 'X-User: 7' -f manifests/
     """
@@ -62,34 +67,49 @@ def explain(
     from apisix_ingress.explain.text import lines
 
     asked = parse_request(url, request, tuple(header or ()), remote_addr, server_port)
-    records, owners = _offline(filename, config, cluster) if filename else _live(config, admin_url, admin_key, cluster)
-    document = explained(asked, records, lambda key: owners.get(key, ""))
-    print_report(document, lines(document), output)
-    raise SystemExit(0 if document["outcome"] == "route" else EXIT_FOUND)
+    if filename:
+        found = _offline(filename, config, cluster)
+    else:
+        found = _live(config, kubeconfig, admin_url, admin_key, cluster)
+    document = explained(
+        asked,
+        found.records,
+        lambda key: found.owners.get(key, ""),
+        unapplied=found.unapplied,
+        claimants=found.claimants,
+    )
+    serves = document["outcome"] == "route" and document["answer"]["status"] is None
+    if found.note and not serves:
+        document["notes"].append(found.note)
+    print_report(document, lines(document, verbose=verbose), output)
+    raise SystemExit(0 if serves else EXIT_FOUND)
 
 
-def _offline(
-    paths: list[str], config: Path | None, cluster: str
-) -> tuple[dict[RecordKey, FrozenJson], dict[RecordKey, str]]:
-    """Return the records that manifests give, and the object that each is for; their problems go to stderr."""
+def _offline(paths: list[str], config: Path | None, cluster: str) -> Evidence:
+    """Return what manifests give; their problems go to stderr."""
+    from apisix_ingress.claimants import claimants
     from apisix_ingress.commands.manifests import read_manifests
+    from apisix_ingress.options import translation_options
     from apisix_ingress.snapshot import find_cluster
+    from apisix_ingress.survey.evidence import Evidence
 
     settings = offline_settings(config)
     find_cluster(settings, cluster)  # routes go to every cluster, but there has to be one of that name
     found = read_manifests(paths, settings)
     tell([*found.warnings(), *found.problems()])
-    return found.outcome.bodies(), {key: str(owner) for key, owner in found.outcome.owners.items()}
+    outcome = found.outcome
+    owners = {key: str(owner) for key, owner in outcome.owners.items()}
+    asking = tuple(claimants(outcome.world, translation_options(settings)))
+    return Evidence(outcome.bodies(), owners, claimants=asking)
 
 
 def _live(
-    config: Path | None, admin_url: str | None, admin_key: str | None, cluster: str
-) -> tuple[dict[RecordKey, FrozenJson], dict[RecordKey, str]]:
-    """Return the records of a gateway cluster, and the object that each says it is for."""
-    from apisix_ingress.model.origins import origin
-    from apisix_ingress.snapshot import read_snapshot
+    config: Path | None, kubeconfig: str | None, admin_url: str | None, admin_key: str | None, cluster: str
+) -> Evidence:
+    """Return what a gateway cluster has, and what objects ask for if a way to the API server is given."""
+    from apisix_ingress.survey.evidence import of_everything, of_gateway
 
-    settings = settings_for(config, None, admin_url=admin_url, admin_key=admin_key)
-    records = dict(run_with_progress(lambda step: read_snapshot(settings, cluster)).bodies)
-    owners = {key: str(owner) for key, body in records.items() if (owner := origin(key, body))}
-    return records, owners
+    settings = settings_for(config, kubeconfig, admin_url=admin_url, admin_key=admin_key)
+    if config is None and kubeconfig is None:
+        return run_with_progress(lambda step: of_gateway(settings, cluster))
+    return run_with_progress(lambda step: of_everything(settings, cluster, step))

@@ -5,11 +5,12 @@ The document is what `explain -o json` prints and what the status page shows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from apisix_ingress.explain.answer import Claimant, Unapplied, answer, claims, similar_hosts
 from apisix_ingress.explain.request import ProbeRequest
-from apisix_ingress.explain.routing import Candidate, Choice, Missed, RouteFacts, choose
+from apisix_ingress.explain.routing import Candidate, Choice, Missed, RouteFacts, choose, fits_host
 from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import RecordKey
 
@@ -19,35 +20,74 @@ SHOWN_MISSES = 20
 Records = Mapping[RecordKey, FrozenJson]
 
 
-def explain(request: ProbeRequest, records: Records, owner_of: Callable[[RecordKey], str]) -> JsonObject:
+def explain(
+    request: ProbeRequest,
+    records: Records,
+    owner_of: Callable[[RecordKey], str],
+    *,
+    unapplied: Mapping[RecordKey, Unapplied] | None = None,
+    claimants: Iterable[Claimant] = (),
+) -> JsonObject:
     """Return what a gateway with these records does with a request.
 
     Args:
         request: The request.
         records: Bodies of all its records, services (kind `services`) included where there are any.
         owner_of: Names the object that a record exists for; empty: not known.
+        unapplied: Records that should exist in a version that the gateway does not have.
+        claimants: Objects that may ask for the request without serving it.
 
     Returns:
-        `request`, `certificate` (https only), `outcome` (route, may be, none), `route`, `candidates`, `others` with
-        `more` for those not told, and `notes`.
+        `request`, `certificate` (https only), `answer` (what a client gets: `status`, `summary`), `outcome` (route, may
+        be, none), `route`, `should` (the route that would answer if everything were applied, if it is not), `objects`
+        (those that ask for the host without serving it) with `objects_more`, `candidates`, `others` with `more` for
+        those not listed, `similar_hosts`, and `notes`.
     """
-    routes = [_facts(key, body, records) for key, body in sorted(records.items()) if key.kind == "routes"]
+    routes = list(_routes(records))
     choice = choose(request, routes)
     winner = choice.winner
     tell = _Teller(owner_of)
-    others = sorted(choice.missed, key=lambda found: (not found.reason.startswith("its uri"), found.route.id))
+    others = sorted(choice.missed, key=lambda found: (not fits_host(found.route, request.host), found.route.id))
+    asked, asked_more = claims(claimants, request.host, request.path)
+    route = _route(winner, records, owner_of) if winner else None
+    should = _should(request, records, unapplied or {}, tell)
     document: JsonObject = {
         "request": {"method": request.method, "host": request.host, "path": request.path, "scheme": request.scheme},
+        "answer": answer(choice, route, should, asked),
         "outcome": _outcome(choice),
-        "route": _route(winner, records, owner_of) if winner else None,
+        "route": route,
+        "should": should,
+        "objects": asked,
+        "objects_more": asked_more,
         "candidates": [tell.candidate(found) for found in choice.candidates],
-        "others": [tell.missed(found) for found in others[:SHOWN_MISSES]],
+        "others": [tell.missed(found, request.host) for found in others[:SHOWN_MISSES]],
         "more": max(0, len(others) - SHOWN_MISSES),
+        "similar_hosts": [],
         "notes": list(_notes(choice)),
     }
+    if request.host and not any(fits_host(each, request.host) for each in routes):
+        document["similar_hosts"] = similar_hosts(request.host, routes)
     if request.scheme == "https":
         document["certificate"] = _certificate(request.host, records, owner_of)
     return document
+
+
+def _routes(records: Records) -> Iterator[RouteFacts]:
+    return (_facts(key, body, records) for key, body in sorted(records.items()) if key.kind == "routes")
+
+
+def _should(
+    request: ProbeRequest, records: Records, unapplied: Mapping[RecordKey, Unapplied], tell: _Teller
+) -> JsonObject | None:
+    """Return the route that would answer if everything were applied, unless the gateway has it as it should be."""
+    if not any(key.kind == "routes" for key in unapplied):
+        return None
+    wanted = {**records, **{key: each.body for key, each in unapplied.items()}}
+    winner = choose(request, _routes(wanted)).winner
+    missing = unapplied.get(RecordKey("routes", winner.route.id)) if winner else None
+    if winner is None or missing is None:
+        return None
+    return {**tell.who(winner.route), "reason": missing.reason, "has_earlier": missing.has_earlier}
 
 
 def _facts(key: RecordKey, body: FrozenJson, records: Records) -> RouteFacts:
@@ -84,12 +124,13 @@ class _Teller:
 
     def candidate(self, found: Candidate) -> JsonObject:
         shown = {"host": found.host, "uri": found.uri, "priority": found.route.priority}
-        return {**self._who(found.route), **shown, "outcome": found.outcome, "reason": found.reason}
+        return {**self.who(found.route), **shown, "outcome": found.outcome, "reason": found.reason}
 
-    def missed(self, found: Missed) -> JsonObject:
-        return {**self._who(found.route), "reason": found.reason}
+    def missed(self, found: Missed, host: str) -> JsonObject:
+        return {**self.who(found.route), "reason": found.reason, "same_host": fits_host(found.route, host)}
 
-    def _who(self, route: RouteFacts) -> JsonObject:
+    def who(self, route: RouteFacts) -> JsonObject:
+        """Return id, name and owner of a route."""
         owner = self._owner_of(RecordKey("routes", route.id))
         return {"id": route.id, "name": str(route.body.get("name") or ""), "owner": owner}
 

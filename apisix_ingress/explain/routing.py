@@ -121,6 +121,16 @@ def choose(request: ProbeRequest, routes: Iterable[RouteFacts]) -> Choice:
     return Choice(tuple(_judge(fits, request)), tuple(missed))
 
 
+def fits_host(route: RouteFacts, host: str) -> bool:
+    """Say whether a route takes requests for a host."""
+    return any(_host_level(pattern, host) is not None for pattern in route.hosts)
+
+
+def fits_path(route: RouteFacts, path: str) -> bool:
+    """Say whether a route takes requests for a path."""
+    return any(_uri_level(pattern, path) is not None for pattern in route.uris)
+
+
 def _judge(fits: list[_Fit], request: ProbeRequest) -> Iterator[Candidate]:
     winner: _Fit | None = None
     for fit in fits:
@@ -204,7 +214,7 @@ def _is_in(address: str, networks: Iterable[str]) -> bool:
 def _why_no_candidate(route: RouteFacts, request: ProbeRequest) -> str:
     if route.body.get("status", 1) == 0:
         return "it is switched off (status 0)"
-    if all(_host_level(host, request.host) is None for host in route.hosts):
+    if not fits_host(route, request.host):
         return f"its host is {', '.join(route.hosts)}, the request's is {request.host or 'none'}"
     return f"its uri is {', '.join(route.uris)}, the request's path is {request.path}"
 

@@ -7,20 +7,31 @@ from collections.abc import Iterator
 from apisix_ingress.model.json import JsonObject
 
 
-def lines(document: JsonObject) -> Iterator[str]:
-    """Yield the document as people read it."""
+def lines(document: JsonObject, *, verbose: bool = False) -> Iterator[str]:
+    """Yield the document as people read it; routes of other hosts and paths only if `verbose`."""
     asked = document["request"]
     yield f"{asked['method']} {asked['scheme']}://{asked['host'] or '(no host)'}{asked['path']}"
+    yield f"  {document['answer']['summary']}"
     if "certificate" in document:
         yield from _certificate_lines(document["certificate"])
     if route := document["route"]:
-        unsure = "probably " if document["outcome"] == "may be" else ""
-        yield f"  {unsure}answered by route {_who(route)}"
+        if document["outcome"] == "may be":
+            yield f"  probably answered by route {_who(route)}"
         yield from _route_lines(route)
-    elif document["outcome"] == "none":
-        yield "  answered by no route: 404"
-    yield from _candidate_lines(document)
+    yield from _object_lines(document)
+    if document["similar_hosts"]:
+        yield f"  no route has this host; similar hosts: {', '.join(document['similar_hosts'])}"
+    yield from _candidate_lines(document, verbose=verbose)
     yield from (f"  note: {note}" for note in document["notes"])
+
+
+def _object_lines(document: JsonObject) -> Iterator[str]:
+    for found in document["objects"]:
+        what = "asks for this request" if found["names_path"] else "asks for this host, with another path,"
+        yield f"  {found['object']} {what} but has problems:"
+        yield from (f"    {reason}" for reason in found["reasons"])
+    if document["objects_more"]:
+        yield f"  {document['objects_more']} more objects ask for this host and have problems"
 
 
 def _certificate_lines(found: JsonObject | None) -> Iterator[str]:
@@ -47,14 +58,15 @@ def _route_lines(route: JsonObject) -> Iterator[str]:
         yield f"    sent to upstream {upstream['name'] or upstream['id'] or 'of its own'}{by}: {where}"
 
 
-def _candidate_lines(document: JsonObject) -> Iterator[str]:
-    losers = [found for found in document["candidates"] if found["outcome"] != "wins"]
-    for found in losers:
-        yield f"  {found['outcome']}: {_who(found)}: {found['reason']}"
-    for found in document["others"]:
-        yield f"  not asked: {_who(found)}: {found['reason']}"
-    if document["more"]:
-        yield f"  not asked: {document['more']} more routes of other hosts or paths"
+def _candidate_lines(document: JsonObject, *, verbose: bool) -> Iterator[str]:
+    for found in document["candidates"]:
+        if found["outcome"] != "wins":
+            yield f"  {found['outcome']}: {_who(found)}: {found['reason']}"
+    others = document["others"] if verbose else [found for found in document["others"] if found["same_host"]]
+    for found in others:
+        yield f"  does not match: {_who(found)}: {found['reason']}"
+    if left := len(document["others"]) - len(others) + document["more"]:
+        yield f"  does not match: {left} more routes of other hosts or paths{'' if verbose else '; list them with -v'}"
 
 
 def _who(found: JsonObject) -> str:

@@ -89,6 +89,10 @@ class ClusterSync:
         """Return how far a wanted record is in this cluster."""
         return self._spell.dispatch.outlook.state(key)
 
+    def holds(self, key: RecordKey) -> bool:
+        """Say whether the cluster is known to have a record, in whatever version."""
+        return self._spell.dispatch.holdings.get(key) is not None
+
     def idle(self) -> bool:
         """Say whether nothing is in flight and nothing left to do; what waits or was rejected does not count."""
         return self._spell.idle

@@ -43,7 +43,9 @@ class Matcher(NamedTuple):
     value: str
 
 
-class _Rule(NamedTuple):
+class Rule(NamedTuple):
+    """Hosts and paths of one rule of an object; no hosts: every host."""
+
     field: str
     hosts: list[str]
     paths: list[str]
@@ -54,12 +56,12 @@ class _Rule(NamedTuple):
 
 def matchers(obj: CustomObject) -> tuple[Matcher, ...]:
     """Return the matchers of an ApisixRoute or Ingress in the order of its fields; none if there are too many."""
-    return _matchers(_rules(obj)) if count_matchers(obj) <= MOST_MATCHERS else ()
+    return _matchers(rules_of(obj)) if count_matchers(obj) <= MOST_MATCHERS else ()
 
 
 def count_matchers(obj: CustomObject) -> int:
     """Return how many pairs of host and path an object has."""
-    return sum(max(len(rule.hosts), 1) * len(rule.paths) for rule in _rules(obj))
+    return sum(max(len(rule.hosts), 1) * len(rule.paths) for rule in rules_of(obj))
 
 
 def matcher_values(obj: CustomObject) -> Iterable[str]:
@@ -67,7 +69,7 @@ def matcher_values(obj: CustomObject) -> Iterable[str]:
     return (matcher.value for matcher in matchers(obj))
 
 
-def _matchers(rules: Iterable[_Rule]) -> tuple[Matcher, ...]:
+def _matchers(rules: Iterable[Rule]) -> tuple[Matcher, ...]:
     found = []
     for rule in rules:
         paths = [(path, _path_value(path)) for path in rule.paths]
@@ -84,13 +86,14 @@ def _path_value(path: str) -> str:
     return path if len(path) <= _LONG else _digest(path)
 
 
-def _rules(obj: CustomObject) -> Iterator[_Rule]:
+def rules_of(obj: CustomObject) -> Iterator[Rule]:
+    """Yield the rules of an ApisixRoute or Ingress, whether or not it can be translated."""
     if obj.meta.kind == "Ingress":
         return _ingress(obj.spec, regex=obj.meta.annotations.get(REGEX_ANNOTATION, "").strip() == "true")
     return _route(obj.spec)
 
 
-def _route(spec: FrozenJson) -> Iterator[_Rule]:
+def _route(spec: FrozenJson) -> Iterator[Rule]:
     for index, rule in enumerate(list_in(spec.get("http"))):
         match = mapping_in(mapping_in(rule).get("match"))
         rest = _rest(
@@ -100,29 +103,29 @@ def _route(spec: FrozenJson) -> Iterator[_Rule]:
             conditions=list_in(match.get("exprs")),
             function=match.get("filter_func"),
         )
-        yield _Rule(f"spec.http[{index}]", _texts(match.get("hosts")), _texts(match.get("paths")), rest)
+        yield Rule(f"spec.http[{index}]", _texts(match.get("hosts")), _texts(match.get("paths")), rest)
 
 
-def _ingress(spec: FrozenJson, *, regex: bool) -> Iterator[_Rule]:
+def _ingress(spec: FrozenJson, *, regex: bool) -> Iterator[Rule]:
     for index, rule in enumerate(list_in(spec.get("rules"))):
         hosts = _texts([mapping_in(rule).get("host")])
         for number, item in enumerate(list_in(mapping_in(mapping_in(rule).get("http")).get("paths"))):
             yield _ingress_path(f"spec.rules[{index}].http.paths[{number}]", hosts, mapping_in(item), regex=regex)
     if spec.get("defaultBackend"):
-        yield _Rule("spec.defaultBackend", [], ["/*"], _rest(DEFAULT_PRIORITY))
+        yield Rule("spec.defaultBackend", [], ["/*"], _rest(DEFAULT_PRIORITY))
 
 
-def _ingress_path(field: str, hosts: list[str], item: FrozenJson, *, regex: bool) -> _Rule:
+def _ingress_path(field: str, hosts: list[str], item: FrozenJson, *, regex: bool) -> Rule:
     """Return the rule for a path. That an Exact path may have a priority of its own is not for a user to choose."""
     path, kind = item.get("path") or "", item.get("pathType")
     if not isinstance(path, str):
-        return _Rule(field, hosts, [])
+        return Rule(field, hosts, [])
     if kind == "Prefix":
-        return _Rule(field, hosts, [f"{path.rstrip('/')}/*"], shown=path)
+        return Rule(field, hosts, [f"{path.rstrip('/')}/*"], shown=path)
     if kind != "Exact" and regex:
         condition = {"subject": {"scope": "Path"}, "op": "RegexMatch", "value": path}
-        return _Rule(field, hosts, ["/*"], _rest(REGEX_PRIORITY, conditions=[condition]), shown=path)
-    return _Rule(field, hosts, [path or "/*"])
+        return Rule(field, hosts, ["/*"], _rest(REGEX_PRIORITY, conditions=[condition]), shown=path)
+    return Rule(field, hosts, [path or "/*"])
 
 
 def _rest(

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+from apisix_ingress.claimants import candidates, claimant
 from apisix_ingress.errors import UsageError
+from apisix_ingress.explain.answer import Claimant, Unapplied
 from apisix_ingress.explain.request import ProbeRequest, parse_request
+from apisix_ingress.gateway.states import RecordState
 from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import RecordKey
-from apisix_ingress.page.snapshot import Snapshot, paced
+from apisix_ingress.page.facts import Facts
+from apisix_ingress.page.snapshot import NOT_COMPARED, Entry, Snapshot, paced
 
 if TYPE_CHECKING:
     from apisix_ingress.explain.report import Records
@@ -21,6 +25,13 @@ DEADLINE = 2.0
 """Seconds for one answer."""
 
 LONGEST_URL, LONGEST_HEADERS, MOST_HEADERS, LONGEST_PORT = 2_048, 4_096, 20, 10
+
+_WORDS = {
+    "pending": "the write to cluster {} has not been confirmed yet",
+    "waiting": "the write to cluster {} waits for another record",
+    "rejected": "cluster {} rejected it",
+    "unreachable": "cluster {} is not reachable",
+}
 
 
 class Busy(Exception):
@@ -89,7 +100,7 @@ class Explainer:
     def __init__(self) -> None:
         self._running: asyncio.Future[JsonObject] | None = None
 
-    async def answer(self, question: Question, snapshot: Snapshot, cluster: str) -> JsonObject:
+    async def answer(self, question: Question, facts: Facts, snapshot: Snapshot, cluster: str) -> JsonObject:
         """Return the document that `explain -o json` prints.
 
         Raises:
@@ -101,7 +112,7 @@ class Explainer:
             raise Busy("another request is being explained; try again in a moment")
         timed = _Timed(**_fields(asked), until=time.monotonic() + DEADLINE)
         # From here on it is running: others ask while the records are gathered.
-        self._running = asyncio.ensure_future(_explained(timed, snapshot, cluster))
+        self._running = asyncio.ensure_future(_explained(timed, facts, snapshot, cluster))
         self._running.add_done_callback(_looked_at)
         done, _ = await asyncio.wait((self._running,), timeout=DEADLINE + 0.5)
         if not done:
@@ -109,18 +120,49 @@ class Explainer:
         return self._running.result()
 
 
-async def _explained(request: ProbeRequest, snapshot: Snapshot, cluster: str) -> JsonObject:
+async def _explained(request: ProbeRequest, facts: Facts, snapshot: Snapshot, cluster: str) -> JsonObject:
     records: dict[RecordKey, FrozenJson] = {}
+    unapplied: dict[RecordKey, Unapplied] = {}
     async for entry in paced(snapshot.entries.values()):
-        if any(name == cluster for name, _ in entry.states):
+        state = next((state for name, state in entry.states if name == cluster), None)
+        missing = _missing(facts, cluster, entry, state) if state is not None else None
+        if missing is not None:
+            unapplied[entry.key] = missing
+        if state is not None and (missing is None or missing.has_earlier):
             records[entry.key] = entry.record.body
-    return await asyncio.to_thread(_explain, request, records, snapshot)
+    asking = [
+        found
+        async for key in paced(tuple(candidates(facts.world)))
+        if (found := claimant(facts.world, facts.options, key)) is not None
+    ]
+    return await asyncio.to_thread(_explain, request, snapshot, records, unapplied, asking)
 
 
-def _explain(request: ProbeRequest, records: Records, snapshot: Snapshot) -> JsonObject:
+def _missing(facts: Facts, cluster: str, entry: Entry, state: RecordState) -> Unapplied | None:
+    """Return what a gateway does not have as it should be; what this replica did not compare counts as applied."""
+    if state.kind == "applied" or state is NOT_COMPARED:
+        return None
+    has_earlier = any(each.holds(entry.key) for each in facts.clusters if each.name == cluster)
+    return Unapplied(entry.record.body, f"{_WORDS[state.kind].format(cluster)}{_because(state)}", has_earlier)
+
+
+def _because(state: RecordState) -> str:
+    return f": {state.message}" if state.message else ""
+
+
+def _explain(
+    request: ProbeRequest,
+    snapshot: Snapshot,
+    records: Records,
+    unapplied: Mapping[RecordKey, Unapplied],
+    claimants: Sequence[Claimant],
+) -> JsonObject:
     from apisix_ingress.explain.report import explain  # its regular expressions take time and memory at the start
 
-    return explain(request, records, lambda key: str(snapshot.entries[key].owner))
+    def owner_of(key: RecordKey) -> str:
+        return str(snapshot.entries[key].owner)
+
+    return explain(request, records, owner_of, unapplied=unapplied, claimants=claimants)
 
 
 def _looked_at(done: asyncio.Future[JsonObject]) -> None:

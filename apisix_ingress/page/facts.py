@@ -40,6 +40,9 @@ class Cluster(Protocol):
     def record_state(self, key: RecordKey) -> RecordState:
         """Return how far a wanted record is."""
 
+    def holds(self, key: RecordKey) -> bool:
+        """Say whether the gateway is known to have the record, in whatever version."""
+
 
 @dataclass(frozen=True, slots=True)
 class Leadership:

@@ -137,7 +137,7 @@ class StatusPage:
             raise UsageError(f"kind {kind!r} is none; it is one of {', '.join(sorted(RECORD_KINDS))}")
         if state and state not in (*views.STATES, "unsettled"):
             raise UsageError(f"state {state!r} is none; it is one of unsettled, {', '.join(views.STATES)}")
-        found = await views.records(snapshot, kind, _search(request), state, _page(request))
+        found = await views.records(self._facts, snapshot, kind, _search(request), state, _page(request))
         if request.query.get("body") == "yes":
             await views.add_bodies(self._facts, snapshot, found["items"])
         return found
@@ -169,11 +169,14 @@ class StatusPage:
         try:
             if question.cluster not in ("", *clusters):
                 raise UsageError(f"there is no gateway cluster {question.cluster!r}")
-            document = await self._explainer.answer(question, snapshot, question.cluster or clusters[0])
+            document = await self._explainer.answer(question, self._facts, snapshot, question.cluster or clusters[0])
         except (UsageError, Busy) as error:
             return {**shown, "error": redacted(str(error)), "status_code": 503 if isinstance(error, Busy) else 400}
         states = views.states(snapshot, RecordKey("routes", document["route"]["id"])) if document["route"] else []
-        return {**shown, "document": redacted(document), "states": states}
+        compared = any(
+            each.taken_over for each in self._facts.clusters if each.name == (question.cluster or clusters[0])
+        )
+        return {**shown, "document": redacted(document), "states": states, "compared": compared}
 
     async def _asset(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]

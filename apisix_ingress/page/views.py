@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any
 
+from apisix_ingress.claimants import candidates, claimant
 from apisix_ingress.gateway.audit import REMEDY
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import RECORD_KINDS, ObjectKey, RecordKey
@@ -105,7 +106,7 @@ def _watch(facts: Facts, name: str, age: float) -> JsonObject:
     return {"kind": name, "heard_at": _time(facts.clock.now() - timedelta(seconds=age))}
 
 
-async def records(snapshot: Snapshot, kind: str, query: str, state: str, page: int) -> JsonObject:
+async def records(facts: Facts, snapshot: Snapshot, kind: str, query: str, state: str, page: int) -> JsonObject:
     """Return a page of the records of a kind that match every word of a query, and a state unless it is empty."""
     words = query.lower().split()
     found = [entry async for entry in paced(snapshot.by_kind.get(kind, ())) if _is_in(entry, words, state)]
@@ -115,7 +116,19 @@ async def records(snapshot: Snapshot, kind: str, query: str, state: str, page: i
         "state": state,
         **_paging(len(found), page),
         "items": [_row(snapshot, entry) for entry in _page(found, page)],
+        "unpublished": await _unpublished(facts, words) if words and kind == "routes" else [],
     }
+
+
+async def _unpublished(facts: Facts, words: list[str]) -> list[JsonObject]:
+    """Return objects with problems, or that are not ours, whose name, hosts or paths have every word."""
+    found: list[JsonObject] = []
+    async for key in paced(tuple(candidates(facts.world))):
+        if len(found) < MOST_LISTED and (each := claimant(facts.world, facts.options, key)) is not None:
+            text = "\n".join((each.owner, *(text for rule in each.rules for text in (*rule["hosts"], *rule["uris"]))))
+            if all(word in text.lower() for word in words):
+                found.append({"object": _object(key), "reasons": [clean(reason) for reason in each.reasons]})
+    return found
 
 
 async def add_bodies(facts: Facts, snapshot: Snapshot, items: Iterable[JsonObject]) -> None:

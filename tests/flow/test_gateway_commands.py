@@ -174,7 +174,7 @@ async def test_explain_asks_the_gateway_and_names_the_objects(cli: Cli) -> None:
     assert (status, ours["route"]["owner"]) == (0, "ApisixRoute default/shop")
     assert (other, theirs["route"]["id"], theirs["route"]["owner"]) == (0, "mine", "")
     assert theirs["route"]["upstreams"][0]["nodes"] == [{"address": "10.0.0.1:80", "weight": 1}]
-    assert (none.returncode, "answered by no route: 404" in none.stdout) == (1, True)
+    assert (none.returncode, "404: no route matches this request" in none.stdout) == (1, True)
 
 
 async def test_explain_knows_the_clusters_of_the_settings_alone(cli: Cli) -> None:

@@ -8,7 +8,7 @@ from apisix_ingress.errors import KubeTimeout
 from apisix_ingress.survey import inventory as inventories
 from tests.canary import marked
 from tests.fakes.apiserver import Fault
-from tests.flow.surveying import Scene, plain, route
+from tests.flow.surveying import Scene, plain, route, say
 
 
 async def test_a_set_up_that_is_well_is_healthy(scene: Scene) -> None:
@@ -54,6 +54,31 @@ async def test_lists_come_in_pages_and_an_object_that_can_not_be_read_is_told(
     got = await scene.inventory()
     assert len(got.ours()) == 6
     assert got.unread == {"Secret": "an object can't be read (ValueError)"}
+
+
+async def test_explain_quotes_the_refusal_of_the_route_that_should_answer(scene: Scene) -> None:
+    await scene.fill()
+    scene.gateway.records["routes"].clear()
+    scene.server.put(say(scene.server.put(route()), "False", "unknown plugin [limit-cuont]"))
+    code, got = await scene.ask("explain", "web.example.org/")
+    assert (code, got["answer"]["status"], got["should"]["owner"]) == (1, 404, "ApisixRoute default/web")
+    assert got["answer"]["summary"].endswith("unknown plugin [limit-cuont]")
+
+
+async def test_explain_names_the_object_whose_service_is_missing(scene: Scene) -> None:
+    await scene.fill()
+    scene.server.put(route("broken", service="gone"))
+    code, got = await scene.ask("explain", "broken.example.org/")
+    assert (code, [each["object"] for each in got["objects"]]) == (1, ["ApisixRoute default/broken"])
+    assert "Service default/gone" in got["answer"]["summary"]
+
+
+async def test_explain_goes_on_without_the_api_server_and_says_so(scene: Scene) -> None:
+    await scene.fill()
+    await scene.server.stop()
+    code, got = await scene.ask("explain", "nobody.example.org/")
+    assert (code, got["answer"]["status"]) == (1, 404)
+    assert got["notes"][0].startswith("objects were not read: API server 127.0.0.1:")
 
 
 async def test_namespaces_that_are_watched_are_read_alone(scene: Scene) -> None:

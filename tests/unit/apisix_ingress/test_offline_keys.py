@@ -5,8 +5,7 @@ from typing import Any
 from apisix_ingress.kube.manifests import LoadResult
 from apisix_ingress.model.records import Record
 from apisix_ingress.offline import HIDDEN, Outcome, document
-from apisix_ingress.state.desired import Desired
-from apisix_ingress.state.ids import IdTable
+from apisix_ingress.state.world import World
 from tests.factories import make_record
 
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nAAAA\n-----END RSA PRIVATE KEY-----\n"
@@ -18,7 +17,7 @@ def shown(body: dict[str, Any], *, show_secrets: bool = False) -> Any:
 
 
 def outcome(record: Record) -> Outcome:
-    return Outcome((record,), (), {}, {}, Desired(IdTable(lambda read: None)))
+    return Outcome((record,), (), {}, {}, World(()))
 
 
 def test_private_keys_inside_of_plugins_are_hidden() -> None:

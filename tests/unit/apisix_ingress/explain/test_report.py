@@ -124,11 +124,11 @@ def test_the_text_tells_plugins_of_every_route_the_losers_and_how_many_were_not_
         "    sent to upstream of its own: 10.0.0.1:80 (weight 3), [fd00::1]:80 (weight 1)",
     ]
     assert got[5].startswith("  loses: b of ApisixRoute default/b: ")
-    assert got[-1] == f"  not asked: {100 - SHOWN_MISSES} more routes of other hosts or paths"
+    assert got[-1] == "  does not match: 100 more routes of other hosts or paths; list them with -v"
 
 
 def test_the_text_tells_that_no_route_answers() -> None:
     got = list(lines(ask("http://a.org/x", {"routes/a": {"uri": "/y"}})))
-    assert got[:2] == ["GET http://a.org/x", "  answered by no route: 404"]
-    assert got[2].startswith("  not asked: a of ApisixRoute default/a: ")
+    assert got[:2] == ["GET http://a.org/x", "  404: no route matches this request"]
+    assert got[2].startswith("  does not match: a of ApisixRoute default/a: ")
     assert len(got) == 3

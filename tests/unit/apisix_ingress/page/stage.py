@@ -32,9 +32,13 @@ class ScriptedCluster:
     version: str = "APISIX/3.17.0"
     backlog: int = 0
     states: dict[RecordKey, RecordState] = field(default_factory=dict)
+    earlier: set[RecordKey] = field(default_factory=set)
 
     def record_state(self, key: RecordKey) -> RecordState:
         return self.states.get(key, APPLIED)
+
+    def holds(self, key: RecordKey) -> bool:
+        return key in self.earlier or self.record_state(key) is APPLIED
 
 
 @dataclass

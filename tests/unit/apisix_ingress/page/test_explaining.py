@@ -25,7 +25,7 @@ async def test_conditions_are_asked_until_the_deadline_only(monkeypatch: pytest.
     stage = make_stage(service(), route(rule(match={"exprs": [CONDITION]})))
     found = await gather(stage.facts)
     with pytest.raises(Busy):
-        await Explainer().answer(Question("any.example.org/a"), found, "default")
+        await Explainer().answer(Question("any.example.org/a"), stage.facts, found, "default")
 
 
 @pytest.mark.parametrize("chunk", [1, 1000])
@@ -35,7 +35,7 @@ async def test_second_question_is_sent_away_while_the_first_is_worked_on(
     monkeypatch.setattr(snapshot, "CHUNK", chunk)  # 1: others run while the first gathers records
     stage = make_stage(service(), route(rule(match={"exprs": [CONDITION]})))
     found, explainer = await gather(stage.facts), Explainer()
-    asked = [explainer.answer(Question("any.example.org/a"), found, "default") for _ in range(2)]
+    asked = [explainer.answer(Question("any.example.org/a"), stage.facts, found, "default") for _ in range(2)]
     first, second = await asyncio.gather(*asked, return_exceptions=True)
     assert isinstance(first, dict)
     assert isinstance(second, Busy)

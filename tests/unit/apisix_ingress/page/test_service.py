@@ -275,8 +275,51 @@ async def test_explain_answers_as_the_command_line_does() -> None:
         assert document["route"]["owner"] == "ApisixRoute default/route"
         assert [each["outcome"] for each in document["candidates"]] == ["wins", "loses"]
         page = await stage.ask("/status/explain?url=http%3A%2F%2Fshop.example.org%2Fa")
-        assert "a route answers" in page.text
-        assert "no route answers (404)" in (await stage.ask("/status/explain?url=elsewhere.example.org")).text
+        assert "answered by route" in page.text
+        assert (
+            "404: no route matches this request" in (await stage.ask("/status/explain?url=elsewhere.example.org")).text
+        )
+
+
+async def test_explain_says_that_a_rejected_route_answers_404_now() -> None:
+    stage = stage_of(shop())
+    state = RecordState("rejected", "unknown plugin [limit-cuont]")
+    stage.clusters[0].states[stage.record("routes", "default_route_rule")] = state
+    async with served(stage):
+        answer = (await stage.data("explain", url="http://shop.example.org/a"))["answer"]
+        page = (await stage.ask("/status/explain?url=shop.example.org/a")).text
+    assert answer["status"] == 404
+    assert answer["summary"].endswith("cluster default rejected it: unknown plugin [limit-cuont]")
+    assert "rejected it: unknown plugin [limit-cuont]" in page
+
+
+async def test_explain_says_that_an_earlier_version_still_answers() -> None:
+    stage = stage_of(shop())
+    key = stage.record("routes", "default_route_rule")
+    stage.clusters[0].states[key] = PENDING
+    stage.clusters[0].earlier.add(key)
+    async with served(stage):
+        answer = (await stage.data("explain", url="http://shop.example.org/a"))["answer"]
+    assert answer["summary"].endswith("in an earlier version: the write to cluster default has not been confirmed yet")
+
+
+async def test_explain_and_search_know_the_host_of_an_object_that_is_not_published() -> None:
+    broken = shop("broken", "nosvc.example.org", backends=[{"serviceName": "gone", "servicePort": 80}])
+    async with served(stage_of(shop(), broken)) as stage:
+        found = await stage.data("explain", url="http://nosvc.example.org/a")
+        page = (await stage.ask("/status/explain?url=nosvc.example.org/a")).text
+        rows = await stage.data("records", q="nosvc.example.org")
+        search = (await stage.ask("/status/records?q=nosvc.example.org")).text
+        elsewhere = await stage.data("records", q="other.example.org")
+    assert found["answer"]["summary"].startswith(
+        "404: no route matches. ApisixRoute default/broken asks for this request"
+    )
+    assert "Service default/gone" in found["answer"]["summary"]
+    assert "Service default/gone" in page
+    assert (rows["total"], rows["unpublished"][0]["object"]["text"]) == (0, "ApisixRoute default/broken")
+    assert "Service default/gone" in search
+    assert "No matches" not in search
+    assert elsewhere["unpublished"] == []
 
 
 async def test_explain_tells_of_a_path_that_is_no_utf8() -> None:
