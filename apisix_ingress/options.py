@@ -23,6 +23,7 @@ def translation_options(settings: Settings) -> Options:
         code_plugins=kubernetes.code_plugins,
         secret_references=kubernetes.secret_references,
         external_addresses=kubernetes.external_addresses,
+        consumer_names=kubernetes.consumer_names,
         admin_addresses=admin_addresses(cluster.admin_url for cluster in (settings.clusters if strict else ())),
         internal=internal_addresses(kubernetes.internal_addresses, kubernetes.cluster_domain),
         published_keys="refuse" if settings.preset == MULTI_TENANT else "allow",

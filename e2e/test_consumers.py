@@ -4,8 +4,9 @@ import base64
 from typing import Any
 
 from e2e.cluster.client import Manifest, wait_until
+from e2e.conftest import OWN
 from e2e.scene import Scene, rule
-from e2e.story import Stage, says
+from e2e.story import Stage, route, says
 
 
 def consumer(scene: Scene, name: str, **parameter: Any) -> Manifest:
@@ -126,3 +127,28 @@ def test_two_consumers_exchange_their_keys(scene: Scene) -> None:
     wait_until(lambda: until_let_in(scene, key(keys["one"])), username(scene, "two").__eq__, "the first key's move")
     scene.wait_synced("ApisixConsumer", "one")
     scene.wait_synced("ApisixConsumer", "two")
+
+
+def test_a_consumer_of_another_namespace_is_not_let_in_by_a_name_that_looks_the_same(stage: Stage) -> None:
+    """`team-a/admin` is on the whitelist; `team/a-admin`, which is older, had the same username in 1.8."""
+    with stage.api.namespace(stage.namespace, OWN | {"e2e-story": stage.mark}) as theirs:
+        suffix = theirs.removeprefix(f"{stage.namespace}-")
+        own = stage.start()
+        stage.serve()
+        stage.apply(keyed(f"{suffix}-admin", "attacker-key"))
+        only: Manifest = {
+            "consumer-restriction": {"whitelist": [f"{stage.namespace}_{suffix}_admin".replace("-", "_")]}
+        }
+        stage.apply(route(stage.host, plugins={"key-auth": {}, **only}))
+        stage.traffic.until_status(200, stage.host, headers=key("attacker-key"))
+        stage.api.apply(keyed("admin", "victim-key"), namespace=theirs)
+        stage.api.wait("ApisixConsumer", "admin", says("False"), "to lose its username", namespace=theirs)
+        assert own.stop() == 0
+        stage.start(kubernetes={"consumer_names": "unambiguous"})
+        only = {"consumer-restriction": {"whitelist": [f"{theirs}_admin"]}}
+        stage.apply(route(stage.host, plugins={"key-auth": {}, **only}))
+        stage.traffic.until_status(200, stage.host, headers=key("victim-key"))
+        stage.api.wait("ApisixConsumer", "admin", says("True"), "to be synced", namespace=theirs)
+        names = {f"{stage.namespace}_{suffix}-admin", f"{theirs}_admin"}
+        wait_until(lambda: set(stage.gateway.records("consumers")), names.__eq__, "two consumers")
+        stage.traffic.until_status(403, stage.host, headers=key("attacker-key"))

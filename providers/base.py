@@ -229,7 +229,8 @@ class Provider(ABC, Generic[T]):
 def holds_by_name(key: ObjectKey) -> tuple[Hold, ...]:
     """Return holds on the records whose name or id tells, from the object's key alone, that they are its own."""
     name = object_name(key.namespace, key.name)
-    ids = frozenset({short_id(name), wide_id(name), consumer_name(key.namespace, key.name)})
+    usernames = {consumer_name(*key[1:], "compatible"), consumer_name(*key[1:], "unambiguous")}
+    ids = frozenset({short_id(name), wide_id(name), *usernames})
     prefixes: tuple[tuple[RecordKind, str], ...] = (
         ("routes", route_prefix(key.namespace, key.name)),
         ("routes", ingress_prefix(key.namespace, key.name)),

@@ -18,8 +18,8 @@ from apisix_ingress.model.names import object_name
 from apisix_ingress.model.records import Record
 from apisix_ingress.state.world import World
 
-_HOLDER = re.compile(r"(?<=found with consumer: )\S+")
-"""Whom a gateway names where another consumer has a credential already."""
+_TAKEN = re.compile(r"duplicate key of plugin (\S+) found with consumer: (\S+)")
+"""What a gateway says of a credential that another consumer has already."""
 
 
 class Cluster(Protocol):
@@ -141,15 +141,19 @@ class Conditions:
         return _Progress(cluster.name, tuple(dict.fromkeys(failures)), is_away, pending, is_awaited, is_concerned)
 
     def _words(self, owner: ObjectKey, message: str) -> str:
-        """Return a gateway's words as an owner may know them: of a consumer elsewhere the namespace alone."""
+        """Return a gateway's words as an owner may know them.
+
+        Only a consumer of the same namespace is named. Of all others the message is the same, so that whoever guesses
+        credentials does not learn whose they are.
+        """
 
         def told(found: re.Match[str]) -> str:
-            namespaces = sorted({each.namespace for each in self.owners(RecordKey("consumers", found.group()))})
-            if owner.namespace in namespaces:
+            holders = self.owners(RecordKey("consumers", found[2]))
+            if any(each.namespace == owner.namespace for each in holders):
                 return f"{found.group()}; use another credential"
-            return f"{f'one in namespace {namespaces[0]}' if namespaces else 'another one'}; use another credential"
+            return f"the credential for plugin {found[1]} can't be used; use another one"
 
-        return _HOLDER.sub(told, message)
+        return _TAKEN.sub(told, message)
 
     def _keys(self, records: Mapping[RecordKey, Record], cluster: str) -> Iterator[RecordKey]:
         """Yield the records of an owner that a cluster should have, and those that they name."""

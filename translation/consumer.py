@@ -66,7 +66,7 @@ class _Method:
 def translate_consumer(obj: CustomObject, view: View, options: Options) -> Translation:
     """Return the consumer of an ApisixConsumer; without credentials nobody comes in as it."""
     draft = Draft(obj.meta, view, options)
-    username = names.consumer_name(draft.namespace, obj.meta.name)
+    username = names.consumer_name(draft.namespace, obj.meta.name, options.consumer_names)
     draft.hold("consumers", ids=frozenset({username}))
     _check_username(draft, username)
     check_object(draft, obj)

@@ -7,7 +7,7 @@ from typing import Literal
 
 from apisix_ingress.model.internal import NOTHING_INTERNAL, InternalAddresses
 from apisix_ingress.model.keys import ObjectKey
-from apisix_ingress.model.names import DEFAULT_CONTROLLER
+from apisix_ingress.model.names import DEFAULT_CONTROLLER, ConsumerNames
 from apisix_ingress.model.selector import Selector, parse_selector
 
 ANY_CLASS = "apisix-and-all"
@@ -30,6 +30,7 @@ class Options:
         code_plugins: Whether plugins that run code of the user are let through.
         secret_references: Whether texts that the gateway replaces by secrets of its own are let through.
         external_addresses: Whether users may have requests sent to the gateway itself and the like.
+        consumer_names: How the username of a consumer is made of its namespace and name.
         admin_addresses: Host and port of each Admin API, as `translation.addresses` spells them.
         internal: What the operator lists as internal, and the cluster domain.
         published_keys: Whether a cluster's admin key may be one that everybody knows.
@@ -46,6 +47,7 @@ class Options:
     code_plugins: Literal["allow", "refuse"] = "allow"
     secret_references: Literal["allow", "refuse"] = "allow"
     external_addresses: Literal["allow", "refuse-internal"] = "allow"
+    consumer_names: ConsumerNames = "compatible"
     admin_addresses: frozenset[tuple[str, int]] = frozenset()
     internal: InternalAddresses = NOTHING_INTERNAL
     published_keys: Literal["allow", "refuse"] = "allow"

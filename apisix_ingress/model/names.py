@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 Granularity = Literal["endpoint", "service"]
+ConsumerNames = Literal["compatible", "unambiguous"]
 
 DESC = "Created by apisix-ingress-controller, DO NOT modify it manually"
 MANAGED_BY = "managed-by"
@@ -116,6 +117,12 @@ def object_name(namespace: str, name: str) -> str:
     return f"{namespace}_{name}"
 
 
-def consumer_name(namespace: str, name: str) -> str:
-    """Return the username of an ApisixConsumer: dashes become underscores."""
-    return f"{namespace}_{name}".replace("-", "_")
+def consumer_name(namespace: str, name: str, style: ConsumerNames = "compatible") -> str:
+    """Return the username of an ApisixConsumer.
+
+    `compatible` is that of the 1.8 line: dashes become underscores, so that `team/a-admin` and `team-a/admin` have one
+    username. `unambiguous` keeps the dashes. Names of namespaces and objects hold no underscore, so the one in the
+    middle tells where the namespace ends, and a username with two of them can only be a compatible one.
+    """
+    username = f"{namespace}_{name}"
+    return username if style == "unambiguous" else username.replace("-", "_")

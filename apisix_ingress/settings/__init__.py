@@ -53,6 +53,7 @@ PRESETS: Mapping[str, Mapping[str, str]] = {
         "code_plugins": "refuse",
         "secret_references": "refuse",
         "external_addresses": "refuse-internal",
+        "consumer_names": "unambiguous",
     },
 }
 """Preset → what it makes the defaults of the section `kubernetes`."""

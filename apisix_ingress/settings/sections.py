@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, PositiveInt, SecretStr, model_valida
 from apisix_ingress.errors import ConfigError
 from apisix_ingress.model.adminapi import HEADER_VALUE
 from apisix_ingress.model.clusternames import DEFAULT_DOMAIN
+from apisix_ingress.model.names import ConsumerNames
 from apisix_ingress.model.selector import Selector, parse_selector
 from apisix_ingress.settings.fields import (
     Address,
@@ -147,6 +148,8 @@ class KubernetesSettings(_Section):
     """Networks, addresses and names of gateways, etcd and admin services, which no object may name; empty: none."""
     cluster_domain: Domain = DEFAULT_DOMAIN
     """The DNS domain of the cluster, in which names count as references to Services and Pods."""
+    consumer_names: ConsumerNames = "compatible"
+    """How usernames of consumers are made. compatible: as in 1.8, where two namespaces may have the same one."""
     plugin_metadata: ConfigMapName = ""
     """namespace/name of the ConfigMap with plugin metadata; empty: none is read."""
     election: ElectionSettings = ElectionSettings.model_construct()

@@ -33,6 +33,7 @@ kubernetes:
   external_addresses: allow
   internal_addresses: []
   cluster_domain: cluster.local
+  consumer_names: compatible
   plugin_metadata: ""
   election: {enabled: true, name: apisix-ingress-leader, namespace: "", lease_duration: 15s, renew_deadline: 10s,
     retry_period: 2s}
@@ -494,7 +495,7 @@ def test_preset_changes_defaults_and_what_is_given_goes_over_it(config: Path) ->
     got = load(config, "preset: multi-tenant\nkubernetes: {code_plugins: allow, controller_name: mine}").kubernetes
     want = ("grant", "allow", "refuse", "mine")
     assert (got.cross_namespace, got.code_plugins, got.secret_references, got.controller_name) == want
-    assert got.external_addresses == "refuse-internal"
+    assert (got.external_addresses, got.consumer_names) == ("refuse-internal", "unambiguous")
 
 
 def test_preset_may_come_from_the_environment(config: Path) -> None:
@@ -505,13 +506,14 @@ def test_preset_may_come_from_the_environment(config: Path) -> None:
 
 def test_each_protection_that_is_taken_off_is_told_with_its_remedy(config: Path) -> None:
     names = ("cross_namespace", "code_plugins", "secret_references", "external_addresses")
-    taken = ", ".join(f"{name}: allow" for name in names)
+    taken = ", ".join([*(f"{name}: allow" for name in names), "consumer_names: compatible"])
     got = list(cautions(load(config, f"preset: multi-tenant\nkubernetes: {{{taken}}}")))
     assert [line.partition(":")[0] for line in got] == [
         "kubernetes.cross_namespace",
         "kubernetes.code_plugins",
         "kubernetes.secret_references",
         "kubernetes.external_addresses",
+        "kubernetes.consumer_names",
     ]
     assert got[0].endswith("remove the setting, or write grant")
 

@@ -71,21 +71,23 @@ def test_failure_names_the_record_and_the_gateways_words() -> None:
     assert condition_of(make_world(ROUTE), bad) == aborted(3, f"{ROUTE.key}: uri: wrong type")
 
 
+TAKEN = "duplicate key of plugin key-auth found with consumer: "
+
+
 @pytest.mark.parametrize(
     ("namespace", "username", "told"),
     [
-        ("default", "default_jack", "default_jack"),
-        ("red", "red_jack", "one in namespace red"),
-        ("red", "by_hand", "another one"),
+        ("default", "default_jack", f"{TAKEN}default_jack; use another credential"),
+        ("red", "red_jack", "the credential for plugin key-auth can't be used; use another one"),
+        ("red", "by_hand", "the credential for plugin key-auth can't be used; use another one"),
     ],
 )
 def test_who_has_a_credential_is_named_within_a_namespace_alone(namespace: str, username: str, told: str) -> None:
     mine, others = make_record("mine", kind="consumers"), Record(RecordKey("consumers", f"{namespace}_jack"), "", {})
-    words = "PUT consumers/mine: duplicate key of plugin key-auth found with consumer: "
     world = make_world(mine)
     world.desired.replace(Claimant("", ObjectKey("ApisixConsumer", namespace, "jack")), [others])
-    cluster = FakeCluster(states={mine.key: RecordState("waiting", words + username)})
-    assert condition_of(world, cluster) == aborted(3, f"{mine.key}: {words}{told}; use another credential")
+    cluster = FakeCluster(states={mine.key: RecordState("waiting", f"PUT consumers/mine: {TAKEN}{username}")})
+    assert condition_of(world, cluster) == aborted(3, f"{mine.key}: PUT consumers/mine: {told}")
 
 
 def test_of_several_clusters_it_is_told_which_refused_which_accepted_and_which_did_not_say() -> None:

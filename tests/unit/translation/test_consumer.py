@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,6 +21,9 @@ def consumer(name: str = "jack", *, namespace: str = "default", created: str = "
     found = make("ApisixConsumer", name, namespace=namespace, spec=spec)
     found["metadata"]["creationTimestamp"] = created
     return found
+
+
+KEYED = {"authParameter": {"keyAuth": {"value": {"key": "k"}}}}
 
 
 def inline(method: str, **value: Any) -> JsonObject:
@@ -286,3 +290,14 @@ def test_no_message_holds_a_value_of_a_secret() -> None:
     got = translate(from_secret("jwtAuth"), cred(data))
     assert got.problems
     assert canary not in repr(got)
+
+
+def test_consumers_of_two_namespaces_have_one_username_only_where_that_is_asked_for() -> None:
+    items = [
+        {**consumer("a-admin", namespace="team", created="2026-01-01T00:00:00Z"), "spec": KEYED},
+        {**consumer("admin", namespace="team-a", created="2026-01-02T00:00:00Z"), "spec": KEYED},
+    ]
+    assert list(bodies(settle(*items))) == ["consumers/team_a_admin"]
+    got = settle(*items, options=replace(OPTIONS, consumer_names="unambiguous"))
+    assert sorted(bodies(got)) == ["consumers/team-a_admin", "consumers/team_a-admin"]
+    assert list(problems(got).values()) == [[], []]

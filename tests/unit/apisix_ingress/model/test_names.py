@@ -45,6 +45,7 @@ def test_names_are_made_of_their_parts() -> None:
         names.service_upstream_name("default", "httpbin", 80, subset="v1"),
         names.object_name("default", "httpbin-upstream"),
         names.consumer_name("my-team", "jack-b"),
+        names.consumer_name("my-team", "jack-b", "unambiguous"),
     ]
     assert got == [
         "default_httpbin-route_rule1",
@@ -55,6 +56,7 @@ def test_names_are_made_of_their_parts() -> None:
         "default_httpbin_v1_80",
         "default_httpbin-upstream",
         "my_team_jack_b",
+        "my-team_jack-b",
     ]
 
 
