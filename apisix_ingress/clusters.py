@@ -102,7 +102,8 @@ class GatewayCluster:
             log.warning("settings.caution", caution=f"spec.admin.adminKey {whose}: {PUBLISHED_KEY}")
         if is_exposed(address.url):
             log.warning("settings.caution", caution=f"spec.admin.baseURL {whose}: plain http to another machine")
-        fields = Fields(f"spec.admin.baseURL {whose}", f"spec.admin.adminKey {whose}")
+        largest = f"sync.largest_list of cluster {self.name}"
+        fields = Fields(f"spec.admin.baseURL {whose}", f"spec.admin.adminKey {whose}", largest)
         return self._home.elsewhere(address.url, AdminKey(lambda: SecretStr(address.key)), fields)
 
     def _ledgered(self, url: str) -> LedgeredBackend:
@@ -153,6 +154,7 @@ def connect(
         user_agent=agent,
         on_request=on_request,
         fields=_fields(index, cluster),
+        largest_list=cluster.sync.largest_list,
     )
 
 
@@ -174,7 +176,8 @@ def _tls(cluster: ClusterSettings, clock: Clock) -> TlsContext:
 
 def _fields(index: int, cluster: ClusterSettings) -> Fields:
     where = f"clusters[{index}]"
+    largest = f"{where}.sync.largest_list"
     if cluster.admin_key_file:
-        return Fields(f"{where}.admin_url", f"{where}.admin_key_file ({cluster.admin_key_file})")
+        return Fields(f"{where}.admin_url", f"{where}.admin_key_file ({cluster.admin_key_file})", largest)
     variable = f"$APISIX_INGRESS_CLUSTERS__{index}__ADMIN_KEY"
-    return Fields(f"{where}.admin_url", f"{where}.admin_key, admin_key_file or {variable}")
+    return Fields(f"{where}.admin_url", f"{where}.admin_key, admin_key_file or {variable}", largest)

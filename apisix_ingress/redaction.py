@@ -8,7 +8,7 @@ Nothing here knows where the text goes.
 import base64
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -108,26 +108,6 @@ def masked(
             for index, item in enumerate(value)
         ]
     return leaf(value)
-
-
-def hidden_texts(value: Any, place: Place = ANYWHERE) -> Iterator[str]:
-    """Yield every text of a document that `masked` hides by its name."""
-    if isinstance(value, Mapping):
-        for name, item in value.items():
-            is_hidden = place.hides(str(name), item, value)
-            yield from _texts(item) if is_hidden else hidden_texts(item, place.under(str(name), value))
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            is_hidden = hides_item(value, index)
-            yield from _texts(item) if is_hidden else hidden_texts(item, place.item(value, index))
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping | list):
-        for item in value.values() if isinstance(value, Mapping) else value:
-            yield from _texts(item)
 
 
 def _masked_text(text: str, place: Place, leaf: Callable[[Any], Any], mark: str, depth: int) -> str:

@@ -10,12 +10,15 @@ import math
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from copy import copy
 from dataclasses import replace
+from functools import partial
+from typing import TypeVar
 from urllib.parse import quote
 
 import httpx
 
 from apisix_ingress.errors import GatewayError, GatewayRejected, GatewayUnavailable
 from apisix_ingress.gateway.backend import Found, Listing
+from apisix_ingress.gateway.lists import begins_list
 from apisix_ingress.gateway.redirects import STATUSES as REDIRECTS
 from apisix_ingress.gateway.redirects import redirected
 from apisix_ingress.gateway.replies import (
@@ -35,18 +38,25 @@ from apisix_ingress.gateway.retry import CUT_OFF, has_failed, relisting, resendi
 from apisix_ingress.gateway.target import SETTINGS, Fields
 from apisix_ingress.gateway.target import AdminKey as AdminKey
 from apisix_ingress.gateway.tls import TlsContext
-from apisix_ingress.gateway.transport import AiohttpTransport, Call, Carrier, Limits, Reply
+from apisix_ingress.gateway.transport import LARGEST_ANSWER, AiohttpTransport, Call, Carrier, Limits, Reply
 from apisix_ingress.gateway.words import scrub
-from apisix_ingress.model.json import FrozenJson, JsonObject, canonical
+from apisix_ingress.model.json import JsonObject, canonical
 from apisix_ingress.model.keys import RECORD_KINDS, RecordKey, RecordKind
 from apisix_ingress.model.names import is_owned
 from apisix_ingress.model.records import UNLABELLED, Record
-from apisix_ingress.runtime.tasks import in_turns
+from apisix_ingress.model.size import written_size
+from apisix_ingress.runtime.tasks import in_daemon
 
 # The pool has room for lists and a probe beside the writes, so that no request ever waits for a connection.
 _SPARE_CONNECTIONS = len(RECORD_KINDS) + 1
 # A list of all routes may be large and takes the gateway its time: seconds.
 _LIST_TIMEOUT = 60.0
+LARGEST_LIST = 256 * 2**20
+"""Bytes of a list that are read if nothing else was said."""
+
+# A record of more bytes is looked at in a thread: that takes longer than a few milliseconds.
+_SMALL = 16 * 1024
+_UNKNOWN = Found(b"")
 _NO_RECORDS = b'{"list":[]}'
 # Seconds without a single byte of a list after which the gateway counts as frozen.
 _LIST_SILENCE = 10.0
@@ -60,6 +70,8 @@ _NOT_SENT = (
     httpx.LocalProtocolError,
 )
 
+
+T = TypeVar("T")
 
 RequestHook = Callable[[str, str, int | None, float], None]
 
@@ -76,6 +88,7 @@ class AdminBackend:
         user_agent: How this process shows up in the gateway's access log.
         on_request: Told about each request: method, path, HTTP status (None: no answer) and seconds.
         fields: Where people put address and key right.
+        largest_list: Bytes of a list that are read; a larger one fails.
     """
 
     def __init__(
@@ -89,7 +102,10 @@ class AdminBackend:
         user_agent: str = "apisix-ingress",
         on_request: RequestHook = lambda method, path, status, seconds: None,
         fields: Fields = SETTINGS,
+        largest_list: int = LARGEST_LIST,
     ) -> None:
+        self._largest_list = largest_list
+        self._thread = asyncio.Semaphore(1)
         self._on_request = on_request
         self._fields = fields
         self._url = url
@@ -121,6 +137,7 @@ class AdminBackend:
         user_agent: str = "apisix-ingress",
         on_request: RequestHook = lambda method, path, status, seconds: None,
         fields: Fields = SETTINGS,
+        largest_list: int = LARGEST_LIST,
     ) -> AdminBackend:
         """Return a backend over the network, for so many writes at once; nothing is sent yet."""
         transport = AiohttpTransport(connections=concurrency + _SPARE_CONNECTIONS, tls=tls)
@@ -133,6 +150,7 @@ class AdminBackend:
             user_agent=user_agent,
             on_request=on_request,
             fields=fields,
+            largest_list=largest_list,
         )
 
     def elsewhere(self, url: str, key: AdminKey, fields: Fields) -> AdminBackend:
@@ -152,7 +170,7 @@ class AdminBackend:
         path = _path(record.key)
         reply = await self._bounded("PUT", path, record.payload)
         if not is_done(reply):
-            raise self._error(reply, "PUT", path, record.body)
+            raise await self._error(reply, "PUT", path, record)
         return reply.resent
 
     async def delete(self, key: RecordKey) -> bool:
@@ -160,7 +178,7 @@ class AdminBackend:
         path = _path(key)
         reply = await self._bounded("DELETE", path)
         if not (is_done(reply) or is_gone(reply)):
-            raise self._error(reply, "DELETE", path)
+            raise await self._error(reply, "DELETE", path)
         return reply.resent
 
     async def probe(self) -> None:
@@ -169,8 +187,9 @@ class AdminBackend:
         if await self._is_emptied(reply):
             return
         if reply.status_code >= 300:
-            raise misplaced(reply, self._url, self._fields) or self._error(reply, "GET", "routes")
-        next(bodies_of("routes", reply.content, self._fields), None)  # raises at what is no list
+            raise misplaced(reply, self._url, self._fields) or await self._error(reply, "GET", "routes")
+        if not (reply.is_cut and begins_list(reply.content)):
+            next(bodies_of("routes", reply.content, self._fields), None)  # raises at what is no list
 
     async def read(self, path: str) -> bytes:
         """Return what the Admin API says about something that is no record, such as `plugins/list`.
@@ -180,7 +199,9 @@ class AdminBackend:
         """
         reply = await self._bounded("GET", path)
         if reply.status_code >= 300:
-            raise self._error(reply, "GET", path)
+            raise await self._error(reply, "GET", path)
+        if reply.is_cut:
+            raise GatewayUnavailable(f"GET {path}: the answer is larger than {LARGEST_ANSWER // 2**20} MiB", sent=False)
         return reply.content
 
     async def bodies(self, kind: str) -> dict[str, JsonObject] | None:
@@ -192,7 +213,8 @@ class AdminBackend:
             GatewayError: It did not answer, or refused.
         """
         reply = await self._list(kind)
-        return None if reply is None else dict(bodies_of(kind, reply.content, self._fields))
+        found = () if reply is None else bodies_of(kind, reply.content, self._fields)
+        return None if reply is None else dict(filter(None, found))
 
     async def label(self, key: RecordKey, labels: Mapping[str, str]) -> None:
         """Add labels to a record; the rest of it, and what the gateway never shows, stays as it is.
@@ -203,7 +225,7 @@ class AdminBackend:
         path = _path(key)
         reply = await self._bounded("PATCH", path, canonical({"labels": dict(labels)}))
         if not is_done(reply):
-            raise self._error(reply, "PATCH", path)
+            raise await self._error(reply, "PATCH", path)
 
     @property
     def version(self) -> str:
@@ -252,9 +274,13 @@ class AdminBackend:
         """Return the list of a kind, or None if the gateway does not serve the kind."""
         try:
             async with asyncio.timeout(_LIST_TIMEOUT):
-                reply = await self._call("GET", kind, limits=self._list_limits)
+                reply = await self._call("GET", kind, limits=self._list_limits, most=self._largest_list)
         except TimeoutError:
             raise GatewayUnavailable(f"GET {kind}: no whole list within {_LIST_TIMEOUT:g} s") from None
+        if reply.is_cut and reply.status_code < 300:
+            size, field = written_size(self._largest_list), self._fields.largest_list
+            why = f"the list is larger than {size}: raise {field} if so many records are meant to be there"
+            raise GatewayUnavailable(f"GET {kind}: {why}", sent=False)
         self._version = reply.headers.get("Server", "")
         self.date = reply.headers.get("Date", "")
         if reply.status_code < 300:
@@ -263,7 +289,7 @@ class AdminBackend:
             return None
         if await self._is_emptied(reply):
             return replace(reply, content=_NO_RECORDS)
-        raise misplaced(reply, self._url, self._fields) or self._error(reply, "GET", kind)
+        raise misplaced(reply, self._url, self._fields) or await self._error(reply, "GET", kind)
 
     async def _is_emptied(self, reply: Reply) -> bool:
         """Say whether a list is not there since etcd behind the gateway was emptied, with the folders of all kinds.
@@ -275,11 +301,18 @@ class AdminBackend:
     async def _sort(
         self, kind: RecordKind, content: bytes, ledger: Collection[RecordKey], owned: dict[RecordKey, Found]
     ) -> dict[RecordKey, Found]:
-        """Put the records of ours to `owned` and return the others."""
+        """Put the records of ours to `owned` and return the others, compared only where one may become ours."""
         others: dict[RecordKey, Found] = {}
-        async for key, body in in_turns(records_of(kind, content, self._fields)):
+        for record in records_of(kind, content, self._fields):
+            if record is None:
+                await asyncio.sleep(0)
+                continue
+            key, body, size = record
             is_ours = key in ledger or is_owned(body.get("labels"), self._controller)
-            (owned if is_ours else others)[key] = found_of(kind, body)
+            if is_ours or kind in UNLABELLED:
+                (owned if is_ours else others)[key] = await self._aside(size, partial(found_of, kind, body))
+            else:
+                others[key] = _UNKNOWN
         return others
 
     async def _bounded(self, method: str, path: str, payload: bytes | None = None) -> Reply:
@@ -291,16 +324,18 @@ class AdminBackend:
         except TimeoutError:
             raise GatewayUnavailable(f"{method} {path}: no answer within {self._timeout:g} s") from None
 
-    async def _call(self, method: str, path: str, payload: bytes | None = None, *, limits: Limits) -> Reply:
+    async def _call(
+        self, method: str, path: str, payload: bytes | None = None, *, limits: Limits, most: int = LARGEST_ANSWER
+    ) -> Reply:
         """Carry out a request; once more, with the new admin key, if the one refused has been replaced."""
-        reply = await self._send(method, path, payload, limits)
+        reply = await self._send(method, path, payload, limits, most)
         if reply.status_code in (401, 403) and self._key.refresh():
             self._headers = self._new_headers()
-            reply = await self._send(method, path, payload, limits)
+            reply = await self._send(method, path, payload, limits, most)
         return reply
 
-    async def _send(self, method: str, path: str, payload: bytes | None, limits: Limits) -> Reply:
-        call = Call(method, f"{self._url}/{path}", self._headers_of(payload), payload, limits)
+    async def _send(self, method: str, path: str, payload: bytes | None, limits: Limits, most: int) -> Reply:
+        call = Call(method, f"{self._url}/{path}", self._headers_of(payload), payload, limits, most)
 
         async def attempt() -> Reply:
             began, status = loop.time(), None
@@ -335,12 +370,19 @@ class AdminBackend:
             raise self._redirected(reply, method, path, sent=True)
         raise refused_again(reply, f"{method} {path}", self._fields)
 
-    def _error(self, reply: Reply, method: str, path: str, body: FrozenJson | None = None) -> GatewayError:
+    async def _error(self, reply: Reply, method: str, path: str, record: Record | None = None) -> GatewayError:
         if reply.status_code in REDIRECTS:
             return self._redirected(reply, method, path)
-        if method != "GET" and is_strange(reply):
-            return strange(reply, f"{method} {path}", self._fields, body, self._key.secret)
-        return error_of(reply, f"{method} {path}", self._fields, body, self._key.secret)
+        make = strange if method != "GET" and is_strange(reply) else error_of
+        body, size = (record.body, len(record.payload)) if record else (None, 0)
+        return await self._aside(size, partial(make, reply, f"{method} {path}", self._fields, body, self._key.secret))
+
+    async def _aside(self, size: int, work: Callable[[], T]) -> T:
+        """Do some work on a record of so many bytes: in a thread, one at a time, where it would hold others up."""
+        if size <= _SMALL:
+            return work()
+        async with self._thread:
+            return await in_daemon(work, name="admin-large")
 
     def _redirected(self, reply: Reply, method: str, path: str, *, sent: bool = False) -> GatewayError:
         return redirected(reply, method, path, self._url, self._fields, self._key.secret, sent=sent)

@@ -18,6 +18,7 @@ from aiohttp.streams import StreamReader
 from yarl import URL
 
 _SWITCHING = 101
+_KEPT = 2**16
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,15 @@ class Small:
     check: Callable[[], None]
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The head of a reply, and as much of its body as was read."""
+
+    head: RawResponseMessage
+    body: bytes
+    is_cut: bool
+
+
 class Direct:
     """Requests over the connections of a pool.
 
@@ -53,8 +63,13 @@ class Direct:
         self._origin: tuple[str, str, ssl.SSLContext | bool] = ("", "", True)
         self._to: aiohttp.ClientRequest | None = None
 
-    async def send(self, small: Small, tls: ssl.SSLContext | bool) -> tuple[RawResponseMessage, bytes]:
-        """Send a request and read the whole reply; return its head and its body.
+    async def send(self, small: Small, tls: ssl.SSLContext | bool, most: Callable[[int], int]) -> Answer:
+        """Send a request and read the reply.
+
+        Args:
+            small: The request.
+            tls: For https.
+            most: Status → bytes of the body that are read at most; with more the connection is closed.
 
         Raises:
             aiohttp.ClientError, TimeoutError, OSError: There is no reply, or not all of it.
@@ -63,11 +78,11 @@ class Direct:
         head = _head(small)
         connection = await self._connect(small, tls)
         try:
-            found = await _converse(connection, small, head)
+            found = await _converse(connection, small, head, most)
         except BaseException:
             connection.close()
             raise
-        connection.release()
+        (connection.close if found.is_cut else connection.release)()
         return found
 
     async def _connect(self, small: Small, tls: ssl.SSLContext | bool) -> aiohttp.connector.Connection:
@@ -87,8 +102,8 @@ class Direct:
 
 
 async def _converse(
-    connection: aiohttp.connector.Connection, small: Small, head: bytes
-) -> tuple[RawResponseMessage, bytes]:
+    connection: aiohttp.connector.Connection, small: Small, head: bytes, most: Callable[[int], int]
+) -> Answer:
     protocol = connection.protocol
     if protocol is None or protocol.transport is None or protocol.transport.is_closing():
         raise aiohttp.ClientConnectionResetError("Cannot write to closing transport")
@@ -102,9 +117,20 @@ async def _converse(
     protocol.start_timeout()
     try:
         message, stream = await _reply(protocol)
-        return message, await stream.read()
+        return Answer(message, *await read_up_to(stream, most(message.code)))
     except HttpProcessingError as error:
         raise aiohttp.ClientPayloadError(error.message) from error
+
+
+async def read_up_to(stream: StreamReader, most: int) -> tuple[bytes, bool]:
+    """Return a body and False; or its first 64 KiB at most and True, if there are more bytes than so many."""
+    pieces, size = list[bytes](), 0
+    while piece := await stream.readany():
+        size += len(piece)
+        pieces.append(piece)
+        if size > most:
+            return b"".join(pieces[:_KEPT])[: min(most, _KEPT)], True
+    return b"".join(pieces), False
 
 
 async def _reply(protocol: ResponseHandler) -> tuple[RawResponseMessage, StreamReader]:

@@ -11,6 +11,7 @@ import orjson
 
 from apisix_ingress.errors import GatewayError, GatewayRejected, GatewayUnauthorized, GatewayUnavailable
 from apisix_ingress.gateway.backend import DependencyPending, Found
+from apisix_ingress.gateway.lists import NoList, items_of
 from apisix_ingress.gateway.target import Fields
 from apisix_ingress.gateway.transport import Reply
 from apisix_ingress.gateway.words import said, scrub
@@ -29,11 +30,15 @@ _HELD_BY: tuple[tuple[RecordKind, re.Pattern[str]], ...] = (
     ("global_rules", re.compile(r"already exists in global rule with id '?([^'\s]+)")),
     ("consumers", re.compile(r"duplicate key of plugin .+ found with consumer: (\S+)")),
 )
+_DUPLICATE = re.compile(r"duplicate key of plugin [a-z0-9-]{1,64} found with consumer: [\w.-]{1,128}")
 _NOT_FOUND = re.compile(
     r"failed to fetch (upstream|plugin config|ssl) info by [a-z ]+ id \[(.+?)\], response code: 404"
 )
 _NAMED: dict[str, RecordKind] = {"upstream": "upstreams", "plugin config": "plugin_configs", "ssl": "ssls"}
 _TRANSIENT = frozenset({408, 425, 429})
+LONGEST_WAIT = 300.0
+"""Seconds that a gateway may ask to be left alone (`Retry-After`); it is asked again after these."""
+_DIGITS = 9
 # A refusal by the gateway itself that certainly changed nothing there.
 _UNTOUCHED = frozenset({425, 429})
 
@@ -87,7 +92,9 @@ def error_of(reply: Reply, what: str, fields: Fields, body: FrozenJson | None = 
     if status == 400 and _IN_USE in words:
         return DependencyPending(f"{what}: {words}")
     if status == 400 and (holder := _holder(plain)):
-        return DependencyPending(f"{what}: {words}", holder=holder)
+        # Whose name stands there is known by its place: a credential that is one of these words must not hide it.
+        plainly = _DUPLICATE.search(plain)
+        return DependencyPending(f"{what}: {plainly[0] if plainly else words}", holder=holder)
     if status == 400 and (named := _NOT_FOUND.search(words)):
         return DependencyPending(f"{what}: {words}", missing=RecordKey(_NAMED[named.group(1)], named.group(2)))
     return GatewayRejected(status, words)
@@ -146,16 +153,16 @@ def is_disabled(reply: Reply) -> bool:
     )
 
 
-def records_of(kind: RecordKind, content: bytes, fields: Fields) -> Iterator[tuple[RecordKey, JsonObject]]:
-    """Yield the records of a list by key; see `bodies_of`."""
-    for id_, body in bodies_of(kind, content, fields):
-        yield RecordKey(kind, id_), body
+def records_of(kind: RecordKind, content: bytes, fields: Fields) -> Iterator[tuple[RecordKey, JsonObject, int] | None]:
+    """Yield the records of a list with their sizes in bytes; see `bodies_of`."""
+    for found in _listed(kind, content, fields):
+        yield (RecordKey(kind, found[0]), *found[1:]) if found else None
 
 
-def bodies_of(kind: str, content: bytes, fields: Fields) -> Iterator[tuple[str, JsonObject]]:
-    """Yield the records of a list by id; what has no body or no id is passed over.
+def bodies_of(kind: str, content: bytes, fields: Fields) -> Iterator[tuple[str, JsonObject] | None]:
+    """Yield the records of a list by id; None where it is time for other tasks to have their turn.
 
-    The envelope is that of version 3 (`list`, an object when empty), or that of version 2 (`node.nodes`).
+    What has no body or no id is passed over.
 
     Args:
         kind: The path of the list; kinds that this program never writes have bodies as well.
@@ -163,12 +170,25 @@ def bodies_of(kind: str, content: bytes, fields: Fields) -> Iterator[tuple[str, 
         fields: Where people put the address right.
 
     Raises:
-        GatewayUnavailable: It is no list.
+        GatewayUnavailable: It is no list; what was yielded until then counts for nothing.
     """
-    for item in _items(kind, content, fields):
-        body = item.get("value")
-        if isinstance(body, dict) and (id_ := _id_of(kind, item, body)):
-            yield id_, body
+    return (found and found[:2] for found in _listed(kind, content, fields))
+
+
+def _listed(kind: str, content: bytes, fields: Fields) -> Iterator[tuple[str, JsonObject, int] | None]:
+    try:
+        for found in items_of(content):
+            if found is None:
+                yield None
+                continue
+            item, size = found
+            body = item.get("value")
+            if isinstance(body, dict) and (id_ := _id_of(kind, item, body)):
+                yield id_, body, size
+    except NoList as error:
+        detail = f" ({error})" if error.args else ""
+        why = f"GET {kind}: the reply is no list of records{detail}: check {fields.url}"
+        raise GatewayUnavailable(why, sent=False) from None
 
 
 def found_of(kind: RecordKind, body: FrozenJson) -> Found:
@@ -193,19 +213,6 @@ def _object_in(content: bytes) -> JsonObject | None:
     return document if isinstance(document, dict) else None
 
 
-def _items(kind: str, content: bytes, fields: Fields) -> list[JsonObject]:
-    try:
-        document = orjson.loads(content)
-    except orjson.JSONDecodeError:
-        document = None
-    if isinstance(document, dict) and isinstance(node := document.get("node"), dict):
-        document = {"list": node.get("nodes") or []}
-    if not isinstance(document, dict) or "list" not in document:
-        raise GatewayUnavailable(f"GET {kind}: the reply is no list of records: check {fields.url}", sent=False)
-    items = document["list"]
-    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
-
-
 def _id_of(kind: str, item: JsonObject, body: JsonObject) -> str:
     """Return the id: the rest of the etcd key, or what the body calls it."""
     _, found, id_ = str(item.get("key", "")).partition(f"/{kind}/")
@@ -213,4 +220,6 @@ def _id_of(kind: str, item: JsonObject, body: JsonObject) -> str:
 
 
 def _seconds(retry_after: Any) -> float | None:
-    return float(retry_after) if isinstance(retry_after, str) and retry_after.isdecimal() else None
+    if not isinstance(retry_after, str) or not retry_after.isdecimal():
+        return None
+    return min(float(retry_after[:_DIGITS]), LONGEST_WAIT)

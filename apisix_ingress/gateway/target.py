@@ -17,6 +17,7 @@ class Fields:
 
     url: str = "admin_url"
     key: str = "admin_key"
+    largest_list: str = "sync.largest_list"
 
 
 SETTINGS = Fields()

@@ -20,8 +20,14 @@ import aiohttp
 import httpx
 from yarl import URL
 
-from apisix_ingress.gateway.direct import Direct, Small
+from apisix_ingress.gateway.direct import Direct, Small, read_up_to
 from apisix_ingress.gateway.tls import TlsContext
+
+LARGEST_ERROR = 64 * 1024
+"""Bytes that are read of a reply that says no; the rest is not read."""
+
+LARGEST_ANSWER = 8 * 2**20
+"""Bytes of any other reply but lists: a written record, or the schemas of all plugins."""
 
 _CHUNK = 128 * 1024
 # Up to here a body goes into the socket's buffer at once: no write can stall.
@@ -49,33 +55,36 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request; `payload` None: it has no body."""
+    """A request; `payload` None: it has no body. No more than `most` bytes of a reply that says yes are read."""
 
     method: str
     url: str
     headers: Sequence[tuple[str, str]]
     payload: bytes | None
     limits: Limits
+    most: int = LARGEST_ANSWER
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A reply, which was read to its end; names of headers are found however they are written.
+    """A reply; names of headers are found however they are written.
 
-    `resent` says that it is to a second copy of the request: the first one was cut off.
+    `resent` says that it is to a second copy of the request: the first one was cut off. `is_cut` says that it is longer
+    than what may be read of it: `content` is its beginning.
     """
 
     status_code: int
     content: bytes
     headers: Mapping[str, str]
     resent: bool = False
+    is_cut: bool = False
 
 
 class Carrier(Protocol):
     """What carries requests; `AiohttpTransport` does."""
 
     async def carry(self, call: Call) -> Reply:
-        """Send a request and read the whole reply; raises httpx.TransportError."""
+        """Send a request and read the reply, up to its bound; raises httpx.TransportError."""
 
     async def aclose(self) -> None:
         """Close every connection."""
@@ -122,7 +131,7 @@ class AiohttpTransport:
         self._session: aiohttp.ClientSession | None = None
 
     async def carry(self, call: Call) -> Reply:
-        """Send a request and read the whole reply.
+        """Send a request and read the reply, up to its bound.
 
         Raises:
             httpx.TransportError: As httpx's own transport would; ReadTimeout, ReadError, WriteTimeout and
@@ -173,8 +182,8 @@ class AiohttpTransport:
         limits = call.limits
         timeout = _timeout(limits.connect, limits.read)
         small = Small(call.method, url, call.headers, call.payload or b"", timeout, lambda: _check(limits.deadline))
-        message, content = await self._direct.send(small, tls)
-        return Reply(message.code, content, message.headers)
+        answer = await self._direct.send(small, tls, lambda status: _most(call, status))
+        return Reply(answer.head.code, answer.body, answer.head.headers, is_cut=answer.is_cut)
 
     async def _send_large(self, call: Call, url: URL, tls: ssl.SSLContext | bool) -> Reply:
         limits = call.limits
@@ -189,12 +198,14 @@ class AiohttpTransport:
                     ssl=tls,
                     timeout=_timeout(limits.connect, limits.read),
                 )
-                content = await reply.read()
+                content, is_cut = await read_up_to(reply.content, _most(call, reply.status))
         except Exception as error:
             if writing.expired():
                 raise _Stalled(_words(error)) from error
             raise
-        return Reply(reply.status, content, reply.headers)
+        if is_cut:
+            reply.close()
+        return Reply(reply.status, content, reply.headers, is_cut=is_cut)
 
     def _pool(self) -> aiohttp.TCPConnector:
         if self._connector is None:
@@ -212,6 +223,10 @@ class AiohttpTransport:
             # aiohttp would by itself send PUT, DELETE and GET again when a kept connection turns out closed.
             self._session._retry_connection = False
         return self._session
+
+
+def _most(call: Call, status: int) -> int:
+    return call.most if status < 300 else LARGEST_ERROR
 
 
 def _kind_of(error: Exception) -> type[httpx.TransportError]:

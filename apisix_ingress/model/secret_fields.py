@@ -88,6 +88,12 @@ PLUGIN_FIELDS: Mapping[str, tuple[str, ...]] = {
 
 _FIELDS = {plugin: frozenset(paths) for plugin, paths in PLUGIN_FIELDS.items()}
 _NO_FIELDS: frozenset[str] = frozenset()
+_LONGEST_PATH = max(len(path) for paths in PLUGIN_FIELDS.values() for path in paths)
+_NO_PATH = "\0"
+"""A path that no plugin has, for all that are longer: to put each name behind a long one takes quadratic time."""
+
+LONGEST_NAME = 300
+"""Characters of a name that is looked at; what stands under a longer one is taken for a secret."""
 
 _SECRET_NAMES = frozenset(
     (
@@ -117,6 +123,7 @@ _OF_REQUESTS = re.compile(r"\$?(?:(?:sent_|upstream_)?http|arg|cookie|post_arg)[
 """A variable that a request brings; the rest is the name of a header, parameter or cookie."""
 
 _OPERATORS = frozenset(("!", "==", "~=", ">", ">=", "<", "<=", "~~", "~*", "in", "has", "ipmatch"))
+_LONGEST_OPERATOR = max(map(len, _OPERATORS))
 _OPERANDS = frozenset(("value", "values", "set"))
 ONLY_IN_URLS = frozenset(("code", "sas"))
 """What only URLs call their secrets."""
@@ -137,26 +144,38 @@ _VARIABLE = re.compile(r"\$?(remote_addr|server_addr|uri|request_uri|host|consum
 """What a `key` is outside of credentials: the variable that a limit counts by, or that a hash is made of."""
 
 
-@lru_cache(maxsize=1024)
 def is_secret_name(name: str) -> bool:
     """Say whether a value under this key is a secret, by the key alone."""
+    return len(name) > LONGEST_NAME or _is_secret_name(name)
+
+
+@lru_cache(maxsize=1024)
+def _is_secret_name(name: str) -> bool:
     plain = _CAMEL_HUMP.sub("_", name).lower().replace("-", "_").replace(".", "_")
     return plain in _SECRET_NAMES or plain.endswith(_SECRET_ENDINGS)
 
 
-@lru_cache(maxsize=4096)
 def suggests_secret(name: str) -> bool:
     """Say whether a value under this key may be a secret, or code that holds one."""
+    return len(name) > LONGEST_NAME or _suggests_secret(name)
+
+
+@lru_cache(maxsize=4096)
+def _suggests_secret(name: str) -> bool:
     return is_secret_name(name) or _SUGGESTS.search(name) is not None
 
 
-@lru_cache(maxsize=4096)
 def is_secret_of_request(name: str) -> bool:
     """Say whether what a request brings under this name may be a secret.
 
     Args:
         name: Of a header, parameter or cookie, or a variable of the gateway such as `http_authorization`.
     """
+    return len(name) > LONGEST_NAME or _is_secret_of_request(name)
+
+
+@lru_cache(maxsize=4096)
+def _is_secret_of_request(name: str) -> bool:
     found = _OF_REQUESTS.fullmatch(name)
     bare = found[1] if found else name
     return bare.lower() in ONLY_IN_URLS or bare.lower().endswith("key") or any(map(suggests_secret, _PARTS.split(bare)))
@@ -222,6 +241,8 @@ class Place:
         return suggests_secret(name) or self._are_headers(name, value) or _is_told_by_name(name, siblings)
 
     def _path(self, name: str) -> str:
+        if len(self.path) + len(name) > _LONGEST_PATH:
+            return _NO_PATH
         return f"{self.path}.{name}" if self.path else name
 
     def _is_harmless(self, name: str, value: Any, siblings: Mapping[Any, Any]) -> bool:
@@ -253,11 +274,13 @@ def hides_item(items: Sequence[Any], index: int) -> bool:
     name, item = items[0], items[index]
     if index == 0 or not isinstance(name, str) or item is None or isinstance(item, bool) or _is_operator(item):
         return False
-    return (_OF_REQUESTS.fullmatch(name) is not None or _is_operator(items[1])) and is_secret_of_request(name)
+    return (_OF_REQUESTS.match(name, 0, LONGEST_NAME) is not None or _is_operator(items[1])) and is_secret_of_request(
+        name
+    )
 
 
 def _is_operator(item: Any) -> bool:
-    return isinstance(item, str) and item.lower() in _OPERATORS
+    return isinstance(item, str) and len(item) <= _LONGEST_OPERATOR and item.lower() in _OPERATORS
 
 
 def _is_told_by_name(name: str, siblings: Mapping[Any, Any]) -> bool:

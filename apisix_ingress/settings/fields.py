@@ -13,6 +13,7 @@ from apisix_ingress.model.adminapi import check_admin_url
 from apisix_ingress.model.duration import parse_duration
 from apisix_ingress.model.internal import parse_internal
 from apisix_ingress.model.selector import parse_selector
+from apisix_ingress.model.size import parse_size
 
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
@@ -98,6 +99,7 @@ def _split_commas(value: object) -> object:
 
 
 PositiveDuration = Annotated[float, BeforeValidator(parse_duration), Field(gt=0)]
+PositiveSize = Annotated[int, BeforeValidator(parse_size), Field(gt=0)]
 Address = Annotated[str, AfterValidator(_check_address)]
 Name = Annotated[str, AfterValidator(_check_name)]
 ObjectName = Annotated[str, AfterValidator(_check_subdomain)]

@@ -24,6 +24,7 @@ from apisix_ingress.settings.fields import (
     Names,
     ObjectName,
     PositiveDuration,
+    PositiveSize,
     PublishedAddresses,
     ServiceName,
 )
@@ -198,6 +199,8 @@ class SyncSettings(_Section):
     """Seconds for one request; with election at most lease_duration - renew_deadline."""
     audit_interval: PositiveDuration = 60.0
     """Seconds between two full comparisons with what the gateway really holds."""
+    largest_list: PositiveSize = 256 * 2**20
+    """Bytes of the gateway's list of one kind of record; a larger list is refused."""
 
 
 class ClusterSettings(_Section):

@@ -10,6 +10,7 @@ import yaml
 from pydantic import BaseModel, SecretStr
 
 from apisix_ingress.model.duration import parse_duration
+from apisix_ingress.model.size import parse_size
 from apisix_ingress.settings import Settings
 
 PROJECT = Path(__file__).parents[2]
@@ -46,6 +47,8 @@ def as_value(text: str, default: object) -> object:
     """Return what a default on the page means, in the type that the setting has."""
     if isinstance(default, float):
         return parse_duration(text)
+    if text.endswith("iB"):
+        return parse_size(text)
     value = yaml.safe_load(text)
     if isinstance(default, SecretStr):
         return SecretStr(value)

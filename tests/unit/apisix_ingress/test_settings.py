@@ -44,7 +44,7 @@ clusters:
     admin_key: ""
     admin_key_file: ""
     tls: {ca_file: "", cert_file: "", key_file: "", verify: true}
-    sync: {concurrency: 16, timeout: 5s, audit_interval: 60s}
+    sync: {concurrency: 16, timeout: 5s, audit_interval: 60s, largest_list: 256MiB}
 """
 
 
@@ -315,6 +315,8 @@ def test_unusable_admin_key_file_is_one_line_without_its_content(
         ("clusters: []", "clusters: name at least one gateway cluster"),
         ("clusters: [{name: 'A b'}]", "clusters[0].name: 'A b' is no name"),
         ("clusters: [{}, {}]", "clusters[1].name: 'default' is the name of clusters[0] already"),
+        ("clusters: [{sync: {largest_list: 256MB}}]", "clusters[0].sync.largest_list: '256MB' is no size; write for"),
+        ("clusters: [{sync: {largest_list: 0}}]", "clusters[0].sync.largest_list: "),
         ("clusters: [{sync: {timeout: soon}}]", "clusters[0].sync.timeout: 'soon' is no duration; write for instance"),
         ("clusters: [{sync: {timeout: 6s}}]", "clusters[0].sync.timeout: 6s is longer than kubernetes.election's"),
         ("clusters: [{sync: {concurrency: 0}}]", "clusters[0].sync.concurrency: must be more than 0"),

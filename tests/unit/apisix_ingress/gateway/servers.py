@@ -46,3 +46,19 @@ async def read_request(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
         if name.lower() == b"content-length":
             length = int(value)
     return head, await reader.readexactly(length)
+
+
+def pouring(head: bytes, piece: bytes, pieces: int | None = None) -> Behaviour:
+    """Return a server that answers each request with a head and pieces of a body, without end if none is given."""
+
+    async def pour(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            await read_request(reader)
+            writer.write(head)
+            poured = 0
+            while pieces is None or poured < pieces:
+                writer.write(piece)
+                await writer.drain()
+                poured += 1
+
+    return pour

@@ -1,0 +1,116 @@
+"""Answers of a gateway that are too large: they are read up to a bound, and what is wrong is said."""
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from apisix_ingress.errors import GatewayError, GatewayRejected, GatewayUnavailable
+from apisix_ingress.gateway import admin
+from apisix_ingress.gateway.admin import AdminBackend, AdminKey
+from apisix_ingress.gateway.replies import error_of
+from apisix_ingress.gateway.target import Fields
+from apisix_ingress.gateway.transport import LARGEST_ANSWER, LARGEST_ERROR, AiohttpTransport, Call, Limits
+from tests.factories import make_record
+from tests.unit.apisix_ingress.gateway.servers import pouring, serving
+
+BOUND = 60.0
+PIECE = b"x" * 65536
+ENDLESS = b"HTTP/1.1 %d Odd\r\nTransfer-Encoding: chunked\r\n\r\n"
+CHUNK = b"%x\r\n" % len(PIECE) + PIECE + b"\r\n"
+FIELDS = Fields("admin_url", "admin_key", "clusters[0].sync.largest_list")
+
+
+def backend(url: str, largest_list: int = 2**20) -> AdminBackend:
+    return AdminBackend.connect(
+        url,
+        AdminKey(lambda: SecretStr("sesame-key")),
+        controller="apisix-ingress",
+        timeout=BOUND,
+        concurrency=1,
+        fields=FIELDS,
+        largest_list=largest_list,
+    )
+
+
+@pytest.mark.parametrize("payload", [None, b"{}", b" " * 100_000])
+@pytest.mark.parametrize(("status", "want"), [(200, 65536), (400, LARGEST_ERROR), (503, LARGEST_ERROR)])
+async def test_an_endless_answer_is_cut_off(payload: bytes | None, status: int, want: int) -> None:
+    async with asyncio.timeout(BOUND), serving(pouring(ENDLESS % status, CHUNK)) as url:
+        transport = AiohttpTransport(connections=1)
+        got = await transport.carry(Call("PUT" if payload else "GET", url, (), payload, Limits(), LARGEST_ANSWER))
+        await transport.aclose()
+    assert (got.status_code, got.is_cut, got.content) == (status, True, b"x" * want)
+
+
+async def test_an_answer_of_the_most_bytes_is_whole() -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (8 * len(PIECE))
+    async with asyncio.timeout(BOUND), serving(pouring(head, PIECE, 8)) as url:
+        transport = AiohttpTransport(connections=1)
+        for most, is_cut in ((8 * len(PIECE), False), (8 * len(PIECE) - 1, True)):
+            got = await transport.carry(Call("GET", url, (), None, Limits(), most))
+            assert (got.is_cut, len(got.content)) == (is_cut, 65536 if is_cut else 8 * len(PIECE))
+        await transport.aclose()
+
+
+async def test_a_list_that_is_too_large_names_the_setting() -> None:
+    head = ENDLESS % 200 + b'9\r\n{"list":[\r\n'
+    async with asyncio.timeout(BOUND), serving(pouring(head, b"3\r\n{},\r\n" * 5000)) as url:
+        client = backend(url)
+        with pytest.raises(GatewayUnavailable) as caught:
+            await client.list_managed(())
+        await client.aclose()
+    want = "the list is larger than 1MiB: raise clusters[0].sync.largest_list if so many records are meant to be there"
+    assert want in str(caught.value)
+
+
+async def test_a_large_page_of_routes_is_a_sign_of_life() -> None:
+    head = ENDLESS % 200 + b'1d\r\n{"total":1,"list":[{"value":"\r\n'
+    async with asyncio.timeout(BOUND), serving(pouring(head, CHUNK)) as url:
+        client = backend(url)
+        await client.probe()
+        await client.aclose()
+
+
+async def test_an_endless_answer_that_is_no_page_is_none() -> None:
+    async with asyncio.timeout(BOUND), serving(pouring(ENDLESS % 200, CHUNK)) as url:
+        client = backend(url)
+        with pytest.raises(GatewayUnavailable, match="no list of records"):
+            await client.probe()
+        with pytest.raises(GatewayUnavailable, match="the answer is larger than 8 MiB"):
+            await client.read("plugins/list")
+        await client.aclose()
+
+
+async def test_an_endless_refusal_is_said_by_its_beginning() -> None:
+    said = b'{"error_msg":"property \\"uri\\" is required, xxx'
+    head = ENDLESS % 400 + b"%x\r\n" % len(said) + said + b"\r\n"
+    async with asyncio.timeout(BOUND), serving(pouring(head, CHUNK)) as url:
+        client = backend(url)
+        with pytest.raises(GatewayRejected, match='property "uri"'):
+            await client.put(make_record())
+        await client.aclose()
+
+
+@pytest.mark.parametrize(("texts", "is_main"), [(10, True), (5000, False)])
+async def test_a_large_record_that_is_refused_is_looked_at_in_a_thread(
+    texts: int, is_main: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[threading.Thread] = []
+
+    def noted(*arguments: Any) -> GatewayError:
+        threads.append(threading.current_thread())
+        return error_of(*arguments)
+
+    monkeypatch.setattr(admin, "error_of", noted)
+    record = make_record(body={"plugins": {"cors": {"x": [f"text {number}" for number in range(texts)]}}})
+    said = b'{"error_msg":"no"}'
+    head = b"HTTP/1.1 400 Bad\r\nContent-Length: %d\r\n\r\n" % len(said)
+    async with asyncio.timeout(BOUND), serving(pouring(head, said, 1)) as url:
+        client = backend(url)
+        with pytest.raises(GatewayRejected, match="no"):
+            await client.put(record)
+        await client.aclose()
+    assert [thread is threading.main_thread() for thread in threads] == [is_main]
