@@ -321,6 +321,7 @@ class Controller:
         """Let writing begin once there is a whole world to write."""
         await self.source.synced()
         await self.registry.drained()
+        self.world.ids.settle()
         self.ready.set()
         self.source.status.review()
         log.info("world.ready", objects={kind: len(store) for kind, store in self.world.stores.items() if len(store)})

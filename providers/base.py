@@ -11,9 +11,9 @@ from typing import ClassVar, Generic, Protocol, TypeVar
 
 import structlog
 
-from apisix_ingress.model.keys import RECORD_KINDS, ObjectKey, RecordKey, RecordKind
+from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind
 from apisix_ingress.model.kube import KubeObject, why_first
-from apisix_ingress.model.names import consumer_name, ingress_prefix, object_name, route_prefix, short_id, wide_id
+from apisix_ingress.model.names import consumer_name, ingress_prefix, object_name, route_prefix
 from apisix_ingress.model.problem import Problem
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.ratelimit import ExponentialBackoff, FastSlow, MaxOf, RateLimiter
@@ -21,6 +21,7 @@ from apisix_ingress.runtime.tasks import run_workers
 from apisix_ingress.runtime.workqueue import QueueObserver, WorkQueue
 from apisix_ingress.state.claims import Claimant, UpstreamClaim
 from apisix_ingress.state.desired import Change, Hold
+from apisix_ingress.state.ids import HASHED
 from apisix_ingress.state.view import View
 from apisix_ingress.state.world import Report, World
 from translation.context import Options
@@ -151,7 +152,7 @@ class Provider(ABC, Generic[T]):
         self._outcome(self.kind, False)
         log.error("object.translate_failed", object=str(key), exc_info=error)
         item: T | None = self._world.stores[self.kind].get(key)
-        self._world.desired.hold(key, holds_by_name(key))
+        self._world.desired.hold(Claimant(item.meta.created if item else "", key), holds_by_name(key))
         message = f"the translation crashed with {type(error).__name__}: this is a bug, please report it"
         self._world.reports[key] = Report(item.meta.generation if item else 0, (Problem(CRASHED, message),))
         self._sink.reported(key)
@@ -160,14 +161,14 @@ class Provider(ABC, Generic[T]):
         """Publish a translation, or keep the last good records when it failed."""
         owner, desired = claimant.owner, self._world.desired
         if translation.failed:
-            desired.hold(owner, translation.holds)
+            desired.hold(claimant, translation.holds)
             targets = self._claim_weakly(claimant, translation.claims)
             change = Change()
         else:
-            desired.hold(owner, ())
             self._remember(owner, translation.references)
             targets = self._world.claims.replace(claimant, translation.claims)
             change = desired.replace(claimant, translation.published(desired.of_owner(owner)))
+            desired.hold(claimant, ())  # not before: its names would be free for a moment
         for key in sorted((*targets, *change.contested)):
             self._router.enqueue(key)
         if change.dirty:
@@ -228,16 +229,16 @@ class Provider(ABC, Generic[T]):
 
 def holds_by_name(key: ObjectKey) -> tuple[Hold, ...]:
     """Return holds on the records whose name or id tells, from the object's key alone, that they are its own."""
-    name = object_name(key.namespace, key.name)
-    usernames = {consumer_name(*key[1:], "compatible"), consumer_name(*key[1:], "unambiguous")}
-    ids = frozenset({short_id(name), wide_id(name), *usernames})
+    name = object_name(key.namespace, key.name) if key.namespace else key.name
+    usernames = frozenset({consumer_name(*key[1:], "compatible"), consumer_name(*key[1:], "unambiguous")})
     prefixes: tuple[tuple[RecordKind, str], ...] = (
         ("routes", route_prefix(key.namespace, key.name)),
         ("routes", ingress_prefix(key.namespace, key.name)),
         ("upstreams", f"{name}_"),
     )
     by_prefix = (Hold(kind, prefix=prefix) for kind, prefix in prefixes)
-    return (*by_prefix, *(Hold(kind, ids=ids) for kind in RECORD_KINDS))
+    by_name = (Hold(kind, names=frozenset({name})) for kind in sorted(HASHED))
+    return (*by_prefix, *by_name, Hold("consumers", ids=usernames))
 
 
 def _stranger(winner: ObjectKey, owner: ObjectKey) -> str:

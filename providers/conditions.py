@@ -122,7 +122,7 @@ class Conditions:
         return [
             f"see the condition of {key}"
             for key in sorted(configs)
-            if ids.id_of("plugin_configs", object_name(key.namespace, key.name)) in missing
+            if ids.known_id("plugin_configs", object_name(key.namespace, key.name)) in missing
         ]
 
     def _progress(self, owner: ObjectKey, cluster: Cluster) -> _Progress:

@@ -36,7 +36,7 @@ def translate_cluster_config(obj: CustomObject, view: View, options: Options) ->
         return NOTHING
     draft = Draft(obj.meta, view, options)
     record_id = view.record_id("global_rules", name)
-    draft.hold("global_rules", ids=frozenset({record_id}))
+    draft.hold("global_rules", names=frozenset({name}))
     try:
         spec = parse_spec("ApisixClusterConfig", obj.spec)
     except SpecError as error:

@@ -55,10 +55,17 @@ class Draft(Scope):
         """Add an upstream that the records need."""
         self._claims[claim] = None
 
-    def hold(self, kind: RecordKind, *, prefix: str = "", ids: frozenset[str] = frozenset()) -> None:
+    def hold(
+        self,
+        kind: RecordKind,
+        *,
+        prefix: str = "",
+        ids: frozenset[str] = frozenset(),
+        names: frozenset[str] = frozenset(),
+    ) -> None:
         """Tell which records of a gateway are this object's."""
-        if prefix or ids:
-            self._holds.append(Hold(kind, prefix, ids))
+        if prefix or ids or names:
+            self._holds.append(Hold(kind, prefix, ids, names))
 
     def keep(self, key: RecordKey, **fields: object) -> None:
         """Let a record stay as it was published last, but for these fields."""

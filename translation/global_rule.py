@@ -27,7 +27,7 @@ def translate_global_rule(obj: CustomObject, view: View, options: Options) -> Tr
     draft = Draft(obj.meta, view, options)
     name = names.object_name(draft.namespace, obj.meta.name)
     record_id = view.record_id("global_rules", name)
-    draft.hold("global_rules", ids=frozenset({record_id}))
+    draft.hold("global_rules", names=frozenset({name}))
     check_object(draft, obj)
     try:
         spec = parse_spec("ApisixGlobalRule", obj.spec)

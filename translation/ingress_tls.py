@@ -39,8 +39,7 @@ def translate_tls(draft: Draft, spec: IngressSpec, hosts: Hosts, now: datetime |
 
 def hold_tls(draft: Draft, tls: Iterable[Tls]) -> None:
     """Tell which ssl records of a gateway are the object's."""
-    wanted = (_record_name(draft, entry) for entry in tls if entry.secret_name)
-    draft.hold("ssls", ids=frozenset(draft.view.record_id("ssls", name) for name in wanted))
+    draft.hold("ssls", names=frozenset(_record_name(draft, entry) for entry in tls if entry.secret_name))
 
 
 def ssl_body(draft: Draft, pair: KeyPair, snis: Sequence[str], secret: tuple[str, str]) -> JsonObject:

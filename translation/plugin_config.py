@@ -18,7 +18,7 @@ def translate_plugin_config(obj: CustomObject, view: View, options: Options) -> 
     draft = Draft(obj.meta, view, options)
     name = names.object_name(obj.meta.namespace, obj.meta.name)
     body = draft.stamp("plugin_configs", name, labelled=True)
-    draft.hold("plugin_configs", ids=frozenset({body["id"]}))
+    draft.hold("plugin_configs", names=frozenset({name}))
     check_object(draft, obj)
     try:
         spec = parse_spec("ApisixPluginConfig", obj.spec)

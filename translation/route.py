@@ -182,10 +182,10 @@ def _hold(draft: Draft, spec: FrozenJson) -> None:
     """Tell which records are the object's, from what can be read of its spec. Stream routes carry no name."""
     draft.hold("routes", prefix=names.route_prefix(draft.namespace, draft.meta.name))
     rules = (rule.get("name") for rule in _mappings(spec.get("stream")))
-    streams = [
+    streams = (
         names.stream_route_name(draft.namespace, draft.meta.name, rule) for rule in rules if isinstance(rule, str)
-    ]
-    draft.hold("stream_routes", ids=frozenset(draft.view.record_id("stream_routes", name) for name in streams))
+    )
+    draft.hold("stream_routes", names=frozenset(streams))
 
 
 def _claim_roughly(draft: Draft, spec: FrozenJson) -> None:

@@ -80,7 +80,7 @@ def _upstream(
     )
     body = draft.stamp("upstreams", name)
     key = RecordKey("upstreams", body["id"])
-    draft.hold("upstreams", ids=frozenset({key.id}))
+    draft.hold("upstreams", names=frozenset({name}))
     port = _port(service, wanted.port) if service else None
     if service and not port:
         # Its routes can't be translated either: what a gateway has of them stays, and so does this.

@@ -39,7 +39,7 @@ def translate_tls(obj: CustomObject, view: View, options: Options, *, now: datet
     draft = Draft(obj.meta, view, options)
     name = names.object_name(draft.namespace, obj.meta.name)
     record_id = view.record_id("ssls", name)
-    draft.hold("ssls", ids=frozenset({record_id}))
+    draft.hold("ssls", names=frozenset({name}))
     check_object(draft, obj)
     try:
         spec = parse_spec("ApisixTls", obj.spec)

@@ -30,7 +30,7 @@ def translate_upstream(obj: CustomObject | None, view: View, options: Options) -
         return NOTHING
     draft = Draft(obj.meta, view, options)
     name = names.object_name(obj.meta.namespace, obj.meta.name)
-    draft.hold("upstreams", ids=frozenset({view.record_id("upstreams", name)}))
+    draft.hold("upstreams", names=frozenset({name}))
     check_object(draft, obj)
     try:
         spec = parse_spec("ApisixUpstream", obj.spec)

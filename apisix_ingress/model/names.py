@@ -27,6 +27,9 @@ NAME_LIMIT = 256
 _KEPT = NAME_LIMIT - 17
 """What stays of a longer name; the rest is a tilde and a hash of the whole."""
 
+WIDE = 16
+"""Characters of a wide id; a short one has eight at most."""
+
 _CUT = re.compile(r"~[0-9a-f]{16}")
 
 
@@ -37,7 +40,7 @@ def short_id(name: str) -> str:
 
 def wide_id(name: str) -> str:
     """Return the 16-hex id for a name whose short id is taken by another name of its kind."""
-    return hashlib.sha256(name.encode()).hexdigest()[:16]
+    return hashlib.sha256(name.encode()).hexdigest()[:WIDE]
 
 
 def told(name: str) -> str:
@@ -48,6 +51,13 @@ def told(name: str) -> str:
 def is_cut(name: str) -> bool:
     """Say whether a name that a record tells is only the beginning of its name."""
     return len(name) == NAME_LIMIT and _CUT.fullmatch(name, _KEPT) is not None
+
+
+def is_id_of(id_: str, name: str) -> bool:
+    """Say whether an id is made of a name, as a record tells it. That of a cut name may be, if it is a short one."""
+    if id_ in (short_id(name), wide_id(name)):
+        return True
+    return is_cut(name) and (len(id_) < WIDE or id_ == name[-WIDE:])
 
 
 def owner_labels(controller: str, labels: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -10,27 +10,47 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind
+from apisix_ingress.model.names import is_id_of, short_id, told, wide_id
 from apisix_ingress.model.records import EXCLUSIVE, Record
 from apisix_ingress.state.claims import Claimant
-from apisix_ingress.state.ids import IdTable
+from apisix_ingress.state.ids import HASHED, IdTable
+
+_Names: TypeAlias = dict[ObjectKey, tuple[Claimant, frozenset[tuple[RecordKind, str]]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Records of an owner that can't be translated, told by their name's beginning or by their ids."""
+    """Records of an owner that can't be translated.
+
+    Attributes:
+        kind: Their kind.
+        prefix: What their names begin with.
+        ids: Their ids, of kinds whose ids are not hashes.
+        names: Their names.
+    """
 
     kind: RecordKind
     prefix: str = ""
     ids: frozenset[str] = frozenset()
+    names: frozenset[str] = frozenset()
 
     @property
     def marks(self) -> Iterable[tuple[RecordKind, str, str]]:
-        """What is looked up for a gateway's record: kind, and either an id or the beginning of a name."""
+        """What is looked up for a gateway's record, see `Desired.is_held`."""
         yield from ((self.kind, id_, "") for id_ in self.ids)
         if self.prefix:
             yield (self.kind, "", self.prefix)
+        for name in self.names:
+            yield (self.kind, _NAMED, told(name))
+            yield (self.kind, short_id(name), _NAMED)
+            yield (self.kind, wide_id(name), _NAMED)
+
+
+_NAMED = "="
+"""Stands in marks for a whole name, or for an id that is one of a name; no id and no beginning of a name is this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +75,9 @@ class Desired:
         self._candidates: dict[RecordKey, list[tuple[Claimant, Record]]] = {}
         # By what only one record of a kind may have: those that are to have it.
         self._takers: dict[tuple[RecordKind, str, str], dict[RecordKey, None]] = {}
-        # Every name, also those whose records share a key until they are told that their ids are equal.
-        self._names: dict[ObjectKey, frozenset[tuple[RecordKind, str]]] = {}
+        # Every name that owners publish records of, and those that are theirs while they can't be translated.
+        self._names: _Names = {}
+        self._held_names: _Names = {}
         self._holds: dict[ObjectKey, tuple[Hold, ...]] = {}
         # How many holds mean it: a sweep asks for thousands of records while thousands of owners hold.
         self._marks: Counter[tuple[RecordKind, str, str]] = Counter()
@@ -66,7 +87,7 @@ class Desired:
         owner, records = claimant.owner, tuple(records)
         after = {record.key: record for record in records}
         before = self._by_owner.get(owner, {})
-        self._count_names(owner, records)
+        self._count_names(self._names, claimant, frozenset((record.key.kind, record.name) for record in records))
         dirty: set[RecordKey] = set()
         contested: set[ObjectKey] = set()
         for key in {**before, **after}:
@@ -129,9 +150,9 @@ class Desired:
             if winner != owner
         }
 
-    def hold(self, owner: ObjectKey, holds: Iterable[Hold]) -> None:
-        """Protect what gateways may still have of an owner; no holds lift the protection."""
-        after = tuple(holds)
+    def hold(self, claimant: Claimant, holds: Iterable[Hold]) -> None:
+        """Protect what gateways may still have of an owner, and the ids of its names; no holds lift the protection."""
+        owner, after = claimant.owner, tuple(holds)
         before = self._holds.pop(owner, ())
         if before != after:
             self._marks.update(mark for hold in after for mark in hold.marks)
@@ -141,15 +162,22 @@ class Desired:
                     del self._marks[mark]
         if after:
             self._holds[owner] = after
+        names = ((hold.kind, name) for hold in after for name in hold.names)
+        self._count_names(self._held_names, claimant, frozenset(names))
 
     def is_held(self, key: RecordKey, name: str) -> bool:
         """Say whether a record that is not wanted must stay, since its owner can't be translated now.
 
-        `name` is the `name` field that the gateway has for it, or empty.
+        `name` is the name that the gateway has for it, or empty. It says whose the record is if the id is made of it:
+        another object may have a name with the same CRC-32.
         """
         if (key.kind, key.id, "") in self._marks:
             return True
-        return any((key.kind, "", name[:end]) in self._marks for end in range(1, len(name) + 1))
+        if any((key.kind, "", name[:end]) in self._marks for end in range(1, len(name) + 1)):
+            return True
+        if is_id_of(key.id, name):
+            return (key.kind, _NAMED, name) in self._marks
+        return (key.kind, key.id, _NAMED) in self._marks
 
     def _first(self, key: RecordKey, cluster: str) -> tuple[Claimant, Record] | None:
         for candidate in self._candidates.get(key, ()):
@@ -179,14 +207,17 @@ class Desired:
             return others
         return sorted([*others, (claimant, record)], key=lambda item: item[0]) if others else [(claimant, record)]
 
-    def _count_names(self, owner: ObjectKey, records: Iterable[Record]) -> None:
-        had, has = self._names.pop(owner, frozenset()), frozenset((record.key.kind, record.name) for record in records)
-        for kind, name in sorted(has - had):
-            self._ids.use(kind, name)
-        for kind, name in sorted(had - has):
-            self._ids.release(kind, name)
+    def _count_names(self, counted: _Names, claimant: Claimant, names: frozenset[tuple[RecordKind, str]]) -> None:
+        """Make the owner of these names known, who may be of another age than before, and no owner of others."""
+        has = frozenset(each for each in names if each[0] in HASHED)
+        former, had = counted.pop(claimant.owner, (claimant, frozenset()))
+        kept = had & has if former == claimant else frozenset()
+        for kind, name in sorted(has - kept):
+            self._ids.use(kind, name, claimant)
+        for kind, name in sorted(had - kept):
+            self._ids.release(kind, name, former)
         if has:
-            self._names[owner] = has
+            counted[claimant.owner] = (claimant, has)
 
 
 def _overlap(one: Record, other: Record) -> bool:

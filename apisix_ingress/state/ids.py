@@ -1,79 +1,217 @@
-"""Which name has which id: names whose CRC-32 is equal are told apart here, independent of the order of arrival.
+"""Which name has which id: an id that was given to a name stays with that name.
 
-Of the names of one kind that share a short id the lexically smallest keeps it, every other takes its wide id. A name
-may be asked for before it is used (a route asks for its upstream's), so whoever asked hears when the answer changes.
+Two names of one kind may have the same CRC-32, and anybody can forge such a name. One of them has the short id, every
+other has its wide id. Until the table is settled nothing is written, so the oldest owner gets the short id, in whatever
+order the objects arrive. From then on ids never change hands: a name that comes later gets what is free, and what a
+gateway still holds under another name is not free.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import cast
 
-from apisix_ingress.model.keys import IndexKey, Read, RecordKind
-from apisix_ingress.model.names import short_id, wide_id
+from apisix_ingress.model.keys import RECORD_KINDS, IndexKey, Read, RecordKey, RecordKind
+from apisix_ingress.model.names import short_id, told, wide_id
+from apisix_ingress.state.claims import Claimant
 
 ID_INDEX = "id"
 
+HASHED = frozenset(RECORD_KINDS) - {"consumers", "plugin_metadata"}
+"""Kinds whose ids are hashes of names; the others are named by what they are."""
+
+Occupants = Callable[[RecordKey], Iterable[str]]
+"""Returns the names under which gateways hold a record of ours; one that the gateway does not tell is empty."""
+
+_UNBORN = "~"
+"""Later than every timestamp: an owner that does not exist yet is the youngest."""
+
 
 def id_read(kind: RecordKind, name: str) -> IndexKey:
-    """Return the read that stands for the id of a name: it changes when another name with its CRC comes or goes."""
-    return IndexKey(kind, ID_INDEX, short_id(name))
+    """Return the read that stands for the id of a name."""
+    return IndexKey(kind, ID_INDEX, name)
 
 
 class IdTable:
-    """Names in use and names asked for, by kind and short id.
+    """The ids of all names that are in use or were asked for.
 
-    `listener` hears of a read when the id of one of its names changed.
+    Args:
+        listener: Called with the read of each name whose id changed.
+        compatible: Whether a new name gets the id of the 1.8 line, its CRC-32, if that is free; otherwise only names
+            that a gateway holds under their CRC-32 have it.
     """
 
-    def __init__(self, listener: Callable[[IndexKey], None]) -> None:
+    def __init__(self, listener: Callable[[IndexKey], None], *, compatible: bool = True) -> None:
         self._listener = listener
-        self._names: dict[IndexKey, Counter[str]] = {}
-        # Nearly always one name each: a tuple is a quarter of the size of a set.
-        self._asked: dict[IndexKey, tuple[str, ...]] = {}
+        self._compatible = compatible
+        self._settled = False
+        self._occupants: Occupants = lambda key: ()
+        self._ids: dict[IndexKey, str] = {}
+        self._asked: set[IndexKey] = set()
+        self._owners: dict[IndexKey, tuple[Claimant, ...]] = {}
+        # By short id: the name that has it, and the other names with that CRC.
+        self._holders: dict[RecordKey, str] = {}
+        self._others: dict[RecordKey, dict[str, None]] = {}
+
+    def follow(self, occupants: Occupants) -> None:
+        """Ask from now on which names the gateways hold, before an id is given to a new name."""
+        self._occupants = occupants
 
     def id_of(self, kind: RecordKind, name: str) -> str:
-        """Return the id of a name, whether or not the name is in use yet."""
+        """Return the id of a name, whether or not the name is in use yet, and remember that it was asked for."""
         read = id_read(kind, name)
-        asked = self._asked.get(read, ())
-        if name not in asked:
-            self._asked[read] = (*asked, name)
-        return wide_id(name) if _displaced(name, self._holder(read)) else read.value
+        self._asked.add(read)
+        return self._ids[read] if read in self._ids else self._enter(read)
 
-    def use(self, kind: RecordKind, name: str) -> None:
-        """Count one more use of a name."""
-        read = id_read(kind, name)
-        holder = self._holder(read)
-        self._names.setdefault(read, Counter())[name] += 1
-        self._notify(read, holder)
+    def known_id(self, kind: RecordKind, name: str) -> str:
+        """Return the id of a name, or nothing for a name that is neither in use nor asked for."""
+        return self._ids.get(id_read(kind, name), "")
 
-    def release(self, kind: RecordKind, name: str) -> None:
-        """Count one use less; a name that nobody uses gives up its short id."""
+    @staticmethod
+    def slot(kind: RecordKind, name: str) -> RecordKey:
+        """Return what all names of a kind with one CRC-32 share: the record under their short id."""
+        return RecordKey(kind, short_id(name))
+
+    def names(self, slot: RecordKey) -> tuple[str, ...]:
+        """Return the known names with a CRC-32, the one that has the short id first."""
+        holder = (self._holders[slot],) if slot in self._holders else ()
+        return (*holder, *self._others.get(slot, ()))
+
+    def known(self, kind: RecordKind) -> tuple[str, ...]:
+        """Return all known names of a kind."""
+        return tuple(read.value for read in self._ids if read.kind == kind)
+
+    def holder(self, slot: RecordKey) -> str | None:
+        """Return the name that has a short id."""
+        return self._holders.get(slot)
+
+    def age(self, kind: RecordKind, name: str) -> tuple[str, str, str, str, str]:
+        """Return what names are ordered by: the age of the oldest owner, then the name."""
+        claimant = min(self._owners.get(id_read(kind, name), ()), default=None, key=_age)
+        return (*_age(claimant), name) if claimant else (_UNBORN, _UNBORN, "", "", name)
+
+    def use(self, kind: RecordKind, name: str, claimant: Claimant) -> None:
+        """Note an owner of a name: one that publishes a record of it, or can't be translated and may have one."""
         read = id_read(kind, name)
-        holder = self._holder(read)
-        names = self._names[read]
-        names[name] -= 1
-        if not names[name]:
-            del names[name]
-        if not names:
-            del self._names[read]
-        self._notify(read, holder)
+        if read not in self._ids:
+            self._enter(read)
+        self._owners[read] = (*self._owners.get(read, ()), claimant)
+        if self._compatible and not self._settled:
+            self._contend(read)
+
+    def release(self, kind: RecordKind, name: str, claimant: Claimant) -> None:
+        """Forget an owner of a name."""
+        read = id_read(kind, name)
+        owners = list(self._owners.pop(read))
+        owners.remove(claimant)
+        if owners:
+            self._owners[read] = tuple(owners)
+        self._vacate(read)
+        if not owners and read not in self._asked:
+            self._leave(read)
 
     def forget(self, read: Read) -> None:
-        """Drop what was asked for under a read that no owner has any more; any other read is ignored."""
-        if isinstance(read, IndexKey):
-            self._asked.pop(read, None)
+        """Forget that a name was asked for, since nobody who did is left; any other read is ignored."""
+        if isinstance(read, IndexKey) and read in self._asked:
+            self._asked.discard(read)
+            if read not in self._owners:
+                self._leave(read)
 
-    def _holder(self, read: IndexKey) -> str | None:
-        return min(self._names.get(read, ()), default=None)
+    def settle(self) -> None:
+        """Let every name keep its id from now on."""
+        self._settled = True
+        for slot in [slot for slot in self._others if self._compatible and slot not in self._holders]:
+            self.give(slot, min(self._others[slot]))
 
-    def _notify(self, read: IndexKey, before: str | None) -> None:
-        after = self._holder(read)
-        names = (*self._asked.get(read, ()), *self._names.get(read, ()))
-        if before != after and any(_displaced(name, before) != _displaced(name, after) for name in names):
+    def give(self, slot: RecordKey, name: str | None) -> None:
+        """Give a short id to one of the names with that CRC, or to none; every other one has its wide id."""
+        before = self._holders.pop(slot, None)
+        others = self._others.setdefault(slot, {})
+        if before is not None:
+            others[before] = None
+        if name is not None:
+            del others[name]
+            self._holders[slot] = name
+            self._set(slot.kind, name, slot.id)
+        # Of many names only these two change, but where nobody used the id before: then all may have expected it.
+        for other in (before,) if before is not None else tuple(others):
+            if other is not None and other != name:
+                self._set(slot.kind, other, wide_id(other))
+        if not others:
+            del self._others[slot]
+
+    def _set(self, kind: RecordKind, name: str, id_: str) -> None:
+        read = id_read(kind, name)
+        if self._ids[read] != id_:
+            self._ids[read] = id_
             self._listener(read)
 
+    def _enter(self, read: IndexKey) -> str:
+        """Give an id to a name that is new."""
+        slot = _slot(read)
+        is_short = self._may_have(slot, read.value)
+        self._ids[read] = id_ = slot.id if is_short else wide_id(read.value)
+        if is_short and self._settled:
+            self._holders[slot] = read.value
+        else:
+            self._others.setdefault(slot, {})[read.value] = None
+        return id_
 
-def _displaced(name: str, holder: str | None) -> bool:
-    """Say whether a name has to leave the short id to its holder."""
-    return holder is not None and holder < name
+    def _may_have(self, slot: RecordKey, name: str) -> bool:
+        """Say whether a new name gets its short id."""
+        if slot in self._holders:
+            return False
+        if not self._settled:
+            return self._compatible
+        there = tuple(self._occupants(slot))
+        if told(name) in there:
+            return True
+        if there or told(name) in self._occupants(RecordKey(slot.kind, wide_id(name))):
+            return False
+        return self._compatible
+
+    def _leave(self, read: IndexKey) -> None:
+        """Forget a name. While nothing is settled, the others have to contend for its id again."""
+        slot = _slot(read)
+        del self._ids[read]
+        if self._holders.get(slot) == read.value:
+            del self._holders[slot]
+        else:
+            others = self._others[slot]
+            del others[read.value]
+            if not others:
+                del self._others[slot]
+
+    # Until the table is settled.
+
+    def _contend(self, read: IndexKey) -> None:
+        """Give the short id to a name that is in use if it is the oldest one."""
+        slot = _slot(read)
+        holder = self._holders.get(slot)
+        if holder is None or self.age(slot.kind, read.value) < self.age(slot.kind, holder):
+            self.give(slot, read.value)
+
+    def _vacate(self, read: IndexKey) -> None:
+        """Give the short id of a name that lost an owner to the oldest name in use; without any, all expect it."""
+        slot = _slot(read)
+        if self._settled or self._holders.get(slot) != read.value:
+            return
+        used = [name for name in self.names(slot) if id_read(slot.kind, name) in self._owners]
+        if used:
+            oldest = min(used, key=lambda name: self.age(slot.kind, name))
+            if oldest != read.value:
+                self.give(slot, oldest)
+            return
+        del self._holders[slot]
+        self._others.setdefault(slot, {})[read.value] = None
+        for name in tuple(self._others[slot]):
+            self._set(slot.kind, name, slot.id)
+
+
+def _slot(read: IndexKey) -> RecordKey:
+    return RecordKey(cast("RecordKind", read.kind), short_id(read.value))  # `id_read` made it of one
+
+
+def _age(claimant: Claimant) -> tuple[str, str, str, str]:
+    owner = claimant.owner
+    return (claimant.created or _UNBORN, owner.namespace, owner.name, owner.kind)

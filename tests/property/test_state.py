@@ -24,6 +24,8 @@ from tests.relisting import relist
 from tests.unit.providers.loop import Loop, make_route
 
 NAMES = (*COLLIDING, "lone")
+BORN = {name: Claimant(str(9 - number), make_key(f"o{number}")) for number, name in enumerate(NAMES)}
+"""By name its owner: the last one is the oldest."""
 OWNERS = tuple(make_key(name) for name in "abc")
 
 slices = st.builds(
@@ -138,36 +140,47 @@ def test_ids_are_injective_and_independent_of_the_order_of_arrival(names: list[s
     other_order = list(names)
     rng.shuffle(other_order)
     for name in names:
-        table.use("routes", name)
+        table.use("routes", name, BORN[name])
     for name in other_order:
-        shuffled.use("routes", name)
+        shuffled.use("routes", name, BORN[name])
     ids = {name: table.id_of("routes", name) for name in names}
     assert len(set(ids.values())) == len(ids)
     assert ids == {name: shuffled.id_of("routes", name) for name in names}
-    assert all(ids[name] == short_id(name) for name in ids if name == min(ids) or name == "lone")
+    oldest = min(ids.keys() - {"lone"}, key=lambda name: BORN[name].created, default="")
+    assert all((ids[name] == short_id(name)) == (name in (oldest, "lone")) for name in ids)
 
 
-@given(st.lists(st.tuples(st.booleans(), st.sampled_from(NAMES)), max_size=25))
-def test_whoever_asked_for_an_id_hears_when_it_changes(steps: list[tuple[bool, str]]) -> None:
+@given(st.lists(st.tuples(st.booleans(), st.sampled_from(NAMES)), max_size=25), st.booleans(), st.booleans())
+def test_whoever_asked_for_an_id_hears_when_it_changes(
+    steps: list[tuple[bool, str]], settled: bool, compatible: bool
+) -> None:
     """`known` is what readers believe; they ask again when they are told."""
     heard: set[Read] = set()
-    table = IdTable(heard.add)
+    table = IdTable(heard.add, compatible=compatible)
+    if settled:
+        table.settle()
     known = {name: table.id_of("routes", name) for name in NAMES}
     used: list[str] = []
     for use, name in steps:
         if use:
             used.append(name)
-            table.use("routes", name)
+            table.use("routes", name, BORN[name])
         elif name in used:
             used.remove(name)
-            table.release("routes", name)
+            table.release("routes", name, BORN[name])
         stale = {name for name in NAMES if table.id_of("routes", name) != known[name]}
         assert {id_read("routes", name) for name in stale} == heard
+        assert not (settled and stale)
+        assert len({table.id_of("routes", name) for name in used}) == len(set(used))
         known.update({name: table.id_of("routes", name) for name in stale})
         heard.clear()
     for name in used:
-        table.release("routes", name)
-    assert not table._names
+        table.release("routes", name, BORN[name])
+    for name in NAMES:
+        table.forget(id_read("routes", name))
+    assert not table.known("routes")
+    assert not table._holders
+    assert not table._others
 
 
 def _in_every_order(wishes: dict[Claimant, tuple[Record, ...]], rng: random.Random) -> Desired:
@@ -205,7 +218,7 @@ def test_desired_records_are_those_of_the_oldest_owners_in_any_order(
     for claimant in wishes:
         desired.replace(claimant, [])
     assert all(not kept for name, kept in vars(desired).items() if name != "_ids")
-    assert not desired._ids._names
+    assert not desired._ids._ids
 
 
 @given(st.lists(st.tuples(claimants, st.lists(records, max_size=3)), max_size=8))
@@ -245,14 +258,14 @@ def test_holds_cover_what_any_owner_holds_now(steps: list[tuple[ObjectKey, list[
     desired = Desired(IdTable(lambda read: None))
     model: dict[ObjectKey, list[Hold]] = {}
     for owner, holds in steps:
-        desired.hold(owner, holds)
+        desired.hold(Claimant("", owner), holds)
         model[owner] = holds
     for key in (RecordKey("routes", "1"), RecordKey("ssls", "2"), RecordKey("upstreams", "1")):
         for name in ("", "a", "a_b", "a_b_c"):
             want = any(_covers(hold, key, name) for holds in model.values() for hold in holds)
             assert desired.is_held(key, name) is want
     for owner in model:
-        desired.hold(owner, [])
+        desired.hold(Claimant("", owner), [])
     assert not desired._marks
 
 

@@ -26,7 +26,7 @@ def wanted(*records: Record, ledger: Collection[RecordKey] | None = None, holds:
     """Return what one object wants."""
     desired = Desired(IdTable(lambda read: None))
     desired.replace(make_claimant(), records)
-    desired.hold(make_key("broken"), holds)
+    desired.hold(make_claimant("broken"), holds)
     return Wanted(desired, {record.key: make_key() for record in records}, ledger)
 
 

@@ -35,7 +35,7 @@ def test_the_rule_goes_to_the_cluster_of_the_name_alone() -> None:
     (record,) = got.records
     assert (record.name, record.clusters) == ("east", frozenset({"east"}))
     assert record.body == {"id": record.key.id, "plugins": {"prometheus": {}}}
-    assert [(hold.kind, hold.ids) for hold in got.holds] == [("global_rules", frozenset({record.key.id}))]
+    assert [(hold.kind, hold.names) for hold in got.holds] == [("global_rules", frozenset({record.name}))]
 
 
 def test_an_object_that_is_not_named_like_a_cluster_gives_nothing() -> None:

@@ -52,7 +52,7 @@ def test_the_hold_names_the_rule_even_if_the_spec_is_broken() -> None:
     assert broken.records == ()
     assert [problem.path for problem in broken.problems] == ["spec.plugins"]
     assert broken.holds == whole.holds
-    assert [hold.ids for hold in whole.holds] == [frozenset({record.key.id})]
+    assert [hold.names for hold in whole.holds] == [frozenset({record.name})]
 
 
 def test_a_missing_secret_keeps_the_rule_from_being_published() -> None:

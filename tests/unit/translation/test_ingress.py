@@ -195,7 +195,7 @@ def test_hosts_of_a_certificate(hosts: list[str], rules: list[JsonObject], want:
         "meta_secret_name": "cert",
         "meta_secret_namespace": "default",
     }
-    assert got.holds[1].ids == {ssl.key.id}
+    assert got.holds[1].names == {ssl.name}
 
 
 def test_host_that_the_certificate_of_an_entry_is_not_for_is_told() -> None:

@@ -9,4 +9,4 @@ def test_spec_that_does_not_fit_keeps_what_a_gateway_has() -> None:
     got = translate_plugin_config(get(found, "ApisixPluginConfig", "pc"), found.view(), OPTIONS)
     assert told(got) == ["error InvalidSpec spec.plugins[0].name"]
     (hold,) = got.holds
-    assert hold.ids == {found.view().record_id("plugin_configs", "default_pc")}
+    assert hold.names == {"default_pc"}

@@ -74,7 +74,7 @@ def test_holds_tell_the_routes_and_stream_routes_of_an_object() -> None:
     (routes, streams) = got.holds
     assert routes == Hold("routes", "default_route_")
     assert streams.kind == "stream_routes"
-    assert len(streams.ids) == 1
+    assert streams.names == {"default_route_s_tcp"}
 
 
 def test_spec_that_does_not_fit_still_claims_what_can_be_read() -> None:

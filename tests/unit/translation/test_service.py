@@ -251,7 +251,7 @@ def test_holds_name_every_upstream_that_is_claimed() -> None:
     found = world()
     claim(found, "a", PORT_80)
     (hold,) = translate(found).holds
-    assert hold.ids == {web_80(found).id}
+    assert hold.names == {"default_web_80"}
 
 
 def test_discovery_of_a_port_stands_in_place_of_its_nodes() -> None:

@@ -70,7 +70,7 @@ def test_the_hold_names_the_record_even_if_the_spec_is_broken() -> None:
     whole, broken = translate(apisix_tls(), pair()), translate(apisix_tls(()), pair())
     (record,) = whole.records
     assert broken.holds == whole.holds
-    assert [hold.ids for hold in broken.holds] == [frozenset({record.key.id})]
+    assert [hold.names for hold in broken.holds] == [frozenset({record.name})]
     assert [(problem.code, problem.path) for problem in broken.problems] == [("InvalidSpec", "spec.hosts")]
 
 

@@ -9,7 +9,7 @@ from apisix_ingress.model.names import wide_id
 from apisix_ingress.model.records import Record
 from apisix_ingress.state.claims import Claimant
 from apisix_ingress.state.desired import Change, Desired, Hold
-from apisix_ingress.state.ids import IdTable
+from apisix_ingress.state.ids import IdTable, id_read
 from tests.factories import COLLIDING, make_claimant, make_record
 
 OLD, NEW = make_claimant("z", created="2026-01-01T00:00:00Z"), make_claimant("a", created="2026-02-01T00:00:00Z")
@@ -120,21 +120,48 @@ def test_names_of_one_owner_with_one_crc_are_both_published_in_the_end() -> None
         desired.replace(OLD, [make_record(name, id=ids.id_of("routes", name)) for name in names])
 
     publish()
-    assert len(heard) == 1
     publish()
-    assert len(heard) == 1
+    assert heard == [id_read("routes", COLLIDING[1])]
     assert {record.name: record.key.id for record in desired.records("c").values()} == {
         COLLIDING[0]: "849e9177",
         COLLIDING[1]: wide_id(COLLIDING[1]),
     }
 
 
-def test_name_of_a_withdrawn_record_gives_up_its_short_id() -> None:
+@pytest.mark.parametrize("settled", [False, True])
+def test_names_that_are_published_or_held_are_in_use_until_they_are_neither(settled: bool) -> None:
+    ids = IdTable(lambda read: None)
+    if settled:
+        ids.settle()
+    desired = Desired(ids)
+    hold = Hold("routes", names=frozenset({COLLIDING[0]}))
+    for records, holds in (((COLLIDING[0],), ()), ((COLLIDING[0],), (hold,)), ((), (hold,))):
+        desired.replace(OLD, map(make_record, records))
+        desired.hold(OLD, holds)
+        assert ids.names(RecordKey("routes", "849e9177")) == COLLIDING[:1]
+    desired.hold(OLD, [])
+    assert ids.names(RecordKey("routes", "849e9177")) == ()
+
+
+@pytest.mark.parametrize("order", [(OLD, NEW), (NEW, OLD)])
+def test_object_that_cannot_be_translated_has_its_id_by_age_as_any_other(order: tuple[Claimant, Claimant]) -> None:
+    ids = IdTable(lambda read: None)
+    desired = Desired(ids)
+    for claimant in order:
+        if claimant is OLD:
+            desired.hold(OLD, [Hold("ssls", names=frozenset({COLLIDING[1]}))])
+        else:
+            desired.replace(NEW, [make_record(COLLIDING[0], kind="ssls")])
+    assert ids.id_of("ssls", COLLIDING[1]) == "849e9177"
+    assert ids.id_of("ssls", COLLIDING[0]) == wide_id(COLLIDING[0])
+
+
+def test_object_that_was_created_anew_is_as_old_as_it_is() -> None:
     ids = IdTable(lambda read: None)
     desired = Desired(ids)
     desired.replace(OLD, [make_record(COLLIDING[0])])
-    assert ids.id_of("routes", COLLIDING[1]) == wide_id(COLLIDING[1])
-    desired.replace(OLD, [])
+    desired.replace(make_claimant("b", created="2026-01-15T00:00:00Z"), [make_record(COLLIDING[1])])
+    desired.replace(Claimant("2026-03-01T00:00:00Z", OLD.owner), [make_record(COLLIDING[0])])
     assert ids.id_of("routes", COLLIDING[1]) == "849e9177"
 
 
@@ -142,16 +169,16 @@ def test_nothing_is_kept_of_owners_without_records_and_holds() -> None:
     desired = make_desired()
     desired.replace(OLD, [ONE, OTHER])
     desired.replace(NEW, [ONE])
-    desired.hold(OLD.owner, [Hold("routes", "default_web_", frozenset({"1"}))])
+    desired.hold(OLD, [Hold("routes", "default_web_", frozenset({"1"}))])
     for claimant in (OLD, NEW):
         desired.replace(claimant, [])
-        desired.hold(claimant.owner, [])
+        desired.hold(claimant, [])
     assert all(not kept for name, kept in vars(desired).items() if name != "_ids")
 
 
 def test_hold_covers_ids_and_names_of_its_kind() -> None:
     desired = make_desired()
-    desired.hold(OLD.owner, [Hold("routes", "default_web_"), Hold("ssls", ids=frozenset({"1", "2"}))])
+    desired.hold(OLD, [Hold("routes", "default_web_"), Hold("ssls", ids=frozenset({"1", "2"}))])
     held = {
         ("routes", "9", "default_web_rule"): True,
         ("routes", "9", "default_web_"): True,
@@ -166,19 +193,37 @@ def test_hold_covers_ids_and_names_of_its_kind() -> None:
     assert got == held
 
 
+def test_hold_of_a_name_covers_both_of_its_ids_but_not_what_tells_another_name() -> None:
+    desired, name = make_desired(), COLLIDING[0]
+    desired.hold(OLD, [Hold("upstreams", names=frozenset({name}))])
+    held = {
+        ("849e9177", name): True,
+        (wide_id(name), name): True,
+        ("849e9177", ""): True,
+        (wide_id(name), ""): True,
+        ("849e9177", "edited by hand"): True,
+        ("849e9177", COLLIDING[1]): False,
+        (wide_id(COLLIDING[1]), COLLIDING[1]): False,
+        (wide_id(f"{name}_80"), f"{name}_80"): False,
+        ("9", ""): False,
+    }
+    assert {(id_, told): desired.is_held(RecordKey("upstreams", id_), told) for id_, told in held} == held
+    assert not desired.is_held(RecordKey("routes", "849e9177"), name)
+
+
 def test_hold_of_nothing_covers_nothing() -> None:
     desired = make_desired()
-    desired.hold(OLD.owner, [Hold("routes")])
+    desired.hold(OLD, [Hold("routes")])
     assert not desired.is_held(RecordKey("routes", "1"), "default_web_rule")
 
 
 def test_hold_lasts_until_its_last_owner_lifts_it() -> None:
     desired, key = make_desired(), RecordKey("routes", "1")
     for claimant in (OLD, NEW):
-        desired.hold(claimant.owner, [Hold("routes", "default_", frozenset({"1"}))])
-    desired.hold(OLD.owner, [])
+        desired.hold(claimant, [Hold("routes", "default_", frozenset({"1"}))])
+    desired.hold(OLD, [])
     assert desired.is_held(key, "") is desired.is_held(RecordKey("routes", "2"), "default_web") is True
-    desired.hold(NEW.owner, [Hold("routes", "other_")])
+    desired.hold(NEW, [Hold("routes", "other_")])
     assert desired.is_held(key, "") is desired.is_held(RecordKey("routes", "2"), "default_web") is False
     assert desired.is_held(key, "other_web")
 

@@ -38,6 +38,7 @@ def test_listener_hears_of_objects_indexes_and_ids() -> None:
         make_slice().meta.key,
         IndexKey("EndpointSlice", SLICES_BY_SERVICE, "default/web"),
         id_read("routes", COLLIDING[0]),
+        id_read("routes", COLLIDING[1]),
     ]
 
 
@@ -57,7 +58,7 @@ def test_name_that_nobody_reads_any_more_is_forgotten() -> None:
     view.record_id("routes", COLLIDING[1])
     world.dependents.record(make_key(), view.reads)
     world.dependents.record(make_key(), [])
-    world.ids.use("routes", COLLIDING[0])
+    world.ids.use("routes", COLLIDING[0], make_claimant())
     assert heard == []
-    world.ids.release("routes", COLLIDING[0])
-    assert all(not kept for name, kept in vars(world.ids).items() if name != "_listener")
+    world.ids.release("routes", COLLIDING[0], make_claimant())
+    assert not world.ids.known("routes")
