@@ -32,6 +32,7 @@ from apisix_ingress.commands.start import start
 from apisix_ingress.commands.status import status
 from apisix_ingress.commands.translate import translate
 from apisix_ingress.commands.tree import tree
+from apisix_ingress.commands.verify import verify
 from apisix_ingress.commands.wait import wait
 
 app = typer.Typer(
@@ -54,6 +55,7 @@ app.command(cls=PlainUsage)(tree)
 app.command(cls=PlainUsage)(wait)
 app.command()(doctor)
 app.command()(bundle)
+app.command(cls=PlainUsage)(verify)
 
 
 @app.command()

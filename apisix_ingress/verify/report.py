@@ -1,0 +1,133 @@
+"""The result of a comparison: a document, its text and its page. Credentials in URLs and headers are masked here."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.secret_fields import is_secret_of_request
+from apisix_ingress.model.secret_texts import without_credentials
+from apisix_ingress.verify.compare import Difference
+from apisix_ingress.verify.model import Address, Probe
+from apisix_ingress.verify.session import Finding
+
+HIDDEN = "[hidden]"
+
+
+@dataclass(slots=True)
+class _Seen:
+    """A difference over the rounds of a watch."""
+
+    difference: Difference
+    rounds: int = 0
+    first: str = ""
+    last: str = ""
+
+
+@dataclass(slots=True)
+class Summary:
+    """What all rounds have found so far.
+
+    Attributes:
+        old: The gateway whose answers are expected.
+        new: The gateway that is examined.
+        skipped: Why requests were left out → how many.
+    """
+
+    old: Address
+    new: Address
+    skipped: Counter[str] = field(default_factory=Counter)
+    _rounds: int = 0
+    _sent: int = 0
+    _probes: dict[Probe, dict[tuple[str, str], _Seen]] = field(default_factory=dict)
+
+    def add(self, findings: Sequence[Finding], at: datetime) -> None:
+        """Take in a round."""
+        self._rounds += 1
+        moment = at.strftime("%Y-%m-%dT%H:%M:%SZ")
+        for finding in findings:
+            self._sent += finding.requests
+            seen = self._probes.setdefault(finding.probe, {})
+            for found in finding.differences:
+                entry = seen.setdefault((found.aspect, found.name), _Seen(found, first=moment))
+                entry.difference, entry.rounds, entry.last = found, entry.rounds + 1, moment
+
+    def document(self) -> JsonObject:
+        """Return the document that `verify -o json` prints; findings in the order in which requests were sent."""
+        findings = [_finding(probe, seen.values()) for probe, seen in self._probes.items() if seen]
+        aspects = Counter(each["aspect"] for found in findings for each in found["differences"])
+        return {
+            "old": str(self.old),
+            "new": str(self.new),
+            "rounds": self._rounds,
+            "probes": len(self._probes),
+            "requests": self._sent,
+            "different": len(findings),
+            "by_aspect": dict(sorted(aspects.items())),
+            "skipped": dict(sorted(self.skipped.items())),
+            "findings": findings,
+        }
+
+
+def lines(document: JsonObject) -> Iterator[str]:
+    """Yield the document as people read it."""
+    for found in document["findings"]:
+        headers = "".join(f" -H '{each}'" for each in found["headers"])
+        yield f"{found['method']} {found['url']}{headers}  ({found['origin']})"
+        for each in found["differences"]:
+            seen = f"  [in {each['rounds']} of {document['rounds']} rounds]" if document["rounds"] > 1 else ""
+            yield f"  {each['what']}: {each['old']} -> {each['new']}{seen}"
+    for reason, count in document["skipped"].items():
+        yield f"left out: {count} requests: {reason}"
+    yield _sum(document)
+
+
+def page(document: JsonObject) -> str:
+    """Return the report as one HTML page that needs no other file."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    loader = PackageLoader("apisix_ingress.verify", "templates")
+    environment = Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.get_template("report.html").render(report=document, sum=_sum(document))
+
+
+def _sum(document: JsonObject) -> str:
+    probes, different = document["probes"], document["different"]
+    told = "no differences" if not different else f"{different} of them answered differently"
+    return f"{probes} requests compared between {document['old']} and {document['new']}: {told}"
+
+
+def _finding(probe: Probe, seen: Iterable[_Seen]) -> JsonObject:
+    return {
+        "method": probe.method,
+        "url": without_credentials(probe.url, HIDDEN),
+        "headers": [f"{name}: {_shown(name, value)}" for name, value in probe.headers],
+        "origin": probe.origin,
+        "differences": [
+            {
+                "what": each.difference.what,
+                "aspect": each.difference.aspect,
+                "name": each.difference.name,
+                "old": _shown(each.difference.name, each.difference.old),
+                "new": _shown(each.difference.name, each.difference.new),
+                "rounds": each.rounds,
+                "first": each.first,
+                "last": each.last,
+            }
+            for each in seen
+        ],
+    }
+
+
+def _shown(name: str, value: str) -> str:
+    """Return a value without credentials; that of a header of credentials only says that it is there."""
+    if name and value != "absent" and name.lower() != "cookie" and is_secret_of_request(name):
+        return HIDDEN
+    if name.lower() == "cookie":
+        return f"{value.partition('=')[0]}={HIDDEN}"
+    return without_credentials(value, HIDDEN)

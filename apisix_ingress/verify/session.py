@@ -1,0 +1,179 @@
+"""Sends every probe to both gateways at a bounded rate, and separates differences from what varies anyway.
+
+Two answers that differ prove nothing: a backend may count requests, or several Pods may answer in turn. So a probe
+whose answers differ is repeated, and an aspect counts only if each gateway is consistent in it. If several backends
+answer, their shares are compared.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from apisix_ingress.runtime.clock import Clock
+from apisix_ingress.verify.compare import Aspect, Difference, Facts, differences, facts
+from apisix_ingress.verify.model import Address, Answer, Probe
+from apisix_ingress.verify.statistics import shifted
+
+REPEATS = 4
+"""Further requests to each gateway where two answers differ."""
+
+BALANCED = 30
+"""Requests to each gateway where several backends answer in turn: enough to see that one of two is missing."""
+
+
+class Sender(Protocol):
+    """Sends requests to one gateway."""
+
+    @property
+    def address(self) -> Address:
+        """The gateway."""
+
+    async def send(self, probe: Probe) -> Answer:
+        """Return the answer; a failure is an answer with `error`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How requests are sent.
+
+    Attributes:
+        rate: Requests a second to each gateway.
+        concurrency: Probes under way at once.
+        ignored_headers: Headers that do not count, in lower case.
+    """
+
+    rate: float = 20.0
+    concurrency: int = 4
+    ignored_headers: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """How one probe fared.
+
+    Attributes:
+        differences: Empty if both gateways answer alike.
+        status: The status of the old gateway; 0 if it did not answer.
+        requests: Requests to each gateway.
+    """
+
+    probe: Probe
+    differences: tuple[Difference, ...]
+    status: int
+    requests: int
+
+
+@dataclass(slots=True)
+class Pace:
+    """Lets requests start at a rate; one for each gateway, so that each is spared by itself."""
+
+    clock: Clock
+    rate: float
+    _next: float = field(default=0.0, init=False)
+
+    async def turn(self) -> None:
+        """Return when the next request may start."""
+        now = self.clock.monotonic()
+        start = max(now, self._next)
+        self._next = start + 1 / self.rate
+        if start > now:
+            await self.clock.sleep(start - now)
+
+
+class Session:
+    """Compares two gateways.
+
+    Args:
+        old: The gateway whose answers are expected.
+        new: The gateway that is examined.
+        options: Rate and samples.
+        clock: Measures the rate.
+    """
+
+    def __init__(self, old: Sender, new: Sender, options: Options, *, clock: Clock) -> None:
+        self._sides = (old, new)
+        self._options = options
+        self._paces = tuple(Pace(clock, options.rate) for _ in self._sides)
+
+    async def run(self, probes: Sequence[Probe], progress: Callable[[int], None]) -> list[Finding]:
+        """Return a finding for each probe, in their order.
+
+        Args:
+            probes: The requests.
+            progress: Called with the number of probes that are done.
+        """
+        found: dict[int, Finding] = {}
+        todo = iter(enumerate(probes))
+
+        async def work() -> None:
+            for index, probe in todo:
+                found[index] = await self._examine(probe)
+                progress(len(found))
+
+        async with asyncio.TaskGroup() as workers:
+            for _ in range(min(self._options.concurrency, len(probes))):
+                workers.create_task(work())
+        return [found[index] for index in range(len(probes))]
+
+    async def _examine(self, probe: Probe) -> Finding:
+        rounds = [pair async for pair in self._rounds(probe, 1)]
+        if any(differences(*rounds[0])):
+            rounds += [pair async for pair in self._rounds(probe, REPEATS)]
+        if _varies(rounds, ("backend", "")) or probe.samples > 1:
+            rounds += [pair async for pair in self._rounds(probe, max(probe.samples, BALANCED) - len(rounds))]
+        status = int(rounds[0][0].get(("status", ""), "0"))
+        return Finding(probe, tuple(_consistent(rounds)), status, len(rounds))
+
+    async def _rounds(self, probe: Probe, count: int) -> AsyncIterator[tuple[Facts, Facts]]:
+        for _ in range(count):
+            old, new = await asyncio.gather(*(self._facts(probe, side) for side in (0, 1)))
+            yield old, new
+
+    async def _facts(self, probe: Probe, side: int) -> Facts:
+        await self._paces[side].turn()
+        sender = self._sides[side]
+        return facts(await sender.send(probe), probe, sender.address, self._options.ignored_headers)
+
+
+Rounds = Sequence[tuple[Facts, Facts]]
+
+
+def _consistent(rounds: Rounds) -> Iterable[Difference]:
+    """Yield the differences of the first round that hold in all of them, and a shift of the backends."""
+    shift = _shift(rounds)
+    for found in differences(*rounds[0]):
+        key = (found.aspect, found.name)
+        if key == ("backend", "") and _varies(rounds, key):
+            continue  # judged as a distribution
+        if not _varies(rounds, key) or _never_equal(rounds, key):
+            yield found
+    if shift is not None:
+        yield shift
+
+
+def _varies(rounds: Rounds, key: tuple[Aspect, str]) -> bool:
+    """Say whether either gateway gives an aspect in more than one way."""
+    return any(len({pair[side].get(key) for pair in rounds}) > 1 for side in (0, 1))
+
+
+def _never_equal(rounds: Rounds, key: tuple[Aspect, str]) -> bool:
+    """Say whether an aspect that varies is there on one side only, in every round."""
+    sides = [{pair[side].get(key) is None for pair in rounds} for side in (0, 1)]
+    return all(len(each) == 1 for each in sides) and sides[0] != sides[1]
+
+
+def _shift(rounds: Rounds) -> Difference | None:
+    """Return how the shares of backends differ, if they do."""
+    key: tuple[Aspect, str] = ("backend", "")
+    if not _varies(rounds, key):
+        return None
+    old, new = ([pair[side].get(key, "none") for pair in rounds] for side in (0, 1))
+    moved = shifted(old, new)
+    return Difference("backend", _shares(old, moved), _shares(new, moved), "shares") if moved else None
+
+
+def _shares(found: Sequence[str], names: Iterable[str]) -> str:
+    return ", ".join(f"{name} {found.count(name) / len(found):.0%}" for name in names)
