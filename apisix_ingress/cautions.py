@@ -22,6 +22,7 @@ _PROTECTIONS = {
 def cautions(settings: Settings) -> Iterator[str]:
     """Yield a sentence for each: the setting, what is wrong with it, the remedy."""
     yield from _weakened(settings)
+    yield from _unlisted(settings)
     for index, cluster in enumerate(settings.clusters):
         if cluster.admin_key.get_secret_value() in PUBLISHED_KEYS:
             yield f"clusters[{index}].admin_key (cluster {cluster.name}): {PUBLISHED_KEY}"
@@ -30,6 +31,28 @@ def cautions(settings: Settings) -> Iterator[str]:
                 f"clusters[{index}].admin_url (cluster {cluster.name}): plain http to another machine: who can listen "
                 "on the way reads the admin key and every private key; use https, or see that nobody can"
             )
+
+
+def _unlisted(settings: Settings) -> Iterator[str]:
+    """What `refuse-internal` can't know by itself."""
+    kubernetes = settings.kubernetes
+    if kubernetes.external_addresses == "allow":
+        return
+    if not kubernetes.internal_addresses:
+        yield (
+            "kubernetes.internal_addresses: is empty, so objects may name gateways and etcd outside the cluster; "
+            "list their networks and names"
+        )
+    elif kubernetes.watch_namespaces and not any("/" in entry for entry in kubernetes.internal_addresses):
+        yield (
+            "kubernetes.internal_addresses: has no network, and outside watch_namespaces no address is known; "
+            "add the Pod and Service networks of the cluster (Pods of an object's own namespace stay allowed)"
+        )
+    if kubernetes.endpoint_source == "endpoints":
+        yield (
+            "kubernetes.endpoint_source: endpoints hides EndpointSlices that lead a Service to other namespaces; "
+            "use endpointslices"
+        )
 
 
 def _weakened(settings: Settings) -> Iterator[str]:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
+from apisix_ingress.model.address import parse_ip
+from apisix_ingress.model.clusternames import cluster_name
+from apisix_ingress.model.hosts import canonical_host
 from apisix_ingress.model.internal import internal_addresses
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.settings import MULTI_TENANT, Settings
-from translation.addresses import admin_addresses
 from translation.context import Options
+from translation.hostnames import admin_addresses
 
 
 def translation_options(settings: Settings) -> Options:
@@ -25,9 +30,17 @@ def translation_options(settings: Settings) -> Options:
         external_addresses=kubernetes.external_addresses,
         consumer_names=kubernetes.consumer_names,
         admin_addresses=admin_addresses(cluster.admin_url for cluster in (settings.clusters if strict else ())),
+        gateway_namespaces=_gateway_namespaces(settings),
         internal=internal_addresses(kubernetes.internal_addresses, kubernetes.cluster_domain),
         published_keys="refuse" if settings.preset == MULTI_TENANT else "allow",
         namespace_selector=kubernetes.selector,
         plugin_metadata=ObjectKey("ConfigMap", namespace, name) if name else None,
         clusters=frozenset(cluster.name for cluster in settings.clusters),
     )
+
+
+def _gateway_namespaces(settings: Settings) -> frozenset[str]:
+    """Return the namespaces of the Services by which Admin APIs are reached: their gateways are near."""
+    hosts = (canonical_host(urlsplit(cluster.admin_url).hostname or "") for cluster in settings.clusters)
+    found = (cluster_name(host, settings.kubernetes.cluster_domain) for host in hosts if parse_ip(host) is None)
+    return frozenset(each.namespace for each in found if each and each.namespace)

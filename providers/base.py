@@ -25,7 +25,8 @@ from apisix_ingress.state.ids import HASHED
 from apisix_ingress.state.view import View
 from apisix_ingress.state.world import Report, World
 from translation.context import Options
-from translation.grants import Reference, is_granted
+from translation.destinations import is_open
+from translation.grants import Destination, Reference, is_granted
 from translation.ownership import is_ours
 from translation.result import NOTHING, Translation
 
@@ -62,6 +63,9 @@ CRASHED = "InternalError"
 """Code of the problem of an object whose translation crashed; the log has more, and has it at once."""
 
 
+_NO_GROUNDS: tuple[frozenset[Reference], frozenset[Destination]] = (frozenset(), frozenset())
+
+
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What every provider is given."""
@@ -93,8 +97,8 @@ class Provider(ABC, Generic[T]):
         self._router = surroundings.router
         self._outcome = surroundings.outcome
         self._handled = 0
-        # What the records that an owner published last take from other namespaces by grants.
-        self._references: dict[ObjectKey, frozenset[Reference]] = {}
+        # What the records that an owner published last take from other namespaces by grants, and where they lead.
+        self._grounds: dict[ObjectKey, tuple[frozenset[Reference], frozenset[Destination]]] = {}
         self.queue: WorkQueue[ObjectKey] = WorkQueue(
             clock=surroundings.clock,
             limiter=_limiter(surroundings.rng),
@@ -123,7 +127,7 @@ class Provider(ABC, Generic[T]):
         view = self._world.view()
         try:
             translation = self.evaluate(key, item, view)
-            revoked = translation is not None and (translation.revoked or self._lost_grant(key, translation, view))
+            revoked = translation is not None and (translation.revoked or self._lost_ground(key, translation, view))
         finally:
             self._world.dependents.record(key, view.reads)
         claimant = Claimant(item.meta.created if item else "", key)
@@ -165,7 +169,7 @@ class Provider(ABC, Generic[T]):
             targets = self._claim_weakly(claimant, translation.claims)
             change = Change()
         else:
-            self._remember(owner, translation.references)
+            self._remember(owner, translation)
             targets = self._world.claims.replace(claimant, translation.claims)
             change = desired.replace(claimant, translation.published(desired.of_owner(owner)))
             desired.hold(claimant, ())  # not before: its names would be free for a moment
@@ -174,24 +178,27 @@ class Provider(ABC, Generic[T]):
         if change.dirty:
             self._sink.mark_dirty(change.dirty, urgent=self.urgent and self._router.live)
 
-    def _remember(self, owner: ObjectKey, references: frozenset[Reference]) -> None:
-        if references:
-            self._references[owner] = references
+    def _remember(self, owner: ObjectKey, translation: Translation) -> None:
+        if translation.references or translation.destinations:
+            self._grounds[owner] = (translation.references, translation.destinations)
         else:
-            self._references.pop(owner, None)
+            self._grounds.pop(owner, None)
 
-    def _lost_grant(self, owner: ObjectKey, translation: Translation, view: View) -> bool:
-        """Say whether the last good records, which a failed translation would keep, rest on a grant that is gone.
+    def _lost_ground(self, owner: ObjectKey, translation: Translation, view: View) -> bool:
+        """Say whether the last good records, which a failed translation would keep, may not stay.
 
-        The object may name something else by now, so that its translation would neither see nor read that grant.
+        The object may name something else by now, so that its translation would not see that a grant is gone, or that
+        an address belongs to somebody else.
         """
-        references = self._references.get(owner, frozenset()) if translation.failed else ()
-        lost = [reference for reference in references if not is_granted(reference, view)]
-        if lost:
-            log.warning(
-                "object.withdrawn", object=str(owner), reason="its last good records rest on a grant that is gone"
-            )
-        return bool(lost)
+        references, destinations = self._grounds.get(owner, _NO_GROUNDS) if translation.failed else _NO_GROUNDS
+        reason = ""
+        if not all(is_granted(each, view) for each in references):
+            reason = "its last good records rest on a grant that is gone"
+        elif not all(is_open(each, view, self._options) for each in destinations):
+            reason = "its last good records lead to an address that is refused now"
+        if reason:
+            log.warning("object.withdrawn", object=str(owner), reason=reason)
+        return bool(reason)
 
     def _claim_weakly(self, claimant: Claimant, claims: Iterable[UpstreamClaim]) -> frozenset[ObjectKey]:
         """Keep the claims of the last good records; without any, claim what a gateway may still have."""

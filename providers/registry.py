@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from apisix_ingress.model.keys import ObjectKey, Read
@@ -58,6 +59,9 @@ def resources(options: Options) -> tuple[Resource, ...]:
     table = {kind: resource for kind, resource in RESOURCES.items() if kind != UNREAD[options.endpoint_source]}
     if options.cross_namespace != "grant":
         del table["ReferenceGrant"]
+    if options.external_addresses != "refuse-internal":
+        # Nobody asks whose Service has an address.
+        table["Service"] = replace(table["Service"], indexes={})
     config_maps = table.pop("ConfigMap")
     return (*table.values(), *([config_maps.restricted(source)] if source else ()))
 

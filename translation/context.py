@@ -32,6 +32,7 @@ class Options:
         external_addresses: Whether users may have requests sent to the gateway itself and the like.
         consumer_names: How the username of a consumer is made of its namespace and name.
         admin_addresses: Host and port of each Admin API, as `translation.addresses` spells them.
+        gateway_namespaces: Namespaces in which gateways run, as far as known: short names resolve there.
         internal: What the operator lists as internal, and the cluster domain.
         published_keys: Whether a cluster's admin key may be one that everybody knows.
         namespace_selector: Which namespaces count.
@@ -49,8 +50,14 @@ class Options:
     external_addresses: Literal["allow", "refuse-internal"] = "allow"
     consumer_names: ConsumerNames = "compatible"
     admin_addresses: frozenset[tuple[str, int]] = frozenset()
+    gateway_namespaces: frozenset[str] = frozenset()
     internal: InternalAddresses = NOTHING_INTERNAL
     published_keys: Literal["allow", "refuse"] = "allow"
     namespace_selector: Selector = field(default_factory=lambda: parse_selector(""))
     plugin_metadata: ObjectKey | None = None
     clusters: frozenset[str] = DEFAULT_CLUSTERS
+
+    @property
+    def judges_addresses(self) -> bool:
+        """Whether some address is refused at all."""
+        return self.external_addresses != "allow" or not self.internal.is_empty

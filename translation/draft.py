@@ -82,4 +82,10 @@ class Draft(Scope):
         whole = Translation((), tuple(self._claims), problems, tuple(self._holds))
         if whole.failed:
             return replace(whole, claims=tuple(replace(claim, weak=True) for claim in self._claims))
-        return replace(whole, records=tuple(self._records), kept=self._kept, references=frozenset(self.references))
+        return replace(
+            whole,
+            records=tuple(self._records),
+            kept=self._kept,
+            references=frozenset(self.references),
+            destinations=frozenset(self.destinations),
+        )

@@ -18,6 +18,14 @@ class Reference(NamedTuple):
     target: ObjectKey
 
 
+class Destination(NamedTuple):
+    """A host that an object has requests sent to: who names it, by kind and namespace, and the host."""
+
+    kind: str
+    namespace: str
+    host: str
+
+
 def is_granted(reference: Reference, view: View) -> bool:
     """Say whether a grant in the target's namespace allows a reference.
 

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
-from apisix_ingress.model.keys import IndexKey, ObjectKey
-from apisix_ingress.model.kube import Endpoint, EndpointPort, Endpoints, EndpointSlice, Pod, Service, ServicePort
-from apisix_ingress.model.resources import PODS_BY_ADDRESS, SLICES_BY_SERVICE
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.kube import Endpoint, EndpointPort, Pod, Service, ServicePort
 from apisix_ingress.state.view import View
-from translation.addresses import refused
-from translation.context import Options
+from translation.destinations import NEEDS_GRANT, endpoint_objection, pods_at
+from translation.endpoints import listed_endpoints
+from translation.scope import Scope
 
 WEIGHT = 100
 """The weight of every node of a Service."""
@@ -45,19 +45,34 @@ def node(address: str, port: int, weight: int = WEIGHT) -> Node:
     return {"host": host, "port": port, "weight": weight}
 
 
-def service_nodes(
-    view: View, options: Options, service: Service, port: ServicePort, labels: Mapping[str, str] | None
-) -> list[Node]:
-    """Return the nodes for a port of a Service; with `labels` only the pods that have them all."""
-    found = list(_candidates(view, options, service.meta.key, port.name))
+def service_nodes(scope: Scope, service: Service, port: ServicePort, labels: Mapping[str, str] | None) -> list[Node]:
+    """Return the nodes for a port of a Service; with `labels` only the pods that have them all.
+
+    What the settings don't let be a node is left out and noted in `scope`.
+    """
+    found = list(_candidates(scope, service.meta.key, port.name))
     family = _family(service, found)
     found = [candidate for candidate in found if candidate.family in (family, "FQDN")]
     if labels is not None:
-        found = [item for item in found if _has_labels(view, service.meta.namespace, item, labels)]
+        found = [item for item in found if _has_labels(scope.view, service.meta.namespace, item, labels)]
     if not service.publish_not_ready:
         found = _in_service(found)
-    pairs = sorted({(item.address, item.port) for item in found})
-    return [node(*pair) for pair in pairs if not refused(options, *pair)]
+    if scope.options.judges_addresses:
+        found = _allowed(scope, service.meta.key, found)
+    return [node(*pair) for pair in sorted({(item.address, item.port) for item in found})]
+
+
+def _allowed(scope: Scope, service: ObjectKey, found: Sequence[_Candidate]) -> list[_Candidate]:
+    """Return what may be a node; note how much may not, and why the first of it by address may not."""
+    judge = Scope(service.kind, service.namespace, scope.view, scope.options)
+    told = [(item, endpoint_objection(judge, item.endpoint, item.address, item.port)) for item in found]
+    left_out = sorted((item.address, what) for item, what in told if what)
+    if left_out:
+        address, what = left_out[0]
+        message = f"{len(left_out)} of {len(found)} are left out: {address!r} is {what}"
+        ask = "ask for one, or remove it" if what.endswith(NEEDS_GRANT) else "remove it"
+        scope.degrade("AddressRefused", "endpoints", f"{message}; {ask}")
+    return [item for item, what in told if not what]
 
 
 def _in_service(found: list[_Candidate]) -> list[_Candidate]:
@@ -66,15 +81,9 @@ def _in_service(found: list[_Candidate]) -> list[_Candidate]:
     return ready or [item for item in found if item.endpoint.serving and item.endpoint.terminating]
 
 
-def _candidates(view: View, options: Options, service: ObjectKey, port: str) -> Iterable[_Candidate]:
-    if options.endpoint_source == "endpoints":
-        found = view.get(Endpoints, ObjectKey("Endpoints", service.namespace, service.name))
-        for subset in found.subsets if found else ():
-            yield from _of_ports(subset.endpoints, subset.ports, port, "")
-        return
-    index = IndexKey("EndpointSlice", SLICES_BY_SERVICE, f"{service.namespace}/{service.name}")
-    for item in view.find(EndpointSlice, index):
-        yield from _of_ports(item.endpoints, item.ports, port, item.address_type)
+def _candidates(scope: Scope, service: ObjectKey, port: str) -> Iterable[_Candidate]:
+    for endpoints, ports, family in listed_endpoints(scope.view, scope.options, service):
+        yield from _of_ports(endpoints, ports, port, family)
 
 
 def _of_ports(
@@ -109,4 +118,4 @@ def _pods(view: View, namespace: str, candidate: _Candidate) -> tuple[Pod, ...]:
     if candidate.endpoint.pod:
         pod = view.get(Pod, ObjectKey("Pod", namespace, candidate.endpoint.pod))
         return (pod,) if pod else ()
-    return view.find(Pod, IndexKey("Pod", PODS_BY_ADDRESS, f"{namespace}/{candidate.address}"))
+    return pods_at(view, namespace, candidate.address)

@@ -11,7 +11,7 @@ from apisix_ingress.model.problem import Problem
 from apisix_ingress.model.records import Record
 from apisix_ingress.state.claims import UpstreamClaim
 from apisix_ingress.state.desired import Hold
-from translation.grants import Reference
+from translation.grants import Destination, Reference
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,8 @@ class Translation:
         problems: The user's mistakes, in the order of the fields.
         holds: Which records of a gateway are this object's, told without translating it: they stay when it fails.
         references: What the records take from other namespaces by grants.
-        revoked: A reference lacks its grant: not even the last good records may stay.
+        destinations: The hosts that the records lead to, where what they are in the cluster matters.
+        revoked: A reference lacks its grant, or a host is not to be reached: not even the last good records may stay.
         kept: Records that stay as the owner published them last, although the rest of it is published anew, each with
             the fields that change all the same. What it never published does not come into being.
     """
@@ -34,6 +35,7 @@ class Translation:
     problems: tuple[Problem, ...] = ()
     holds: tuple[Hold, ...] = ()
     references: frozenset[Reference] = frozenset()
+    destinations: frozenset[Destination] = frozenset()
     revoked: bool = False
     kept: Mapping[RecordKey, FrozenJson] = field(default_factory=dict)
 

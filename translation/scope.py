@@ -13,7 +13,7 @@ from apisix_ingress.model.problem import Problem, Severity
 from apisix_ingress.state.view import View
 from crds import SpecError
 from translation.context import Options
-from translation.grants import Reference, is_granted
+from translation.grants import Destination, Reference, is_granted
 from translation.ownership import class_of
 
 MOST_TOLD = 100
@@ -40,6 +40,10 @@ class Scope:
         self.view = view
         self.options = options
         self.problems: list[Problem] = []
+        self.destinations: dict[Destination, None] = {}
+        """The hosts that it may name as things are; only where the settings ask for what hosts are in the cluster."""
+        self.followed: dict[ObjectKey, str] = {}
+        """Service → what is wrong with where it leads, so that each is followed once (`translation.destinations`)."""
         self._told: Counter[Severity] = Counter()
         self.references: dict[Reference, None] = {}
         """What is referred to by a grant."""
@@ -66,6 +70,7 @@ class Scope:
             text = f"{source}: {problem}"
             self.problems.append(Problem(problem.code, text, path, problem.severity, problem.origin or source))
         self.references |= other.references
+        self.destinations |= other.destinations
         self.revoked |= other.revoked
         self.forbidden |= other.forbidden
 

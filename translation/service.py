@@ -17,10 +17,11 @@ from apisix_ingress.model.kube import Meta, Service, ServicePort
 from apisix_ingress.model.names import Granularity
 from apisix_ingress.state.claims import UpstreamClaim, UpstreamOverrides
 from apisix_ingress.state.view import View
-from translation.addresses import refusal
 from translation.context import Options
+from translation.destinations import objection, service_objection
 from translation.draft import Draft
 from translation.durations import DEFAULT_TIMEOUTS, timeout_body
+from translation.hostnames import refusal
 from translation.nodes import Node, node, service_nodes
 from translation.result import Translation
 from translation.scope import Scope
@@ -110,15 +111,35 @@ def _nodes(
     """Return the nodes of an upstream; None for a subset that is not known."""
     if service.type == "ExternalName":
         # Where it may not lead its routes are told; until they are changed nothing is reached by them.
-        leads = service.external_name and not refusal(draft.options, service.external_name, port.port)
-        return [node(service.external_name, port.port)] if leads else []
+        return [node(service.external_name, port.port)] if _leads_on(draft, service, port) else []
     if wanted.granularity == "service":
-        return [] if service.headless else [node(service.cluster_ip, port.port)]
+        return [node(service.cluster_ip, port.port)] if _has_good_address(draft, service) else []
     if not wanted.subset:
-        return service_nodes(draft.view, draft.options, service, port, None)
+        return service_nodes(draft, service, port, None)
     found = settings.of_port(wanted.port)
     labels = next((item.labels for item in found.subsets if item.name == wanted.subset), None) if found else None
-    return None if labels is None else service_nodes(draft.view, draft.options, service, port, labels)
+    return None if labels is None else service_nodes(draft, service, port, labels)
+
+
+def _leads_on(draft: Draft, service: Service, port: ServicePort) -> bool:
+    """Say whether a Service of type ExternalName leads somewhere that the settings allow."""
+    host = service.external_name
+    return bool(host) and not refusal(draft.options, host, port.port) and not objection(_judge(draft), host)
+
+
+def _has_good_address(draft: Draft, service: Service) -> bool:
+    """Say whether a Service has a cluster address from which no request gets where none may go."""
+    if service.headless:
+        return False
+    what = service_objection(_judge(draft), service.meta.key)
+    if what:
+        draft.degrade("AddressRefused", "endpoints", f"lead {what}; remove them, or use resolveGranularity endpoint")
+    return not what
+
+
+def _judge(draft: Draft) -> Scope:
+    """Return a scope that notes what lacks a grant: such a node is left out, the other nodes stay."""
+    return Scope(draft.kind, draft.namespace, draft.view, draft.options)
 
 
 def _override(body: JsonObject, claims: Iterable[UpstreamClaim], *, decorated: bool) -> None:

@@ -16,7 +16,9 @@ from apisix_ingress.model.kube import CustomObject
 from crds import SpecError, parse_spec
 from translation.addresses import check_address
 from translation.certificates import key_pair
+from translation.destinations import is_in_cluster
 from translation.durations import seconds, timeout_body, timeout_parts
+from translation.hostnames import BY_PRESET
 from translation.ownership import class_is_ours
 from translation.plugins import present
 from translation.scope import Scope
@@ -159,12 +161,23 @@ def _balancing(scope: Scope, settings: UpstreamSettings, path: str) -> JsonObjec
 
 
 def _check_discovery(scope: Scope, discovery: Discovery, path: str) -> None:
-    if discovery.type == "dns":
-        # `host:port`, or a host alone; an address in brackets is judged as it is.
-        host, _, port = discovery.service_name.rpartition(":")
-        has_port = bool(host) and port.isascii() and port.isdecimal()
-        named = host if has_port else discovery.service_name
-        check_address(scope, named, f"{path}.serviceName", port=int(port[:6]) if has_port else None)
+    if discovery.type != "dns" and scope.options.external_addresses != "allow":
+        what = f"{discovery.type!r} finds nodes that nobody can check, which is refused by the controller's setting"
+        scope.error("AddressRefused", f"{path}.type", f"{what} {BY_PRESET}; use dns, or backends")
+        scope.forbidden = True
+    elif discovery.type == "dns":
+        _check_dns(scope, discovery.service_name, f"{path}.serviceName")
+
+
+def _check_dns(scope: Scope, name: str, path: str) -> None:
+    # `host:port`, or a host alone; an address in brackets is judged as it is.
+    host, _, port = name.rpartition(":")
+    has_port = bool(host) and port.isascii() and port.isdecimal()
+    named = host if has_port else name
+    if check_address(scope, named, path, port=int(port[:6]) if has_port else None) and is_in_cluster(scope, named):
+        # Its endpoints may change while these settings are broken and the last good ones stay.
+        scope.error("AddressRefused", path, f"{named!r} is a name of the cluster; refer to its Service in backends")
+        scope.forbidden = True
 
 
 def _client_certificate(scope: Scope, location: SecretLocation, path: str) -> JsonObject:

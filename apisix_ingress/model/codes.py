@@ -380,9 +380,10 @@ _ALL = (
     Code(
         "AIX0603",
         "AddressRefused",
-        "A node is an address of the gateway itself, a link-local one or an Admin API, which the settings refuse",
+        "A host is internal or belongs to another namespace, which the settings refuse without a grant",
         _WITHDRAWN,
-        "Name another address, or ask whoever runs the controller about `kubernetes.external_addresses`.",
+        "Name another host; for one of another namespace ask for a ReferenceGrant there. Or ask whoever runs the "
+        "controller about `kubernetes.external_addresses` and `kubernetes.internal_addresses`.",
     ),
     # Gateway clusters.
     Code(

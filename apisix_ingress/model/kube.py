@@ -99,6 +99,14 @@ class Service:
     ports: tuple[ServicePort, ...] = ()
     load_balancer: tuple[tuple[str, str], ...] = ()
     """status.loadBalancer.ingress as (ip, hostname) pairs."""
+    cluster_ips: tuple[str, ...] = ()
+    """Every cluster address, of each family; `cluster_ip` is the first one."""
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """The addresses that are this Service's alone. Not `external_ips`: there anybody may write any address."""
+        every = (*(self.cluster_ips or (self.cluster_ip,)), *(ip for ip, _ in self.load_balancer))
+        return tuple(dict.fromkeys(ip for ip in every if ip not in ("", "None")))
 
     @property
     def headless(self) -> bool:
@@ -281,6 +289,7 @@ def decode_service(raw: JsonObject) -> Service:
         meta=decode_meta(raw, "Service"),
         type=_text(spec, "type") or "ClusterIP",
         cluster_ip=_text(spec, "clusterIP"),
+        cluster_ips=tuple(_list(spec, "clusterIPs", str)),
         external_name=_text(spec, "externalName"),
         external_ips=tuple(_list(spec, "externalIPs", str)),
         ip_families=tuple(_list(spec, "ipFamilies", str)),
@@ -358,8 +367,10 @@ def _slice_endpoint(endpoint: JsonObject) -> Endpoint:
 
 
 def decode_pod(raw: JsonObject) -> Pod:
-    """Decode a Pod."""
+    """Decode a Pod. One that has ended keeps its addresses in its status although others may have them by now."""
     status = _mapping(raw, "status")
+    if _text(status, "phase") in ("Succeeded", "Failed"):
+        return Pod(decode_meta(raw, "Pod", labels=True))
     addresses = [_text(item, "ip") for item in _list(status, "podIPs")] or [_text(status, "podIP")]
     return Pod(decode_meta(raw, "Pod", labels=True), tuple(address for address in addresses if address))
 

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from apisix_ingress.model import kube
+from apisix_ingress.model.address import canonical_ip
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kube import KubeObject
@@ -22,8 +23,8 @@ CUSTOM_GROUP = "apisix.apache.org"
 SLICES_BY_SERVICE = "service"
 """Index of EndpointSlices: `namespace/service`."""
 
-PODS_BY_ADDRESS = "address"
-"""Index of Pods: `namespace/ip`. For endpoints that name no Pod."""
+BY_ADDRESS = "address"
+"""Index of Pods and Services: each IP address that they have, in its one spelling."""
 
 DEFAULT_CLASS = "default"
 """Index of IngressClasses: `true` holds those that carry the default-class annotation."""
@@ -106,8 +107,8 @@ def _slice_service(item: kube.EndpointSlice) -> Iterable[str]:
     return (f"{item.meta.namespace}/{item.service}",) if item.service else ()
 
 
-def _pod_addresses(item: kube.Pod) -> Iterable[str]:
-    return (f"{item.meta.namespace}/{address}" for address in item.addresses)
+def _addresses(item: kube.Pod | kube.Service) -> Iterable[str]:
+    return map(canonical_ip, item.addresses)
 
 
 def _grant_namespaces(item: kube.ReferenceGrant) -> Iterable[str]:
@@ -142,7 +143,7 @@ RESOURCES: Mapping[str, Resource] = {
     resource.kind: resource
     for resource in (
         Resource("Namespace", "", "v1", "namespaces", kube.decode_namespace, namespaced=False),
-        Resource("Service", "", "v1", "services", kube.decode_service),
+        Resource("Service", "", "v1", "services", kube.decode_service, indexes={BY_ADDRESS: _addresses}),
         Resource("Endpoints", "", "v1", "endpoints", kube.decode_endpoints),
         Resource(
             "EndpointSlice",
@@ -152,7 +153,7 @@ RESOURCES: Mapping[str, Resource] = {
             kube.decode_endpoint_slice,
             indexes={SLICES_BY_SERVICE: _slice_service},
         ),
-        Resource("Pod", "", "v1", "pods", kube.decode_pod, indexes={PODS_BY_ADDRESS: _pod_addresses}),
+        Resource("Pod", "", "v1", "pods", kube.decode_pod, indexes={BY_ADDRESS: _addresses}),
         Resource("Secret", "", "v1", "secrets", kube.decode_secret),
         Resource("ConfigMap", "", "v1", "configmaps", kube.decode_config_map),
         Resource(

@@ -14,11 +14,12 @@ from typing import Any
 
 from apisix_ingress.claimants import candidates, claimant
 from apisix_ingress.gateway.audit import REMEDY
+from apisix_ingress.model.address import canonical_ip
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import RECORD_KINDS, ObjectKey, RecordKey
 from apisix_ingress.model.kube import Endpoints, EndpointSlice, Pod
 from apisix_ingress.model.problem import Problem
-from apisix_ingress.model.resources import PODS_BY_ADDRESS, SLICES_BY_SERVICE
+from apisix_ingress.model.resources import BY_ADDRESS, SLICES_BY_SERVICE
 from apisix_ingress.page import rivals
 from apisix_ingress.page.facts import Cluster, Facts
 from apisix_ingress.page.masking import clean, secret_values, shown_body
@@ -238,9 +239,9 @@ def _node(facts: Facts, service: ObjectKey, node: JsonObject) -> JsonObject:
 def _pod(facts: Facts, service: ObjectKey, address: str) -> str:
     """Return the name of the Pod behind an address of a Service, or nothing."""
     stores = facts.world.stores
-    pods: tuple[Pod, ...] = stores["Pod"].by_index(PODS_BY_ADDRESS, f"{service.namespace}/{address}")
-    if pods:
-        return pods[0].meta.name
+    pods: tuple[Pod, ...] = stores["Pod"].by_index(BY_ADDRESS, canonical_ip(address))
+    if own := [pod for pod in pods if pod.meta.namespace == service.namespace]:
+        return own[0].meta.name
     found = (each.pod for each in _endpoints(facts, service) if address in each.addresses and each.pod)
     return next(found, "")
 

@@ -27,3 +27,16 @@ def test_addresses_of_the_admin_api_are_known_where_they_are_refused() -> None:
     options = translation_options(load_settings(overrides={"clusters": clusters, "preset": "multi-tenant"}))
     assert options.external_addresses == "refuse-internal"
     assert options.admin_addresses == {("127.0.0.1", 9180), ("west", 443), ("west.example.org", 443)}
+
+
+def test_gateways_are_near_the_services_of_their_admin_apis() -> None:
+    urls = (
+        "http://admin.east.svc.corp:9180/apisix/admin",
+        "http://admin.west/apisix/admin",
+        "http://[::1]/apisix/admin",
+    )
+    clusters = {number: {"name": f"c{number}", "admin_url": url} for number, url in enumerate(urls)}
+    options = translation_options(
+        load_settings(overrides={"clusters": clusters, "kubernetes": {"cluster_domain": "Corp."}})
+    )
+    assert options.gateway_namespaces == {"east", "west"}

@@ -503,7 +503,7 @@ def test_preset_changes_defaults_and_what_is_given_goes_over_it(config: Path) ->
 def test_preset_may_come_from_the_environment(config: Path) -> None:
     got = load(config, "kubernetes: {}", {"APISIX_INGRESS_PRESET": "multi-tenant"})
     assert got.kubernetes.cross_namespace == "grant"
-    assert list(cautions(got)) == []
+    assert [line for line in cautions(got) if "internal_addresses" not in line] == []
 
 
 def test_each_protection_that_is_taken_off_is_told_with_its_remedy(config: Path) -> None:
@@ -522,6 +522,49 @@ def test_each_protection_that_is_taken_off_is_told_with_its_remedy(config: Path)
 
 def test_without_the_preset_nothing_is_taken_off() -> None:
     assert list(cautions(Settings())) == []
+
+
+@pytest.mark.parametrize(
+    ("kubernetes", "want"),
+    [
+        ("{}", ["kubernetes.internal_addresses: is empty"]),
+        ("{internal_addresses: [10.7.0.0/24]}", []),
+        (
+            "{internal_addresses: [etcd.apisix.svc], watch_namespaces: [a]}",
+            ["kubernetes.internal_addresses: has no network"],
+        ),
+        ("{internal_addresses: [10.0.0.0/8], watch_namespaces: [a]}", []),
+        ("{internal_addresses: [10.0.0.0/8], endpoint_source: endpoints}", ["kubernetes.endpoint_source: endpoints"]),
+        (
+            "{external_addresses: allow, cross_namespace: allow}",
+            ["kubernetes.cross_namespace", "kubernetes.external_addr"],
+        ),
+    ],
+)
+def test_what_the_preset_cannot_know_is_asked_for(config: Path, kubernetes: str, want: list[str]) -> None:
+    got = list(cautions(load(config, f"preset: multi-tenant\nkubernetes: {kubernetes}")))
+    assert [line.startswith(start) for line, start in zip(got, want, strict=True)] == [True] * len(want)
+    assert list(cautions(load(config, "kubernetes: {endpoint_source: endpoints}"))) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        ("internal_addresses: [10.7.0.1/24]", "kubernetes.internal_addresses[0]: '10.7.0.1/24' is an address inside"),
+        ("internal_addresses: [a, 'http://x']", "kubernetes.internal_addresses[1]: 'http://x' is not a network"),
+        ("cluster_domain: 'a b'", "kubernetes.cluster_domain: 'a b' is not a domain name"),
+    ],
+)
+def test_wrong_internal_address_is_told_with_its_place(config: Path, text: str, want: str) -> None:
+    with pytest.raises(ConfigError, match="write") as caught:
+        load(config, f"kubernetes: {{{text}}}")
+    assert str(caught.value).startswith(want)
+
+
+def test_internal_addresses_come_from_the_environment_with_commas(config: Path) -> None:
+    environ = {"APISIX_INGRESS_KUBERNETES__INTERNAL_ADDRESSES": "10.7.0.0/24, *.apisix.svc"}
+    got = load_settings(environ=environ).kubernetes
+    assert got.internal_addresses == ("10.7.0.0/24", "*.apisix.svc")
 
 
 def test_published_admin_key_is_told_for_each_cluster(config: Path) -> None:
