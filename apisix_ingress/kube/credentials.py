@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import yaml
 
 from apisix_ingress.errors import ConfigError
+from apisix_ingress.files import read_regular
 from apisix_ingress.kube.package import light
 from apisix_ingress.kube.paths import exists
 from apisix_ingress.runtime.clock import Clock
@@ -26,6 +27,7 @@ ACCOUNT_FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 EXEC_SECONDS = 30.0
 """Bound of one run of a credential plugin."""
 _EXPIRY_SKEW = 30.0
+_LARGEST = 10 * 2**20
 _ANONYMOUS = "(anonymous)"
 
 
@@ -277,9 +279,12 @@ def _token_file(user: dict[str, Any], kubeconfig: Path) -> Path | None:
 
 def _read(path: Path, where: str) -> bytes:
     try:
-        return path.read_bytes()
+        content = read_regular(path, _LARGEST)
     except OSError as error:
         raise ConfigError(f"{where}: {path}: {error.strerror}") from None
+    if len(content) > _LARGEST:
+        raise ConfigError(f"{where}: {path}: larger than {_LARGEST // 2**20} MB: is it the right file?")
+    return content
 
 
 def _read_token(path: Path) -> str:

@@ -16,8 +16,10 @@ from pathlib import Path
 import structlog
 
 from apisix_ingress.errors import ConfigError
+from apisix_ingress.files import read_regular
 from apisix_ingress.kube.paths import exists
 from apisix_ingress.kube.unread import UnknownField, fields_without_effect, is_meant_for_us, remedy
+from apisix_ingress.kube.yamlfile import LARGEST_FILE as LARGEST_FILE
 from apisix_ingress.kube.yamlfile import Document, DocumentError, Unreadable, read_documents
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
@@ -108,7 +110,7 @@ def load(
     names = tuple(dict.fromkeys(map(str, paths)))
     if missing := [path for path in names if path != STDIN and not _is_there(path)]:
         raise ConfigError("\n".join(f"{path or repr(path)}: no such file or folder" for path in missing))
-    content = (sys.stdin.buffer.read() if stdin is None else stdin) if STDIN in names else b""
+    content = (sys.stdin.buffer.read(LARGEST_FILE + 1) if stdin is None else stdin) if STDIN in names else b""
     files: dict[str, ManifestFile] = {}
     empty: list[str] = []
     for path in names:
@@ -158,7 +160,7 @@ def find_files(path: Path) -> tuple[Path, ...]:
 def read_manifest(path: Path, resources: Mapping[str, Resource]) -> ManifestFile:
     """Read a file; what is wrong with it is in the answer."""
     try:
-        content = path.read_bytes()
+        content = read_regular(path, LARGEST_FILE)
     except OSError as error:
         return _unreadable(str(path), f"can't be read: {error.strerror}")
     return _parse(str(path), content, resources)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from apisix_ingress.kube.manifests import STDIN_NAME, LoadResult, ManifestError
+from apisix_ingress.files import read_regular
+from apisix_ingress.kube.manifests import LARGEST_FILE, STDIN_NAME, LoadResult, ManifestError
 from apisix_ingress.kube.places import START, Places
 from apisix_ingress.lint.rules import useless, watched
 from apisix_ingress.model.codes import CODES, Code, find_code
@@ -117,7 +118,7 @@ class _Index:
         if file == STDIN_NAME:
             return self._loaded.stdin
         try:
-            return Path(file).read_bytes()
+            return read_regular(Path(file), LARGEST_FILE)
         except OSError:
             return b""  # it is gone since it was loaded
 

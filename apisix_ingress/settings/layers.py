@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from apisix_ingress.errors import ConfigError
+from apisix_ingress.files import read_regular
 from apisix_ingress.model.yamldata import DocumentError, read_yaml
 
 ENVIRONMENT_PREFIX = "APISIX_INGRESS_"
@@ -55,8 +56,7 @@ def read_file(path: Path) -> Layer:
 
 def _content(path: Path) -> bytes:
     try:
-        with path.open("rb") as file:
-            content = file.read(LARGEST_FILE + 1)
+        content = read_regular(path, LARGEST_FILE)
     except OSError as error:
         raise ConfigError(f"{path}: can't be read: {error.strerror}") from None
     if len(content) > LARGEST_FILE:

@@ -9,6 +9,7 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict, PositiveInt, SecretStr, model_validator
 
 from apisix_ingress.errors import ConfigError
+from apisix_ingress.files import read_regular
 from apisix_ingress.model.adminapi import HEADER_VALUE
 from apisix_ingress.model.clusternames import DEFAULT_DOMAIN
 from apisix_ingress.model.names import ConsumerNames
@@ -31,6 +32,8 @@ from apisix_ingress.settings.fields import (
 
 # client-go's JitterFactor, by which it stretches the time between two renewals: what suits it suits us, who try sooner.
 _RETRY_JITTER = 1.2
+# Bytes of the file of an admin key: no HTTP server takes a longer header.
+_LONGEST_KEY = 8192
 
 
 class _Section(BaseModel):
@@ -235,10 +238,10 @@ class ClusterSettings(_Section):
             return self.admin_key
         where = f"cluster {self.name}: admin_key_file {self.admin_key_file}"
         try:
-            key = Path(self.admin_key_file).read_text(encoding="utf-8").strip()
+            key = read_regular(Path(self.admin_key_file), _LONGEST_KEY).decode("utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
             raise ConfigError(f"{where}: can't be read: {reason}") from None
-        if not key or not HEADER_VALUE.fullmatch(key):
+        if not key or len(key) > _LONGEST_KEY or not HEADER_VALUE.fullmatch(key):
             raise ConfigError(f"{where}: must hold the admin key alone, on one line")
         return SecretStr(key)

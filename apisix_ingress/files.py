@@ -1,0 +1,39 @@
+"""Reading of files that people name: regular files only, and no more of them than is of use.
+
+A pipe or a device may never end, and to open one may take for ever. What a file means is known to the callers.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+_KINDS = (
+    (stat.S_ISDIR, "a folder, not a file"),
+    (stat.S_ISFIFO, "a pipe, not a regular file"),
+    (stat.S_ISSOCK, "a socket, not a regular file"),
+    (stat.S_ISCHR, "a device, not a regular file"),
+    (stat.S_ISBLK, "a device, not a regular file"),
+)
+
+
+def read_regular(path: Path, largest: int) -> bytes:
+    """Return the content of a regular file: one byte more than `largest` if it is larger.
+
+    Raises:
+        OSError: It can't be read, or is no regular file; `strerror` says which.
+    """
+    _check(path.stat())
+    # It may have been replaced since: nothing is waited for, and it is looked at again.
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        _check(os.fstat(file.fileno()))
+        return file.read(largest + 1)
+
+
+def _check(found: os.stat_result) -> None:
+    if stat.S_ISREG(found.st_mode):
+        return
+    kind = next((words for is_one, words in _KINDS if is_one(found.st_mode)), "not a regular file")
+    raise OSError(errno.EINVAL, kind)
