@@ -34,6 +34,8 @@ from apisix_ingress.options import translation_options
 from apisix_ingress.page.journal import Both, Journal
 from apisix_ingress.runtime.allocator import keep_large_blocks_apart, read_small_pieces
 from apisix_ingress.runtime.clock import Clock, MonotonicClock
+from apisix_ingress.runtime.looplog import LoopLog
+from apisix_ingress.runtime.openfiles import raise_limit
 from apisix_ingress.runtime.stall import StallWatch
 from apisix_ingress.runtime.tasks import cancel
 from apisix_ingress.runtime.term import Term
@@ -88,6 +90,7 @@ def run_controller(settings: Settings, manifests: Path | None) -> int:
     for line in cautions(settings):
         log.warning("settings.caution", caution=line)
     gc.set_threshold(*GC_THRESHOLDS)
+    raise_limit()
     keep_large_blocks_apart()
     read_small_pieces()
     try:
@@ -99,6 +102,7 @@ def run_controller(settings: Settings, manifests: Path | None) -> int:
 
 async def _serve(settings: Settings, manifests: Path | None) -> None:
     stop = asyncio.Event()
+    asyncio.get_running_loop().set_exception_handler(LoopLog(MonotonicClock()))
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         # Under nohup it is to outlive its terminal.
         if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
@@ -189,7 +193,15 @@ def _clusters(settings: Settings, parts: Parts, ledger: Ledger, observer: SyncOb
 def _http_server(settings: HttpSettings, controller: Controller, pages: Callable[[], StatusPage | None]) -> HttpServer:
     host, port = split_address(settings.listen)
     readiness, gateways = controller.readiness(), controller.gateways
-    return HttpServer(host, port, readiness=readiness, metrics=controller.metrics, gateways=gateways, pages=pages)
+    return HttpServer(
+        host,
+        port,
+        readiness=readiness,
+        metrics=controller.metrics,
+        gateways=gateways,
+        pages=pages,
+        clock=controller.clock,
+    )
 
 
 def _status_page(
@@ -301,6 +313,7 @@ class Controller:
                 await self.clock.sleep(FIRST_WRITES_SECONDS)
         if self.server is not None:
             await self.server.serve()
+            await self.server.run()
 
     def readiness(self) -> Readiness:
         """Return what /readyz asks: a follower is ready as soon as it could take over; gateways are told of only."""

@@ -9,6 +9,7 @@
 ====================  ==================================================================================
 
 What else is served is installed by whoever knows it. Listening and serving are two steps: who comes in between waits.
+Everybody in the cluster may reach the port, so the number of connections and their silence are bounded.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ import asyncio
 import errno
 import os
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
@@ -26,15 +28,36 @@ import orjson
 from apisix_ingress.errors import ConfigError
 from apisix_ingress.metrics import CONTENT_TYPE, Metrics
 from apisix_ingress.redaction import escape, redact_text
+from apisix_ingress.runtime.clock import Clock, MonotonicClock
 
 if TYPE_CHECKING:  # the server of aiohttp is imported when it is to serve: no start waits for it
     from aiohttp import web
+
+    from apisix_ingress.connections import Connections
+
+    _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 # Seconds that a request in flight gets to end when the server stops; every answer here is computed at once.
 _SHUTDOWN_TIMEOUT = 1.0
 
 _BACKLOG = 128
 """Connections that wait until they are served."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of the connections to the server.
+
+    Attributes:
+        connections: Connections at once; with one more, the one that has been idle longest is closed.
+        first: Seconds to the first request.
+        idle: Seconds between two requests; more than Prometheus waits between two scrapes.
+    """
+
+    connections: int = 256
+    first: float = 10.0
+    idle: float = 120.0
+
 
 Check = Callable[[], str | None]
 
@@ -110,6 +133,8 @@ class HttpServer:
         metrics: what /metrics exposes.
         gateways: None if the gateways can be reached, else the error; what /apisix/healthz reports.
         pages: Makes what else is served, or None.
+        clock: Measures how long connections are idle.
+        limits: The bounds.
     """
 
     def __init__(
@@ -121,6 +146,8 @@ class HttpServer:
         metrics: Metrics,
         gateways: Check = _all_well,
         pages: Callable[[], Pages | None] = _no_pages,
+        clock: Clock | None = None,
+        limits: Limits | None = None,
     ) -> None:
         self._host = host
         self._port = port
@@ -129,7 +156,11 @@ class HttpServer:
         self._gateways = gateways
         self._pages = pages
         self._sockets: list[socket.socket] = []
+        self._clock = clock or MonotonicClock()
+        self._limits = limits or Limits()
         self._runner: web.AppRunner | None = None
+        self._connections: Connections | None = None
+        self._servers: list[asyncio.Server] = []
 
     async def listen(self) -> None:
         """Take the address: who connects from now on is answered once `serve` was called.
@@ -153,23 +184,52 @@ class HttpServer:
         """Answer who is there and who comes, until `stop`."""
         from aiohttp import web
 
+        from apisix_ingress.connections import Connections
         from apisix_ingress.serverlog import server_logger
 
-        app = web.Application()
+        @web.middleware
+        async def keep_open(request: web.Request, handler: _Handler) -> web.StreamResponse:
+            assert self._connections is not None  # a request came
+            with self._connections.active(request):
+                return await handler(request)
+
+        app = web.Application(middlewares=[keep_open])
         app.router.add_get("/healthz", self._healthz)
         app.router.add_get("/readyz", self._readyz)
         app.router.add_get("/apisix/healthz", self._apisix_healthz)
         app.router.add_get("/metrics", self._expose)
         if (pages := self._pages()) is not None:
             pages.install(app)
-        self._runner = web.AppRunner(app, logger=server_logger(), access_log=None, shutdown_timeout=_SHUTDOWN_TIMEOUT)
+        limits = self._limits
+        self._runner = web.AppRunner(
+            app,
+            logger=server_logger(),
+            access_log=None,
+            keepalive_timeout=limits.idle,
+            lingering_time=0,
+            shutdown_timeout=_SHUTDOWN_TIMEOUT,
+        )
         await self._runner.setup()
+        assert self._runner.server is not None  # it is set up
+        self._connections = Connections(
+            self._runner.server, self._clock, limits.connections, limits.first, limits.first, limits.idle
+        )
+        loop = asyncio.get_running_loop()
         for each in self._sockets:
-            await web.SockSite(self._runner, each, backlog=_BACKLOG).start()
+            server = await loop.create_server(self._connections.accept, sock=each.dup(), backlog=_BACKLOG)
+            self._servers.append(server)
+
+    async def run(self) -> None:
+        """Look after connections until cancelled; call it once `serve` has returned."""
+        assert self._connections is not None, "the server is not started"
+        await self._connections.run()
 
     async def stop(self) -> None:
         """Stop listening and end what is in flight. Idempotent."""
         sockets, self._sockets = self._sockets, []
+        for server in self._servers:
+            server.close()
+        self._servers.clear()
         if self._runner is not None:
             runner, self._runner = self._runner, None
             await runner.cleanup()

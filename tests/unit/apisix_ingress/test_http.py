@@ -3,7 +3,7 @@
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Any
 
@@ -13,9 +13,11 @@ import structlog
 from aiohttp import web
 
 from apisix_ingress.errors import ConfigError
-from apisix_ingress.http import HttpServer, Readiness
+from apisix_ingress.http import HttpServer, Limits, Readiness
 from apisix_ingress.metrics import Metrics
 from apisix_ingress.redaction import register_secret
+from apisix_ingress.runtime.tasks import cancel
+from tests.fakes.clock import FakeClock
 
 
 def make_server(
@@ -202,3 +204,36 @@ async def test_what_was_never_served_frees_its_port() -> None:
         port = server.port
     with socket.socket() as probe:
         assert probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+async def test_half_open_connections_leave_room_for_probes() -> None:
+    """4,000 clients send half a request: the oldest are closed, and a probe is answered all the while."""
+    server = HttpServer(
+        "127.0.0.1", 0, readiness=Readiness(), metrics=Metrics(pod="p", namespace="n"), limits=Limits(connections=64)
+    )
+    async with client(server) as get, AsyncExitStack() as held:
+        readers = []
+        for number in range(1000):
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+            held.callback(writer.close)
+            writer.write(b"GET /healthz HTTP/1.1\r\nHost:")
+            readers.append(reader)
+            if number % 100 == 99:
+                assert await get("/healthz") == (200, {"status": "ok"})
+        assert await asyncio.wait_for(readers[0].read(), 30) == b""
+
+
+async def test_a_connection_that_stays_silent_is_closed_and_one_that_is_answered_is_not() -> None:
+    clock = FakeClock()
+    metrics = Metrics(pod="p", namespace="n")
+    server = HttpServer("127.0.0.1", 0, readiness=Readiness(), metrics=metrics, clock=clock, limits=Limits(first=10))
+    async with client(server) as get:
+        task = asyncio.create_task(server.run())
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        assert await get("/healthz") == (200, {"status": "ok"})
+        for _ in range(2):
+            await clock.advance(11)
+        assert await asyncio.wait_for(reader.read(), 30) == b""
+        writer.close()
+        assert await get("/healthz") == (200, {"status": "ok"})
+        await cancel(task)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from apisix_ingress.webhook.connections import Connections
+from apisix_ingress.connections import Connections
 from tests.fakes.clock import FakeClock
 
 

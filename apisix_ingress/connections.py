@@ -1,4 +1,4 @@
-"""Connections to the webhook: how long each may be idle, and how many there may be."""
+"""Connections to a server of ours: how long each may be idle, and how many there may be."""
 
 from __future__ import annotations
 
