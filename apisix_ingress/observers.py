@@ -9,6 +9,7 @@ from apisix_ingress.gateway.states import Operation, RecordState
 from apisix_ingress.gateway.sync import ClusterSync
 from apisix_ingress.metrics import Metrics
 from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind
+from apisix_ingress.model.records import Former
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.workqueue import QueueObserver
 from providers.conditions import Conditions
@@ -224,13 +225,13 @@ class Fanout:
         self._wake = wake
         self._lag = lag
 
-    def mark_dirty(self, keys: Iterable[RecordKey], *, urgent: bool) -> None:
+    def mark_dirty(self, keys: Iterable[RecordKey], *, urgent: bool, former: Former) -> None:
         """Tell every cluster."""
         marked = tuple(keys)
         for sync in self._syncs:
             if sync.taken_over:
                 self._lag.marked(sync.name, marked)
-            sync.mark_dirty(marked, urgent=urgent)
+            sync.mark_dirty(marked, urgent=urgent, former=former)
 
     def reported(self, owner: ObjectKey) -> None:
         """Wake the status of the object."""

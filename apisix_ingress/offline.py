@@ -16,7 +16,7 @@ from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import RECORD_KINDS, ObjectKey, RecordKey
 from apisix_ingress.model.kube import CustomObject, KubeObject
 from apisix_ingress.model.problem import Problem
-from apisix_ingress.model.records import Record
+from apisix_ingress.model.records import Former, Record
 from apisix_ingress.model.secret_fields import is_private_key
 from apisix_ingress.runtime.clock import MonotonicClock
 from apisix_ingress.state.desired import Desired
@@ -54,7 +54,7 @@ class Outcome:
 class Nowhere:
     """A sink for a pass that nothing follows."""
 
-    def mark_dirty(self, keys: Iterable[RecordKey], *, urgent: bool) -> None:
+    def mark_dirty(self, keys: Iterable[RecordKey], *, urgent: bool, former: Former) -> None:
         """Forget it."""
 
     def reported(self, owner: ObjectKey) -> None:

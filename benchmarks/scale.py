@@ -36,7 +36,7 @@ CHANGES = 200
 
 
 class _Nowhere:
-    def mark_dirty(self, keys: Any, *, urgent: bool) -> None:
+    def mark_dirty(self, keys: Any, *, urgent: bool, former: Any) -> None:
         """Forget it."""
 
     def reported(self, owner: ObjectKey) -> None:

@@ -11,10 +11,11 @@ from typing import ClassVar, Generic, Protocol, TypeVar
 
 import structlog
 
-from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind
+from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind, namespace_of
 from apisix_ingress.model.kube import KubeObject, why_first
 from apisix_ingress.model.names import consumer_name, ingress_prefix, object_name, route_prefix
 from apisix_ingress.model.problem import Problem
+from apisix_ingress.model.records import Former
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.ratelimit import ExponentialBackoff, FastSlow, MaxOf, RateLimiter
 from apisix_ingress.runtime.tasks import run_workers
@@ -41,8 +42,8 @@ YIELD_EVERY = 20
 class Sink(Protocol):
     """Where the results of translations go."""
 
-    def mark_dirty(self, keys: Iterable[RecordKey], *, urgent: bool) -> None:
-        """Take note that these records are wanted differently now."""
+    def mark_dirty(self, keys: Iterable[RecordKey], *, urgent: bool, former: Former) -> None:
+        """Take note that these records are wanted differently now; `former` is what their owner wanted before."""
 
     def reported(self, owner: ObjectKey) -> None:
         """Take note that an owner's report is new."""
@@ -103,6 +104,7 @@ class Provider(ABC, Generic[T]):
             clock=surroundings.clock,
             limiter=_limiter(surroundings.rng),
             name=f"provider-{self.kind}",
+            group=namespace_of,
             observer=surroundings.observer(self.kind),
         )
 
@@ -176,7 +178,8 @@ class Provider(ABC, Generic[T]):
         for key in sorted((*targets, *change.contested)):
             self._router.enqueue(key)
         if change.dirty:
-            self._sink.mark_dirty(change.dirty, urgent=self.urgent and self._router.live)
+            urgent = self.urgent and self._router.live
+            self._sink.mark_dirty(change.dirty, urgent=urgent, former=change.former)
 
     def _remember(self, owner: ObjectKey, translation: Translation) -> None:
         if translation.references or translation.destinations:

@@ -9,9 +9,10 @@ from translation.result import Translation
 
 
 class ConsumerProvider(Provider[CustomObject]):
-    """Owns consumers."""
+    """Owns consumers. What takes a credential back goes ahead, whoever else has much to write."""
 
     kind = "ApisixConsumer"
+    urgent = True
 
     def translate(self, item: CustomObject, view: View) -> Translation:
         """Return the consumer of an ApisixConsumer."""

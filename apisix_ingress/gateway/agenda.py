@@ -1,18 +1,40 @@
 """The order of dirty records, as far as a queue of keys can't know it: deletes after writes, and waits on others.
 
 Make before break, also over records that do not name each other: a delete waits for every write that was wanted
-before it or together with it, so that the route which takes over is there before the old one goes. No I/O here.
+before it or together with it and that could take over for it, so that the route which takes over is there before the
+old one goes. Which writes those are is decided in `scopes`. No I/O here.
 """
 
 from __future__ import annotations
 
-import heapq
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from apisix_ingress.gateway.blockers import Blockers
+from apisix_ingress.gateway.scopes import awaited, scopes_of
 from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.model.records import UNKNOWN, Former, Record
 
-# Below this many entries the heap of turns is never rebuilt: not worth the time.
-_HEAP_SLACK = 64
+
+class Write(NamedTuple):
+    """A write that was marked.
+
+    Attributes:
+        turn: The turn in which that was.
+        record: What is to be written; None if that is not known.
+        namespace: That of its owner.
+    """
+
+    turn: int
+    record: Record | None
+    namespace: str
+
+
+class Delete(NamedTuple):
+    """A delete that was marked: in which turn, and what the owner of the record wanted before."""
+
+    turn: int
+    former: Former = UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +43,11 @@ class Parked:
 
     Attributes:
         on: That other one.
-        turn: Its place among the outstanding writes; None for a delete.
+        write: What is to be written then; None for a delete.
     """
 
     on: RecordKey
-    turn: int | None
+    write: Write | None
 
 
 class Agenda:
@@ -36,14 +58,15 @@ class Agenda:
 
     def __init__(self) -> None:
         self._turn = 0
-        self._writes: dict[RecordKey, int] = {}
-        # May hold entries that `_writes` does not agree with any more; they are skipped.
-        self._heap: list[tuple[int, RecordKey]] = []
+        self._writes: dict[RecordKey, Write] = {}
+        # The same by scope, from the first delete on that asks for it until nothing is outstanding: most often, and
+        # also in a sync of thousands of records, none does.
+        self._blockers: Blockers | None = None
         # Marked again in flight: that later version is outstanding once the flight has ended.
-        self._again: dict[RecordKey, int] = {}
-        self._deletes: dict[RecordKey, int] = {}
-        self._deferred: list[tuple[int, int, RecordKey]] = []
-        self._deferred_keys: set[RecordKey] = set()
+        self._again: dict[RecordKey, Write] = {}
+        self._deletes: dict[RecordKey, Delete] = {}
+        # Marked in flight: the end of that flight does not end them.
+        self._deletes_again: set[RecordKey] = set()
         self._parked: dict[RecordKey, Parked] = {}
         self._waiters: dict[RecordKey, dict[RecordKey, None]] = {}
 
@@ -51,58 +74,81 @@ class Agenda:
         """Begin a turn: what is marked until the next one belongs together."""
         self._turn += 1
 
-    def mark_write(self, key: RecordKey, *, flying: bool) -> None:
-        """Note that a record is to be written; `flying` says that another write of it is under way."""
+    def mark_write(self, key: RecordKey, record: Record, namespace: str, *, flying: bool) -> None:
+        """Note that a record is to be written for an owner in a namespace.
+
+        `flying` says that another write of it is under way.
+        """
         self._deletes.pop(key, None)
+        self._deletes_again.discard(key)
         parked = self._unpark(key)
         if flying:
-            self._again.setdefault(key, self._turn)
-        elif key not in self._writes:
-            self._put(key, self._turn if parked is None or parked.turn is None else parked.turn)
+            before = self._again.get(key)
+            self._again[key] = Write(before.turn if before else self._turn, record, namespace)
+        else:
+            before = self._writes.get(key) or (parked.write if parked is not None else None)
+            self._put(key, Write(before.turn if before else self._turn, record, namespace))
 
-    def mark_delete(self, key: RecordKey, *, flying: bool) -> None:
+    def mark_delete(self, key: RecordKey, former: Former = UNKNOWN, *, flying: bool) -> None:
         """Note that a record is to be deleted; `flying` as for `mark_write`."""
-        self._deletes.setdefault(key, self._turn)
+        self._deletes.setdefault(key, Delete(self._turn, former))
         self._again.pop(key, None)
         self._unpark(key)
-        if not flying:
-            self._writes.pop(key, None)
+        if flying:
+            self._deletes_again.add(key)
+        else:
+            self._drop(key)
 
     def begin(self, key: RecordKey) -> None:
         """Note that the record as it is wanted now is looked at: whatever was marked before is part of that."""
-        self._again.pop(key, None)
+        self._deletes_again.discard(key)
+        again, write = self._again.pop(key, None), self._writes.get(key)
+        if again is not None and write is not None:
+            self._put(key, again._replace(turn=write.turn))
 
     def settle(self, key: RecordKey) -> None:
         """Note that nothing is outstanding for a record, other than what was marked during its flight."""
-        self._writes.pop(key, None)
+        self._drop(key)
         again = self._again.pop(key, None)
         if again is not None:
             self._put(key, again)
+        elif key in self._deletes_again:
+            self._deletes_again.discard(key)
         else:
             self._deletes.pop(key, None)
 
     def give_up(self, key: RecordKey) -> None:
         """Let deletes no longer wait for a write that keeps failing."""
-        self._writes.pop(key, None)
+        self._drop(key)
 
     def may_delete(self, key: RecordKey) -> bool:
         """Say whether a delete is due; if not, `due` returns the key when it is."""
-        self._writes.pop(key, None)
-        turn = self._deletes.setdefault(key, self._turn)
-        if turn < self._oldest():
+        self._drop(key)
+        turn, former = self._deletes.setdefault(key, Delete(self._turn))
+        scopes = awaited(key, former)
+        if not self._writes or not scopes:
             return True
-        if key not in self._deferred_keys:
-            self._deferred_keys.add(key)
-            heapq.heappush(self._deferred, (turn, len(self._deferred), key))
-        return False
+        if self._blockers is None:
+            self._blockers = Blockers()
+            for other, write in self._writes.items():
+                self._blockers.enter(other, write.turn, _scopes_of(write))
+        return not self._blockers.defer(key, turn, scopes)
 
     def due(self) -> list[RecordKey]:
-        """Return the deletes that no longer wait for a write."""
-        found: list[RecordKey] = []
-        while self._deferred and self._deferred[0][0] < self._oldest():
-            found.append(heapq.heappop(self._deferred)[2])
-        self._deferred_keys.difference_update(found)
+        """Return the deletes that may no longer have to wait for a write."""
+        if self._blockers is None:
+            return []
+        found = self._blockers.freed()
+        if self.is_clear and not self._writes:
+            self._blockers = None
         return found
+
+    def namespace(self, key: RecordKey) -> str:
+        """Return the namespace that a record was marked for; empty if that is not known, or it is not marked."""
+        if (write := self._writes.get(key)) is not None:
+            return write.namespace
+        delete = self._deletes.get(key)
+        return delete.former.namespace if delete is not None else ""
 
     @property
     def size(self) -> int:
@@ -116,23 +162,23 @@ class Agenda:
     @property
     def is_clear(self) -> bool:
         """Whether no delete waits for a write."""
-        return not self._deferred
+        return self._blockers is None or not self._blockers.deferred
 
     def outstanding(self) -> list[RecordKey]:
         """Return the records that are to be written, those that wait for another one included."""
-        return [*self._writes, *(key for key, parked in self._parked.items() if parked.turn is not None)]
+        return [*self._writes, *(key for key, parked in self._parked.items() if parked.write is not None)]
 
     # Waiting for another record.
 
     def park(self, key: RecordKey, on: RecordKey, *, delete: bool) -> None:
         """Let a record wait until `woken` is called with the other one."""
         before = self._unpark(key)
-        turn = self._writes.pop(key, before.turn if before is not None else None)
-        if turn is None and not delete:
-            turn = self._turn
-        elif delete:
-            turn = None
-        self._parked[key] = Parked(on, turn)
+        write = self._drop(key) or (before.write if before is not None else None)
+        if delete:
+            write = None
+        elif write is None:
+            write = Write(self._turn, None, "")
+        self._parked[key] = Parked(on, write)
         self._waiters.setdefault(on, {})[key] = None
 
     def parked(self, key: RecordKey) -> Parked | None:
@@ -146,8 +192,8 @@ class Agenda:
         keys = list(self._waiters[on])
         for key in keys:
             parked = self._unpark(key)
-            if parked is not None and parked.turn is not None:
-                self._put(key, parked.turn)
+            if parked is not None and parked.write is not None:
+                self._put(key, parked.write)
         return keys
 
     def _unpark(self, key: RecordKey) -> Parked | None:
@@ -159,15 +205,17 @@ class Agenda:
                 del self._waiters[parked.on]
         return parked
 
-    def _put(self, key: RecordKey, turn: int) -> None:
-        self._writes[key] = turn
-        heapq.heappush(self._heap, (turn, key))
-        if len(self._heap) > 2 * len(self._writes) + _HEAP_SLACK:
-            self._heap = [(turn, key) for key, turn in self._writes.items()]
-            heapq.heapify(self._heap)
+    def _put(self, key: RecordKey, write: Write) -> None:
+        self._writes[key] = write
+        if self._blockers is not None:
+            self._blockers.enter(key, write.turn, _scopes_of(write))
 
-    def _oldest(self) -> int:
-        """Return the turn of the oldest outstanding write, a later turn than any if there is none."""
-        while self._heap and self._writes.get(self._heap[0][1]) != self._heap[0][0]:
-            heapq.heappop(self._heap)
-        return self._heap[0][0] if self._heap else self._turn + 1
+    def _drop(self, key: RecordKey) -> Write | None:
+        """Make a write outstanding no more; return it."""
+        if self._blockers is not None:
+            self._blockers.leave(key)
+        return self._writes.pop(key, None)
+
+
+def _scopes_of(write: Write) -> tuple[str, ...]:
+    return scopes_of(write.record, write.namespace)

@@ -34,7 +34,7 @@ from apisix_ingress.gateway.quarantine import Quarantine
 from apisix_ingress.gateway.setbacks import PATIENCE, Setbacks, told
 from apisix_ingress.gateway.states import Operation, SyncObserver
 from apisix_ingress.model.keys import RecordKey
-from apisix_ingress.model.records import Record
+from apisix_ingress.model.records import UNKNOWN, Former, Record
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.term import Term
 from apisix_ingress.runtime.workqueue import WorkQueue
@@ -100,7 +100,7 @@ class Dispatch:
         self._observer = observer
         self._setbacks = Setbacks(rng=rng)
         self.queue: WorkQueue[RecordKey] = WorkQueue(
-            clock=clock, limiter=self._setbacks.limiter, name=f"sync-{cluster}"
+            clock=clock, limiter=self._setbacks.limiter, name=f"sync-{cluster}", group=self._namespace
         )
         self._urgent: set[RecordKey] = set()
         self._handover = Handover()
@@ -129,8 +129,15 @@ class Dispatch:
             if not self.gate.is_open:
                 self.tell(key)
 
-    def mark(self, keys: Iterable[RecordKey], *, urgent: bool = False, same_turn: bool = False) -> None:
-        """Queue records that may differ from what is wanted.
+    def mark(
+        self,
+        keys: Iterable[RecordKey],
+        *,
+        urgent: bool = False,
+        same_turn: bool = False,
+        former: Former = UNKNOWN,
+    ) -> None:
+        """Queue records that may differ from what is wanted; `former` is what their owner wanted before.
 
         Those of one call belong together: deletes among them wait for the writes. With `same_turn` they belong to
         those of the call before as well.
@@ -141,18 +148,22 @@ class Dispatch:
             # It is tried again anyway: what it was refused for may not be wanted any more.
             self._handover.tried(key)
             self._letting_go.discard(key)
-            flying = key in self.holdings.flying
-            if self._wanted.get(key, self.cluster) is None:
-                self.agenda.mark_delete(key, flying=flying)
+            flying, record = key in self.holdings.flying, self._wanted.get(key, self.cluster)
+            if record is None:
+                self.agenda.mark_delete(key, former, flying=flying)
             else:
                 self.known.add(key)
                 self.withheld.discard(key)
-                self.agenda.mark_write(key, flying=flying)
+                self.agenda.mark_write(key, record, self._wanted.namespace(key, self.cluster), flying=flying)
             if urgent:
                 self._urgent.add(key)
             self.queue.add(key, urgent=urgent)
             if not self.gate.is_open:
                 self.tell(key)
+
+    def _namespace(self, key: RecordKey) -> str:
+        """Return the namespace whose turn it is when a record is written or deleted."""
+        return self.agenda.namespace(key) or self._wanted.namespace(key, self.cluster)
 
     def enqueue(self, key: RecordKey) -> None:
         """Queue a record once more, as urgent as it was."""
@@ -393,6 +404,8 @@ class Dispatch:
     def _park(self, key: RecordKey, step: Step) -> None:
         assert step.on is not None
         self.agenda.park(key, step.on, delete=step.record is None)
+        if step.record is not None:
+            self.queue.expedite(step.on)  # it may be behind many others of its namespace
         if step.record is not None and step.record.takes:
             self.wake(key)  # those that are to have the same wait no longer than they must
         for delete in self.agenda.due():

@@ -28,6 +28,9 @@ class Wanted(Protocol):
     def get(self, key: RecordKey, cluster: str) -> Record | None:
         """Return the record that a cluster should have under a key, or None."""
 
+    def namespace(self, key: RecordKey, cluster: str) -> str:
+        """Return the namespace of the owner of a wanted record; empty if it has none, or the record is not wanted."""
+
     def is_held(self, key: RecordKey, name: str) -> bool:
         """Say whether a record that is not wanted must stay."""
 

@@ -21,6 +21,7 @@ from apisix_ingress.gateway.holdings import Holdings
 from apisix_ingress.gateway.plan import Wanted
 from apisix_ingress.gateway.states import SyncObserver
 from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.model.records import Former
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.tasks import bounded
 from apisix_ingress.runtime.term import Term
@@ -84,10 +85,10 @@ class Spell:
         self._live = False
         self._audit_due = 0.0
 
-    def mark_dirty(self, keys: Iterable[RecordKey], *, urgent: bool) -> None:
+    def mark_dirty(self, keys: Iterable[RecordKey], *, urgent: bool, former: Former) -> None:
         """Take note that records are wanted differently."""
         if self._live:
-            self.dispatch.mark(keys, urgent=urgent)
+            self.dispatch.mark(keys, urgent=urgent, former=former)
         else:
             self.dispatch.remember(keys)
 

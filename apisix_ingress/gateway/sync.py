@@ -21,6 +21,7 @@ from apisix_ingress.gateway.plan import Wanted
 from apisix_ingress.gateway.spell import Spell
 from apisix_ingress.gateway.states import SILENT, RecordState, SyncObserver
 from apisix_ingress.model.keys import RECORD_KINDS, RecordKey, RecordKind
+from apisix_ingress.model.records import UNKNOWN, Former
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.tasks import cancel
 from apisix_ingress.runtime.term import Term
@@ -76,14 +77,15 @@ class ClusterSync:
         self._moved = asyncio.Event()
         self._spell = self._new_spell(Holdings(), set(), first_audit=audit_interval)
 
-    def mark_dirty(self, keys: Iterable[RecordKey], *, urgent: bool = False) -> None:
+    def mark_dirty(self, keys: Iterable[RecordKey], *, urgent: bool = False, former: Former = UNKNOWN) -> None:
         """Take note that records are wanted differently; urgent ones go ahead of others. Never blocks.
 
+        `former` is what their owner wanted before: it tells what takes over for those that are not wanted any more.
         Outside a term, and until it has taken over, nothing is queued: taking over compares everything.
         """
         if self.taken_over:
             self._changed_at = self._clock.monotonic()
-        self._spell.mark_dirty(keys, urgent=urgent)
+        self._spell.mark_dirty(keys, urgent=urgent, former=former)
 
     def record_state(self, key: RecordKey) -> RecordState:
         """Return how far a wanted record is in this cluster."""

@@ -40,6 +40,11 @@ class ObjectKey(NamedTuple):
         return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
 
 
+def namespace_of(key: ObjectKey) -> str:
+    """Return the namespace of an object: in queues the namespaces take turns."""
+    return key.namespace
+
+
 class IndexKey(NamedTuple):
     """One value of one index over the objects of a kind, e.g. the slices of a Service."""
 

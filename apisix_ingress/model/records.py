@@ -6,7 +6,7 @@ written and that must not be deleted while it exists. How an id or a label is ma
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -116,6 +116,23 @@ class Record:
     def __hash__(self) -> int:
         """Hash by key: two versions of one record are rarely in one set."""
         return hash(self.key)
+
+
+@dataclass(frozen=True, slots=True)
+class Former:
+    """What an owner wanted until now: of a record that is not wanted any more nothing else tells whose it was.
+
+    Attributes:
+        namespace: The owner's; empty for an owner outside of namespaces, or an unknown one.
+        records: Its records by key.
+    """
+
+    namespace: str = ""
+    records: Mapping[RecordKey, Record] = field(default_factory=dict)
+
+
+UNKNOWN = Former()
+"""Nobody knows what was wanted before: it is long ago, or was in the life of another process."""
 
 
 def references(kind: RecordKind, body: FrozenJson) -> Iterator[RecordKey]:

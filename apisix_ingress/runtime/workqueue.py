@@ -1,4 +1,4 @@
-"""The keyed work queue: dirty and processing sets after client-go, with delays, a limiter and an urgent lane.
+"""The keyed work queue: dirty and processing sets after client-go, with delays, a limiter, an urgent lane and groups.
 
 A queue holds keys, never events and never objects. It belongs to one event loop and takes no lock: no method
 but `get` and `idle` awaits, so each call is one indivisible step. What a key means and when one is added is
@@ -21,13 +21,14 @@ Properties, proven with a model in ``tests/property/test_workqueue.py``:
   afresh.
 * P5: after `shut_down` what was dirty is handed out once more, nothing new comes in, delayed
   keys are dropped, and then every `get` raises `QueueShutDown`.
-* P6: each lane is first in, first out. With `n` normal keys ahead of it, a normal key is overtaken by at most
-  ``urgent_burst * (n + 1)`` urgent ones: the urgent lane goes first, yet never starves the normal one.
+* P6: in each lane the groups take turns, and each group is first in, first out. A normal key that comes behind `n`
+  keys of its own group waits for ``n + 1`` turns at most, one key of each other group. With `m` normal keys before it,
+  at most ``urgent_burst * (m + 1)`` urgent ones go first: the urgent lane never starves the normal one.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from apisix_ingress.runtime.clock import Clock
@@ -90,6 +91,7 @@ class WorkQueue(Generic[K]):
         limiter: how long a key given to `retry` waits.
         name: names the timer task; for logs and metrics.
         urgent_burst: so many urgent keys go in a row while a normal one waits, then a normal one goes.
+        group: to which group a key belongs when it becomes ready; by default all keys are one group.
         observer: told about depth, adds, retries, latency and work duration.
     """
 
@@ -100,9 +102,11 @@ class WorkQueue(Generic[K]):
         limiter: RateLimiter[K],
         name: str = "queue",
         urgent_burst: int = 8,
+        group: Callable[[K], Hashable] = lambda key: None,
         observer: QueueObserver | None = None,
     ) -> None:
         self.name = name
+        self._group = group
         self._clock = clock
         self._limiter = limiter
         self._observer: QueueObserver = observer or _Silent()
@@ -133,7 +137,7 @@ class WorkQueue(Generic[K]):
         urgent = urgent or (delayed is not None and delayed.urgent)
         if self._is_dirty(key):
             if urgent:
-                self._expedite(key)
+                self.expedite(key)
             return
         now = self._clock.monotonic()
         if key in self._processing:
@@ -142,6 +146,13 @@ class WorkQueue(Generic[K]):
             self._push(key, now, urgent=urgent)
         self._observer.added()
         self._observer.depth(self._dirty_count())
+
+    def expedite(self, key: K) -> None:
+        """Move `key` to the urgent lane if it is dirty, now or after its `done`; leave any other key alone."""
+        if key in self._again:
+            self._again[key] = self._again[key]._replace(urgent=True)
+        else:
+            self._lanes.expedite(key)
 
     def add_after(self, key: K, seconds: float, *, urgent: bool = False) -> None:
         """Add `key` once `seconds` have passed; now if that is zero or less.
@@ -230,6 +241,11 @@ class WorkQueue(Generic[K]):
         self._promote()
         return self._dirty_count()
 
+    def waiting(self, group: Hashable) -> int:
+        """Return how many keys of a group a worker could get now."""
+        self._promote()
+        return self._lanes.count(group)
+
     @property
     def delayed(self) -> int:
         """How many keys wait for their time."""
@@ -265,16 +281,9 @@ class WorkQueue(Generic[K]):
     def _dirty_count(self) -> int:
         return len(self._lanes) + len(self._again)
 
-    def _expedite(self, key: K) -> None:
-        """Move the dirty `key` to the urgent lane, or see that it goes there after its `done`."""
-        if key in self._again:
-            self._again[key] = self._again[key]._replace(urgent=True)
-        else:
-            self._lanes.expedite(key)
-
     def _push(self, key: K, added_at: float, *, urgent: bool) -> None:
-        """Put `key` at the end of its lane and wake one getter."""
-        self._lanes.push(key, added_at, urgent=urgent)
+        """Put `key` into its lane, behind the others of its group, and wake one getter."""
+        self._lanes.push(key, self._group(key), added_at, urgent=urgent)
         self._wake_getter()
 
     def _pop(self) -> K:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind
 from apisix_ingress.model.names import is_id_of, short_id, told, wide_id
-from apisix_ingress.model.records import EXCLUSIVE, Record
+from apisix_ingress.model.records import EXCLUSIVE, UNKNOWN, Former, Record
 from apisix_ingress.state.claims import Claimant
 from apisix_ingress.state.ids import HASHED, IdTable
 
@@ -60,10 +60,12 @@ class Change:
     Attributes:
         dirty: Records that are wanted differently now, or no longer.
         contested: Other owners that gained or lost a record by it: their problems have to be told anew.
+        former: What the owner wanted before.
     """
 
     dirty: frozenset[RecordKey] = frozenset()
     contested: frozenset[ObjectKey] = frozenset()
+    former: Former = field(default=UNKNOWN, compare=False)
 
 
 class Desired:
@@ -106,12 +108,17 @@ class Desired:
             self._by_owner[owner] = after
         else:
             self._by_owner.pop(owner, None)
-        return Change(frozenset(dirty), frozenset(contested))
+        return Change(frozenset(dirty), frozenset(contested), Former(owner.namespace, before))
 
     def get(self, key: RecordKey, cluster: str) -> Record | None:
         """Return the record that a gateway cluster should have under a key, or None."""
         found = self._first(key, cluster)
         return found[1] if found is not None else None
+
+    def namespace(self, key: RecordKey, cluster: str) -> str:
+        """Return the namespace of the owner of a record that a cluster should have; empty if there is none."""
+        found = self._first(key, cluster)
+        return found[0].owner.namespace if found is not None else ""
 
     def takers(self, key: RecordKey, cluster: str) -> list[RecordKey]:
         """Return the records, this one included, that are to have what one alone may have: the oldest owner's first."""

@@ -249,9 +249,13 @@ class FakeWanted:
     def __init__(self, records: Iterable[Record] = ()) -> None:
         self.records = {record.key: record for record in records}
         self.held: set[RecordKey] = set()
+        self.namespaces: dict[RecordKey, str] = {}
 
     def get(self, key: RecordKey, cluster: str) -> Record | None:
         return self.records.get(key)
+
+    def namespace(self, key: RecordKey, cluster: str) -> str:
+        return self.namespaces.get(key, "")
 
     def is_held(self, key: RecordKey, name: str) -> bool:
         return key in self.held

@@ -13,7 +13,7 @@ from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.model.kube import KubeObject
 from apisix_ingress.model.problem import Problem
-from apisix_ingress.model.records import Record
+from apisix_ingress.model.records import Former, Record
 from apisix_ingress.runtime.clock import MonotonicClock
 from apisix_ingress.state.world import World
 from providers.registry import Registry, resources
@@ -35,7 +35,7 @@ class Outcome:
 class Nowhere:
     """A sink for what nothing follows."""
 
-    def mark_dirty(self, keys: Iterable[RecordKey], *, urgent: bool) -> None:
+    def mark_dirty(self, keys: Iterable[RecordKey], *, urgent: bool, former: Former) -> None:
         """Forget it."""
 
     def reported(self, owner: ObjectKey) -> None:

@@ -5,6 +5,7 @@ real tasks in the second half.
 """
 
 import asyncio
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hypothesis import given, settings
@@ -16,6 +17,7 @@ from apisix_ingress.runtime.tasks import run_workers
 from apisix_ingress.runtime.workqueue import WorkQueue
 from tests.fakes.clock import FakeClock
 
+GROUPS = 4
 KEYS = st.integers(min_value=0, max_value=7)
 DELAYS = st.sampled_from([-1.0, 0.0, 0.5, 1.0, 2.0, 5.0])
 BASE, CAP = 1.0, 8.0
@@ -23,11 +25,48 @@ BASE, CAP = 1.0, 8.0
 
 @dataclass
 class Waiting:
-    """A normal key in its lane, with what P6 says about it."""
+    """A normal key in its lane, with what P6 says about it: how many normal keys may go before it."""
 
     key: int
     ahead: int
-    overtaken: int = 0
+    urgent_before: int = 0
+    normal_before: int = 0
+
+
+def group_of(key: int) -> int:
+    """Four groups of two keys each."""
+    return key % GROUPS
+
+
+class Turns:
+    """The groups of a lane that hold a key, in the order of their turns."""
+
+    def __init__(self) -> None:
+        self.keys: dict[int, list[int]] = {}
+
+    def __contains__(self, key: object) -> bool:
+        return any(key in keys for keys in self.keys.values())
+
+    def __iter__(self) -> Iterator[int]:
+        return (key for keys in self.keys.values() for key in keys)
+
+    def add(self, key: int) -> None:
+        self.keys.setdefault(group_of(key), []).append(key)
+
+    def remove(self, key: int) -> None:
+        keys = self.keys[group_of(key)]
+        keys.remove(key)
+        if not keys:
+            del self.keys[group_of(key)]
+
+    def take(self) -> int:
+        """Take the key whose turn it is."""
+        group, keys = next(iter(self.keys.items()))
+        del self.keys[group]
+        key, *rest = keys
+        if rest:
+            self.keys[group] = rest
+        return key
 
 
 class QueueMachine(RuleBasedStateMachine):
@@ -37,9 +76,10 @@ class QueueMachine(RuleBasedStateMachine):
     def start(self, burst: int) -> None:
         self.clock = FakeClock(start=0)
         self.burst = burst
-        self.queue = WorkQueue[int](clock=self.clock, limiter=ExponentialBackoff[int](BASE, CAP), urgent_burst=burst)
-        self.normal: list[Waiting] = []
-        self.urgent: list[int] = []
+        limiter = ExponentialBackoff[int](BASE, CAP)
+        self.queue = WorkQueue[int](clock=self.clock, limiter=limiter, urgent_burst=burst, group=group_of)
+        self.normal, self.urgent = Turns(), Turns()
+        self.waiting: dict[int, Waiting] = {}
         self.streak = 0
         self.processing: set[int] = set()
         self.again: dict[int, bool] = {}
@@ -60,16 +100,23 @@ class QueueMachine(RuleBasedStateMachine):
         elif key in self.urgent:
             return
         elif urgent:
-            self.normal = [waiting for waiting in self.normal if waiting.key != key]
-            self.urgent.append(key)
-        elif all(waiting.key != key for waiting in self.normal):
-            self.normal.append(Waiting(key, ahead=len(self.normal)))
+            if key in self.normal:
+                self.normal.remove(key)
+                del self.waiting[key]
+            self.urgent.add(key)
+        elif key not in self.normal:
+            self.model_push(key)
+
+    def model_push(self, key: int) -> None:
+        before = len(self.normal.keys.get(group_of(key), []))
+        self.waiting[key] = Waiting(key, ahead=(before + 1) * GROUPS)
+        self.normal.add(key)
 
     def model_add_after(self, key: int, seconds: float, urgent: bool) -> None:
         if seconds <= 0:
             self.model_add(key, urgent)
             return
-        dirty = key in self.urgent or key in self.again or any(waiting.key == key for waiting in self.normal)
+        dirty = key in self.urgent or key in self.again or key in self.normal
         if self.shut_down or dirty:
             return
         due = self.clock.monotonic() + seconds
@@ -86,15 +133,19 @@ class QueueMachine(RuleBasedStateMachine):
         """P1, P3, P6: `key` was handed out; it must have been the first of a lane, and the lane a fair choice."""
         assert key not in self.processing, "P1: two workers have one key"
         if key in self.urgent:
-            assert self.urgent.pop(0) == key, "P6: the urgent lane is not first in, first out"
-            for waiting in self.normal:
-                waiting.overtaken += 1
-                assert waiting.overtaken <= self.burst * (waiting.ahead + 1), "P6: a normal key starves"
-            self.streak = self.streak + 1 if self.normal else 0
+            assert self.urgent.take() == key, "P6: the urgent lane does not take turns"
+            for waiting in self.waiting.values():
+                waiting.urgent_before += 1
+                assert waiting.urgent_before <= self.burst * (waiting.ahead + 1), "P6: a normal key starves"
+            self.streak = self.streak + 1 if self.normal.keys else 0
             assert self.streak <= self.burst, "P6: too many urgent keys in a row"
         else:
-            assert self.normal.pop(0).key == key, "P6: the normal lane is not first in, first out"
-            assert not self.urgent or self.streak == self.burst, "P6: the urgent lane does not go first"
+            assert self.normal.take() == key, "P6: the normal lane does not take turns"
+            assert not self.urgent.keys or self.streak == self.burst, "P6: the urgent lane does not go first"
+            del self.waiting[key]
+            for waiting in self.waiting.values():
+                waiting.normal_before += 1
+                assert waiting.normal_before <= waiting.ahead, "P6: a group delays another one"
             self.streak = 0
         self.processing.add(key)
 
@@ -135,8 +186,8 @@ class QueueMachine(RuleBasedStateMachine):
     def take(self) -> None:
         key = self.queue.take()
         if key is None:
-            assert not self.normal, "a normal key is lost"
-            assert not self.urgent, "an urgent key is lost"
+            assert not self.normal.keys, "a normal key is lost"
+            assert not self.urgent.keys, "an urgent key is lost"
         else:
             self.model_take(key)
 
@@ -153,9 +204,9 @@ class QueueMachine(RuleBasedStateMachine):
     def put_back(self, key: int, urgent: bool) -> None:
         """A key that was dirty already is ready again, even after the shutdown."""
         if urgent:
-            self.urgent.append(key)
+            self.urgent.add(key)
         else:
-            self.normal.append(Waiting(key, ahead=len(self.normal)))
+            self.model_push(key)
 
     @precondition(lambda self: not self.shut_down)
     @rule(likely=st.integers(min_value=0, max_value=5))
@@ -171,17 +222,19 @@ class QueueMachine(RuleBasedStateMachine):
 
     @invariant()
     def agrees_with_the_model(self) -> None:
-        ready = len(self.normal) + len(self.urgent)
-        want = (ready, ready + len(self.again), len(self.delayed))
+        ready = [*self.normal, *self.urgent]
+        want = (len(ready), len(ready) + len(self.again), len(self.delayed))
         got = (len(self.queue), self.queue.depth, self.queue.delayed)
         assert got == want
+        sizes = [self.queue.waiting(group) for group in range(GROUPS)]
+        assert sizes == [sum(group_of(key) == group for key in ready) for group in range(GROUPS)]
         assert self.queue.is_idle == (not ready and not self.processing)
 
     def teardown(self) -> None:
         """P2, P5: whatever is still wanted is handed out, each key once, and then nothing more."""
         if not hasattr(self, "queue"):
             return
-        want = sorted([w.key for w in self.normal] + self.urgent + list(self.again) + list(self.delayed))
+        want = sorted([*self.normal, *self.urgent, *self.again, *self.delayed])
         for key in self.processing:
             self.queue.done(key)
         self.clock.shift(1000)

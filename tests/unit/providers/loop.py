@@ -12,7 +12,7 @@ import pytest
 from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.model.kube import CustomObject, KubeObject, Secret, Service
 from apisix_ingress.model.problem import Problem
-from apisix_ingress.model.records import Record
+from apisix_ingress.model.records import Former, Record
 from apisix_ingress.model.resources import RESOURCES
 from apisix_ingress.state.desired import Hold
 from apisix_ingress.state.view import View
@@ -96,7 +96,7 @@ class Sink:
         self.dirty: list[tuple[frozenset[RecordKey], bool]] = []
         self.owners: list[ObjectKey] = []
 
-    def mark_dirty(self, keys: Iterable[RecordKey], *, urgent: bool) -> None:
+    def mark_dirty(self, keys: Iterable[RecordKey], *, urgent: bool, former: Former) -> None:
         self.dirty.append((frozenset(keys), urgent))
 
     def reported(self, owner: ObjectKey) -> None:

@@ -6,19 +6,26 @@ from apisix_ingress.gateway.agenda import Agenda
 from apisix_ingress.gateway.pace import BURST, INTERVAL, Pace
 from apisix_ingress.gateway.quarantine import FIRST_TRY, LONGEST, Quarantine
 from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.model.records import Former, Record
 from tests.fakes.clock import FakeClock
 from tests.fakes.gateway import make_record
 
 KEY = RecordKey("routes", "r1")
 OLD = RecordKey("routes", "old")
+OTHER = RecordKey("routes", "other")
+THIRD = RecordKey("routes", "third")
 UPSTREAM = RecordKey("upstreams", "u1")
+
+
+def mark_write(agenda: Agenda, key: RecordKey, *, flying: bool = False) -> None:
+    agenda.mark_write(key, make_record(key), "", flying=flying)
 
 
 def make_agenda(*writes: RecordKey) -> Agenda:
     agenda = Agenda()
     agenda.turn()
     for key in writes:
-        agenda.mark_write(key, flying=False)
+        mark_write(agenda, key)
     return agenda
 
 
@@ -26,7 +33,7 @@ def test_delete_waits_for_writes_of_its_turn_but_not_for_later_ones() -> None:
     agenda = make_agenda(KEY)
     agenda.mark_delete(OLD, flying=False)
     agenda.turn()
-    agenda.mark_write(UPSTREAM, flying=False)
+    mark_write(agenda, UPSTREAM)
     assert not agenda.may_delete(OLD)
     assert not agenda.may_delete(OLD)
     assert agenda.due() == []
@@ -39,7 +46,7 @@ def test_delete_waits_for_writes_of_its_turn_but_not_for_later_ones() -> None:
 def test_delete_waits_for_the_version_that_was_marked_in_flight() -> None:
     agenda = make_agenda(KEY)
     agenda.turn()
-    agenda.mark_write(KEY, flying=True)
+    mark_write(agenda, KEY, flying=True)
     agenda.mark_delete(OLD, flying=False)
     agenda.settle(KEY)
     assert not agenda.may_delete(OLD)
@@ -70,7 +77,7 @@ def test_marking_a_parked_write_keeps_its_place_and_ends_the_wait() -> None:
     agenda.mark_delete(OLD, flying=False)
     agenda.park(KEY, UPSTREAM, delete=False)
     agenda.turn()
-    agenda.mark_write(KEY, flying=False)
+    mark_write(agenda, KEY)
     assert agenda.parked(KEY) is None
     assert agenda.woken(UPSTREAM) == []
     assert not agenda.may_delete(OLD)
@@ -103,12 +110,80 @@ def test_parked_records_are_outstanding_writes_unless_they_are_deletes() -> None
 
 
 def test_turns_of_settled_writes_take_no_memory() -> None:
-    agenda = Agenda()
+    agenda = make_agenda(UPSTREAM)
+    agenda.mark_delete(OLD, flying=False)
+    assert not agenda.may_delete(OLD)
     for _ in range(1000):
         agenda.turn()
-        agenda.mark_write(KEY, flying=False)
+        mark_write(agenda, KEY)
         agenda.settle(KEY)
-    assert len(agenda._heap) < 100
+        assert agenda.due() == []
+    assert agenda._blockers is not None
+    assert max(len(members.heap) for members in agenda._blockers._scopes.values()) < 100
+    agenda.settle(UPSTREAM)
+    assert agenda.due() == [OLD]
+    assert agenda._blockers is None
+
+
+def route(*hosts: str) -> Record:
+    return make_record(KEY, hosts=list(hosts))
+
+
+def former(*hosts: str, namespace: str = "") -> Former:
+    return Former(namespace, {key: make_record(key, hosts=list(hosts)) for key in (OLD, OTHER, KEY)})
+
+
+def test_delete_waits_for_writes_that_could_take_over_and_for_no_others() -> None:
+    agenda = Agenda()
+    agenda.turn()
+    agenda.mark_write(KEY, route("a", "b"), "one", flying=False)
+    agenda.mark_write(UPSTREAM, make_record(UPSTREAM), "", flying=False)
+    agenda.mark_delete(OLD, former("b"), flying=False)
+    agenda.mark_delete(OTHER, former("b", namespace="two"), flying=False)
+    agenda.mark_delete(THIRD, Former("two", {THIRD: route("c")}), flying=False)
+    assert [agenda.may_delete(key) for key in (OLD, OTHER, THIRD)] == [False, False, True]
+    agenda.settle(KEY)
+    assert agenda.due() == [OTHER]
+    assert agenda.may_delete(OTHER)
+    agenda.settle(UPSTREAM)
+    assert agenda.due() == [OLD]
+    assert agenda.may_delete(OLD)
+
+
+def test_write_that_changes_its_hosts_keeps_its_turn_and_frees_who_waited_for_the_old_ones() -> None:
+    agenda = Agenda()
+    agenda.turn()
+    agenda.mark_write(KEY, route("a"), "one", flying=False)
+    agenda.mark_delete(OLD, former("a"), flying=False)
+    agenda.mark_delete(OTHER, former("b"), flying=False)
+    assert not agenda.may_delete(OLD)
+    agenda.turn()
+    agenda.mark_write(KEY, route("b"), "one", flying=False)
+    assert agenda.due() == [OLD]
+    assert (agenda.may_delete(OLD), agenda.may_delete(OTHER)) == (True, False)
+
+
+def test_write_that_was_marked_in_flight_and_failed_counts_for_its_new_hosts() -> None:
+    agenda = Agenda()
+    agenda.turn()
+    agenda.mark_write(KEY, route("a"), "one", flying=False)
+    agenda.mark_delete(OLD, former("b"), flying=False)
+    agenda.turn()
+    agenda.mark_write(KEY, route("b"), "one", flying=True)
+    agenda.begin(KEY)  # it is tried again
+    assert not agenda.may_delete(OLD)
+
+
+def test_delete_that_was_marked_in_flight_is_known_until_it_is_done() -> None:
+    agenda = make_agenda(KEY)
+    agenda.mark_delete(KEY, former("a", namespace="team"), flying=True)
+    agenda.settle(KEY)
+    agenda.turn()
+    mark_write(agenda, OLD)
+    agenda.begin(KEY)
+    assert (agenda.namespace(KEY), agenda.may_delete(KEY)) == ("team", True)
+    agenda.settle(KEY)
+    assert agenda.namespace(KEY) == ""
 
 
 def test_pace_lets_a_burst_through_and_then_two_a_second() -> None:

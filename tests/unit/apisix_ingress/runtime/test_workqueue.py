@@ -48,6 +48,60 @@ def getters(queue: WorkQueue[str], count: int) -> list[asyncio.Task[str]]:
     return [asyncio.create_task(queue.get(), name=f"getter-{number}") for number in range(count)]
 
 
+def letter(key: str) -> str:
+    return key[0]
+
+
+def make_shared_queue(urgent_burst: int = 8) -> WorkQueue[str]:
+    """Return a queue whose groups are the first letters of its keys."""
+    return WorkQueue(clock=FakeClock(), limiter=ExponentialBackoff[str](1, 60), urgent_burst=urgent_burst, group=letter)
+
+
+# Groups.
+
+
+def test_groups_take_turns_and_each_is_first_in_first_out() -> None:
+    queue = make_shared_queue()
+    for key in ("a1", "a2", "a3", "b1", "b2", "c1"):
+        queue.add(key)
+    assert take_all(queue) == ["a1", "b1", "c1", "a2", "b2", "a3"]
+
+
+def test_key_of_a_group_that_was_at_rest_waits_for_one_key_of_each_other_group() -> None:
+    queue = make_shared_queue()
+    for number in range(1000):
+        queue.add(f"hog{number}")
+    assert queue.take() == "hog0"
+    queue.add("victim")
+    assert [queue.take(), queue.take(), queue.take()] == ["hog1", "victim", "hog2"]
+
+
+def test_groups_take_turns_in_the_urgent_lane_too() -> None:
+    queue = make_shared_queue()
+    for key in ("a1", "a2", "b1"):
+        queue.add(key, urgent=True)
+    assert take_all(queue) == ["a1", "b1", "a2"]
+
+
+def test_expedited_key_goes_to_the_urgent_lane_if_it_is_dirty_and_only_then() -> None:
+    queue = make_shared_queue()
+    queue.add("a1")
+    queue.add("a2")
+    queue.add_after("a3", 5)
+    for key in ("a2", "a3", "a4"):
+        queue.expedite(key)
+    assert take_all(queue) == ["a2", "a1"]
+    assert queue.delayed == 1
+
+
+def test_keys_that_wait_are_counted_by_group() -> None:
+    queue = make_shared_queue()
+    queue.add("a1")
+    queue.add("a2", urgent=True)
+    queue.add("b1")
+    assert [queue.waiting(group) for group in "abc"] == [2, 1, 0]
+
+
 # One key.
 
 

@@ -10,6 +10,7 @@ from trustme import CA, LeafCert
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.model.kube import KubeObject, Secret
+from apisix_ingress.model.records import Former
 from apisix_ingress.state.world import World
 from apisix_ingress.webhook.checks import Checks
 from apisix_ingress.webhook.plugins import Books
@@ -61,7 +62,7 @@ def book(stream: bool = True) -> SchemaBook:
 class Nowhere:
     """Takes results of translations and forgets them."""
 
-    def mark_dirty(self, keys: Iterable[RecordKey], *, urgent: bool) -> None: ...
+    def mark_dirty(self, keys: Iterable[RecordKey], *, urgent: bool, former: Former) -> None: ...
 
     def reported(self, owner: ObjectKey) -> None: ...
 
