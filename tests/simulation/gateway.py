@@ -279,8 +279,8 @@ class SimSession:
 
         return await self._exchange(method, url, headers, timeout, written)
 
-    async def send(self, small: Small, _: object) -> tuple[SimHead, bytes]:
-        """Send a small request and return the head of the reply, and its body.
+    async def send(self, small: Small, *_: object) -> SimAnswer:
+        """Send a small request and return the reply.
 
         Raises:
             aiohttp.ClientError, TimeoutError: There was none.
@@ -291,7 +291,7 @@ class SimSession:
             return small.body
 
         reply = await self._exchange(small.method, small.target, small.headers, small.timeout, written)
-        return SimHead(reply.status, reply.headers), reply.body
+        return SimAnswer(SimHead(reply.status, reply.headers), reply.body)
 
     async def _exchange(
         self,
@@ -393,9 +393,24 @@ class SimReply:
     body: bytes
     headers: ClassVar[Mapping[str, str]] = {"Server": "APISIX/3.18.0", "Content-Type": "application/json"}
 
-    async def read(self) -> bytes:
-        """Return the body, which came with the reply."""
-        return self.body
+    @property
+    def content(self) -> SimStream:
+        """The body as a stream."""
+        return SimStream([self.body])
+
+    def close(self) -> None:
+        """There is no connection to close."""
+
+
+@dataclass(slots=True, frozen=True)
+class SimStream:
+    """A body as it is read, which came with the reply."""
+
+    pieces: list[bytes]
+
+    async def readany(self) -> bytes:
+        """Return the next piece, empty at the end."""
+        return self.pieces.pop() if self.pieces else b""
 
 
 @dataclass(slots=True, frozen=True)
@@ -404,6 +419,15 @@ class SimHead:
 
     code: int
     headers: Mapping[str, str]
+
+
+@dataclass(slots=True, frozen=True)
+class SimAnswer:
+    """A reply, as `Direct` returns it."""
+
+    head: SimHead
+    body: bytes
+    is_cut: bool = False
 
 
 def references(kind: str, body: Body) -> set[Key]:
