@@ -13,6 +13,7 @@ from apisix_ingress.settings import PRESETS, Settings
 _PROTECTIONS = {
     "cross_namespace": "objects may use Secrets, Services and plugin configs of any namespace",
     "code_plugins": "objects may run code in the gateways",
+    "plugins": "objects may use any plugin with any address, file and record of the gateways in it",
     "external_addresses": "objects may have requests sent to the gateways themselves and to cloud metadata",
     "consumer_names": "consumers of two namespaces may have one username, and with it each other's access",
     "secret_references": "objects may read environment variables and secret stores of the gateways",

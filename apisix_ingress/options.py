@@ -26,6 +26,7 @@ def translation_options(settings: Settings) -> Options:
         endpoint_source=kubernetes.endpoint_source,
         cross_namespace=kubernetes.cross_namespace,
         code_plugins=kubernetes.code_plugins,
+        plugins=kubernetes.plugins,
         secret_references=kubernetes.secret_references,
         external_addresses=kubernetes.external_addresses,
         consumer_names=kubernetes.consumer_names,

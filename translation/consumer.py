@@ -24,7 +24,7 @@ from crds.v2 import consumer as crd
 from crds.v2.common import SpecPart
 from translation.context import Options
 from translation.draft import Draft
-from translation.plugins import Plugins, present, translate_plugins
+from translation.plugins import Plugins, present, review, translate_plugins
 from translation.result import Translation
 from translation.texts import check_object, check_record, check_secret
 
@@ -126,7 +126,8 @@ def _credentials(draft: Draft, parameter: Any, method: _Method) -> JsonObject | 
         return None
     if isinstance(value, crd.JwtAuthValue):
         _check_jwt(draft, value, path)
-    return defaults | _with_right_numbers(draft, method.body(value), path)
+    config = defaults | _with_right_numbers(draft, method.body(value), path)
+    return review(draft, method.plugin, config, path)
 
 
 def _read(draft: Draft, model: type[SpecPart], secret: Secret, path: str) -> SpecPart | None:

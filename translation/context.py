@@ -28,6 +28,7 @@ class Options:
         endpoint_source: Which kind nodes are taken from.
         cross_namespace: Whether references to other namespaces need a ReferenceGrant.
         code_plugins: Whether plugins that run code of the user are let through.
+        plugins: Whether users may have every plugin, or those that `translation.plugin_policy` allows.
         secret_references: Whether texts that the gateway replaces by secrets of its own are let through.
         external_addresses: Whether users may have requests sent to the gateway itself and the like.
         consumer_names: How the username of a consumer is made of its namespace and name.
@@ -46,6 +47,7 @@ class Options:
     endpoint_source: Literal["endpointslices", "endpoints"] = "endpointslices"
     cross_namespace: Literal["allow", "grant"] = "allow"
     code_plugins: Literal["allow", "refuse"] = "allow"
+    plugins: Literal["all", "reviewed"] = "all"
     secret_references: Literal["allow", "refuse"] = "allow"
     external_addresses: Literal["allow", "refuse-internal"] = "allow"
     consumer_names: ConsumerNames = "compatible"
@@ -61,3 +63,8 @@ class Options:
     def judges_addresses(self) -> bool:
         """Whether some address is refused at all."""
         return self.external_addresses != "allow" or not self.internal.is_empty
+
+    @property
+    def judges_plugins(self) -> bool:
+        """Whether a setting may refuse plugins or what they hold."""
+        return "refuse" in (self.code_plugins, self.secret_references) or self.plugins != "all"

@@ -31,6 +31,7 @@ class Draft(Scope):
         # Thousands of rules may refer to one ApisixUpstream, which may have thousands of parts: it is judged once.
         self.judged: dict[ObjectKey, tuple[Scope, ApisixUpstreamSpec | None]] = {}
         self.external: dict[ObjectKey, Scope] = {}
+        self.plugin_configs: dict[ObjectKey, Scope] = {}
         self._records: list[Record] = []
         self._claims: dict[UpstreamClaim, None] = {}
         self._holds: list[Hold] = []

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.kube import Secret
+from translation.code_plugins import check_code
 from translation.scope import Scope
 from translation.texts import check_secret
 
@@ -20,28 +21,6 @@ if TYPE_CHECKING:
 
 Plugins = dict[str, JsonObject]
 """Plugin → configuration, as a record has them."""
-
-_CODE = frozenset(
-    {
-        "serverless-pre-function",
-        "serverless-post-function",
-        "exit-transformer",
-        "inspect",
-        "script",
-        # Its templates may hold Lua code (lua-resty-template).
-        "body-transformer",
-        # It starts a program of the user's choice.
-        "mcp-bridge",
-        # It writes texts of the user's choice to files of the user's choice, those with code included.
-        "file-logger",
-        # They run no code, but open what is not meant for users: the control API, and requests past the route's rules.
-        "public-api",
-        "batch-requests",
-    }
-)
-_CODE_PREFIX = "ext-plugin-"
-_CODE_META = "pre_function"
-"""Lua code that every plugin takes, in `_meta`."""
 
 
 def translate_plugins(scope: Scope, plugins: Sequence[Plugin], path: str) -> Plugins:
@@ -53,26 +32,27 @@ def translate_plugins(scope: Scope, plugins: Sequence[Plugin], path: str) -> Plu
         here = f"{path}[{index}]"
         if plugin.name in found:
             scope.warn("PluginTwice", here, f"plugin {plugin.name} is there twice: the last one counts; remove one")
-        found[plugin.name] = _config(scope, plugin, here)
-        check_code(scope, plugin.name, found[plugin.name], here)
+        found[plugin.name] = review(scope, plugin.name, _config(scope, plugin, here), here, f"{here}.config")
     return found
 
 
-def check_code(scope: Scope, name: str, config: JsonObject, path: str) -> None:
-    """Note a plugin that runs the user's code where the settings refuse that."""
-    meta = config.get("_meta")
-    if name in _CODE or name.startswith(_CODE_PREFIX):
-        refuse_code(scope, f"plugin {name}", f"{path}.name")
-    elif isinstance(meta, dict) and _CODE_META in meta:
-        refuse_code(scope, f"_meta.{_CODE_META} of plugin {name}", f"{path}.config")
+def review(scope: Scope, name: str, config: JsonObject, path: str, config_path: str = "") -> JsonObject:
+    """Note what the settings refuse in a plugin; return its configuration with shared names made the namespace's own.
 
+    Args:
+        scope: The object that has the plugin.
+        name: Of the plugin.
+        config: Its configuration, with what a Secret adds; it is not changed.
+        path: The field that the plugin comes from.
+        config_path: The field that holds the configuration; empty where the object has no such field.
+    """
+    check_code(scope, name, config, path)
+    # Global rules are for every team: who may write them is the business of RBAC.
+    if scope.options.plugins == "all" or scope.kind == "ApisixGlobalRule":
+        return config
+    from translation.plugin_policy import judge  # hundreds of rules, loaded where they are wanted
 
-def refuse_code(scope: Scope, what: str, path: str) -> None:
-    """Note a field that holds the user's code where the settings refuse that."""
-    if scope.options.code_plugins == "refuse":
-        message = f"{what} is refused by the controller's setting kubernetes.code_plugins: refuse; remove it"
-        scope.error("CodeRefused", path, message)
-        scope.forbidden = True
+    return judge(scope, name, config, path, config_path)
 
 
 def _config(scope: Scope, plugin: Plugin, path: str) -> JsonObject:
@@ -109,30 +89,34 @@ def _put(target: JsonObject, keys: Sequence[str], value: str) -> None:
         target[last] = value
 
 
-def authenticate(plugins: Plugins, authentication: Authentication | None) -> None:
+def authenticate(scope: Scope, plugins: Plugins, authentication: Authentication | None, path: str) -> None:
     """Add the plugin of an `authentication` block, in place of one of the same name (v1-behaviour.md §2.5)."""
     if authentication is None or not authentication.enable:
         return
+    for name, config in _authentication(authentication).items():
+        plugins[name] = review(scope, name, config, path)
+
+
+def _authentication(authentication: Authentication) -> Plugins:
     match authentication.type:
         case "keyAuth":
             options = authentication.key_auth
-            plugins["key-auth"] = _present(header=options.header) if options else {}
+            return {"key-auth": _present(header=options.header) if options else {}}
         case "jwtAuth":
             jwt = authentication.jwt_auth
-            plugins["jwt-auth"] = _present(header=jwt.header, query=jwt.query, cookie=jwt.cookie) if jwt else {}
+            return {"jwt-auth": _present(header=jwt.header, query=jwt.query, cookie=jwt.cookie) if jwt else {}}
         case "ldapAuth":
             ldap = authentication.ldap_auth
-            plugins["ldap-auth"] = (
-                _present(base_dn=ldap.base_dn, ldap_uri=ldap.ldap_uri, use_tls=ldap.use_tls, uid=ldap.uid)
-                if ldap
-                else {}
-            )
+            if ldap is None:
+                return {"ldap-auth": {}}
+            fields = _present(base_dn=ldap.base_dn, ldap_uri=ldap.ldap_uri, use_tls=ldap.use_tls, uid=ldap.uid)
+            return {"ldap-auth": fields}
         case "wolfRBAC":
-            plugins["wolf-rbac"] = {}
+            return {"wolf-rbac": {}}
         case "hmacAuth":
-            plugins["hmac-auth"] = {}
+            return {"hmac-auth": {}}
         case _:  # basicAuth, or nothing
-            plugins["basic-auth"] = {}
+            return {"basic-auth": {}}
 
 
 def _present(**fields: Any) -> JsonObject:

@@ -20,13 +20,14 @@ from apisix_ingress.state.claims import UpstreamClaim
 from apisix_ingress.state.view import View
 from crds import SpecError, parse_spec
 from translation.backends import Backend, claim_external, claim_service
+from translation.code_plugins import refuse_code
 from translation.conflicts import Rivals
 from translation.context import Options
 from translation.draft import Draft
 from translation.durations import timeout_body, timeout_parts
 from translation.matching import check_addresses, check_host_name, check_hosts, check_paths, expressions
 from translation.ownership import class_is_ours, in_scope
-from translation.plugins import Plugins, authenticate, present, refuse_code, translate_plugins
+from translation.plugins import Plugins, authenticate, present, translate_plugins
 from translation.result import Translation
 from translation.scope import Scope
 from translation.texts import check_object
@@ -67,19 +68,21 @@ def find_plugin_config(draft: Draft, namespace: str, name: str, path: str) -> st
         draft.missing("PluginConfigNotFound", path, key)
     elif not class_is_ours(found, draft.view, draft.options):
         draft.foreign("PluginConfigNotFound", path, found)
-    elif "refuse" in (draft.options.code_plugins, draft.options.secret_references):
+    elif draft.options.judges_plugins:
         _check_plugin_config(draft, found, path)
     return draft.view.record_id("plugin_configs", names.object_name(namespace, name))
 
 
 def _check_plugin_config(draft: Draft, found: CustomObject, path: str) -> None:
     """Note what the settings refuse in a plugin config: a gateway keeps its record for as long as a route names it."""
-    scope = Scope(found.meta.kind, found.meta.namespace, draft.view, draft.options)
-    check_object(scope, found)
-    with contextlib.suppress(SpecError):
-        translate_plugins(scope, parse_spec("ApisixPluginConfig", found.spec).plugins, "spec.plugins")
-    if scope.forbidden:
-        draft.adopt(scope, path, found.meta.key)
+    key = found.meta.key
+    if key not in draft.plugin_configs:
+        scope = draft.plugin_configs[key] = Scope(key.kind, key.namespace, draft.view, draft.options)
+        check_object(scope, found)
+        with contextlib.suppress(SpecError):
+            translate_plugins(scope, parse_spec("ApisixPluginConfig", found.spec).plugins, "spec.plugins")
+    if draft.plugin_configs[key].forbidden:
+        draft.adopt(draft.plugin_configs[key], path, key)
 
 
 def _http(draft: Draft, rule: HttpRule, path: str, rivals: Rivals) -> None:
@@ -90,7 +93,7 @@ def _http(draft: Draft, rule: HttpRule, path: str, rivals: Rivals) -> None:
     if rule.timeout is not None:
         body["timeout"] = timeout_body(timeout_parts(rule.timeout))
     plugins = translate_plugins(draft, rule.plugins, f"{path}.plugins")
-    authenticate(plugins, rule.authentication)
+    authenticate(draft, plugins, rule.authentication, f"{path}.authentication")
     upstream_id = _upstreams(draft, rule, plugins, path)
     if upstream_id:
         body["upstream_id"] = upstream_id

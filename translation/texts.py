@@ -49,7 +49,7 @@ class _Place(NamedTuple):
 def check_object(scope: Scope, obj: CustomObject) -> None:
     """Note the texts of an object that must not be, annotations apart: those are checked where they are read."""
     for name, value in obj.meta.labels.items():
-        check_text(scope, name + value, f"metadata.labels[{_quoted(name)}]")
+        check_text(scope, name + value, f"metadata.labels[{quoted(name)}]")
     check_text(scope, obj.meta.namespace + obj.meta.name, "metadata.name")
     check_spec(scope, obj.spec)
 
@@ -133,10 +133,10 @@ def _dotted(path: Path) -> str:
     parts = []
     while path is not None:
         path, part = path
-        parts.append(f"[{part}]" if isinstance(part, int) else f".{_quoted(part)}")
+        parts.append(f"[{part}]" if isinstance(part, int) else f".{quoted(part)}")
     return "".join(reversed(parts))
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
     """Return a name as a message may hold it: a key may have what it was refused for."""
     return _LINE.sub(lambda found: f"\\u{ord(found.group()):04x}", name)

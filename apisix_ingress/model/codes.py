@@ -385,6 +385,14 @@ _ALL = (
         "Name another host; for one of another namespace ask for a ReferenceGrant there. Or ask whoever runs the "
         "controller about `kubernetes.external_addresses` and `kubernetes.internal_addresses`.",
     ),
+    Code(
+        "AIX0604",
+        "PluginRefused",
+        "A plugin, or a field of one, is not among those that were reviewed for gateways that teams share",
+        _WITHDRAWN,
+        "Remove it, or do as the message says. The reference page `plugins-multi-tenant` lists plugins and fields with"
+        " the reasons. Or ask whoever runs the controller about `kubernetes.plugins`.",
+    ),
     # Gateway clusters.
     Code(
         "AIX0701",

@@ -51,6 +51,7 @@ PRESETS: Mapping[str, Mapping[str, str]] = {
     MULTI_TENANT: {
         "cross_namespace": "grant",
         "code_plugins": "refuse",
+        "plugins": "reviewed",
         "secret_references": "refuse",
         "external_addresses": "refuse-internal",
         "consumer_names": "unambiguous",

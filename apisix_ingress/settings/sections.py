@@ -144,6 +144,8 @@ class KubernetesSettings(_Section):
     """Whether an object may refer to another namespace freely or only with a ReferenceGrant."""
     code_plugins: Literal["allow", "refuse"] = "allow"
     """Whether objects may have plugins and fields that run code in the gateway or open its control API."""
+    plugins: Literal["all", "reviewed"] = "all"
+    """Whether objects may have every plugin, or only what was reviewed for gateways that teams share."""
     secret_references: Literal["allow", "refuse"] = "allow"
     """Whether objects may have the gateway fill in its environment ($env://) or its secret stores ($secret://)."""
     external_addresses: Literal["allow", "refuse-internal"] = "allow"

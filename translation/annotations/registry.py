@@ -10,7 +10,7 @@ from apisix_ingress.state.claims import UpstreamOverrides
 from translation.annotations import access, rewriting
 from translation.annotations.reader import Annotations
 from translation.annotations.upstream import overrides
-from translation.plugins import Plugins
+from translation.plugins import Plugins, review
 from translation.scope import Scope
 
 PLUGINS: tuple[Callable[[Annotations], Plugins], ...] = (
@@ -24,6 +24,9 @@ PLUGINS: tuple[Callable[[Annotations], Plugins], ...] = (
     rewriting.response,
 )
 """Each makes plugins of its own, or none; a new annotation adds a function here."""
+
+_SOURCES = {"forward-auth": "auth-uri"}
+"""Plugin → the annotation that holds its address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,7 @@ def read_annotations(scope: Scope, values: Mapping[str, str]) -> RouteAnnotation
     annotations = Annotations(scope, values)
     plugins: Plugins = {}
     for make in PLUGINS:
-        plugins |= make(annotations)
+        plugins |= {name: review(scope, name, config, _field(name)) for name, config in make(annotations).items()}
     return RouteAnnotations(
         plugins=plugins,
         overrides=overrides(annotations),
@@ -66,3 +69,8 @@ def read_annotations(scope: Scope, values: Mapping[str, str]) -> RouteAnnotation
         plugin_config=annotations.text("plugin-config-name"),
         service_namespace=annotations.text("svc-namespace"),
     )
+
+
+def _field(plugin: str) -> str:
+    """Return where a plugin comes from."""
+    return Annotations.field(_SOURCES[plugin]) if plugin in _SOURCES else "metadata.annotations"

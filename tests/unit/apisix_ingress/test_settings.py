@@ -29,6 +29,7 @@ kubernetes:
   endpoint_source: endpointslices
   cross_namespace: allow
   code_plugins: allow
+  plugins: all
   secret_references: allow
   external_addresses: allow
   internal_addresses: []
@@ -508,11 +509,12 @@ def test_preset_may_come_from_the_environment(config: Path) -> None:
 
 def test_each_protection_that_is_taken_off_is_told_with_its_remedy(config: Path) -> None:
     names = ("cross_namespace", "code_plugins", "secret_references", "external_addresses")
-    taken = ", ".join([*(f"{name}: allow" for name in names), "consumer_names: compatible"])
+    taken = ", ".join([*(f"{name}: allow" for name in names), "consumer_names: compatible", "plugins: all"])
     got = list(cautions(load(config, f"preset: multi-tenant\nkubernetes: {{{taken}}}")))
     assert [line.partition(":")[0] for line in got] == [
         "kubernetes.cross_namespace",
         "kubernetes.code_plugins",
+        "kubernetes.plugins",
         "kubernetes.secret_references",
         "kubernetes.external_addresses",
         "kubernetes.consumer_names",

@@ -92,6 +92,8 @@ def test_secret_value_that_is_no_text_fails_without_being_shown() -> None:
         "inspect",
         "script",
         "body-transformer",
+        "ai-prompt-template",
+        "request-validation",
         "public-api",
         "batch-requests",
     ],
@@ -149,5 +151,6 @@ def test_other_meta_of_a_plugin_is_let_through() -> None:
 )
 def test_authentication_becomes_a_plugin(block: dict[str, Any] | None, want: Plugins) -> None:
     got: Plugins = {}
-    authenticate(got, Authentication.model_validate(block) if block else None)
+    scope = Scope("ApisixRoute", "default", world().view(), OPTIONS)
+    authenticate(scope, got, Authentication.model_validate(block) if block else None, "spec.http[0].authentication")
     assert got == want

@@ -1,0 +1,243 @@
+"""The review applied: one walk over a configuration together with the rules of its plugin."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from translation.addresses import check_address
+from translation.code_plugins import is_code
+from translation.plugin_policy.model import Kind, Node, tree
+from translation.plugin_policy.table import ACTIONS, COMMON, PLUGINS
+from translation.plugin_policy.targets import Target, is_path, is_word, target_of_address, target_of_url
+from translation.texts import quoted
+
+if TYPE_CHECKING:
+    from apisix_ingress.model.json import JsonObject
+    from translation.scope import Scope
+
+_SETTING = "the controller's setting kubernetes.plugins: reviewed"
+_REMEDY = "remove it, or ask whoever runs the controller about kubernetes.plugins"
+_UNKNOWN = "has not been reviewed for gateways that teams share"
+_ON_CONSUMERS = "would replace the plugin of this name on every route that lets the consumer in; use it on a route"
+
+_DEFAULT_CACHE_KEY = ["$host", "$request_uri"]
+"""The cache key of a gateway where a configuration has none (APISIX plugin proxy-cache)."""
+
+Steps = tuple[str | int, ...]
+
+
+class _Place(NamedTuple):
+    """A value, its rules, the plugin that it belongs to, and where it stands in the configuration."""
+
+    value: Any
+    node: Node
+    plugin: str
+    steps: Steps = ()
+
+
+@dataclass(slots=True)
+class _Review:
+    """One configuration under review.
+
+    Attributes:
+        scope: Where problems are noted.
+        at: The steps to a field → the path that a problem names.
+        changes: Where the namespace is put in front → the value with it.
+    """
+
+    scope: Scope
+    at: Callable[[Steps], str]
+    changes: list[tuple[Steps, Any]] = field(default_factory=list)
+
+
+def judge(scope: Scope, name: str, config: JsonObject, path: str, config_path: str = "") -> JsonObject:
+    """Return a plugin's configuration with shared names made the namespace's own; note in `scope` what is refused.
+
+    Args:
+        scope: The object that has the plugin.
+        name: Of the plugin.
+        config: Its configuration; it is not changed.
+        path: The field that the plugin comes from.
+        config_path: The field that holds the configuration; empty where the object has no such field.
+    """
+    review = _Review(scope, lambda steps: f"{config_path}.{_dotted(steps)}" if config_path and steps else path)
+    stack = list(_start(review, name, config, ()))
+    while stack:
+        stack.extend(_step(review, stack.pop()))
+    return _changed(config, review.changes)
+
+
+def _start(review: _Review, name: str, config: Any, steps: Steps) -> Iterator[_Place]:
+    """Yield the configuration of a plugin that the review allows."""
+    found = PLUGINS.get(name)
+    if is_code(name):
+        return  # a setting of its own decides about it
+    if found is None or not found.allowed:
+        why = found.reason if found else _UNKNOWN
+    elif review.scope.kind == "ApisixConsumer" and not found.for_consumers:
+        why = _ON_CONSUMERS
+    else:
+        yield _Place(config, _rules(name), name, steps)
+        return
+    _refuse(review, steps, f"plugin {quoted(name)}", why)
+
+
+@cache
+def _rules(name: str) -> Node:
+    return tree(PLUGINS[name].rules + COMMON)
+
+
+@cache
+def _action(name: str) -> Node:
+    return tree(ACTIONS[name].rules)
+
+
+def _step(review: _Review, place: _Place) -> Iterator[_Place]:
+    """Judge one value, and yield those below it that are left to judge."""
+    value, node, kind = place.value, place.node, place.node.kind
+    if kind in (Kind.FREE, Kind.CODE):
+        return
+    if kind is Kind.REFUSED:
+        _refuse_field(review, place, place.node.rule.reason if place.node.rule else "")
+    elif kind is Kind.PLUGINS:
+        yield from _nested(review, place)
+    elif kind is Kind.CACHE_KEY:
+        _own_cache_key(review, place)
+    elif isinstance(value, dict) and kind is Kind.HOSTS:
+        _hosts(review, place)
+    elif isinstance(value, dict) and (node.fields or node.any):
+        yield from _fields(review, place)
+    elif isinstance(value, list) and node.items:
+        for index, item in enumerate(value):
+            yield place._replace(value=item, node=node.items, steps=(*place.steps, index))
+    else:
+        _leaf(review, place)
+
+
+def _fields(review: _Review, place: _Place) -> Iterator[_Place]:
+    node = place.node
+    for name, value in place.value.items():
+        below = place._replace(
+            value=value, node=node.fields.get(name) or node.any or Node(), steps=(*place.steps, name)
+        )
+        if below.node is node.any or name in node.fields:
+            yield below
+        else:
+            _refuse_field(review, below, _UNKNOWN)
+    for name, field_node in node.fields.items():
+        if name not in place.value and field_node.kind is Kind.CACHE_KEY:
+            yield place._replace(value=_DEFAULT_CACHE_KEY, node=field_node, steps=(*place.steps, name))
+
+
+def _nested(review: _Review, place: _Place) -> Iterator[_Place]:
+    """Yield the plugins inside a plugin: a list of `{name: config}`, or of `[name, config]`."""
+    for index, item in enumerate(place.value if isinstance(place.value, list) else (place.value,)):
+        steps = (*place.steps, index)
+        if isinstance(item, dict):
+            for name, config in item.items():
+                yield from _start(review, name, config, (*steps, name))
+        elif isinstance(item, list) and len(item) == 2 and isinstance(item[0], str):
+            name, config = item
+            if name in ACTIONS:
+                yield _Place(config, _action(name), place.plugin, (*steps, 1))
+            else:
+                yield from _start(review, name, config, (*steps, 1))
+        else:
+            _refuse_field(review, place, "is not a list of plugins with their configurations")
+
+
+def _own_cache_key(review: _Review, place: _Place) -> None:
+    """Put the namespace in front of a cache key: the slash can't be in a namespace, so no other's key begins so."""
+    if isinstance(place.value, list):
+        review.changes.append((place.steps, [f"{review.scope.namespace}/", *place.value]))
+    else:
+        _refuse_field(review, place, "is not a list")
+
+
+def _hosts(review: _Review, place: _Place) -> None:
+    for key, value in place.value.items():
+        if isinstance(value, dict | list):
+            _refuse_field(review, place, _UNKNOWN)
+        else:
+            _check(review, place, Kind.HOST, key)
+
+
+def _leaf(review: _Review, place: _Place) -> None:
+    """Judge a text, number or flag, or a list of these."""
+    kind = place.node.kind
+    for item in place.value if isinstance(place.value, list) else (place.value,):
+        if kind is None or isinstance(item, dict | list):
+            _refuse_field(review, place, _UNKNOWN)
+            return
+        if kind is not Kind.PLAIN:
+            _check(review, place, kind, item)
+
+
+def _check(review: _Review, place: _Place, kind: Kind, value: object) -> None:
+    """Judge one text that means something outside its plugin."""
+    text = value if isinstance(value, str) else ""
+    match kind:
+        case Kind.HOST:
+            _check_host(review, place, target_of_address(text), "a host name or an address, with or without a port")
+        case Kind.URL:
+            _check_host(review, place, target_of_url(text), "a plain URL such as https://host:8443/path")
+        case Kind.PATH if not is_path(text):
+            _wrong(review, place, "a plain path that begins with /")
+        case Kind.WORD if not is_word(text):
+            _wrong(review, place, "one word of letters, digits, - and _")
+        case Kind.SHARED if text:
+            review.changes.append((place.steps, f"{review.scope.namespace}/{text}"))
+        case Kind.SHARED | Kind.HOSTS:
+            _wrong(review, place, "a text" if kind is Kind.SHARED else "a mapping of hosts to weights")
+
+
+def _check_host(review: _Review, place: _Place, target: Target | None, form: str) -> None:
+    if target:
+        check_address(review.scope, target.host, review.at(place.steps), port=target.port)
+    else:
+        _wrong(review, place, f"{form}, without variables, user names and escapes")
+
+
+def _wrong(review: _Review, place: _Place, form: str) -> None:
+    what = _name(place)
+    message = f"{what} is refused by {_SETTING}: it can't be told where it leads; write {form}"
+    _note(review, place.steps, message)
+
+
+def _refuse_field(review: _Review, place: _Place, why: str) -> None:
+    _refuse(review, place.steps, _name(place), why)
+
+
+def _refuse(review: _Review, steps: Steps, what: str, why: str) -> None:
+    _note(review, steps, f"{what} is refused by {_SETTING}: it {why}; {_REMEDY}")
+
+
+def _note(review: _Review, steps: Steps, message: str) -> None:
+    review.scope.error("PluginRefused", review.at(steps), message)
+    review.scope.forbidden = True
+
+
+def _name(place: _Place) -> str:
+    return f"field {_dotted(place.steps)} of plugin {place.plugin}" if place.steps else f"plugin {place.plugin}"
+
+
+def _dotted(steps: Steps) -> str:
+    parts = (f"[{step}]" if isinstance(step, int) else f".{quoted(str(step))}" for step in steps)
+    return "".join(parts).removeprefix(".")
+
+
+def _changed(config: JsonObject, changes: list[tuple[Steps, Any]]) -> JsonObject:
+    """Return a configuration with other values in some places; the given one stays as it is."""
+    if not changes:
+        return config
+    result = copy.deepcopy(config)
+    for (*parents, last), value in changes:
+        target: Any = result
+        for step in parents:
+            target = target[step]
+        target[last] = value
+    return result

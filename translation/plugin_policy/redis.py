@@ -1,0 +1,11 @@
+"""The fields by which plugins that limit requests keep their state in Redis."""
+
+PLAIN = """
+    redis_{port,username,password,database,timeout,ssl,ssl_verify,keepalive_timeout,keepalive_pool}
+    redis_cluster_{name,ssl,ssl_verify}"""
+SENTINEL_PLAIN = "redis_{connect_timeout,read_timeout,master_name,role} sentinel_{username,password}"
+HOST = "redis_host"
+
+REDIRECTING = "leads to servers whose answers name further addresses, which nobody checks"
+REFUSED = {"redis_cluster_nodes": REDIRECTING}
+SENTINEL_REFUSED = REFUSED | {"redis_sentinels[].{host,port}": REDIRECTING}

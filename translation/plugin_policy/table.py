@@ -1,0 +1,23 @@
+"""Every plugin that was reviewed, and the fields that every plugin takes."""
+
+from collections.abc import Mapping
+
+from translation.plugin_policy.access import ACCESS
+from translation.plugin_policy.functions import FUNCTIONS
+from translation.plugin_policy.model import Plugin, Rule, allow
+from translation.plugin_policy.observing import OBSERVING
+from translation.plugin_policy.routing import ROUTING
+
+PLUGINS: Mapping[str, Plugin] = {**ROUTING, **ACCESS, **OBSERVING, **FUNCTIONS}
+"""Plugin → its review. A plugin that is absent is refused, but for those in `translation.code_plugins`."""
+
+ACTIONS: Mapping[str, Plugin] = {"return": allow("Answers with a status.", plain="code")}
+"""What the plugin workflow runs beside plugins."""
+
+COMMON: tuple[Rule, ...] = allow(
+    "Every plugin has it.",
+    plain="_meta.{disable,priority}",
+    free="_meta.{filter,error_response}",
+    code="_meta.pre_function",
+).rules
+"""The rules for `_meta`."""

@@ -1,0 +1,50 @@
+"""Where a text of a plugin leads: the host of an address or a URL, read so that no reader can see another one.
+
+Only plain spellings are taken. What a gateway or a library of its plugins might read in another way is refused: names
+and passwords in front of the host, variables, escapes, backslashes, sockets of the machine.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from apisix_ingress.model.address import parse_ip
+
+_HOST = r"(?P<host>[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::(?P<port>[0-9]{1,5}))?"
+_ADDRESS = re.compile(_HOST, re.ASCII)
+_URL = re.compile(rf"(?P<scheme>https?)://{_HOST}(?:[/?][!-#%-;=?-\[\]_a-z~]*)?", re.ASCII | re.IGNORECASE)
+_PATH = re.compile(r"/[!-#%-;=?-\[\]_a-z~]*", re.ASCII | re.IGNORECASE)
+_WORD = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
+
+_PORTS = {"http": 80, "https": 443}
+
+
+class Target(NamedTuple):
+    """Where a text leads; without a port, to one that another field tells."""
+
+    host: str
+    port: int | None = None
+
+
+def target_of_address(text: str) -> Target | None:
+    """Return where `host`, `host:port`, `[v6]`, `[v6]:port` or an IPv6 address leads; None for anything else."""
+    if found := _ADDRESS.fullmatch(text):
+        return Target(found["host"], int(found["port"]) if found["port"] else None)
+    return Target(text) if ":" in text and "[" not in text and parse_ip(text) is not None else None
+
+
+def target_of_url(text: str) -> Target | None:
+    """Return where a plain URL of http or https leads; None for anything else."""
+    found = _URL.fullmatch(text)
+    return Target(found["host"], int(found["port"] or _PORTS[found["scheme"].lower()])) if found else None
+
+
+def is_path(text: str) -> bool:
+    """Say whether a text stays a path when it is appended to an address."""
+    return bool(_PATH.fullmatch(text))
+
+
+def is_word(text: str) -> bool:
+    """Say whether a text stays within its label when it is put into a host name."""
+    return bool(_WORD.fullmatch(text))
