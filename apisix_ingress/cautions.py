@@ -15,6 +15,7 @@ _PROTECTIONS = {
     "code_plugins": "objects may run code in the gateways",
     "plugins": "objects may use any plugin with any address, file and record of the gateways in it",
     "external_addresses": "objects may have requests sent to the gateways themselves and to cloud metadata",
+    "host_ownership": "objects may take requests for hosts of other namespaces and serve certificates for them",
     "consumer_names": "consumers of two namespaces may have one username, and with it each other's access",
     "secret_references": "objects may read environment variables and secret stores of the gateways",
 }

@@ -29,6 +29,7 @@ def translation_options(settings: Settings) -> Options:
         plugins=kubernetes.plugins,
         secret_references=kubernetes.secret_references,
         external_addresses=kubernetes.external_addresses,
+        host_ownership=kubernetes.host_ownership,
         consumer_names=kubernetes.consumer_names,
         admin_addresses=admin_addresses(cluster.admin_url for cluster in (settings.clusters if strict else ())),
         gateway_namespaces=_gateway_namespaces(settings),

@@ -28,6 +28,7 @@ from apisix_ingress.state.world import Report, World
 from translation.context import Options
 from translation.destinations import is_open
 from translation.grants import Destination, Reference, is_granted
+from translation.hostowners import HostOwners, rests_on_lost_host
 from translation.ownership import is_ours
 from translation.result import NOTHING, Translation
 
@@ -191,14 +192,19 @@ class Provider(ABC, Generic[T]):
         """Say whether the last good records, which a failed translation would keep, may not stay.
 
         The object may name something else by now, so that its translation would not see that a grant is gone, or that
-        an address belongs to somebody else.
+        an address or a host belongs to somebody else.
         """
-        references, destinations = self._grounds.get(owner, _NO_GROUNDS) if translation.failed else _NO_GROUNDS
+        if not translation.failed:
+            return False
+        references, destinations = self._grounds.get(owner, _NO_GROUNDS)
+        records = self._world.desired.of_owner(owner).values()
         reason = ""
         if not all(is_granted(each, view) for each in references):
             reason = "its last good records rest on a grant that is gone"
         elif not all(is_open(each, view, self._options) for each in destinations):
             reason = "its last good records lead to an address that is refused now"
+        elif rests_on_lost_host(records, owner.namespace, HostOwners(view, self._options)):
+            reason = "its last good records are for a host that belongs to another namespace"
         if reason:
             log.warning("object.withdrawn", object=str(owner), reason=reason)
         return bool(reason)

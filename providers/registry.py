@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from apisix_ingress.model.keys import ObjectKey, Read
-from apisix_ingress.model.resources import RESOURCES, Resource
+from apisix_ingress.model.resources import OWNERSHIP_INDEXES, RESOURCES, Resource
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.workqueue import QueueObserver
 from apisix_ingress.state.world import World
@@ -62,6 +62,8 @@ def resources(options: Options) -> tuple[Resource, ...]:
     if options.external_addresses != "refuse-internal":
         # Nobody asks whose Service has an address.
         table["Service"] = replace(table["Service"], indexes={})
+    if options.host_ownership != "namespace":
+        table = {kind: resource.without(OWNERSHIP_INDEXES) for kind, resource in table.items()}
     config_maps = table.pop("ConfigMap")
     return (*table.values(), *([config_maps.restricted(source)] if source else ()))
 

@@ -47,20 +47,23 @@ class Rivals:
         lost: list[tuple[Age, Matcher]] = []
         older: set[Age] = set()
         for matcher in self._matchers[field]:
-            if found := {age for kind in _KINDS for age in self._older(IndexKey(kind, MATCHER_INDEX, matcher.value))}:
+            if self._draft.owners.refusal(self._draft.namespace, matcher.host):
+                continue
+            if found := {age for kind in _KINDS for age in self._older(matcher, kind)}:
                 lost.append((min(found), matcher))
                 older |= found
         if lost:
             self._tell(field, *min(lost), len(lost) - 1)
         return min(len(older), NEAR)
 
-    def _older(self, index: IndexKey) -> Iterator[Age]:
-        """Yield the ages of the first ones of a kind that are older, and ours."""
-        count = 0
+    def _older(self, matcher: Matcher, kind: str) -> Iterator[Age]:
+        """Yield the ages of the first ones of a kind that are older, ours, and may use the host."""
+        count, index = 0, IndexKey(kind, MATCHER_INDEX, matcher.value)
         for item in oldest(self._draft.view, CustomObject, index):
             if item.meta.age >= self._age:
                 return
-            if is_ours(item, self._draft.view, self._draft.options):
+            may_use = not self._draft.owners.refusal(item.meta.namespace, matcher.host)
+            if may_use and is_ours(item, self._draft.view, self._draft.options):
                 yield item.meta.age
                 count += 1
             if count == NEAR:

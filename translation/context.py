@@ -31,6 +31,7 @@ class Options:
         plugins: Whether users may have every plugin, or those that `translation.plugin_policy` allows.
         secret_references: Whether texts that the gateway replaces by secrets of its own are let through.
         external_addresses: Whether users may have requests sent to the gateway itself and the like.
+        host_ownership: Whether a host belongs to one namespace, and others can't use it.
         consumer_names: How the username of a consumer is made of its namespace and name.
         admin_addresses: Host and port of each Admin API, as `translation.addresses` spells them.
         gateway_namespaces: Namespaces in which gateways run, as far as known: short names resolve there.
@@ -50,6 +51,7 @@ class Options:
     plugins: Literal["all", "reviewed"] = "all"
     secret_references: Literal["allow", "refuse"] = "allow"
     external_addresses: Literal["allow", "refuse-internal"] = "allow"
+    host_ownership: Literal["shared", "namespace"] = "shared"
     consumer_names: ConsumerNames = "compatible"
     admin_addresses: frozenset[tuple[str, int]] = frozenset()
     gateway_namespaces: frozenset[str] = frozenset()

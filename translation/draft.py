@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from apisix_ingress.model import names
+from apisix_ingress.model.hostclaims import MOST_NAMES, has_too_many
 from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind
-from apisix_ingress.model.kube import Meta
+from apisix_ingress.model.kube import CustomObject, Meta
 from apisix_ingress.model.records import Record
 from apisix_ingress.state.claims import UpstreamClaim
 from apisix_ingress.state.desired import Hold
 from apisix_ingress.state.view import View
 from translation.context import Options
+from translation.hostowners import NOT_OWNED, HostOwners
 from translation.result import Translation
 from translation.scope import Scope
 from translation.texts import check_record
@@ -36,6 +40,35 @@ class Draft(Scope):
         self._claims: dict[UpstreamClaim, None] = {}
         self._holds: list[Hold] = []
         self._kept: dict[RecordKey, FrozenJson] = {}
+
+    @cached_property
+    def owners(self) -> HostOwners:
+        """Who owns which host."""
+        return HostOwners(self.view, self.options)
+
+    def usable(self, hosts: Sequence[str], path: str) -> list[str]:
+        """Return the hosts that the object's namespace may use, and note the others. No hosts stand for every host.
+
+        Args:
+            hosts: As they are written, or the empty text for every host.
+            path: The list in the object.
+        """
+        found = []
+        for index, host in enumerate(hosts):
+            if why := self.owners.refusal(self.namespace, host):
+                self.degrade(NOT_OWNED, f"{path}[{index}]" if len(hosts) > 1 else path, why)
+            else:
+                found.append(host)
+        return found
+
+    def claims_too_much(self, obj: CustomObject) -> bool:
+        """Say whether an object names too many hosts to own them, and note it: what was published for it must go."""
+        if self.options.host_ownership == "shared" or not has_too_many(obj):
+            return False
+        message = f"names more than {MOST_NAMES} hosts, with the wildcards over them; make several objects of it"
+        self.error("TooManyHosts", "spec", message)
+        self.revoked = True
+        return True
 
     def stamp(self, kind: RecordKind, name: str, *, labelled: bool = False) -> JsonObject:
         """Return the beginning of a body: id, name, desc and labels; with the object's own labels if wanted."""

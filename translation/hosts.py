@@ -20,6 +20,7 @@ from apisix_ingress.state.view import View, oldest
 from translation.context import Options
 from translation.draft import Draft
 from translation.faces import face_of, faces
+from translation.hostowners import HostOwners
 from translation.ownership import is_ours
 
 KINDS = ("ApisixTls", "Ingress")
@@ -43,6 +44,7 @@ class HostRivals:
         self._key = obj.meta.key
         self._view = view
         self._options = options
+        self._owners = HostOwners(view, options)
         # Few are so, and they may have any host.
         self._unnamed: list[CustomObject] | None = None
         self._faces: dict[ObjectKey, dict[str, str | None]] = {}
@@ -51,6 +53,8 @@ class HostRivals:
         """Return the oldest other object of ours that has a host, with its face; None: there is no other one."""
         for item in self._by_age(host):
             if item.meta.key == self._key or not is_ours(item, self._view, self._options):
+                continue
+            if self._owners.refusal(item.meta.namespace, host):
                 continue
             found = self._of(item)
             if host in found:
@@ -103,7 +107,7 @@ class Hosts:
             path: The field that is told.
         """
         face = face_of(body)
-        return [host for host in hosts if self._is_allowed(host, face, path)]
+        return [host for host in self._draft.usable(hosts, path) if self._is_allowed(host, face, path)]
 
     def _is_allowed(self, host: str, face: str, path: str) -> bool:
         name = canonical_host(host)

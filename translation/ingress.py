@@ -66,6 +66,8 @@ def translate_ingress(obj: CustomObject, view: View, options: Options, *, now: d
         return draft.finish()
     hold_tls(draft, spec.tls)
     extras = read_annotations(draft, obj.meta.annotations)
+    if draft.claims_too_much(obj):
+        return draft.finish()
     entries = tuple(_entries(draft, spec))
     prefixes = {(entry.host, _stem(entry.path)) for entry in entries if entry.type == "Prefix"}
     rivals = Rivals(draft, obj)
@@ -81,9 +83,11 @@ def _entries(draft: Draft, spec: IngressSpec) -> Iterator[_Entry]:
         here = f"spec.rules[{index}]"
         if rule.host:
             _check_host(draft, rule.host, f"{here}.host")
-        for number, item in enumerate(rule.http.paths if rule.http else ()):
+        if not rule.http or not draft.usable([rule.host], f"{here}.host"):
+            continue
+        for number, item in enumerate(rule.http.paths):
             yield _Entry(rule.host, item.path, item.path_type, item.backend, f"{here}.http.paths[{number}]")
-    if spec.default_backend:
+    if spec.default_backend and draft.usable([""], "spec.defaultBackend"):
         yield _Entry("", "/*", "Default", spec.default_backend, "spec.defaultBackend")
 
 

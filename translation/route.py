@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from apisix_ingress.model import names
+from apisix_ingress.model.hostclaims import claimed_port
 from apisix_ingress.model.hosts import without_dot
 from apisix_ingress.model.json import FrozenJson, JsonObject, list_in
 from apisix_ingress.model.keys import ObjectKey
@@ -52,6 +53,8 @@ def translate_route(obj: CustomObject, view: View, options: Options) -> Translat
         draft.misfit(error)
         _claim_roughly(draft, obj.spec)
         return draft.finish()
+    if draft.claims_too_much(obj):
+        return draft.finish()
     rivals = Rivals(draft, obj)
     for index, rule in enumerate(spec.http):
         _http(draft, rule, f"spec.http[{index}]", rivals)
@@ -86,9 +89,12 @@ def _check_plugin_config(draft: Draft, found: CustomObject, path: str) -> None:
 
 
 def _http(draft: Draft, rule: HttpRule, path: str, rivals: Rivals) -> None:
+    hosts = draft.usable(rule.match.hosts or [""], f"{path}.match.hosts")
+    if not hosts:
+        return
     name = names.route_name(draft.namespace, draft.meta.name, rule.name)
     body = draft.stamp("routes", name, labelled=True)
-    body |= _matching(draft, rule.match, f"{path}.match")
+    body |= _matching(draft, rule.match, hosts, f"{path}.match")
     body |= present({"priority": rule.priority - rivals.ahead(path), "enable_websocket": rule.websocket})
     if rule.timeout is not None:
         body["timeout"] = timeout_body(timeout_parts(rule.timeout))
@@ -107,7 +113,7 @@ def _http(draft: Draft, rule: HttpRule, path: str, rivals: Rivals) -> None:
     draft.record("routes", name, body)
 
 
-def _matching(draft: Draft, match: HttpMatch, path: str) -> JsonObject:
+def _matching(draft: Draft, match: HttpMatch, hosts: Sequence[str], path: str) -> JsonObject:
     check_paths(draft, match.paths, f"{path}.paths")
     check_hosts(draft, match.hosts, f"{path}.hosts")
     check_addresses(draft, match.remote_addrs, f"{path}.remoteAddrs")
@@ -116,7 +122,7 @@ def _matching(draft: Draft, match: HttpMatch, path: str) -> JsonObject:
     fields: dict[str, Any] = {
         # The gateway refuses lists in which something is twice.
         "uris": list(dict.fromkeys(match.paths)),
-        "hosts": list(dict.fromkeys(map(without_dot, match.hosts))),
+        "hosts": list(dict.fromkeys(without_dot(host) for host in hosts if host)),
         "methods": list(dict.fromkeys(match.methods)),
         "remote_addrs": list(dict.fromkeys(match.remote_addrs)),
         "vars": expressions(match.exprs),
@@ -171,6 +177,9 @@ def _backend(draft: Draft, backend: StreamBackend, path: str) -> Backend:
 
 
 def _stream(draft: Draft, rule: StreamRule, path: str) -> None:
+    claim = rule.match.host or claimed_port(rule.match.ingress_port)
+    if not draft.usable([claim], f"{path}.match.{'host' if rule.match.host else 'ingressPort'}"):
+        return
     name = names.stream_route_name(draft.namespace, draft.meta.name, rule.name)
     body = draft.stamp("stream_routes", name)
     del body["name"]  # the 1.8 line sends none

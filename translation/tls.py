@@ -47,6 +47,8 @@ def translate_tls(obj: CustomObject, view: View, options: Options, *, now: datet
         draft.misfit(error)
         return draft.finish()
     check_host_names(draft, spec.hosts, "spec.hosts")
+    if draft.claims_too_much(obj):
+        return draft.finish()
     hosts = Hosts(draft, obj)
     body = _server(draft, spec, now) | client_body(draft, spec.client)
     if "cert" in body:

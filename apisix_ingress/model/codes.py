@@ -362,6 +362,17 @@ _ALL = (
         "Both are published. Only one of them gets the requests, and which one is up to the gateway.",
         "Remove one, tell them apart, or give them different priorities.",
     ),
+    Code(
+        "AIX0511",
+        "HostNotOwned",
+        "A host belongs to another namespace",
+        "The host is left out, and a rule or certificate without any other host is not published. The rest of the"
+        " object is, and its condition is False.",
+        "Use another host, or have an object in the owner's namespace annotated with"
+        " `apisix.apache.org/share-hosts-with: YOUR-NAMESPACE`. Rules for every host, and wildcards over hosts of"
+        " others, need the annotation `apisix.apache.org/hosts` on your Namespace, which the operator sets. See"
+        " `kubernetes.host_ownership`.",
+    ),
     # What settings refuse.
     Code(
         "AIX0601",

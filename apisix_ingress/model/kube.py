@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeAlias
 
 from apisix_ingress.model.json import FrozenJson, JsonObject
@@ -18,6 +18,9 @@ from apisix_ingress.model.keys import ObjectKey
 
 Age: TypeAlias = tuple[str, str, str, str]
 """creationTimestamp, namespace, name, kind: a total order that does not depend on the order of events."""
+
+ASSIGNED_HOSTS = "apisix.apache.org/hosts"
+"""Annotation of a Namespace: the hosts that belong to it, separated by commas."""
 
 _EMPTY: Mapping[str, str] = {}
 _YET_TO_COME = "~"
@@ -188,7 +191,7 @@ class ConfigMap:
 
 @dataclass(frozen=True, slots=True)
 class Namespace:
-    """A Namespace: its labels decide whether it is watched."""
+    """A Namespace: its labels decide whether it is watched, and one annotation which hosts belong to it."""
 
     meta: Meta
 
@@ -393,7 +396,10 @@ def decode_config_map(raw: JsonObject) -> ConfigMap:
 
 def decode_namespace(raw: JsonObject) -> Namespace:
     """Decode a Namespace."""
-    return Namespace(decode_meta(raw, "Namespace", labels=True))
+    meta = decode_meta(raw, "Namespace", labels=True, annotations=True)
+    # Other annotations change often, and each change would wake every object of the namespace.
+    assigned = meta.annotations.get(ASSIGNED_HOSTS)
+    return Namespace(replace(meta, annotations={ASSIGNED_HOSTS: assigned} if assigned else _EMPTY))
 
 
 def decode_reference_grant(raw: JsonObject) -> ReferenceGrant:

@@ -12,6 +12,7 @@ from typing import Any
 
 from apisix_ingress.model import kube
 from apisix_ingress.model.address import canonical_ip
+from apisix_ingress.model.hostclaims import assigned_hosts, assigned_over, claimed_hosts, names_over
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kube import KubeObject
@@ -37,6 +38,21 @@ MATCHER_INDEX = "matcher"
 
 TLS_HOST_INDEX = "tls-host"
 """Index of Ingresses and ApisixTlses: the hosts that they have a certificate for (model.tlshosts)."""
+
+HOST_INDEX = "host"
+"""Index of Ingresses, ApisixRoutes and ApisixTlses: the hosts that they name (model.hostclaims)."""
+
+UNDER_INDEX = "under"
+"""Index of the same kinds: the wildcards over the hosts that they name."""
+
+ASSIGNED_INDEX = "assigned"
+"""Index of Namespaces: the hosts that were given to them."""
+
+ASSIGNED_UNDER_INDEX = "assigned-under"
+"""Index of Namespaces: the wildcards over the hosts that were given to them."""
+
+OWNERSHIP_INDEXES = frozenset({HOST_INDEX, UNDER_INDEX, ASSIGNED_INDEX, ASSIGNED_UNDER_INDEX})
+"""Indexes that only `host_ownership: namespace` asks."""
 
 GRANTS_BY_NAMESPACES = "namespaces"
 """Index of ReferenceGrants: `namespace/namespace of those that may refer to it`."""
@@ -98,6 +114,11 @@ class Resource:
         for version in (self.version, *self.other_versions):
             yield replace(self, version=version)
 
+    def without(self, indexes: frozenset[str]) -> Resource:
+        """Return the kind without some indexes."""
+        kept = {name: function for name, function in self.indexes.items() if name not in indexes}
+        return replace(self, indexes=kept, ranked=self.ranked - indexes)
+
     def restricted(self, only: ObjectKey) -> Resource:
         """Return the kind as it is when one object of it is read."""
         return replace(self, only=only)
@@ -136,13 +157,19 @@ def _custom(
     )
 
 
+def _ranked(kind: str, plural: str, indexes: Mapping[str, IndexFunction]) -> Resource:
+    return replace(_custom(kind, plural, indexes=indexes), ranked=frozenset(indexes))
+
+
 _MATCHERS: Mapping[str, IndexFunction] = {MATCHER_INDEX: matcher_values}
 _TLS_HOSTS: Mapping[str, IndexFunction] = {TLS_HOST_INDEX: tls_host_values}
+_CLAIMS: Mapping[str, IndexFunction] = {HOST_INDEX: claimed_hosts, UNDER_INDEX: names_over}
+_ASSIGNED: Mapping[str, IndexFunction] = {ASSIGNED_INDEX: assigned_hosts, ASSIGNED_UNDER_INDEX: assigned_over}
 
 RESOURCES: Mapping[str, Resource] = {
     resource.kind: resource
     for resource in (
-        Resource("Namespace", "", "v1", "namespaces", kube.decode_namespace, namespaced=False),
+        Resource("Namespace", "", "v1", "namespaces", kube.decode_namespace, namespaced=False, indexes=_ASSIGNED),
         Resource("Service", "", "v1", "services", kube.decode_service, indexes={BY_ADDRESS: _addresses}),
         Resource("Endpoints", "", "v1", "endpoints", kube.decode_endpoints),
         Resource(
@@ -181,13 +208,13 @@ RESOURCES: Mapping[str, Resource] = {
             "v1",
             "ingresses",
             partial(kube.decode_custom, kind="Ingress"),
-            indexes={**_MATCHERS, **_TLS_HOSTS},
-            ranked=frozenset({**_MATCHERS, **_TLS_HOSTS}),
+            indexes={**_MATCHERS, **_TLS_HOSTS, **_CLAIMS},
+            ranked=frozenset({**_MATCHERS, **_TLS_HOSTS, **_CLAIMS}),
         ),
-        replace(_custom("ApisixRoute", "apisixroutes", indexes=_MATCHERS), ranked=frozenset(_MATCHERS)),
+        _ranked("ApisixRoute", "apisixroutes", {**_MATCHERS, **_CLAIMS}),
         _custom("ApisixUpstream", "apisixupstreams"),
         _custom("ApisixPluginConfig", "apisixpluginconfigs"),
-        replace(_custom("ApisixTls", "apisixtlses", indexes=_TLS_HOSTS), ranked=frozenset(_TLS_HOSTS)),
+        _ranked("ApisixTls", "apisixtlses", {**_TLS_HOSTS, **_CLAIMS}),
         _custom("ApisixConsumer", "apisixconsumers"),
         _custom("ApisixGlobalRule", "apisixglobalrules", indexes={PLUGIN_INDEX: _enabled_plugins}),
         _custom("ApisixClusterConfig", "apisixclusterconfigs", namespaced=False),

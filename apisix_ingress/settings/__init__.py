@@ -54,6 +54,7 @@ PRESETS: Mapping[str, Mapping[str, str]] = {
         "plugins": "reviewed",
         "secret_references": "refuse",
         "external_addresses": "refuse-internal",
+        "host_ownership": "namespace",
         "consumer_names": "unambiguous",
     },
 }

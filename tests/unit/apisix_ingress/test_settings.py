@@ -34,6 +34,7 @@ kubernetes:
   external_addresses: allow
   internal_addresses: []
   cluster_domain: cluster.local
+  host_ownership: shared
   consumer_names: compatible
   plugin_metadata: ""
   election: {enabled: true, name: apisix-ingress-leader, namespace: "", lease_duration: 15s, renew_deadline: 10s,
@@ -509,7 +510,8 @@ def test_preset_may_come_from_the_environment(config: Path) -> None:
 
 def test_each_protection_that_is_taken_off_is_told_with_its_remedy(config: Path) -> None:
     names = ("cross_namespace", "code_plugins", "secret_references", "external_addresses")
-    taken = ", ".join([*(f"{name}: allow" for name in names), "consumer_names: compatible", "plugins: all"])
+    others = ("host_ownership: shared", "consumer_names: compatible", "plugins: all")
+    taken = ", ".join([*(f"{name}: allow" for name in names), *others])
     got = list(cautions(load(config, f"preset: multi-tenant\nkubernetes: {{{taken}}}")))
     assert [line.partition(":")[0] for line in got] == [
         "kubernetes.cross_namespace",
@@ -517,6 +519,7 @@ def test_each_protection_that_is_taken_off_is_told_with_its_remedy(config: Path)
         "kubernetes.plugins",
         "kubernetes.secret_references",
         "kubernetes.external_addresses",
+        "kubernetes.host_ownership",
         "kubernetes.consumer_names",
     ]
     assert got[0].endswith("remove the setting, or write grant")

@@ -1,0 +1,166 @@
+"""Tenants that want each other's hosts: with `host_ownership: namespace` none gets a request for what another one owns.
+
+Whatever came in which order, and whatever is broken.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import pytest
+
+from apisix_ingress.explain.request import ProbeRequest
+from apisix_ingress.explain.routing import RouteFacts, choose
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.resources import RESOURCES
+from apisix_ingress.state.world import World
+from tests.property.tenants import SHUFFLES, TENANTS, Wanting
+from tests.unit.translation.objects import OPTIONS, pem, secret, service
+from tests.unit.translation.settling import bodies, prepare, settle
+
+STRICT = replace(OPTIONS, host_ownership="namespace")
+
+HOSTS = (
+    "a.x.test",
+    "b.x.test",
+    "c.a.x.test",
+    "A.x.test.",
+    "a.x.test:80",
+    "*.x.test",
+    "*.test",
+    "*.a.x.test",
+    "*x.test",
+)
+ASKED = ("a.x.test", "b.x.test", "c.a.x.test", "d.a.x.test", "z.x.test", "x.test", "y.test", "other.org")
+PATHS = ("/*", "/login", "/login/*")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wish(Wanting):
+    """An object that wants hosts: an attacker's has a high priority; a broken one can't be translated."""
+
+    path: str
+    priority: int
+    broken: bool
+
+
+def manifest(wish: Wish) -> JsonObject:
+    name = "none" if wish.broken else "web"
+    if wish.kind == "ApisixTls":
+        pair = {"name": "none" if wish.broken else "pair", "namespace": wish.namespace}
+        return wish.with_spec({"hosts": [*wish.hosts] or ["own.test"], "secret": pair})
+    if wish.kind == "Ingress":
+        target = {"service": {"name": name, "port": {"number": 80}}}
+        http = {"paths": [{"path": wish.path.rstrip("*"), "pathType": "Prefix", "backend": target}]}
+        hosts = [host.lower().removesuffix(".") for host in wish.hosts if ":" not in host and not host.startswith("*x")]
+        return wish.with_spec({"rules": [{"host": host, "http": http} for host in hosts or [""]]})
+    match = {"hosts": [*wish.hosts], "paths": [wish.path]}
+    backend = {"serviceName": name, "servicePort": 80}
+    return wish.with_spec({"http": [{"name": "r", "match": match, "priority": wish.priority, "backends": [backend]}]})
+
+
+def wish_of(seed: random.Random, number: int) -> Wish:
+    kind = seed.choice(("Ingress", "ApisixRoute", "ApisixRoute", "ApisixTls"))
+    return Wish(
+        namespace=seed.choice(TENANTS),
+        name=f"o{number}",
+        kind=kind,
+        day=seed.randint(1, 6),
+        hosts=tuple(seed.sample(HOSTS, seed.randint(0, 2))),
+        foreign=kind == "Ingress" and seed.random() < 0.2,
+        path=seed.choice(PATHS),
+        priority=seed.choice((0, 1, 9999)),
+        broken=False,
+    )
+
+
+def named(wish: Wish) -> set[str]:
+    """Return the hosts that an object names, as requests have them."""
+    if wish.kind == "Ingress":
+        return {host.lower().removesuffix(".") for host in wish.hosts if ":" not in host and not host.startswith("*x")}
+    return {host.lower().removesuffix(".").removesuffix(":80") for host in wish.hosts}
+
+
+def owner(host: str, wishes: Iterable[Wish]) -> str:
+    """The reference: the namespace of the oldest object that names a host or a wildcard over it."""
+    naming = [
+        wish
+        for wish in wishes
+        if not wish.foreign
+        and any(name == host or (name.startswith("*.") and host.endswith(name[1:])) for name in named(wish))
+    ]
+    return min(naming, key=lambda wish: wish.age).namespace if naming else ""
+
+
+def check(found: World, wishes: Iterable[Wish]) -> None:
+    wishes = tuple(wishes)
+    records = found.desired.records("default")
+    routes = [RouteFacts(key.id, record.body) for key, record in records.items() if key.kind == "routes"]
+    whose = {key.id: found.desired.owners_of(key)[0].namespace for key in records}
+    for host in ASKED:
+        want = owner(host, wishes)
+        for path in ("/", "/login", "/login/x", "/other"):
+            asked = choose(ProbeRequest("GET", "http", host, path), routes).candidates
+            assert {whose[candidate.route.id] for candidate in asked} <= {want}
+        shown = {
+            whose[key.id]
+            for key, record in records.items()
+            if key.kind == "ssls"
+            and any(sni == host or (sni[0] == "*" and host.endswith(sni[1:])) for sni in record.body["snis"])
+        }
+        assert shown <= {want}
+
+
+def there_is(found: World, wish: Wish) -> None:
+    found.stores[wish.kind].set(RESOURCES[wish.kind].decode(manifest(wish)))
+
+
+def surroundings() -> list[JsonObject]:
+    pair = pem(1)
+    fields = {"tls__crt": pair.certificate, "tls__key": pair.key}
+    return [
+        *(service(namespace=tenant) for tenant in TENANTS),
+        *(secret("pair", namespace=tenant, **fields) for tenant in TENANTS),
+    ]
+
+
+@pytest.mark.parametrize("number", range(SHUFFLES))
+def test_no_request_for_a_host_reaches_another_namespace(number: int) -> None:
+    seed = random.Random(number)
+    wishes = [wish_of(seed, index) for index in range(8)]
+    found, loop = prepare(*surroundings(), options=STRICT)
+    there: dict[ObjectKey, Wish] = {}
+    for _ in range(50):
+        wish = seed.choice(wishes)
+        if wish.key in there and seed.random() < 0.4:
+            found.stores[wish.kind].delete(wish.key)
+            del there[wish.key]
+        else:
+            # Edits, too: other hosts, and what can't be translated.
+            if seed.random() < 0.5:
+                hosts = tuple(seed.sample(HOSTS, seed.randint(0, 2)))
+                wish = replace(wish, hosts=hosts, broken=seed.random() < 0.4)
+            there_is(found, wish)
+            there[wish.key] = wish
+        if seed.random() < 0.5:
+            loop.settle()
+            check(found, there.values())
+    loop.settle()
+    check(found, there.values())
+    for wish in there.values():
+        there_is(found, replace(wish, broken=False))
+    loop.settle()
+    whole = [manifest(replace(wish, broken=False)) for wish in there.values()]
+    seed.shuffle(whole)
+    fresh = settle(*surroundings(), *whole, options=STRICT)
+    # What can't be translated keeps what it had, which is a matter of history: a port is no part of a server name.
+    if any(problem.severity == "error" for report in fresh.reports.values() for problem in report.problems):
+        return
+    assert bodies(found) == bodies(fresh)
+    assert {key: each.problems for key, each in found.reports.items()} == {
+        key: each.problems for key, each in fresh.reports.items()
+    }
+    check(found, there.values())

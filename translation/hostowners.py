@@ -1,0 +1,185 @@
+"""Owners of hosts: with `host_ownership: namespace` a host belongs to one namespace, and rules of others go without it.
+
+A host belongs to the namespace that it was assigned to (an annotation of the Namespace), else to that of the oldest
+object that names it or a wildcard over it. A wildcard needs more: no other namespace may own a name below it. So of the
+hosts that two namespaces use no request fits both, and neither priorities nor paths nor the gateway's order of matching
+decide anything between namespaces. Who owns a host depends neither on the order of events nor on whether an object can
+be translated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
+from itertools import islice
+
+from apisix_ingress.model.hostclaims import (
+    EVERY_HOST,
+    SHARED_WITH,
+    claimed_name,
+    claimed_port,
+    is_ownable,
+    shares_with,
+    wildcards_over,
+)
+from apisix_ingress.model.keys import IndexKey
+from apisix_ingress.model.kube import ASSIGNED_HOSTS, CustomObject, Namespace
+from apisix_ingress.model.records import Record
+from apisix_ingress.model.resources import ASSIGNED_INDEX, ASSIGNED_UNDER_INDEX, HOST_INDEX, UNDER_INDEX
+from apisix_ingress.state.store import NEAR
+from apisix_ingress.state.view import View, oldest
+from translation.context import Options
+from translation.ownership import is_ours
+
+NOT_OWNED = "HostNotOwned"
+
+MOST_BELOW = 1000
+"""Older objects with names below a wildcard that are looked at; where there are more, the wildcard is left out."""
+
+_KINDS = ("ApisixRoute", "ApisixTls", "Ingress")
+
+
+class HostOwners:
+    """Who owns which host, as one translation asks for it.
+
+    Args:
+        view: What may be asked.
+        options: The settings; with `host_ownership: shared` every namespace may use every host.
+    """
+
+    def __init__(self, view: View, options: Options) -> None:
+        self._view = view
+        self._options = options
+        self._is_shared = options.host_ownership == "shared"
+        self._refusals: dict[tuple[str, str], str] = {}
+        self._oldest: dict[str, CustomObject | None] = {}
+        self._assignees: dict[str, tuple[str, ...]] = {}
+
+    def refusal(self, namespace: str, host: str) -> str:
+        """Return why a namespace may not use a host, as a sentence with the remedy; empty if it may.
+
+        Args:
+            namespace: Of the object.
+            host: As it is written; empty for every host.
+        """
+        if self._is_shared:
+            return ""
+        name = claimed_name(host) or EVERY_HOST
+        if (namespace, name) not in self._refusals:
+            self._refusals[namespace, name] = self._judge(namespace, name)
+        return self._refusals[namespace, name]
+
+    def _judge(self, namespace: str, name: str) -> str:
+        if namespace in self._assigned(EVERY_HOST) and name == EVERY_HOST:
+            return ""
+        if name == EVERY_HOST:
+            return (
+                "takes requests for every host, also for those of other namespaces: name hosts, or ask the operator to "
+                f"add {EVERY_HOST} to the annotation {ASSIGNED_HOSTS} of Namespace {namespace}"
+            )
+        if not is_ownable(name):
+            return f"host {name} is left out: a wildcard has to begin with '*.'; name the hosts or write *.{name[1:]}"
+        owners = self._owners(name)
+        allowed = {namespace}
+        if namespace not in owners:
+            if not self._is_shared_by(owners, namespace, name):
+                return _foreign(namespace, name, owners)
+            allowed |= {*owners}
+        if name.startswith("*.") and (other := self._below(allowed, name)):
+            return (
+                f"host {name} is left out: {other} has a name below it; name your hosts one by one, or ask the "
+                f"operator to add {name} to the annotation {ASSIGNED_HOSTS} of Namespace {namespace}"
+            )
+        return ""
+
+    def _owners(self, name: str) -> tuple[str, ...]:
+        """Return the namespace that owns a host; several where it was assigned to several; none: nobody names it."""
+        for each in (name, *wildcards_over(name)):
+            if found := self._assigned(each):
+                return found
+        first = self._first(name)
+        return (first.meta.namespace,) if first is not None else ()
+
+    def _assigned(self, name: str) -> tuple[str, ...]:
+        if name not in self._assignees:
+            found = self._view.find(Namespace, IndexKey("Namespace", ASSIGNED_INDEX, name))
+            self._assignees[name] = tuple(item.meta.name for item in found)
+        return self._assignees[name]
+
+    def _first(self, name: str) -> CustomObject | None:
+        """Return the oldest object of ours that names a host or a wildcard over it."""
+        found = (self._naming(each) for each in (name, *wildcards_over(name)))
+        return min((item for item in found if item is not None), key=lambda item: item.meta.age, default=None)
+
+    def _naming(self, name: str) -> CustomObject | None:
+        """Return the oldest object of ours that names exactly this."""
+        if name not in self._oldest:
+            found = (next(self._ours(kind, HOST_INDEX, name), None) for kind in _KINDS)
+            ages = (item for item in found if item is not None)
+            self._oldest[name] = min(ages, key=lambda item: item.meta.age, default=None)
+        return self._oldest[name]
+
+    def _ours(self, kind: str, index: str, name: str) -> Iterator[CustomObject]:
+        """Yield the objects of ours under a value of an index, the oldest first."""
+        found = oldest(self._view, CustomObject, IndexKey(kind, index, name))
+        return (item for item in found if is_ours(item, self._view, self._options))
+
+    def _is_shared_by(self, owners: Iterable[str], namespace: str, name: str) -> bool:
+        """Say whether an object of the owner, of the oldest that name a host, lets a namespace use it."""
+        for each in (name, *wildcards_over(name)):
+            for kind in _KINDS:
+                for item in islice(self._ours(kind, HOST_INDEX, each), NEAR):
+                    if item.meta.namespace in owners and shares_with(item, namespace):
+                        return True
+        return False
+
+    def _below(self, allowed: AbstractSet[str], wildcard: str) -> str:
+        """Return who else owns a name below a wildcard that these namespaces may use, for a message; empty: nobody."""
+        if any(allowed & {*self._assigned(each)} for each in (wildcard, *wildcards_over(wildcard))):
+            return ""
+        under = IndexKey("Namespace", ASSIGNED_UNDER_INDEX, wildcard)
+        given = (item.meta.name for item in self._view.find(Namespace, under) if item.meta.name not in allowed)
+        if (other := next(given, None)) is not None:
+            return f"namespace {other}"
+        first = self._first(wildcard)
+        found = (self._older_below(kind, allowed, wildcard, first) for kind in _KINDS)
+        return next((each for each in found if each), "")
+
+    def _older_below(self, kind: str, allowed: AbstractSet[str], wildcard: str, first: CustomObject | None) -> str:
+        """Return whose object names something below a wildcard and is older than all that name it or one over it."""
+        for count, item in enumerate(oldest(self._view, CustomObject, IndexKey(kind, UNDER_INDEX, wildcard))):
+            if first is not None and item.meta.age >= first.meta.age:
+                return ""
+            if count == MOST_BELOW:
+                return f"one of more than {MOST_BELOW} older objects"
+            if item.meta.namespace not in allowed and is_ours(item, self._view, self._options):
+                return f"namespace {item.meta.namespace}"
+        return ""
+
+
+def rests_on_lost_host(records: Iterable[Record], namespace: str, owners: HostOwners) -> bool:
+    """Say whether records of a namespace take requests or handshakes for hosts that it may not use now."""
+    return any(owners.refusal(namespace, host) for record in records for host in _hosts_of(record))
+
+
+def _hosts_of(record: Record) -> Iterable[str]:
+    body = record.body
+    match record.key.kind:
+        case "routes":
+            return (body["host"],) if "host" in body else body.get("hosts") or ("",)
+        case "ssls":
+            return body.get("snis") or ()
+        case "stream_routes":
+            return (body.get("sni") or claimed_port(body.get("server_port")),)
+        case _:
+            return ()
+
+
+def _foreign(namespace: str, name: str, owners: tuple[str, ...]) -> str:
+    if not owners:
+        return f"host {name} is left out: no object names it; add it to the hosts of this one"
+    what = f"port {name[1:]}" if name.startswith(":") else f"host {name}"
+    return (
+        f"{what} is left out: it belongs to namespace {', '.join(owners)}; use another one, or have an object there "
+        f"that names it annotated with {SHARED_WITH}: {namespace}"
+    )
