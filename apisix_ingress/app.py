@@ -327,7 +327,8 @@ class Controller:
         """Return which clusters are not written to, or would not be by this replica, and why; or None."""
         # A gateway that an ended term found away is probed by nobody here any more: only who leads knows.
         leads = self.source.election.leading
-        found = {sync.name: sync.trouble for sync in self.syncs if sync.trouble} if leads else self.standby.refused
+        outages = {sync.name: sync.outage.headline for sync in self.syncs if sync.outage is not None}
+        found = outages if leads else self.standby.refused
         return "; ".join(f"cluster {name}: {why}" for name, why in sorted(found.items())) or None
 
     async def _prepare(self) -> None:
@@ -365,6 +366,8 @@ class Controller:
         self.metrics.set_certificates(expiries(self.world.desired))
         for kind, provider in self.registry.providers.items():
             self.metrics.set_queue_age(kind, provider.queue.oldest_age(now))
+        outages = [(sync.name, sync.outage) for sync in self.syncs if leads and sync.outage is not None]
+        self.metrics.set_outages({(name, each.reason): each.since.timestamp() for name, each in outages})
         for sync in self.syncs:
             self.metrics.set_breaker_open(sync.name, not sync.reachable if leads else sync.name in refused)
             self.metrics.set_pending(sync.name, age=self.lag.oldest(sync.name), backlog=sync.backlog)

@@ -62,6 +62,7 @@ class GatewayCluster:
             rng=wiring.rng,
             concurrency=settings.sync.concurrency,
             audit_interval=settings.sync.audit_interval,
+            check_interval=settings.sync.check_interval,
             observer=wiring.observer,
         )
 

@@ -92,7 +92,10 @@ class GatewayError(IngressError):
         status: HTTP status of the answer, None when there was no answer.
         sent: whether the request may have been carried out although the answer is missing or an error. When
             in doubt it is True: the caller must treat the record as *unknown*, never as *not written*.
+        cause: what the message says about the cluster, without the request that found it; empty: the same.
     """
+
+    cause = ""
 
     def __init__(self, message: str, *, status: int | None = None, sent: bool = True) -> None:
         super().__init__(message)

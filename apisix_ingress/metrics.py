@@ -157,6 +157,12 @@ class Metrics:
         self._breaker = self._make(
             Gauge, "breaker_open", "1 while a cluster is paused, or refuses the key of a follower.", ["cluster"]
         )
+        self._outage = self._make(
+            Gauge,
+            "outage_start_timestamp_seconds",
+            "When the present outage of a cluster began, in Unix time; no series while there is none.",
+            ["cluster", "reason"],
+        )
         self._writes = self._make(
             Counter,
             "record_writes",
@@ -257,6 +263,12 @@ class Metrics:
     def set_breaker_open(self, cluster: str, is_open: bool) -> None:
         """Say whether `cluster` is paused and probed."""
         self._at(self._breaker, cluster).set(is_open)
+
+    def set_outages(self, outages: Mapping[tuple[str, str], float]) -> None:
+        """Show when the outages of these clusters (name, reason) began, in Unix time, and no others."""
+        self._outage.clear()
+        for (cluster, reason), since in outages.items():
+            self._outage.labels(*self._constants, cluster, reason).set(since)
 
     def record_write(self, cluster: str, kind: str, operation: str, outcome: str) -> None:
         """Count a write of a record of `kind`: `put` or `delete`, `ok` or the name of the error."""

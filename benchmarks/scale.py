@@ -136,7 +136,7 @@ def _audit(world: World) -> float:
         pages.setdefault(key.kind, []).append(b'{"key":"%s","value":%s}' % (path, record.payload))
     began = time.process_time()
     for kind, items in pages.items():
-        for _, body, _ in filter(None, records_of(kind, b'{"list":[%s]}' % b",".join(items), SETTINGS)):
+        for _, body, *_ in filter(None, records_of(kind, b'{"list":[%s]}' % b",".join(items), SETTINGS)):
             comparable(kind, body)
             frozenset(references(kind, body))
     return time.process_time() - began

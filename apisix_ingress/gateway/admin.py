@@ -12,7 +12,7 @@ from copy import copy
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import httpx
 
@@ -30,6 +30,7 @@ from apisix_ingress.gateway.replies import (
     is_gone,
     is_strange,
     misplaced,
+    record_of,
     records_of,
     refused_again,
     strange,
@@ -181,6 +182,19 @@ class AdminBackend:
             raise await self._error(reply, "DELETE", path)
         return reply.resent
 
+    async def look(self, key: RecordKey) -> Found | None:
+        """Return a record as the gateway has it, ours or not; None: it has none."""
+        path = _path(key)
+        reply = await self._bounded("GET", path)
+        if is_gone(reply) or is_disabled(reply):
+            return None
+        if reply.status_code >= 300:
+            raise misplaced(reply, self._url, self._fields) or await self._error(reply, "GET", path)
+        found = await self._aside(len(reply.content), partial(record_of, key.kind, reply.content))
+        if found is None:
+            raise self._placed(strange(reply, f"GET {path}", self._fields, None, self._key.secret), f"GET {path}")
+        return found
+
     async def probe(self) -> None:
         """List the smallest page of routes: that takes the key, and etcd behind the gateway."""
         reply = await self._bounded("GET", "routes?page=1&page_size=10")
@@ -307,10 +321,10 @@ class AdminBackend:
             if record is None:
                 await asyncio.sleep(0)
                 continue
-            key, body, size = record
+            key, body, size, revision = record
             is_ours = key in ledger or is_owned(body.get("labels"), self._controller)
             if is_ours or kind in UNLABELLED:
-                (owned if is_ours else others)[key] = await self._aside(size, partial(found_of, kind, body))
+                (owned if is_ours else others)[key] = await self._aside(size, partial(found_of, kind, body, revision))
             else:
                 others[key] = _UNKNOWN
         return others
@@ -322,7 +336,8 @@ class AdminBackend:
                 limits = Limits(connect=connect, write=self._timeout, pool=connect, deadline=deadline)
                 return await self._call(method, path, payload, limits=limits)
         except TimeoutError:
-            raise GatewayUnavailable(f"{method} {path}: no answer within {self._timeout:g} s") from None
+            error = GatewayUnavailable(f"{method} {path}: no answer within {self._timeout:g} s")
+            raise self._placed(error, f"{method} {path}") from None
 
     async def _call(
         self, method: str, path: str, payload: bytes | None = None, *, limits: Limits, most: int = LARGEST_ANSWER
@@ -359,7 +374,8 @@ class AdminBackend:
             error.__traceback__ = None
             words = scrub(str(error), None, self._key.secret) or "no answer"
             sent = resent or not isinstance(error, _NOT_SENT)
-            raise GatewayUnavailable(f"{method} {path}: {type(error).__name__}: {words}", sent=sent) from error
+            what = f"{method} {path}: {type(error).__name__}"
+            raise self._placed(GatewayUnavailable(f"{what}: {words}", sent=sent), what) from error
 
     async def _send_again(self, method: str, path: str, attempt: Callable[[], Awaitable[Reply]]) -> Reply:
         # The policy takes longer than a write's own work, so it is asked in this rare case only.
@@ -373,9 +389,11 @@ class AdminBackend:
     async def _error(self, reply: Reply, method: str, path: str, record: Record | None = None) -> GatewayError:
         if reply.status_code in REDIRECTS:
             return self._redirected(reply, method, path)
+        what = f"{method} {path}"
         make = strange if method != "GET" and is_strange(reply) else error_of
         body, size = (record.body, len(record.payload)) if record else (None, 0)
-        return await self._aside(size, partial(make, reply, f"{method} {path}", self._fields, body, self._key.secret))
+        make_it = partial(make, reply, what, self._fields, body, self._key.secret)
+        return self._placed(await self._aside(size, make_it), what)
 
     async def _aside(self, size: int, work: Callable[[], T]) -> T:
         """Do some work on a record of so many bytes: in a thread, one at a time, where it would hold others up."""
@@ -383,6 +401,15 @@ class AdminBackend:
             return work()
         async with self._thread:
             return await in_daemon(work, name="admin-large")
+
+    def _placed(self, error: GatewayError, what: str) -> GatewayError:
+        """Give an error that is about the whole cluster its cause: where instead of what was asked."""
+        if isinstance(error, GatewayUnavailable):
+            url = urlsplit(self._url)
+            place = f"{url.hostname}:{url.port or (443 if url.scheme == 'https' else 80)}"
+            words = str(error).removeprefix(f"{what}: ").removeprefix(f"can't connect to {place}: ")
+            error.cause = f"{place}: {words}"
+        return error
 
     def _redirected(self, reply: Reply, method: str, path: str, *, sent: bool = False) -> GatewayError:
         return redirected(reply, method, path, self._url, self._fields, self._key.secret, sent=sent)

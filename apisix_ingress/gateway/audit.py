@@ -14,7 +14,7 @@ import structlog
 
 from apisix_ingress.errors import GatewayError, GatewayUnauthorized, GatewayUnavailable
 from apisix_ingress.gateway.backend import Backend, Found, Listing
-from apisix_ingress.gateway.defaults import Defaults
+from apisix_ingress.gateway.defaults import Defaults, fills_in
 from apisix_ingress.gateway.dispatch import FOREIGN_REMEDY, Dispatch
 from apisix_ingress.gateway.holdings import Holdings
 from apisix_ingress.gateway.plan import Plan, Wanted, plan, unusual
@@ -52,6 +52,9 @@ class Audit:
         self._clock = clock
         self._observer = observer
         self._defaults = Defaults(dispatch.cluster, backend.read, clock=clock)
+        self.failure = ""
+        """Why the last comparison failed; empty: it did not."""
+        self._told_failure = ""
         self._log = log.bind(cluster=dispatch.cluster)
 
     async def take_over(
@@ -93,19 +96,39 @@ class Audit:
             dispatch.doubts.settle(began, lambda key: self._wanted.get(key, dispatch.cluster))
             found = await self._queue_difference()
         except GatewayError as error:
-            self._log.warning("audit.failed", error=str(error))
+            self.failure = str(error)
             self._observer.compared(dispatch.cluster, ok=False)
             if isinstance(error, GatewayUnauthorized):
                 dispatch.gate.shut(error)
             return False
         finally:
             dispatch.touched = None
+        self.failure = ""
         self._observer.compared(dispatch.cluster, ok=True)
         self._observer.drift(dispatch.cluster, drift)
         if drift:
             changes = {"upserts": len(found.upserts), "deletes": len(found.deletes)}
             self._log.warning("audit.drift", drift=drift, **changes, remedy=DRIFT_REMEDY)
         return True
+
+    def tell_failure(self) -> None:
+        """Log why the last comparison failed, once, unless that is told as an outage of the cluster."""
+        if self._dispatch.gate.outage is not None:
+            return
+        if self.failure and self.failure != self._told_failure:
+            self._log.warning("audit.failed", error=self.failure)
+        self._told_failure = self.failure
+
+    async def is_expected(self, key: RecordKey, found: Found) -> bool:
+        """Say whether a record that was read alone is what was written, or what the cluster makes of that."""
+        known = self._dispatch.holdings.applied.get(key)
+        if known is not None and found.digest == known.digest:
+            return True
+        if not fills_in(self._dispatch.version):
+            return False
+        records = self._expected(key)
+        await self._defaults.learn(records)
+        return any(self._defaults.filled(record, found.digest) == found.digest for record in records)
 
     async def _list_surely(self, ledger: frozenset[RecordKey]) -> Listing:
         """Read the cluster, however long it takes until it answers."""
@@ -163,6 +186,7 @@ class Audit:
         for key in appeared:
             dispatch.wake(key)
         self._log_foreign(appeared)
+        dispatch.sentinels.listed(listing, dispatch.touched or ())
         return news
 
     def _log_foreign(self, appeared: set[RecordKey]) -> None:

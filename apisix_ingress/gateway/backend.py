@@ -50,12 +50,14 @@ class Found:
         refs: The records that it names.
         name: Its `name`, or empty.
         takes: What no other record of its kind may have while it has it.
+        revision: When it was last written, in revisions of etcd (`modifiedIndex`); 0: the gateway does not say.
     """
 
     digest: bytes
     refs: frozenset[RecordKey] = frozenset()
     name: str = ""
     takes: frozenset[tuple[str, str]] = frozenset()
+    revision: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,9 @@ class Backend(Protocol):
 
     async def read(self, path: str) -> bytes:
         """Return what it says about something that is no record, such as `schema/route`."""
+
+    async def look(self, key: RecordKey) -> Found | None:
+        """Read one record, ours or not; None: there is none."""
 
     async def probe(self) -> None:
         """Find out cheaply whether the cluster would serve a call."""

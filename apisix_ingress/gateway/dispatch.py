@@ -31,6 +31,7 @@ from apisix_ingress.gateway.outlook import Outlook
 from apisix_ingress.gateway.pace import Pace
 from apisix_ingress.gateway.plan import Step, Wanted, decide
 from apisix_ingress.gateway.quarantine import Quarantine
+from apisix_ingress.gateway.sentinels import Sentinels
 from apisix_ingress.gateway.setbacks import PATIENCE, Setbacks, told
 from apisix_ingress.gateway.states import Operation, SyncObserver
 from apisix_ingress.model.keys import RecordKey
@@ -64,6 +65,7 @@ class Dispatch:
         doubts: Writes that nobody answered.
         touched: Records that were written since it was set; None while nobody asks.
         at_rest: Set while no write is under way.
+        sentinels: The records that show whether the cluster still has what was written.
         outlook: How far each record is.
         version: What the gateway called itself when it was read last, or empty.
     """
@@ -81,6 +83,7 @@ class Dispatch:
         self.cluster = cluster
         self.holdings = Holdings()
         self.doubts = Doubts()
+        self.sentinels = Sentinels(self.holdings, self.doubts)
         self.known: set[RecordKey] = set()
         self.withheld: set[RecordKey] = set()
         self.held: set[RecordKey] = set()
@@ -289,6 +292,7 @@ class Dispatch:
 
     def _land(self, key: RecordKey, record: Record | None, started: float) -> None:
         self.holdings.landed(key)
+        self.sentinels.landed(key, gone=record is None)
         self.doubts.landed(key, record, started)
         self.quarantine.lift(key)
         self.gate.succeeded()

@@ -26,7 +26,7 @@ class Doubts:
         self._open: dict[RecordKey, list[tuple[Record | None, float]]] = {}
         self._due = math.inf
 
-    def __contains__(self, key: RecordKey) -> bool:
+    def __contains__(self, key: object) -> bool:
         """Say whether a record may be otherwise than expected since an earlier write of it was not answered."""
         return key in self.overtaken or key in self._open
 

@@ -8,13 +8,16 @@ it is not known here.
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 from collections.abc import Callable
+from datetime import datetime
 
 import structlog
 
-from apisix_ingress.errors import GatewayError, GatewayRedirected, GatewayUnauthorized, GatewayUnavailable
+from apisix_ingress.errors import GatewayError, GatewayRedirected, GatewayUnauthorized
 from apisix_ingress.gateway.backend import Backend
+from apisix_ingress.gateway.states import Outage, OutageReason
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.ratelimit import ExponentialBackoff
@@ -72,7 +75,10 @@ class Gate:
         self._backoff: ExponentialBackoff[str] = ExponentialBackoff(PROBE_BASE, PROBE_CAP, PROBE_JITTER, rng=rng)
         self._failing: set[RecordKey] = set()
         self._error: GatewayError | None = None
-        self._outage: GatewayError | None = None
+        self._outage: Outage | None = None
+        # The cause of the last failure: one that comes twice in a row is that of the outage from then on.
+        self._latest = ""
+        self._succeeded_at = -math.inf
         self._opened = asyncio.Event()
         self._opened.set()
         self._shut = asyncio.Event()
@@ -89,22 +95,22 @@ class Gate:
         return self.is_open and not self._closed
 
     @property
-    def is_out(self) -> bool:
-        """Whether there is an outage: the gate is shut, or was opened by a probe and nothing else has succeeded yet."""
-        return self._outage is not None
-
-    @property
-    def reason(self) -> str:
-        """Why there is an outage; empty while there is none."""
-        return str(self._outage) if self._outage is not None else ""
+    def outage(self) -> Outage | None:
+        """The outage, if there is one: the gate is shut, or a probe opened it and nothing else has succeeded yet."""
+        return self._outage
 
     @property
     def is_away(self) -> bool:
         """Whether there is an outage since the cluster does not answer, or not now."""
-        return isinstance(self._outage, GatewayUnavailable)
+        return self._outage is not None and self._outage.reason in ("unreachable", "failing")
+
+    def has_succeeded_since(self, instant: float) -> bool:
+        """Say whether any call but a probe succeeded since an instant of the monotonic clock."""
+        return self._succeeded_at >= instant
 
     def succeeded(self) -> None:
         """Note a success of any call but a probe."""
+        self._succeeded_at = self._clock.monotonic()
         if self.is_open:
             self._end_outage()
         if self._failing:
@@ -118,26 +124,37 @@ class Gate:
         if len(self._failing) >= (FAILING if error.sent else UNREACHED):
             self.shut(error)
 
-    def shut(self, error: GatewayError) -> None:
-        """Shut the gate; while it is shut already, only the reason changes."""
+    def shut(self, error: GatewayError, *, since: datetime | None = None) -> None:
+        """Shut the gate; while it is shut already, only the cause may change.
+
+        Args:
+            error: Why.
+            since: When the first request failed; None: just now.
+        """
         was_open, self._error = self.is_open, error
-        before, self._outage = self._outage, error
+        before, cause = self._outage, error.cause or str(error)
+        agreed, self._latest = cause == self._latest, cause
+        if before is None or was_open or agreed:
+            begun = before.since if before is not None else since or self._clock.now()
+            self._outage = Outage(reason_of(error), cause, begun)
         if was_open:
             self._opened.clear()
             self._shut.set()
-            if type(before) is not type(error):
-                self._log_shut(error)
+        if self._outage is not None and (before is None or self._outage.reason not in _same(before.reason)):
+            self._log_shut(self._outage)
+        if was_open:
             self._listener(False)
-        if before is None:
+        if before != self._outage:
             self._told(True)
 
-    def _log_shut(self, error: GatewayError) -> None:
-        if isinstance(error, GatewayUnauthorized):
-            self._log.error("cluster.unauthorized", error=str(error))
-        elif isinstance(error, GatewayRedirected):
-            self._log.error("cluster.redirects", error=str(error))
+    def _log_shut(self, outage: Outage) -> None:
+        since = outage.since.isoformat(timespec="seconds")
+        if outage.reason == "unauthorized":
+            self._log.error("cluster.unauthorized", error=outage.cause, since=since)
+        elif outage.reason == "redirected":
+            self._log.error("cluster.redirects", error=outage.cause, since=since)
         else:
-            self._log.error("cluster.unreachable", error=str(error), remedy=REMEDY)
+            self._log.error("cluster.unreachable", error=outage.cause, since=since, remedy=REMEDY)
 
     def close(self) -> None:
         """Let no write start any more, whatever the cluster answers: the process is about to end."""
@@ -188,6 +205,21 @@ class Gate:
 
     def _end_outage(self) -> None:
         if self._outage is not None:
-            self._outage = None
-            self._log.info("cluster.recovered")
+            lasted = self._clock.now() - self._outage.since
+            self._outage, self._latest = None, ""
+            self._log.info("cluster.recovered", outage_s=round(lasted.total_seconds(), 1))
             self._told(False)
+
+
+def reason_of(error: GatewayError) -> OutageReason:
+    """Return what kind of outage an error stands for."""
+    if isinstance(error, GatewayUnauthorized):
+        return "unauthorized"
+    if isinstance(error, GatewayRedirected):
+        return "redirected"
+    return "unreachable" if error.status is None else "failing"
+
+
+def _same(reason: OutageReason) -> tuple[OutageReason, ...]:
+    """Return the reasons that are told by the same line of the log."""
+    return ("unreachable", "failing") if reason in ("unreachable", "failing") else (reason,)

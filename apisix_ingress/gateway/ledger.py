@@ -13,7 +13,7 @@ from typing import Protocol
 import structlog
 
 from apisix_ingress.errors import GatewayRejected, IngressError
-from apisix_ingress.gateway.backend import Backend, DependencyPending, Listing, NotTried
+from apisix_ingress.gateway.backend import Backend, DependencyPending, Found, Listing, NotTried
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.records import UNLABELLED, Record
 
@@ -122,6 +122,10 @@ class LedgeredBackend:
     async def read(self, path: str) -> bytes:
         """Return what the gateway says about something that is no record."""
         return await self._backend.read(path)
+
+    async def look(self, key: RecordKey) -> Found | None:
+        """Read one record."""
+        return await self._backend.look(key)
 
     async def probe(self) -> None:
         """Find out cheaply whether the cluster would serve a call."""

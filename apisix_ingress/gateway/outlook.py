@@ -62,8 +62,8 @@ class Outlook:
             return RecordState("rejected", f"the gateway has another record {key}, which is not ours: remove it there")
         if (words := self._quarantine.words(key, record)) is not None:
             return RecordState("rejected", words)
-        if not self._gate.is_open:
-            return RecordState("unreachable", self._gate.reason, self._gate.is_away)
+        if (outage := self._gate.outage) is not None and not self._gate.is_open:
+            return RecordState("unreachable", outage.cause, self._gate.is_away)
         return self._outstanding(key, record)
 
     def _outstanding(self, key: RecordKey, record: Record) -> RecordState:

@@ -153,10 +153,20 @@ def is_disabled(reply: Reply) -> bool:
     )
 
 
-def records_of(kind: RecordKind, content: bytes, fields: Fields) -> Iterator[tuple[RecordKey, JsonObject, int] | None]:
-    """Yield the records of a list with their sizes in bytes; see `bodies_of`."""
+def records_of(
+    kind: RecordKind, content: bytes, fields: Fields
+) -> Iterator[tuple[RecordKey, JsonObject, int, int] | None]:
+    """Yield the records of a list with their sizes in bytes and their revisions; see `bodies_of`."""
     for found in _listed(kind, content, fields):
         yield (RecordKey(kind, found[0]), *found[1:]) if found else None
+
+
+def record_of(kind: RecordKind, content: bytes) -> Found | None:
+    """Return the record that a reply to a GET of one record holds; None: it holds none."""
+    document = _object_in(content) or {}
+    item = node if isinstance(node := document.get("node"), dict) else document
+    body = item.get("value")
+    return found_of(kind, body, _revision_of(item)) if isinstance(body, dict) else None
 
 
 def bodies_of(kind: str, content: bytes, fields: Fields) -> Iterator[tuple[str, JsonObject] | None]:
@@ -175,7 +185,7 @@ def bodies_of(kind: str, content: bytes, fields: Fields) -> Iterator[tuple[str, 
     return (found and found[:2] for found in _listed(kind, content, fields))
 
 
-def _listed(kind: str, content: bytes, fields: Fields) -> Iterator[tuple[str, JsonObject, int] | None]:
+def _listed(kind: str, content: bytes, fields: Fields) -> Iterator[tuple[str, JsonObject, int, int] | None]:
     try:
         for found in items_of(content):
             if found is None:
@@ -184,14 +194,19 @@ def _listed(kind: str, content: bytes, fields: Fields) -> Iterator[tuple[str, Js
             item, size = found
             body = item.get("value")
             if isinstance(body, dict) and (id_ := _id_of(kind, item, body)):
-                yield id_, body, size
+                yield id_, body, size, _revision_of(item)
     except NoList as error:
         detail = f" ({error})" if error.args else ""
         why = f"GET {kind}: the reply is no list of records{detail}: check {fields.url}"
         raise GatewayUnavailable(why, sent=False) from None
 
 
-def found_of(kind: RecordKind, body: FrozenJson) -> Found:
+def _revision_of(item: JsonObject) -> int:
+    revision = item.get("modifiedIndex")
+    return revision if isinstance(revision, int) else 0
+
+
+def found_of(kind: RecordKind, body: FrozenJson, revision: int = 0) -> Found:
     """Return a listed record in the form in which it is compared with what is wanted.
 
     A body nested too deeply to have one is taken as equal to none.
@@ -202,7 +217,7 @@ def found_of(kind: RecordKind, body: FrozenJson) -> Found:
     except (TypeError, RecursionError):
         digest = b""
     refs, takes = frozenset(references(kind, body)), taken(kind, body.get("plugins"))
-    return Found(digest, refs, name if isinstance(name, str) else "", takes)
+    return Found(digest, refs, name if isinstance(name, str) else "", takes, revision)
 
 
 def _object_in(content: bytes) -> JsonObject | None:

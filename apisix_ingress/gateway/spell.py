@@ -16,6 +16,7 @@ import structlog
 from apisix_ingress.errors import LeadershipLost
 from apisix_ingress.gateway.audit import Audit
 from apisix_ingress.gateway.backend import Backend
+from apisix_ingress.gateway.check import Check
 from apisix_ingress.gateway.dispatch import Dispatch
 from apisix_ingress.gateway.holdings import Holdings
 from apisix_ingress.gateway.plan import Wanted
@@ -49,6 +50,7 @@ class Spell:
         known: Records that were wanted at some time in this process' life and are still there or wanted.
         concurrency: Writes in flight at once.
         audit_interval: Seconds between two full comparisons.
+        check_interval: Seconds between two looks whether the address answers, and has what was written; 0: none.
         first_audit: Seconds from taking over to the first of them.
     """
 
@@ -65,6 +67,7 @@ class Spell:
         known: set[RecordKey],
         concurrency: int,
         audit_interval: float,
+        check_interval: float,
         first_audit: float,
     ) -> None:
         self.name = name
@@ -75,6 +78,19 @@ class Spell:
         self._backend = backend
         self._observer = observer
         self._audit = Audit(self.dispatch, backend, wanted, clock=clock, observer=observer)
+        self._check_interval = check_interval
+        self._check = Check(
+            name,
+            backend,
+            self.dispatch.gate,
+            self.dispatch.sentinels,
+            interval=check_interval,
+            clock=clock,
+            rng=rng,
+            is_expected=self._audit.is_expected,
+            suspect=self._suspect,
+        )
+        self._suspected = False
         self._clock = clock
         self._inherited = inherited
         self._concurrency = concurrency
@@ -127,6 +143,8 @@ class Spell:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(gate.attend(self._backend), name=f"sync-{self.name}-gate")
+                if self._check_interval:
+                    group.create_task(self._check.attend(), name=f"sync-{self.name}-check")
                 await self._audit.take_over(
                     ready, self._inherited, stale_after=self._audit_interval, live=self._go_live
                 )
@@ -139,6 +157,15 @@ class Spell:
                 await self._audit.tell_all()
         finally:
             self._live = self.taken_over = False
+
+    @property
+    def audit_failure(self) -> str:
+        """Why the last comparison failed; empty: it did not."""
+        return self._audit.failure
+
+    def _suspect(self) -> None:
+        """Have the cluster compared at once: it has not what was written to it."""
+        self._suspected = True
 
     def _go_live(self) -> None:
         self._live = True
@@ -174,11 +201,19 @@ class Spell:
             return True
 
     async def _compare(self) -> bool:
+        self._suspected = False
         try:
-            return await self._audit.run_once()
+            done = await self._audit.run_once()
         except Exception as error:
             self._log.error("audit.crashed", exc_info=error)
             return False
+        if not done:
+            # Is it the whole cluster, or only its lists?
+            await self._check.run()
+        elif self.idle:
+            self.dispatch.gate.succeeded()
+        self._audit.tell_failure()
+        return done
 
     async def _keep(self) -> None:
         """Do what time alone makes due."""
@@ -188,7 +223,8 @@ class Spell:
             now, is_open = self._clock.monotonic(), dispatch.gate.is_open
             dispatch.tick(now)
             # A cluster that was away may have come back with other records.
-            if is_open and (dispatch.doubts.come_due(now) or now >= self._audit_due or not was_open):
+            is_due = self._suspected or now >= self._audit_due or not was_open
+            if is_open and (dispatch.doubts.come_due(now) or is_due):
                 done = await self._compare()
                 self._audit_due = self._clock.monotonic() + (self._audit_interval if done else AUDIT_RETRY)
             was_open = is_open

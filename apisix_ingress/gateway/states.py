@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal, Protocol
 
 from apisix_ingress.model.keys import RecordKey, RecordKind
 
 StateKind = Literal["applied", "pending", "waiting", "rejected", "unreachable"]
 Operation = Literal["put", "delete"]
+OutageReason = Literal["unreachable", "failing", "unauthorized", "redirected"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,34 @@ class RecordState:
     message: str = ""
     is_away: bool = False
 
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """A cluster that can't be written to.
+
+    Attributes:
+        reason: unreachable: no answer; failing: an answer that is an error; unauthorized: the admin key or client is
+            refused; redirected: something else is at its address.
+        cause: The error, for people: which address, what happened, and what to do where that is known.
+        since: When the first request failed.
+    """
+
+    reason: OutageReason
+    cause: str
+    since: datetime
+
+    @property
+    def headline(self) -> str:
+        """The outage in one line."""
+        return f"{HEADLINES[self.reason]} since {self.since:%Y-%m-%dT%H:%M:%SZ}: {self.cause}"
+
+
+HEADLINES: dict[OutageReason, str] = {
+    "unreachable": "not reachable",
+    "failing": "failing",
+    "unauthorized": "unauthorized",
+    "redirected": "redirected",
+}
 
 APPLIED = RecordState("applied")
 PENDING = RecordState("pending")

@@ -19,7 +19,7 @@ from apisix_ingress.gateway.backend import Backend
 from apisix_ingress.gateway.holdings import Holdings
 from apisix_ingress.gateway.plan import Wanted
 from apisix_ingress.gateway.spell import Spell
-from apisix_ingress.gateway.states import SILENT, RecordState, SyncObserver
+from apisix_ingress.gateway.states import SILENT, Outage, RecordState, SyncObserver
 from apisix_ingress.model.keys import RECORD_KINDS, RecordKey, RecordKind
 from apisix_ingress.model.records import UNKNOWN, Former
 from apisix_ingress.runtime.clock import Clock
@@ -48,6 +48,7 @@ class ClusterSync:
         rng: Spreads retries.
         concurrency: Writes in flight at once.
         audit_interval: Seconds between two full comparisons.
+        check_interval: Seconds between two looks whether it answers, and has what was written; 0: none.
         observer: Told about outcomes.
     """
 
@@ -61,6 +62,7 @@ class ClusterSync:
         rng: random.Random | None = None,
         concurrency: int = 16,
         audit_interval: float = 60.0,
+        check_interval: float = 4.0,
         observer: SyncObserver | None = None,
     ) -> None:
         self.name = name
@@ -70,6 +72,7 @@ class ClusterSync:
         self._rng = rng or random.Random()
         self._concurrency = concurrency
         self._audit_interval = audit_interval
+        self._check_interval = check_interval
         self._observer = observer or SILENT
         self.closed = False
         """Whether no write starts any more, since the process is about to end."""
@@ -107,12 +110,22 @@ class ClusterSync:
     @property
     def reachable(self) -> bool:
         """Whether the cluster was not found to be down or to refuse the admin key."""
-        return not self._spell.dispatch.gate.is_out
+        return self.outage is None
+
+    @property
+    def outage(self) -> Outage | None:
+        """Since when and why the cluster is not written to, or in vain; None while it is reachable."""
+        return self._spell.dispatch.gate.outage
 
     @property
     def trouble(self) -> str:
         """Why the cluster is not written to, or in vain, in words for people; empty while it is reachable."""
-        return self._spell.dispatch.gate.reason
+        return self.outage.cause if self.outage is not None else ""
+
+    @property
+    def audit_failure(self) -> str:
+        """Why the last comparison failed, in words for people; empty: it did not."""
+        return self._spell.audit_failure
 
     @property
     def is_away(self) -> bool:
@@ -152,7 +165,7 @@ class ClusterSync:
         self._backend = backend
         former = self._spell
         self._spell = self._new_spell(Holdings(), former.dispatch.known, first_audit=backend.timeout)
-        if former.dispatch.gate.is_out:
+        if former.dispatch.gate.outage is not None:
             self._observer.breaker(self.name, is_open=False)
         self._moved.set()
 
@@ -217,6 +230,7 @@ class ClusterSync:
             known=known,
             concurrency=self._concurrency,
             audit_interval=self._audit_interval,
+            check_interval=self._check_interval,
             first_audit=first_audit,
         )
         if self.closed:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from apisix_ingress.gateway.states import RecordState
+from apisix_ingress.gateway.states import Outage, RecordState
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.page.journal import Journal
 from apisix_ingress.runtime.clock import Clock
@@ -26,8 +26,12 @@ class Cluster(Protocol):
         """Whether this process leads, and has compared the cluster with what is wanted."""
 
     @property
-    def trouble(self) -> str:
-        """Why it is not written to; empty while it is."""
+    def outage(self) -> Outage | None:
+        """Since when and why it is not written to; None while it is."""
+
+    @property
+    def audit_failure(self) -> str:
+        """Why it could not be compared the last time; empty: it could."""
 
     @property
     def version(self) -> str:
@@ -95,6 +99,6 @@ class Facts:
         self.journal.stands((self.leadership().leads, *(cluster.taken_over for cluster in self.clusters)))
         return self.journal.revision
 
-    def trouble(self, cluster: Cluster) -> str:
-        """Return why a cluster is not written to; empty while it is, and where another replica has to find out."""
-        return cluster.trouble if self.leadership().leads else ""
+    def outage(self, cluster: Cluster) -> Outage | None:
+        """Return the outage of a cluster; None while there is none, and where another replica has to find out."""
+        return cluster.outage if self.leadership().leads else None

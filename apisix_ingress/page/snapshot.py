@@ -189,7 +189,7 @@ def _entry(facts: Facts, key: RecordKey) -> Entry | None:
 
 def state_of(facts: Facts, cluster: Cluster, key: RecordKey) -> RecordState:
     """Return how far a record is in a cluster, as far as this replica can know."""
-    return cluster.record_state(key) if cluster.taken_over or facts.trouble(cluster) else NOT_COMPARED
+    return cluster.record_state(key) if cluster.taken_over or facts.outage(cluster) else NOT_COMPARED
 
 
 def _place(entry: Entry) -> tuple[Any, ...]:

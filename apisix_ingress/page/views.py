@@ -14,6 +14,7 @@ from typing import Any
 
 from apisix_ingress.claimants import candidates, claimant
 from apisix_ingress.gateway.audit import REMEDY
+from apisix_ingress.gateway.states import HEADLINES
 from apisix_ingress.model.address import canonical_ip
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import RECORD_KINDS, ObjectKey, RecordKey
@@ -71,18 +72,21 @@ def overview(facts: Facts, snapshot: Snapshot) -> JsonObject:
 
 
 def _cluster(facts: Facts, snapshot: Snapshot, cluster: Cluster) -> JsonObject:
-    happened, counts, trouble = facts.journal.of(cluster.name), snapshot.counts[cluster.name], facts.trouble(cluster)
+    happened, counts, outage = facts.journal.of(cluster.name), snapshot.counts[cluster.name], facts.outage(cluster)
     return {
         "name": cluster.name,
         "state": _cluster_state(facts, cluster, counts),
-        "reason": clean(trouble),
+        "reason": clean(outage.cause if outage is not None else ""),
+        "since": _time(outage.since if outage is not None else None),
+        "headline": HEADLINES[outage.reason].capitalize() if outage is not None else "",
         "refused": clean(facts.refused().get(cluster.name, "")),
         "version": clean(cluster.version),
-        "breaker_open": bool(trouble),
+        "breaker_open": outage is not None,
         "records": {"wanted": counts.total(), **{state: counts[state] for state in (*STATES, "unknown")}},
         "backlog": cluster.backlog,
         "last_audit": _time(happened.compared_at),
         "audit_failed": _time(happened.failed_at),
+        "audit_failure": clean(cluster.audit_failure if cluster.taken_over else ""),
         "held": happened.held if cluster.taken_over else 0,
         "held_remedy": REMEDY if happened.held and cluster.taken_over else "",
         "repairs": [{"at": _time(each.at), "records": each.records} for each in reversed(happened.repairs)],
@@ -90,8 +94,8 @@ def _cluster(facts: Facts, snapshot: Snapshot, cluster: Cluster) -> JsonObject:
 
 
 def _cluster_state(facts: Facts, cluster: Cluster, counts: Counter[str]) -> str:
-    if facts.trouble(cluster):
-        return "unreachable"
+    if (outage := facts.outage(cluster)) is not None:
+        return outage.reason
     if not cluster.taken_over:
         if facts.leadership().leads:
             return "starting"

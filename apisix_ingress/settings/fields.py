@@ -98,6 +98,7 @@ def _split_commas(value: object) -> object:
     return value
 
 
+Duration = Annotated[float, BeforeValidator(parse_duration), Field(ge=0)]
 PositiveDuration = Annotated[float, BeforeValidator(parse_duration), Field(gt=0)]
 PositiveSize = Annotated[int, BeforeValidator(parse_size), Field(gt=0)]
 Address = Annotated[str, AfterValidator(_check_address)]

@@ -19,6 +19,7 @@ from apisix_ingress.settings.fields import (
     AdminUrl,
     ConfigMapName,
     Domain,
+    Duration,
     InternalAddressList,
     LabelSelector,
     Name,
@@ -206,6 +207,8 @@ class SyncSettings(_Section):
     """Seconds for one request; with election at most lease_duration - renew_deadline."""
     audit_interval: PositiveDuration = 60.0
     """Seconds between two full comparisons with what the gateway really holds."""
+    check_interval: Duration = 4.0
+    """Seconds between two checks that the gateway answers and still has what was written to it; 0: none."""
     largest_list: PositiveSize = 256 * 2**20
     """Bytes of the gateway's list of one kind of record; a larger list is refused."""
 

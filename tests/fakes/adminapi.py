@@ -63,6 +63,8 @@ class FakeAdminApi(Listening):
         self.agents: set[str] = set()
         """What clients call themselves."""
         self.faults: list[AdminFault] = []
+        self._revision = 1
+        self._revisions: dict[str, int] = {}
 
     def _app(self) -> web.Application:
         app = web.Application()
@@ -105,6 +107,8 @@ class FakeAdminApi(Listening):
         if method == "PUT":
             status = 200 if id_ in records else 201
             records[id_] = json.loads(body)
+            self._revision += 1
+            self._revisions[path] = self._revision
             return web.json_response({"key": f"/apisix/{path}", "value": records[id_]}, status=status)
         if method == "PATCH":
             if id_ not in records:
@@ -116,8 +120,17 @@ class FakeAdminApi(Listening):
             return web.json_response(
                 {"deleted": "1"} if found else {"message": "Key not found"}, status=200 if found else 404
             )
-        listed = [{"key": f"/apisix/{kind}/{key}", "value": value} for key, value in records.items()]
+        if id_ and id_ not in records:
+            return web.json_response({"message": "Key not found"}, status=404)
+        if id_:
+            return web.json_response(self._item(kind, id_))
+        listed = [self._item(kind, key) for key in records]
         return web.json_response({"total": len(listed), "list": listed})
+
+    def _item(self, kind: str, id_: str) -> dict[str, Any]:
+        path = f"{kind}/{id_}"
+        revision = self._revisions.get(path, 1)
+        return {"key": f"/apisix/{path}", "value": self.records[kind][id_], "modifiedIndex": revision}
 
 
 def _merged(body: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:

@@ -69,6 +69,8 @@ class Faults:
     stale_guard: float = 0.0
     slow: float = 0.0
     down: bool = False
+    hung: bool = False
+    failing: bool = False
     unauthorized: bool = False
 
 
@@ -91,6 +93,8 @@ class FakeGateway:
     asked: list[str] = field(default_factory=list)
     lists: int = 0
     probes: int = 0
+    looks: int = 0
+    revisions: dict[RecordKey, int] = field(default_factory=dict)
 
     def put(self, key: RecordKey, body: FrozenJson) -> None:
         """Carry out a write, or refuse it as the Admin API does."""
@@ -104,6 +108,7 @@ class FakeGateway:
             raise DependencyPending(f"failed to fetch {ref}", missing=ref)
         self.log.append(("put", key))
         self.stored[key] = self.filled(key, body)
+        self.revisions[key] = max(self.revisions.values(), default=0) + 1
         self.excused.discard(key)
 
     def filled(self, key: RecordKey, body: FrozenJson) -> FrozenJson:
@@ -141,6 +146,17 @@ class FakeGateway:
         """Lose everything, as after a restart on an empty etcd."""
         for key in list(self.stored):
             self.meddle(key, None)
+        self.revisions.clear()
+
+    def backup(self) -> tuple[dict[RecordKey, FrozenJson], dict[RecordKey, int]]:
+        """Return a copy of everything, for `restore`."""
+        return dict(self.stored), dict(self.revisions)
+
+    def restore(self, copy: tuple[dict[RecordKey, FrozenJson], dict[RecordKey, int]]) -> None:
+        """Go back to a backup."""
+        for key in {*self.stored, *copy[0]}:
+            self.meddle(key, copy[0].get(key))
+        self.revisions = dict(copy[1])
 
 
 def _defaults_of(schema: FrozenJson) -> dict[str, Any]:
@@ -166,13 +182,15 @@ class FakeBackend:
         others: dict[RecordKey, Found] = {}
         for kind in RECORD_KINDS:
             await asyncio.sleep(self._gateway.rng.random() * 0.05)
+            await self._hang()
             self._check()
             for key, body in self._gateway.stored.items():
                 if key.kind != kind:
                     continue
                 is_ours = key in ledger or is_owned(body.get("labels"), "apisix-ingress")
                 refs, takes = frozenset(references(kind, body)), taken(kind, body.get("plugins"))
-                found = Found(comparable(kind, body), refs, str(body.get("name", "")), takes)
+                revision = self._gateway.revisions.get(key, 0)
+                found = Found(comparable(kind, body), refs, str(body.get("name", "")), takes, revision)
                 (owned if is_ours else others)[key] = found
         self._gateway.lists += 1
         unclaimed = {key: found for key, found in others.items() if key.kind in UNLABELLED}
@@ -194,9 +212,20 @@ class FakeBackend:
         await self._write(key, None)
         return False
 
+    async def look(self, key: RecordKey) -> Found | None:
+        self._gateway.looks += 1
+        await asyncio.sleep(0.005)
+        await self._hang()
+        self._check()
+        body = self._gateway.stored.get(key)
+        if body is None:
+            return None
+        return Found(comparable(key.kind, body), revision=self._gateway.revisions.get(key, 0))
+
     async def probe(self) -> None:
         self._gateway.probes += 1
         await asyncio.sleep(0.005)
+        await self._hang()
         self._check()
 
     def credentials_changed(self) -> bool:
@@ -216,6 +245,7 @@ class FakeBackend:
         rng, faults = self._gateway.rng, self._gateway.faults
         share = self._timeout / 2 if rng.random() < faults.slow else 0.01
         await asyncio.sleep(rng.random() * share)
+        await self._hang()
         self._check()
         if rng.random() < faults.lost_request:
             raise GatewayUnavailable("no answer", sent=True)
@@ -230,9 +260,17 @@ class FakeBackend:
         if rng.random() < faults.lost_reply:
             raise GatewayUnavailable("disconnected", sent=True)
 
+    async def _hang(self) -> None:
+        """Wait for an answer in vain while the gateway hangs."""
+        if self._gateway.faults.hung:
+            await asyncio.sleep(self._timeout)
+            raise GatewayUnavailable(f"no answer within {self._timeout:g} s")
+
     def _check(self) -> None:
         if self._gateway.faults.down:
             raise GatewayUnavailable("connection refused", sent=False)
+        if self._gateway.faults.failing:
+            raise GatewayUnavailable("HTTP 503", status=503)
         if self._gateway.faults.unauthorized:
             raise GatewayUnauthorized("wrong admin key", status=401)
 

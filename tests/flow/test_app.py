@@ -3,13 +3,16 @@
 Whatever happens, it converges, nothing is deleted by mistake, and `run` ends with nothing left behind.
 """
 
+import json
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from tests.fakes.adminapi import AdminFault, FakeAdminApi
 from tests.fakes.apiserver import FakeApiServer, Fault
 from tests.flow.program import QUICK, ROUTES, is_ready, meta, nodes, put_slice, put_world, route, running
+from tests.samples import sample
 
 
 @pytest.fixture(autouse=True)
@@ -213,6 +216,54 @@ async def test_lost_lease_stops_writing_until_it_is_won_again(
         await app.until_served(*names, "more")
         assert gateway.writes[written:] == [gateway.writes[-1]]
     assert app.deletes == []
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason", "headline", "cause"),
+    [
+        (None, "unreachable", "not reachable", "{place}: Connection refused"),
+        (AdminFault(delay=60.0), "unreachable", "not reachable", "{place}: no answer within 1 s"),
+        (AdminFault(status=503), "failing", "failing", "{place}: HTTP 503: fault"),
+    ],
+)
+async def test_dead_gateway_is_told_alike_everywhere_with_nothing_to_write(
+    server: FakeApiServer,
+    gateway: FakeAdminApi,
+    tmp_path: Path,
+    fault: AdminFault | None,
+    reason: str,
+    headline: str,
+    cause: str,
+) -> None:
+    names, place = put_world(server), f"127.0.0.1:{gateway.port}"
+    async with running(server, gateway, tmp_path) as app:
+        await app.until_served(*names)
+        await app.until(lambda: app.controller.syncs[0].idle(), "the end of the writes")
+        with capture_logs() as lines:
+            if fault is None:
+                await gateway.stop()
+            else:
+                gateway.faults.append(fault)
+            await app.until(lambda: app.controller.syncs[0].outage is not None, "the outage")
+        outage = app.controller.syncs[0].outage
+        assert outage is not None
+        assert (outage.reason, outage.cause) == (reason, cause.format(place=place))
+        words = f"cluster default: {headline} since {outage.since:%Y-%m-%dT%H:%M:%SZ}: {outage.cause}"
+        assert await app.ask("/apisix/healthz") == (500, json.dumps({"status": words}, separators=(",", ":")))
+        assert json.loads((await app.probe())[1])["notes"] == {"clusters": words}
+        assert ((await app.probe())[0], (await app.ask("/healthz"))[0], app.is_paused()) == (200, 200, 1)
+        labels = {"cluster": "default", "reason": reason}
+        since = sample(app.controller.metrics, "outage_start_timestamp_seconds", labels)
+        assert since == outage.since.timestamp()
+        (told,) = json.loads((await app.ask("/status/api/overview"))[1])["clusters"]
+        assert (told["state"], told["reason"]) == (reason, outage.cause)
+        assert told["since"] == f"{outage.since:%Y-%m-%dT%H:%M:%SZ}"
+        shown = (await app.ask("/status"))[1]
+        assert f"{headline.capitalize()} since" in shown
+        assert outage.cause in shown
+    (line,) = [line for line in lines if line["log_level"] in ("warning", "error")]
+    assert (line["event"], line["error"]) == ("cluster.unreachable", outage.cause)
+    assert line["since"] == outage.since.isoformat(timespec="seconds")
 
 
 async def test_outage_is_told_by_who_leads_and_by_a_former_leader_no_more(

@@ -192,6 +192,7 @@ STORIES = (
         lose_the_gateway,
         (
             becomes("breaker_open", 1, cluster="default"),
+            rises("outage_start_timestamp_seconds", cluster="default"),
             rises("sync_pending_age_seconds", cluster="default"),
             rises("sync_backlog", cluster="default"),
         ),

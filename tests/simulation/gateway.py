@@ -103,6 +103,9 @@ class SimGateway:
     writes: list[Write] = field(default_factory=list)
     lists: int = 0
     cut_at: dict[tuple[Process, str], float] = field(default_factory=dict)
+    _revision: int = 1
+    _revisions: dict[Key, int] = field(default_factory=dict)
+    _saved: list[tuple[dict[str, dict[str, Body]], dict[Key, int]]] = field(default_factory=list)
     _freed: dict[Key, float] = field(default_factory=dict)
     _refused: dict[Process, float] = field(default_factory=dict)
     _unheard: set[str] = field(default_factory=set)
@@ -118,13 +121,21 @@ class SimGateway:
             self.records[kind].pop(id_, None)
         else:
             self.records[kind][id_] = body
+            self._bump(key)
+
+    def _bump(self, key: Key) -> None:
+        self._revision += 1
+        self._revisions[key] = self._revision
 
     def backup(self) -> dict[str, dict[str, Body]]:
         """Return a copy of everything."""
-        return copy.deepcopy(self.records)
+        saved = copy.deepcopy(self.records)
+        self._saved.append((saved, dict(self._revisions)))
+        return saved
 
     def restore(self, records: dict[str, dict[str, Body]]) -> None:
         """Go back to a backup; an empty one is a wipe."""
+        self._revisions = next((dict(revisions) for saved, revisions in self._saved if saved is records), {})
         self.trace.note(self.name, f"restored to {sum(map(len, records.values()))} records")
         for kind in KINDS:
             self.excused |= {(kind, id_) for id_ in {**self.records[kind], **records.get(kind, {})}}
@@ -139,8 +150,8 @@ class SimGateway:
         path, _, query = path.partition("?")
         kind, _, id_ = path.partition("/")
         if method == "GET":
-            self.lists += not query
-            return self._list(kind, query)
+            self.lists += not query and not id_
+            return self._one(kind, id_) if id_ else self._list(kind, query)
         body = orjson.loads(payload) if payload else None
         refusal = self._refusal((kind, id_), body, given_up=given_up)
         if refusal is not None:
@@ -153,6 +164,7 @@ class SimGateway:
         status = 200 if id_ in self.records[kind] else 201
         self._free(references(kind, self.records[kind].get(id_, {})))
         self.records[kind][id_] = body
+        self._bump((kind, id_))
         (self.excused.add if given_up else self.excused.discard)((kind, id_))
         return status, {"key": f"/apisix/{path}", "value": body}
 
@@ -194,11 +206,15 @@ class SimGateway:
             if key in references(kind, body)
         ]
 
+    def _one(self, kind: str, id_: str) -> tuple[int, Body]:
+        return (200, self._item(kind, id_)) if id_ in self.records[kind] else (404, {"message": "Key not found"})
+
+    def _item(self, kind: str, id_: str) -> Body:
+        value = {**_shown(kind, self.records[kind][id_]), "create_time": 1, "update_time": 2}
+        return {"key": f"/apisix/{kind}/{id_}", "value": value, "modifiedIndex": self._revisions.get((kind, id_), 1)}
+
     def _list(self, kind: str, query: str) -> tuple[int, Body]:
-        found = [
-            {"key": f"/apisix/{kind}/{id_}", "value": {**_shown(kind, body), "create_time": 1, "update_time": 2}}
-            for id_, body in self.records[kind].items()
-        ]
+        found = [self._item(kind, id_) for id_ in self.records[kind]]
         if query:
             found = found[:10]
         return 200, {"total": len(self.records[kind]), "list": found or {}}

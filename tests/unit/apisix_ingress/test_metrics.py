@@ -43,6 +43,7 @@ def touch_all(metrics: Metrics) -> None:
     metrics.record_drift("default", 2)
     metrics.set_mass_delete_held("default", True)
     metrics.set_breaker_open("default", False)
+    metrics.set_outages({("default", "unreachable"): 1893456000})
     metrics.set_leader(True)
     metrics.record_reconcile("route", success=True)
     metrics.record_reconcile("route", success=False)

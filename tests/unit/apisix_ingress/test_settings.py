@@ -46,7 +46,7 @@ clusters:
     admin_key: ""
     admin_key_file: ""
     tls: {ca_file: "", cert_file: "", key_file: "", verify: true}
-    sync: {concurrency: 16, timeout: 5s, audit_interval: 60s, largest_list: 256MiB}
+    sync: {concurrency: 16, timeout: 5s, audit_interval: 60s, check_interval: 4s, largest_list: 256MiB}
 """
 
 

@@ -64,7 +64,7 @@ class Stage:
         self.term = Term(self.clock, holder="me")
         self.sync = self.new_sync()
 
-    def new_sync(self, concurrency: int = 4) -> ClusterSync:
+    def new_sync(self, concurrency: int = 4, *, check_interval: float = 4.0) -> ClusterSync:
         return ClusterSync(
             "c1",
             self.backend,
@@ -72,6 +72,7 @@ class Stage:
             clock=self.clock,
             rng=random.Random(1),
             concurrency=concurrency,
+            check_interval=check_interval,
             observer=self.notes,
         )
 

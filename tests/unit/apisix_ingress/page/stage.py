@@ -9,7 +9,7 @@ from typing import Any
 
 import aiohttp
 
-from apisix_ingress.gateway.states import APPLIED, RecordState
+from apisix_ingress.gateway.states import APPLIED, Outage, RecordState
 from apisix_ingress.http import HttpServer, Readiness
 from apisix_ingress.metrics import Metrics
 from apisix_ingress.model.json import JsonObject
@@ -28,7 +28,8 @@ from tests.unit.translation.settling import settle
 class ScriptedCluster:
     name: str = "default"
     taken_over: bool = True
-    trouble: str = ""
+    outage: Outage | None = None
+    audit_failure: str = ""
     version: str = "APISIX/3.17.0"
     backlog: int = 0
     states: dict[RecordKey, RecordState] = field(default_factory=dict)

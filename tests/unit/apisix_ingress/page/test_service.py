@@ -1,17 +1,20 @@
 """The pages over a loopback socket: what each shows, in HTML and as JSON, and what bad requests get."""
 
 from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from apisix_ingress.gateway.states import PENDING, RecordState
+from apisix_ingress.gateway.states import PENDING, Outage, RecordState
 from apisix_ingress.model.keys import RECORD_KINDS
 from apisix_ingress.page.facts import Leadership
 from apisix_ingress.page.guard import POLICY
 from tests.unit.apisix_ingress.page.stage import ScriptedCluster, Stage, make_stage, served
 from tests.unit.translation.objects import make, rule, service, slice_of
 
+AWAY = Outage("unreachable", "10.0.0.9:9180: Connection refused", datetime(2026, 11, 22, 8, 55, 30, tzinfo=UTC))
 PAGES = ("", "/records", "/problems", "/conflicts", "/explain")
 
 
@@ -113,15 +116,19 @@ async def test_only_the_first_refused_records_are_listed_and_the_others_counted(
 
 
 async def test_unreachable_cluster_tells_why_and_the_other_is_well() -> None:
-    down = ScriptedCluster("down", taken_over=False, trouble="no answer from http://10.0.0.9")
+    down = ScriptedCluster("down", taken_over=False, outage=AWAY)
     async with served(stage_of(shop(), clusters=[ScriptedCluster("up"), down])) as stage:
         up, told = (await stage.data("overview"))["clusters"]
         assert (up["state"], up["reason"], up["version"]) == ("in sync", "", "APISIX/3.17.0")
-        assert (told["state"], told["reason"], told["breaker_open"]) == ("unreachable", down.trouble, True)
+        assert (told["state"], told["reason"], told["breaker_open"]) == ("unreachable", AWAY.cause, True)
+        assert (told["headline"], told["since"]) == ("Not reachable", "2026-11-22T08:55:30Z")
+        shown = (await stage.ask("/status")).text
+        assert "Not reachable since" in shown
+        assert "10.0.0.9:9180: Connection refused" in shown
 
 
 async def test_outage_that_a_former_leader_saw_is_not_told() -> None:
-    former = ScriptedCluster(taken_over=False, trouble="no answer from http://10.0.0.9")
+    former = ScriptedCluster(taken_over=False, outage=AWAY)
     stage = stage_of(shop(), clusters=[former])
     stage.leadership[0] = Leadership(False, "pod-b_2")
     async with served(stage):
@@ -136,7 +143,10 @@ async def test_outage_that_a_former_leader_saw_is_not_told() -> None:
         ({}, "in sync"),
         ({"backlog": 3}, "writing"),
         ({"taken_over": False}, "starting"),
-        ({"taken_over": False, "trouble": "no answer"}, "unreachable"),
+        ({"taken_over": False, "outage": AWAY}, "unreachable"),
+        ({"outage": replace(AWAY, reason="failing")}, "failing"),
+        ({"outage": replace(AWAY, reason="unauthorized")}, "unauthorized"),
+        ({"outage": replace(AWAY, reason="redirected")}, "redirected"),
         ({"states": RecordState("pending")}, "writing"),
         ({"states": RecordState("waiting", "for another")}, "incomplete"),
         ({"states": RecordState("rejected", "no")}, "incomplete"),
@@ -155,7 +165,9 @@ async def test_audit_that_failed_is_told_until_one_succeeds() -> None:
     stage = stage_of(shop())
     stage.journal.compared("default", ok=False)
     async with served(stage):
+        stage.clusters[0].audit_failure = "GET routes: HTTP 500"
         assert (await stage.data("overview"))["clusters"][0]["state"] == "audit failed"
+        assert "GET routes: HTTP 500" in (await stage.ask("/status")).text
         stage.journal.compared("default", ok=True)
         assert (await stage.data("overview"))["clusters"][0]["state"] == "in sync"
 
