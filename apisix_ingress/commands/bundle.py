@@ -63,5 +63,5 @@ def bundle(
     if output == "json":
         print_json({name: files[name] for name in sorted(files)})
     else:
-        write_bundle(path, files)
+        write_bundle(path, files, force=force)
         print(f"{path}: {len(files)} files")

@@ -33,6 +33,7 @@ PLUGIN_FIELDS: Mapping[str, tuple[str, ...]] = {
     ),
     "ai-rag": ("embeddings_provider.azure_openai.api_key", "vector_search_provider.azure_ai_search.api_key"),
     "ai-rate-limiting": _REDIS,
+    "authz-casbin": ("policy",),
     "authz-casdoor": ("client_secret",),
     "authz-keycloak": ("client_secret",),
     "aws-lambda": ("authorization.apikey", "authorization.iam.accesskey", "authorization.iam.secretkey"),
@@ -76,7 +77,10 @@ PLUGIN_FIELDS: Mapping[str, tuple[str, ...]] = {
     "tencent-cloud-cls": ("secret_key",),
     # What it leaves in clear text and is no less secret.
     "ai-request-rewrite": _AI_AUTH,
+    "fault-injection": ("abort.body",),
     "forward-auth": ("extra_headers",),
+    "mocking": ("response_example",),
+    "response-rewrite": ("body",),
     # Code, and what is handed to code: it may hold anything.
     "serverless-pre-function": _FUNCTIONS,
     "serverless-post-function": _FUNCTIONS,
@@ -85,6 +89,14 @@ PLUGIN_FIELDS: Mapping[str, tuple[str, ...]] = {
     "ext-plugin-post-resp": ("conf.value",),
 }
 """Plugin → paths below its configuration, without the indexes of lists."""
+
+PLUGIN_VALUES: Mapping[str, tuple[str, ...]] = {
+    "proxy-rewrite": ("headers", "headers.set", "headers.add"),
+    "traffic-label": ("rules.actions.set_headers",),
+}
+"""Plugin → mappings whose names everybody may see, but no value: the headers of requests that it sets."""
+
+_VALUES = {plugin: frozenset(paths) for plugin, paths in PLUGIN_VALUES.items()}
 
 _FIELDS = {plugin: frozenset(paths) for plugin, paths in PLUGIN_FIELDS.items()}
 _NO_FIELDS: frozenset[str] = frozenset()
@@ -111,7 +123,8 @@ _CAMEL_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SUGGESTS = re.compile(
     r"api-?_?key|secret|token|passw|passphrase|credential|private|^auth(?:_|$|[A-Z])|_auth|csrf|authori[sz]ation|cookie"
     r"|sasl|service_?account|session|^(?:pre_)?functions?$|^script$|filter_func|signature|salt|^keys$|[-_]key$|_iv$"
-    r"|dsn$|webhook_url|pwd|^x[-_]auth|jwt[-_]assertion|(?:^|[-_.])(?:jwt|bearer|psk|pass|sig|sid)$|snippet$",
+    r"|dsn$|webhook_url|pwd|^x[-_](?:.{1,99}[-_])?auth|jwt[-_]assertion|passcode|snippet$"
+    r"|(?:^|[-_.])(?:jwt|bearer|psk|pass|pw|pin|sig|sid)$",
     re.IGNORECASE,
 )
 """What suggests a secret, or is code, beyond the names that logs hide: a document can afford to hide too much."""
@@ -139,6 +152,9 @@ _LEAD = frozenset({"apiVersion", "kind", "name", "namespace"})
 
 _CALLERS = re.compile(r"log|auth|^ai-|function|lambda|whisk|splunk|lago|trac|telemetry|zipkin|datadog|tencent")
 """Plugins that call a service of somebody's: the headers that they send are credentials as a rule."""
+
+_ONE_VARIABLE = re.compile(r"\$[a-z_]{1,64}", re.ASCII)
+"""A variable of the gateway, as the values of a `log_format` are: it is a name, and no value of anybody's."""
 
 _VARIABLE = re.compile(r"\$?(remote_addr|server_addr|uri|request_uri|host|consumer_name|(http|arg|cookie)_[a-z0-9_]+)")
 """What a `key` is outside of credentials: the variable that a limit counts by, or that a hash is made of."""
@@ -213,7 +229,7 @@ class Place:
             return Place(plugin=name)
         if name == "plugins":
             return Place(lists_plugins=True)
-        if name == "config" and isinstance(siblings.get("name"), str):
+        if name in ("config", "metadata") and isinstance(siblings.get("name"), str):
             return Place(plugin=siblings["name"])
         if name.startswith("plugin_metadata/"):
             return Place(plugin=name.partition("/")[2])
@@ -238,7 +254,12 @@ class Place:
             return True
         if self._is_harmless(name, value, siblings):
             return False
-        return suggests_secret(name) or self._are_headers(name, value) or _is_told_by_name(name, siblings)
+        return (
+            suggests_secret(name)
+            or self._are_headers(name, value)
+            or self._is_free_value(value)
+            or _is_told_by_name(name, siblings)
+        )
 
     def _path(self, name: str) -> str:
         if len(self.path) + len(name) > _LONGEST_PATH:
@@ -253,6 +274,14 @@ class Place:
         if name == "key":
             return isinstance(value, str) and _selects(value, siblings)
         return not self.plugin and (name in _PLAIN or (isinstance(value, Mapping) and value.keys() <= _LEAD))
+
+    def _is_free_value(self, value: Any) -> bool:
+        """Say whether this is a value of the user's in a mapping of which only the names are of use."""
+        if isinstance(value, Mapping | list):
+            return False
+        if self.path.rpartition(".")[2] == "log_format":
+            return not (isinstance(value, str) and _ONE_VARIABLE.fullmatch(value))
+        return bool(self.plugin) and self.path in _VALUES.get(self.plugin, _NO_FIELDS)
 
     def _are_headers(self, name: str, value: Any) -> bool:
         # Elsewhere `header` is the name of one.

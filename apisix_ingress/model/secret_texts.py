@@ -39,12 +39,22 @@ _PARAMETER = re.compile(r"(?:\A|[?&#]|;\s?|%3f|%26|%23)([\w.~%\[\]$-]{1,64}?)(?:
 # A quote or semicolon ends it unless it goes on behind that.
 _VALUE = re.compile(rf"""(?!{_SCHEMES}\s)(?:[^&\s"'#;<>%]|%(?!26|23)|["';](?=[\w%+/=-]))+""", re.IGNORECASE)
 _HEADER = re.compile(r"^([A-Za-z][\w.-]{0,127})([^\S\n]*:[^\S\n]*)\S.*", re.MULTILINE)
+# Whoever has the path of such a URL may post there.
+_WEBHOOK = re.compile(
+    r"""((?:hooks\.slack\.com/(?:services|workflows|triggers)|discord(?:app)?\.com/api/webhooks|hooks\.zapier\.com/hooks"""
+    r"""|webhook\.office\.com/webhookb2|outlook\.office(?:365)?\.com/webhook|open\.(?:feishu\.cn|larksuite\.com)/open-apis/bot/v2/hook"""
+    r"""|chat\.googleapis\.com/v1/spaces)/|api\.telegram\.org/bot)[^\s"'<>?#]+""",
+    re.IGNORECASE,
+)
+_WEBHOOK_HINT = re.compile(r"hook|telegram|googleapis", re.IGNORECASE)
 # None of the patterns matches in such a text.
 _PLAIN = re.compile(r"[\w./-]*")
 
 
 def without_credentials(text: str, mark: str) -> str:
     """Return a text with `mark` for private keys, credentials in headers and URLs, and ``password=…``."""
+    if "/" in text and _WEBHOOK_HINT.search(text):
+        text = _WEBHOOK.sub(rf"\1{mark}", text)
     if _PLAIN.fullmatch(text):
         return text
     text = _PRIVATE_KEY.sub(mark, text)

@@ -5,23 +5,29 @@ The objects are manifests, so that `translate -f` and the tests can play them ag
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import platform
+import tempfile
 import zipfile
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import yaml
 
 from apisix_ingress import __version__
 from apisix_ingress.errors import IngressError, KubeError
 from apisix_ingress.kube.api import KubeApi
+from apisix_ingress.kube.depth import DEEPEST
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kube import Secret
 from apisix_ingress.model.resources import CUSTOM_GROUP, RESOURCES
+from apisix_ingress.model.yamldata import plain, read_yaml
+from apisix_ingress.redaction import REDACTED
 from apisix_ingress.runtime.clock import MonotonicClock
 from apisix_ingress.settings import Settings
 from apisix_ingress.survey.doctor import checks_of_gateways, doctor_document, examine_api
@@ -30,6 +36,7 @@ from apisix_ingress.survey.inventory import listed
 from apisix_ingress.survey.look import Look, Step, look
 from apisix_ingress.survey.masking import Mask, masked_secret
 from apisix_ingress.survey.status import status_document
+from translation.plugin_metadata import DATA_KEY
 
 EVENTS = "/api/v1/events"
 
@@ -81,7 +88,8 @@ async def collect(api: KubeApi, settings: Settings, *, step: Step) -> dict[str, 
     }
     step("masking")
     files = {name: _json(mask.document(document)) for name, document in documents.items()}
-    return files | {name: _yaml(mask.document(items)) for name, items in _manifests(seen).items()}
+    manifests = _manifests(seen, mask)
+    return files | {name: _yaml(mask.document(items)) for name, items in manifests.items()}
 
 
 def check_target(path: Path) -> None:
@@ -90,31 +98,53 @@ def check_target(path: Path) -> None:
     Raises:
         IngressError: It can't be written.
     """
-    is_new = not path.exists()
     try:
-        with path.open("ab"):
-            pass
-        if is_new:
-            path.unlink()
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        descriptor, draft = _beside(path)
+        os.close(descriptor)
+        draft.unlink()
     except OSError as error:
         raise _unwritable(path, error) from None
 
 
-def write_bundle(path: Path, files: Mapping[str, str]) -> None:
-    """Write an archive; the same files give the same bytes.
+def write_bundle(path: Path, files: Mapping[str, str], *, force: bool = False) -> None:
+    """Write an archive that only its owner may read; the same files give the same bytes.
+
+    It is whole or not there at all: it is written beside its place first. Without `force` nothing is overwritten, not
+    even what has come there since.
 
     Raises:
         IngressError: It can't be written.
     """
     try:
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-            for name in sorted(files):
-                entry = zipfile.ZipInfo(name, _EPOCH)
-                entry.compress_type = zipfile.ZIP_DEFLATED
-                entry.external_attr = 0o600 << 16
-                archive.writestr(entry, files[name])
+        descriptor, draft = _beside(path)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                _write(file, files)
+            if force:
+                draft.replace(path)
+            else:
+                path.hardlink_to(draft)
+        finally:
+            draft.unlink(missing_ok=True)
     except OSError as error:
         raise _unwritable(path, error) from None
+
+
+def _beside(path: Path) -> tuple[int, Path]:
+    """Return a new file in the folder of another one, open, with mode 0600, and its name."""
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    return descriptor, Path(name)
+
+
+def _write(file: IO[bytes], files: Mapping[str, str]) -> None:
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in sorted(files):
+            entry = zipfile.ZipInfo(name, _EPOCH)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.external_attr = 0o600 << 16
+            archive.writestr(entry, files[name])
 
 
 def _unwritable(path: Path, error: OSError) -> IngressError:
@@ -133,12 +163,26 @@ def _mask(settings: Settings, seen: Look) -> Mask:
     return Mask(secrets, keys)
 
 
-def _manifests(seen: Look) -> dict[str, list[JsonObject]]:
+def _manifests(seen: Look, mask: Mask) -> dict[str, list[JsonObject]]:
     """Return a file a kind with its objects, sorted by key."""
     files: dict[str, list[JsonObject]] = {}
     for key, raw in sorted(seen.inventory.raw.items()):
-        files.setdefault(f"objects/{key.kind}.yaml", []).append(_manifest(key, raw))
+        item = metadata_map(raw, mask) if key.kind == "ConfigMap" else raw
+        files.setdefault(f"objects/{key.kind}.yaml", []).append(_manifest(key, item))
     return files
+
+
+def metadata_map(raw: JsonObject, mask: Mask) -> JsonObject:
+    """Return the ConfigMap of plugin metadata with the one key that is read, its YAML masked field by field."""
+    text = (raw.get("data") or {}).get(DATA_KEY)
+    if not isinstance(text, str):
+        return {**raw, "data": {}}
+    try:
+        found = [plain(each) for each in read_yaml(text.encode("utf-8", "replace"), deepest=DEEPEST)]
+        shown = "".join(_yaml([mask.document(each)]) for each in found)
+    except ValueError:
+        shown = REDACTED
+    return {**raw, "data": {DATA_KEY: shown}}
 
 
 def _manifest(key: ObjectKey, raw: JsonObject) -> JsonObject:

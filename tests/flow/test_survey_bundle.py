@@ -16,6 +16,13 @@ SECRETS: Mapping[str, Any] = {
     "plugins": [
         {"name": "http-logger", "enable": True, "config": {"uri": "http://a", "auth_header": marked("header")}},
         {"name": "csrf", "enable": True, "config": {"key": marked("csrf")}},
+        {"name": "proxy-rewrite", "enable": True, "config": {"headers": {"set": {"X-Foo": marked("header value")}}}},
+        {"name": "fault-injection", "enable": True, "config": {"abort": {"http_status": 418, "body": marked("body")}}},
+        {
+            "name": "error-log-logger",
+            "enable": True,
+            "config": {"uri": f"https://hooks.slack.com/services/{marked('x')}"},
+        },
         {"name": "serverless-pre-function", "enable": True, "config": {"functions": [f"-- {marked('code')}"]}},
     ]
 }

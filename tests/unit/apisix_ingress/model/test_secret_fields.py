@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from apisix_ingress.model.secret_fields import ANYWHERE, PLUGIN_FIELDS, Place, is_private_key, place_of
+from apisix_ingress.redaction import masked
 
 # `encrypt_fields` of plugins that are easily missed by the names of their fields.
 ENCRYPTED = {
@@ -66,6 +67,9 @@ def test_metadata_of_a_plugin_is_a_place_of_the_plugin() -> None:
         ("token", None, {}),
         ("cache_key", "$uri", {}),
         ("headers", {"X-Any": "x"}, {}),
+        ("key-auth", "x", {}),
+        ("shipping", "x", {}),
+        ("opw", "x", {}),
     ],
 )
 def test_what_only_sounds_like_a_secret_is_shown(name: str, value: Any, siblings: dict[str, Any]) -> None:
@@ -96,3 +100,57 @@ def test_key_is_private_by_its_name_or_beside_a_certificate() -> None:
     assert is_private_key("client_rsa_private_key", {})
     assert is_private_key("key", {"cert": "x"})
     assert not is_private_key("key", {})
+
+
+@pytest.mark.parametrize(
+    "name", ["pw", "db_pw", "passcode", "userPasscode", "pin", "card-pin", "X-Backend-Auth", "x-auth"]
+)
+def test_short_name_of_a_secret_counts(name: str) -> None:
+    assert ANYWHERE.hides(name, "x", {})
+
+
+@pytest.mark.parametrize(
+    ("body", "want"),
+    [
+        (
+            {"plugins": {"proxy-rewrite": {"uri": "/a", "headers": {"set": {"X-Foo": "x"}, "remove": ["X-Bar"]}}}},
+            {"plugins": {"proxy-rewrite": {"uri": "/a", "headers": {"set": {"X-Foo": "*"}, "remove": ["X-Bar"]}}}},
+        ),
+        (
+            {"plugins": [{"name": "proxy-rewrite", "config": {"headers": {"X-Foo": "x", "add": {"X-Bar": "x"}}}}]},
+            {"plugins": [{"name": "proxy-rewrite", "config": {"headers": {"X-Foo": "*", "add": {"X-Bar": "*"}}}}]},
+        ),
+        (
+            {"plugins": {"traffic-label": {"rules": [{"actions": [{"set_headers": {"X-Foo": "x"}, "weight": 1}]}]}}},
+            {"plugins": {"traffic-label": {"rules": [{"actions": [{"set_headers": {"X-Foo": "*"}, "weight": 1}]}]}}},
+        ),
+        (
+            {"plugins": {"http-logger": {"log_format": {"host": "$host", "team": "x", "$y": "$a $b"}}}},
+            {"plugins": {"http-logger": {"log_format": {"host": "$host", "team": "*", "$y": "*"}}}},
+        ),
+        (
+            {"plugin_metadata/http-logger": {"log_format": {"team": "x"}}},
+            {"plugin_metadata/http-logger": {"log_format": {"team": "*"}}},
+        ),
+        (
+            [{"plugins": [{"name": "authz-casbin", "metadata": {"model": "m", "policy": "p"}}]}],
+            [{"plugins": [{"name": "authz-casbin", "metadata": {"model": "m", "policy": "*"}}]}],
+        ),
+        (
+            {
+                "plugins": {
+                    "fault-injection": {"abort": {"http_status": 418, "body": "x"}},
+                    "response-rewrite": {"body": "x"},
+                }
+            },
+            {
+                "plugins": {
+                    "fault-injection": {"abort": {"http_status": 418, "body": "*"}},
+                    "response-rewrite": {"body": "*"},
+                }
+            },
+        ),
+    ],
+)
+def test_values_of_the_users_own_are_hidden_and_their_names_are_not(body: Any, want: Any) -> None:
+    assert masked(body, mark="*") == want

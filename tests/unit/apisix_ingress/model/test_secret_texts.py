@@ -49,6 +49,13 @@ LINES = ["Authorization: ", "Bearer abcdefgh", "\n", "cookie:", "X-Api-Key: ", "
         ("the field key= is empty", "the field key= is empty"),
         ("?a[token]=b&c.key=d", "?a[token]=[x]&c.key=[x]"),
         ("?token=&key", "?token=&key"),
+        ("https://hooks.slack.com/services/T0/B0/xyz?a=b", "https://hooks.slack.com/services/[x]?a=b"),
+        ("hooks.slack.com/services/T0/B0/xyz", "hooks.slack.com/services/[x]"),
+        ("https://x.webhook.office.com/webhookb2/a@b/c", "https://x.webhook.office.com/webhookb2/[x]"),
+        ("post to https://Discord.com/api/webhooks/1/a now", "post to https://Discord.com/api/webhooks/[x] now"),
+        ("https://api.telegram.org/bot1:a/send", "https://api.telegram.org/bot[x]"),
+        ("https://open.feishu.cn/open-apis/bot/v2/hook/a-b", "https://open.feishu.cn/open-apis/bot/v2/hook/[x]"),
+        ("https://hooks.example.org/services/a", "https://hooks.example.org/services/a"),
     ],
 )
 def test_credential_is_taken_out_and_the_rest_stays(text: str, want: str) -> None:

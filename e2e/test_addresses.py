@@ -1,0 +1,110 @@
+"""Addresses of other namespaces under the preset: a tenant that names a victim's Pod or Service reaches neither."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from e2e.cluster.client import KubeClient, Manifest
+from e2e.conftest import OWN
+from e2e.story import Stage, condition, route, says
+from e2e.test_grants import DEFINITION, GROUP
+
+VERSION = {"apiVersion": "apisix.apache.org/v2"}
+STRICT = {"external_addresses": "refuse-internal", "cross_namespace": "grant"}
+
+
+@pytest.fixture(autouse=True)
+def grants(cluster_api: KubeClient) -> Iterator[None]:
+    """The kind of grants."""
+    cluster_api.apply(DEFINITION)
+    yield
+    cluster_api.delete("CustomResourceDefinition", DEFINITION["metadata"]["name"])
+
+
+@pytest.fixture
+def tenant(stage: Stage) -> Iterator[str]:
+    """A second namespace of the story, whose objects name addresses of the first."""
+    with stage.api.namespace(labels=OWN | {"e2e-story": stage.mark}) as name:
+        yield name
+
+
+def external(stage: Stage, name: str, address: str) -> list[Manifest]:
+    """Return an external upstream and its route."""
+    node = {"type": "Domain", "name": address, "port": 80}
+    rule = {
+        "name": "r",
+        "match": {"hosts": [f"{name}.{stage.host}"], "paths": ["/*"]},
+        "upstreams": [{"name": name}],
+    }
+    return [
+        {**VERSION, "kind": "ApisixUpstream", "metadata": {"name": name}, "spec": {"externalNodes": [node]}},
+        {**VERSION, "kind": "ApisixRoute", "metadata": {"name": name}, "spec": {"http": [rule]}},
+    ]
+
+
+def hand_made(address: str) -> list[Manifest]:
+    """Return a Service without a selector, and an EndpointSlice that somebody wrote for it."""
+    ports = [{"name": "http", "port": 80, "protocol": "TCP"}]
+    return [
+        {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "mine"}, "spec": {"ports": ports}},
+        {
+            "apiVersion": "discovery.k8s.io/v1",
+            "kind": "EndpointSlice",
+            "metadata": {"name": "mine-1", "labels": {"kubernetes.io/service-name": "mine"}},
+            "addressType": "IPv4",
+            "endpoints": [{"addresses": [address], "conditions": {"ready": True}}],
+            "ports": ports,
+        },
+    ]
+
+
+def grant(stage: Stage, tenant: str) -> Manifest:
+    sources = [
+        {"group": "apisix.apache.org", "kind": "ApisixUpstream", "namespace": tenant},
+        {"group": "", "kind": "Service", "namespace": tenant},
+    ]
+    spec = {"from": sources, "to": [{"group": "", "kind": "Service"}]}
+    return {
+        "apiVersion": f"{GROUP}/v1",
+        "kind": "ReferenceGrant",
+        "metadata": {"name": "grant", "namespace": stage.namespace},
+        "spec": spec,
+    }
+
+
+def test_no_address_of_a_victim_is_a_way_to_its_pods_without_its_grant(stage: Stage, tenant: str) -> None:
+    """Without the settings each of them leads to the victim's Pod; names are not resolved here, so there it is told."""
+    stage.serve()
+    (pod,) = stage.pods.pods
+    service = stage.api.get("Service", "web", namespace=stage.namespace)
+    assert service is not None
+    cluster_ip = service["spec"]["clusterIP"]
+    name = f"web.{stage.namespace}.svc.cluster.local"
+    stage.api.apply(hand_made(pod.address), namespace=tenant)
+    stage.api.apply(route(f"mine.{stage.host}", name="mine", service="mine"), namespace=tenant)
+    for key, address in (("pod", pod.address), ("ip", cluster_ip), ("name", name)):
+        stage.api.apply(external(stage, key, address), namespace=tenant)
+    open_one = stage.start()
+    for key in ("mine", "pod"):
+        assert stage.traffic.until_status(200, f"{key}.{stage.host}").pod == "web"
+    for key in ("ip", "name"):
+        stage.api.wait("ApisixUpstream", key, says("True"), "published", namespace=tenant)
+    assert open_one.stop() == 0
+
+    stage.start(kubernetes=STRICT)
+    for key in ("pod", "ip", "name"):
+        told = says("False", "in another namespace", "ReferenceGrant")
+        found = stage.api.wait("ApisixUpstream", key, told, "refused", namespace=tenant)
+        assert key == "name" or stage.namespace not in condition(found)["message"]
+        stage.api.wait("ApisixRoute", key, told, "refused as well", namespace=tenant)
+        stage.traffic.until_status(404, f"{key}.{stage.host}")
+    stage.traffic.until_status(503, f"mine.{stage.host}")
+
+    stage.api.apply(grant(stage, tenant))
+    for key in ("mine", "pod"):
+        assert stage.traffic.until_status(200, f"{key}.{stage.host}").pod == "web"
+    stage.api.delete("ReferenceGrant", "grant", namespace=stage.namespace)
+    stage.traffic.until_status(404, f"pod.{stage.host}")
+    stage.traffic.until_status(503, f"mine.{stage.host}")
