@@ -18,6 +18,7 @@ CODE_PLUGINS: Mapping[str, str] = {
     "body-transformer": "renders templates, which may hold Lua code",
     "ai-prompt-template": "renders templates, which may hold Lua code",
     "request-validation": "compiles its schemas to Lua code, and texts inside them become code",
+    "oas-validator": "compiles schemas to Lua code, and texts inside them become code",
     "mcp-bridge": "starts a program",
     "file-logger": "writes texts, which may be code, to files of the gateway",
     "public-api": "opens the gateway's control API",

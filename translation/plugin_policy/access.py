@@ -39,6 +39,7 @@ ACCESS: Mapping[str, Plugin] = {
         plain="user_dn base_dn use_tls tls_verify uid hide_credentials realm",
         host="ldap_uri",
     ),
+    "ldap-auth-advanced": refuse("shares connections by a name that other teams may use as well"),
     "wolf-rbac": credentials("Asks a wolf server about users.", plain="appid header_prefix ssl_verify", url="server"),
     "multi-auth": allow("Tries several ways to authenticate; each is reviewed.", plugins="auth_plugins"),
     "forward-auth": allow(

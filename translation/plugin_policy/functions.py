@@ -86,6 +86,14 @@ FUNCTIONS: Mapping[str, Plugin] = {
             request_failure_message response_failure_message timeout ssl_verify""",
         url="lakera_endpoint",
     ),
+    "ai-aliyun-content-moderation": allow(
+        "Has prompts and answers checked.",
+        plain="""access_key_id access_key_secret region_id fail_mode deny_code deny_message risk_level_bar
+            check_request check_response request_check_{service,length_limit,mode,roles}
+            response_check_{service,length_limit} stream_check_{mode,cache_size,interval}
+            timeout ssl_verify keepalive keepalive_timeout keepalive_pool""",
+        url="endpoint",
+    ),
     "ai-prompt-decorator": allow(
         "Adds texts to prompts.", plain="prepend[].{role,content} append[].{role,content} max_req_body_size"
     ),

@@ -94,6 +94,7 @@ def test_secret_value_that_is_no_text_fails_without_being_shown() -> None:
         "body-transformer",
         "ai-prompt-template",
         "request-validation",
+        "oas-validator",
         "public-api",
         "batch-requests",
     ],
