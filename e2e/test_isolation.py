@@ -260,6 +260,38 @@ def test_the_admin_api_is_no_backend_where_inner_addresses_are_refused(stage: St
     assert stage.traffic.send(f"web.{stage.host}").pod == "web"
 
 
+def splitting(**target: Any) -> dict[str, Any]:
+    """Return traffic-split that sends every request to one target."""
+    return {"traffic-split": {"rules": [{"weighted_upstreams": [{**target, "weight": 1}]}]}}
+
+
+def test_plugins_lead_neither_to_the_gateway_nor_to_others_where_they_are_reviewed(
+    stage: Stage, tenant: PodFactory
+) -> None:
+    """Without the setting a tenant reaches the Admin API and the pods of another namespace by traffic-split."""
+    own = stage.start(kubernetes={"cross_namespace": "grant"})
+    stage.serve()
+    stage.api.apply(route(f"theirs.{stage.host}", service="theirs"), namespace=tenant.namespace)
+    assert stage.traffic.until_status(200, f"theirs.{stage.host}").pod == "theirs"
+    (id_,) = [key for key, each in stage.gateway.records("upstreams").items() if each["name"].endswith("_theirs_80")]
+    inner = {"type": "roundrobin", "nodes": {f"127.0.0.1:{urlsplit(stage.gateway.admin_url).port}": 1}}
+    stage.apply(
+        [route(f"web.{stage.host}"), route(f"inner.{stage.host}", name="inner", plugins=splitting(upstream=inner))]
+    )
+    stage.apply(route(f"id.{stage.host}", name="id", plugins=splitting(upstream_id=id_)))
+    assert "token" in stage.traffic.until_status(401, f"inner.{stage.host}", "/apisix/admin/routes").text
+    assert stage.traffic.until_status(200, f"id.{stage.host}").pod == "theirs"
+    assert own.stop() == 0
+    stage.start(kubernetes={"cross_namespace": "grant", "plugins": "reviewed", "external_addresses": "refuse-internal"})
+    field = "spec.http[0].plugins[0].config.rules[0].weighted_upstreams[0]"
+    stage.wait_route(says("False", f"{field}.upstream_id", "kubernetes.plugins: reviewed"), "to be refused", "id")
+    stage.wait_route(says("False", f"{field}.upstream.nodes", "refuse-internal"), "to be refused", "inner")
+    stage.traffic.until_status(404, f"id.{stage.host}")
+    stage.traffic.until_status(404, f"inner.{stage.host}", "/apisix/admin/routes")
+    assert stage.traffic.send(f"web.{stage.host}").pod == "web"
+    assert stage.traffic.send(f"theirs.{stage.host}").pod == "theirs"
+
+
 ATTACKS = (
     "http://example.com/#;\n}\n}\nssl_engine /tmp/x.so;",
     '/x"; proxy_pass http://127.0.0.1:9180; #',
