@@ -147,7 +147,11 @@ async def build(settings: Settings, manifests: Path | None, held: AsyncExitStack
 def _parts(options: Options, syncs: Sequence[ClusterSync]) -> Parts:
     """Build what sources are given: memory, metrics, and what conditions are computed from."""
     clock, rng, identity = MonotonicClock(), random.Random(), new_identity()
-    metrics = Metrics(pod=os.environ.get("POD_NAME") or socket.gethostname(), namespace=os.getenv("POD_NAMESPACE", ""))
+    metrics = Metrics(
+        pod=os.environ.get("POD_NAME") or socket.gethostname(),
+        namespace=os.getenv("POD_NAMESPACE", ""),
+        names_secrets=options.cross_namespace == "allow",
+    )
     kinds = resources(options)
     world = World(kinds)
     conditions = Conditions(world, syncs)

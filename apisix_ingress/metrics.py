@@ -95,11 +95,13 @@ class Metrics:
     Args:
         pod: name of this Pod, the label ``controller_pod`` of every metric.
         namespace: its namespace, the label ``controller_namespace``.
+        names_secrets: whether whoever reads the metrics may know the names of Secrets.
     """
 
-    def __init__(self, *, pod: str, namespace: str) -> None:
+    def __init__(self, *, pod: str, namespace: str, names_secrets: bool = True) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]  # the client leaves it without annotations
         self._constants = (pod, namespace)
+        self._names_secrets = names_secrets
         self._registry = CollectorRegistry()
         self._scrape_hooks: list[Callable[[], None]] = []
         # The client's own look-up takes a lock and words every label: several times for each write.
@@ -317,10 +319,14 @@ class Metrics:
         self._at(self._events_dropped).inc()
 
     def set_certificates(self, expiries: Mapping[tuple[str, str], float]) -> None:
-        """Show when the certificates of these secrets (namespace, name) expire, and no others."""
+        """Show when the certificates of these secrets (namespace, name) expire, and no others.
+
+        Where names are not for everybody, of each namespace the one that expires first, under no name.
+        """
         self._expiry.clear()
-        for (namespace, name), expiry in expiries.items():
-            self._expiry.labels(*self._constants, namespace, name).set(expiry)
+        for (namespace, name), expiry in sorted(expiries.items(), key=lambda each: -each[1]):
+            labels = (*self._constants, namespace, name if self._names_secrets else "")
+            self._expiry.labels(*labels).set(expiry)
 
     def set_event_loop_lag(self, seconds: float) -> None:
         """Set how long the event loop kept a task waiting at most of late."""

@@ -17,26 +17,20 @@ def check_address(scope: Scope, host: str, path: str, *, port: int | None = None
         path: The field that names it.
         port: Where the requests go; None: any port, or not known.
     """
-    message = _mistake(scope, host, port)
-    if message:
-        scope.error("AddressRefused", path, message)
-        scope.forbidden = True
-    elif scope.options.external_addresses != "allow":
-        scope.destinations[Destination(scope.kind, scope.namespace, host)] = None
-    return not message
-
-
-def _mistake(scope: Scope, host: str, port: int | None) -> str:
     if found := refusal(scope.options, host, port):
-        return _told(host, found.what, found.setting)
-    what = objection(scope, host)
-    if not what:
-        return ""
-    # What an address is changes without an edit: what was published by it must go.
-    scope.revoked = True
-    if what.endswith(NEEDS_GRANT):
-        return f"{host!r} is {what}; ask for one, or name another host"
-    return _told(host, what, BY_PRESET)
+        scope.error("AddressRefused", path, _told(host, found.what, found.setting))
+        scope.forbidden = True
+        return False
+    if what := objection(scope, host):
+        asks = what.endswith(NEEDS_GRANT)
+        message = f"{host!r} is {what}; ask for one, or name another host" if asks else _told(host, what, BY_PRESET)
+        scope.error("ForeignAddress", path, message)
+        # What an address is changes without an edit: what was published by it must go.
+        scope.forbidden = scope.revoked = True
+        return False
+    if scope.options.external_addresses != "allow":
+        scope.destinations[Destination(scope.kind, scope.namespace, host)] = None
+    return True
 
 
 def _told(host: str, what: str, setting: str) -> str:

@@ -71,7 +71,7 @@ def _allowed(scope: Scope, service: ObjectKey, found: Sequence[_Candidate]) -> l
         address, what = left_out[0]
         message = f"{len(left_out)} of {len(found)} are left out: {address!r} is {what}"
         ask = "ask for one, or remove it" if what.endswith(NEEDS_GRANT) else "remove it"
-        scope.degrade("AddressRefused", "endpoints", f"{message}; {ask}")
+        scope.degrade("ForeignAddress", "endpoints", f"{message}; {ask}")
     return [item for item, what in told if not what]
 
 

@@ -133,7 +133,7 @@ def _has_good_address(draft: Draft, service: Service) -> bool:
         return False
     what = service_objection(_judge(draft), service.meta.key)
     if what:
-        draft.degrade("AddressRefused", "endpoints", f"lead {what}; remove them, or use resolveGranularity endpoint")
+        draft.degrade("ForeignAddress", "endpoints", f"lead {what}; remove them, or use resolveGranularity endpoint")
     return not what
 
 

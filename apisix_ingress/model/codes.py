@@ -391,10 +391,10 @@ _ALL = (
     Code(
         "AIX0603",
         "AddressRefused",
-        "A host is internal or belongs to another namespace, which the settings refuse without a grant",
+        "A host is internal: the gateway itself, a link-local address, an Admin API or what the operator lists",
         _WITHDRAWN,
-        "Name another host; for one of another namespace ask for a ReferenceGrant there. Or ask whoever runs the "
-        "controller about `kubernetes.external_addresses` and `kubernetes.internal_addresses`.",
+        "Name another host, or ask whoever runs the controller about `kubernetes.external_addresses` and "
+        "`kubernetes.internal_addresses`.",
     ),
     Code(
         "AIX0604",
@@ -403,6 +403,14 @@ _ALL = (
         _WITHDRAWN,
         "Remove it, or do as the message says. The reference page `plugins-multi-tenant` lists plugins and fields with"
         " the reasons. Or ask whoever runs the controller about `kubernetes.plugins`.",
+    ),
+    Code(
+        "AIX0605",
+        "ForeignAddress",
+        "A host is an address or a name of another namespace, or of the API server",
+        _WITHDRAWN,
+        "Name another host, or have a ReferenceGrant for the Service made in that namespace. Or ask whoever runs the "
+        "controller about `kubernetes.external_addresses`.",
     ),
     # Gateway clusters.
     Code(

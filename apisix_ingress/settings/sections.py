@@ -74,6 +74,9 @@ class WebhookSettings(_Section):
     """PEM certificate chain, read again when it changes."""
     key_file: str = ""
     """PEM private key, read again when it changes."""
+    client_ca_file: str = ""
+    """PEM certificates of the CA that signed the API server's client certificate, read again when it changes; empty:
+    everybody who reaches the port is answered."""
 
     @model_validator(mode="after")
     def _has_its_pair(self) -> Self:

@@ -1,6 +1,7 @@
-"""The certificate that the webhook shows, loaded again when its files change; connections that are open keep theirs.
+"""The certificate that the webhook shows and the CA of its clients, loaded again when their files change.
 
-A pair that does not fit, or a file that can't be read (it is being replaced), leaves the former one in use.
+Connections that are open keep theirs. A pair that does not fit, or a file that can't be read (it is being replaced),
+leaves the former ones in use.
 """
 
 from __future__ import annotations
@@ -32,14 +33,17 @@ class ServerCertificate:
         cert_file: PEM certificate chain.
         key_file: PEM private key, without a password.
         clock: Where time comes from.
+        client_ca_file: PEM certificates of which one must have signed the certificate of a client; empty: anybody is
+            served.
 
     Raises:
-        ConfigError: At the start, if the pair can't be used.
+        ConfigError: At the start, if the files can't be used.
     """
 
     cert_file: str
     key_file: str
     clock: Clock
+    client_ca_file: str = ""
     context: ssl.SSLContext = field(init=False)
     """The one to listen with: each handshake takes the certificate that is current then."""
     _current: ssl.SSLContext = field(init=False)
@@ -53,6 +57,7 @@ class ServerCertificate:
         except (OSError, ValueError) as error:
             raise ConfigError(
                 f"webhook: {self._files}: {_reason(error)}; give a readable PEM certificate and its key"
+                + (", and the certificates of the clients' CA" if self.client_ca_file else "")
             ) from None
         # A context in use takes a new certificate before its key, and a handshake in between fails.
         self.context.sni_callback = self._choose
@@ -80,7 +85,11 @@ class ServerCertificate:
 
     @property
     def _files(self) -> str:
-        return f"{self.cert_file}, {self.key_file}"
+        return ", ".join(self._paths)
+
+    @property
+    def _paths(self) -> tuple[str, ...]:
+        return tuple(filter(None, (self.cert_file, self.key_file, self.client_ca_file)))
 
     def _choose(self, connection: ssl.SSLObject, name: str | None, context: ssl.SSLContext) -> None:
         """Take the current certificate; called for each handshake, with or without a server name."""
@@ -90,11 +99,14 @@ class ServerCertificate:
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.load_cert_chain(self.cert_file, self.key_file, password=_no_password)
+        if self.client_ca_file:
+            context.load_verify_locations(cafile=self.client_ca_file)
+            context.verify_mode = ssl.CERT_REQUIRED
         return context
 
     def _look(self) -> Stamp:
         """Return what changes when a file, or a link on the way to it, is replaced."""
-        return tuple(_stamp(path) for path in (self.cert_file, self.key_file))
+        return tuple(_stamp(path) for path in self._paths)
 
 
 def _no_password() -> str:

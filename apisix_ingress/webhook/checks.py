@@ -49,6 +49,7 @@ NEW_NAME = "generated"
 OTHERS = frozenset(
     {
         "Conflicted",
+        "ForeignAddress",
         "InvalidCertificate",
         "InvalidSecret",
         "NoClusterAddress",
@@ -91,6 +92,7 @@ class Checks:
         books: Returns what the gateway clusters publish, as it is known now.
         now: Returns the wall clock time, aware.
         unknown: Told each gateway cluster that does not know a plugin.
+        tells_others: Whether who asks may know what is wrong with other objects, Secrets among them.
     """
 
     world: World
@@ -98,6 +100,7 @@ class Checks:
     books: Callable[[], Books]
     now: Callable[[], datetime]
     unknown: Callable[[str], None] = lambda cluster: None
+    tells_others: bool = True
 
     def verdict(self, review: Review) -> Verdict:
         """Return the answer to a request."""
@@ -118,7 +121,7 @@ class Checks:
         return self._of(item, review.object, _decoded_old(review))
 
     def _of(self, item: CustomObject, raw: JsonObject, old: CustomObject | None) -> Verdict:
-        view = OverlayView(self.world, item)
+        view = OverlayView(self.world, item, shows_secrets=self.tells_others)
         ours = is_ours(item, view, self.options)
         if not ours and (old is None or not is_ours(old, view, self.options)):
             return ALLOWED
@@ -136,6 +139,8 @@ class Checks:
         conflicts = host_conflicts(item, old, view, self.options)
         # What is denied is not told a second time, as the controller would tell it.
         problems = [problem for problem in translation.problems if not (conflicts and problem.code == CONFLICT)]
+        if not self.tells_others:
+            problems = [problem for problem in problems if _is_of_itself(problem)]
         denials = [str(problem) for problem in problems if _is_denied(problem)]
         warnings = [str(problem) for problem in problems if not _is_denied(problem)]
         uses = plugin_uses(item, view, self.options, translation.records)
@@ -191,5 +196,10 @@ def _unchanged(item: CustomObject, old: CustomObject) -> bool:
 
 def _is_denied(problem: Problem) -> bool:
     if problem.severity == "error":
-        return problem.origin is None and problem.code not in OTHERS
+        return _is_of_itself(problem)
     return problem.code in OWN
+
+
+def _is_of_itself(problem: Problem) -> bool:
+    """Say whether no other object has to do with a problem."""
+    return problem.origin is None and problem.code not in OTHERS

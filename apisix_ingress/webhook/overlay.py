@@ -20,10 +20,16 @@ class OverlayView(TrackingView):
     """A view of the stores with one object over them; nobody is told what was read.
 
     Ids are plain: they are right but for names that share a CRC, and nothing is published.
+
+    Args:
+        world: The world.
+        item: The object.
+        shows_secrets: Whether there are Secrets; without them an answer can't depend on what they hold.
     """
 
-    def __init__(self, world: World, item: CustomObject) -> None:
-        super().__init__(world.stores, world.ids, world.claims)
+    def __init__(self, world: World, item: CustomObject, *, shows_secrets: bool = True) -> None:
+        stores = world.stores if shows_secrets else {kind: at for kind, at in world.stores.items() if kind != "Secret"}
+        super().__init__(stores, world.ids, world.claims)
         self._item = item
         # Of a large object an index has thousands of values, and a translation may ask for each of them.
         self._values: dict[str, frozenset[str]] = {}

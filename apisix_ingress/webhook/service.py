@@ -39,6 +39,7 @@ class Webhook:
         clock: Where time comes from.
         rng: Spreads what several replicas ask.
         limits: The bounds of the server.
+        tells_others: Whether who asks may know what is wrong with other objects.
     """
 
     def __init__(
@@ -54,10 +55,13 @@ class Webhook:
         clock: Clock,
         rng: random.Random,
         limits: Limits | None = None,
+        tells_others: bool = True,
     ) -> None:
         self._caches = {name: SchemaCache(name, read, clock=clock, rng=rng) for name, read in gateways.items()}
         self._ready = ready
-        self._checks = Checks(world, options, self._books, clock.now, lambda cluster: self._caches[cluster].ask())
+        self._checks = Checks(
+            world, options, self._books, clock.now, lambda cluster: self._caches[cluster].ask(), tells_others
+        )
         self._server = WebhookServer(
             *address, certificate=certificate, judge=self.judge, observer=observer, clock=clock, limits=limits
         )
@@ -131,7 +135,7 @@ async def open_webhook(
     """
     webhook = Webhook(
         split_address(settings.listen),
-        ServerCertificate(settings.cert_file, settings.key_file, clock),
+        ServerCertificate(settings.cert_file, settings.key_file, clock, settings.client_ca_file),
         world=world,
         options=options,
         gateways=gateways,
@@ -139,6 +143,8 @@ async def open_webhook(
         observer=ReviewMetrics(metrics),
         clock=clock,
         rng=rng,
+        # Where references need grants, facts about other namespaces are not for everybody who reaches the port.
+        tells_others=bool(settings.client_ca_file) or options.cross_namespace == "allow",
     )
 
     def scrape() -> None:

@@ -27,7 +27,7 @@ from apisix_ingress.runtime.clock import MonotonicClock
 from apisix_ingress.runtime.tasks import cancel
 from apisix_ingress.webhook.admission import Limits
 from apisix_ingress.webhook.certificate import ServerCertificate
-from apisix_ingress.webhook.review import Review, Verdict
+from apisix_ingress.webhook.review import ALLOWED, Review, Verdict
 from apisix_ingress.webhook.server import WebhookServer
 from apisix_ingress.webhook.service import Webhook
 from tests.factories import make_service
@@ -84,8 +84,9 @@ class Files:
     def issue(self) -> LeafCert:
         return self.authority.issue_cert(HOST)
 
-    def certificate(self) -> ServerCertificate:
-        return ServerCertificate(str(self.folder / "tls.crt"), str(self.folder / "tls.key"), MonotonicClock())
+    def certificate(self, clients: str = "") -> ServerCertificate:
+        chain, key = (str(self.folder / name) for name in ("tls.crt", "tls.key"))
+        return ServerCertificate(chain, key, MonotonicClock(), clients and str(self.folder / clients))
 
     @property
     def trust(self) -> ssl.SSLContext:
@@ -189,11 +190,13 @@ async def serving(folder: Path, gateway: Gateway, limits: Limits, ready: Callabl
 
 
 @asynccontextmanager
-async def judging(folder: Path, judge: Callable[[Review], Verdict], limits: Limits) -> AsyncIterator[Client]:
+async def judging(
+    folder: Path, judge: Callable[[Review], Verdict], limits: Limits, clients: str = ""
+) -> AsyncIterator[Client]:
     """Serve with a check of the test's own."""
     files, seen = Files(folder), Seen()
     files.write(files.issue())
-    certificate = files.certificate()
+    certificate = files.certificate(clients)
     server = WebhookServer(
         HOST, 0, certificate=certificate, judge=judge, observer=seen, clock=MonotonicClock(), limits=limits
     )
@@ -588,3 +591,46 @@ async def test_address_that_is_taken_is_an_error(tmp_path: Path) -> None:
         )
         with pytest.raises(ConfigError, match=rf"webhook\.listen: can't listen on {HOST}:{client.port}"):
             await server.__aenter__()
+
+
+def client_authority(folder: Path) -> CA:
+    authority = CA()
+    (folder / "clients.crt").write_bytes(authority.cert_pem.bytes())
+    return authority
+
+
+async def answered(client: Client, identity: LeafCert | None) -> bool:
+    """Say whether a client with this certificate gets an answer."""
+    trust = ssl.create_default_context()
+    trust.load_verify_locations(cadata=ssl.DER_cert_to_PEM_cert(client.trust.get_ca_certs(binary_form=True)[-1]))
+    if identity is not None:
+        identity.configure_cert(trust)
+    try:
+        return (await replace(client, trust=trust).post(review(BAD)))[0] == 200
+    except aiohttp.ClientError:
+        return False
+
+
+async def test_only_a_client_with_a_certificate_of_the_ca_is_answered(tmp_path: Path) -> None:
+    authority, stranger = client_authority(tmp_path), CA()
+    known, unknown = (each.issue_cert("apiserver") for each in (authority, stranger))
+    async with judging(tmp_path, lambda review: ALLOWED, PATIENT, "clients.crt") as client:
+        assert not await answered(client, None)
+        assert not await answered(client, unknown)
+        assert await answered(client, known)
+        (tmp_path / "clients.crt").write_bytes(stranger.cert_pem.bytes())
+        async with asyncio.timeout(BOUND):
+            while not await answered(client, unknown):
+                client.certificate.reload()
+        assert not await answered(client, known)
+        (tmp_path / "clients.crt").unlink()
+        client.certificate.reload()
+        assert await answered(client, unknown)
+        assert not await answered(client, None)
+
+
+def test_ca_that_can_not_be_read_at_the_start_is_an_error(tmp_path: Path) -> None:
+    files = Files(tmp_path)
+    files.write(files.issue())
+    with pytest.raises(ConfigError, match="and the certificates of the clients' CA"):
+        files.certificate("absent.crt")

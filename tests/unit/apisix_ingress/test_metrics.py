@@ -139,6 +139,16 @@ def test_exposition_has_the_names_of_the_1_8_line_with_constant_labels() -> None
     assert {name: types.get(f"{NAMESPACE}_{name}") for name in want} == want
 
 
+def test_where_names_are_not_for_everybody_a_namespace_has_the_end_of_its_first_certificate() -> None:
+    metrics = Metrics(pod="pod-a", namespace="ingress", names_secrets=False)
+    metrics.set_certificates({("a", "late"): 3, ("a", "soon"): 1, ("a", "later"): 9, ("b", "one"): 2})
+    text = metrics.render().decode()
+    assert "soon" not in text
+    name = "certificate_expiry_timestamp_seconds"
+    got = [sample(metrics, name, {"secret_name": "", "secret_namespace": each}) for each in "ab"]
+    assert got == [1, 2]
+
+
 def test_certificates_that_are_gone_are_shown_no_more() -> None:
     metrics = make_metrics()
     metrics.set_certificates({("default", "old"): 1})

@@ -18,7 +18,7 @@ DOCUMENTED = """
 preset: ""
 log: {level: info, format: auto}
 http: {listen: "0.0.0.0:8080", status_page: local}
-webhook: {enabled: false, listen: "0.0.0.0:8443", cert_file: "", key_file: ""}
+webhook: {enabled: false, listen: "0.0.0.0:8443", cert_file: "", key_file: "", client_ca_file: ""}
 kubernetes:
   kubeconfig: ""
   namespace_selector: ""

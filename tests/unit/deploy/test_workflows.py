@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -69,3 +71,27 @@ def test_bug_report_asks_for_the_bundle() -> None:
     form = yaml.safe_load((ROOT / ".github" / "ISSUE_TEMPLATE" / "bug.yml").read_text())
     (bundle,) = (field for field in form["body"] if field["id"] == "bundle")
     assert bundle["validations"]["required"]
+
+
+def test_locked_packages_get_updates() -> None:
+    updates = yaml.safe_load((ROOT / ".github" / "dependabot.yml").read_text())["updates"]
+    (pip,) = (entry for entry in updates if entry["package-ecosystem"] == "pip")
+    files = (*ROOT.glob("requirements/*.txt"), *ROOT.glob("deploy/*.txt"))
+    locked = {f"/{path.parent.relative_to(ROOT)}" for path in files}
+    assert locked <= set(pip["directories"])
+
+
+def test_released_image_is_built_from_a_base_that_is_pinned_by_digest() -> None:
+    steps = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text())["jobs"]["image"]["steps"]
+    (check,) = (step for step in steps if "PYTHON_IMAGE" in step.get("env", {}))
+    (build,) = (step for step in steps if step.get("id") == "build")
+    assert steps.index(check) < steps.index(build)
+    assert build["with"]["build-args"] == "PYTHON_IMAGE=${{ vars.PYTHON_IMAGE }}"
+
+    def passes(image: str) -> bool:
+        bash = ["bash", "-e", "-c", check["run"]]
+        return subprocess.run(bash, cwd=ROOT, env={**os.environ, "PYTHON_IMAGE": image}, check=False).returncode == 0
+
+    (base,) = re.findall(r"^ARG PYTHON_IMAGE=(\S+)$", (ROOT / "deploy" / "Dockerfile").read_text(), re.MULTILINE)
+    assert passes(f"{base}@sha256:{'0' * 64}")
+    assert not any(map(passes, ("", base, f"{base}@sha256:0", f"python:3.0@sha256:{'0' * 64}")))

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.kube import Meta, Pod
 from apisix_ingress.model.selector import parse_selector
 from apisix_ingress.webhook.checks import CLASS_CHANGED, SPEC_MISSING
 from apisix_ingress.webhook.plugins import Books
@@ -341,3 +342,58 @@ def test_gateway_that_never_answered_costs_the_plugin_check_alone() -> None:
     want = "plugins were not checked: the schemas of gateway cluster default are not known now"
     assert got == Verdict(warnings=(want,))
     assert ask(checks, manifest(route_spec())) == ALLOWED
+
+
+TELLING = (
+    ("ApisixTls", {"hosts": ["a.example.org"], "secret": {"name": "cert", "namespace": "default"}}),
+    ("ApisixTls", {"hosts": ["b.example.org"], "secret": {"name": "cert", "namespace": "default"}}),
+    ("ApisixTls", {"hosts": ["taken.example.org"], "secret": {"name": "cert", "namespace": "default"}}),
+    ("ApisixConsumer", {"authParameter": {"keyAuth": {"secretRef": {"name": "cert"}}}}),
+    ("ApisixUpstream", {"tlsSecret": {"name": "cert", "namespace": "default"}}),
+    (
+        "Ingress",
+        {"ingressClassName": "apisix", "tls": [{"hosts": ["taken.example.org"], "secretName": "cert"}]},
+    ),
+    ("ApisixRoute", route_spec(plugin("limit-count", {"count": 1}, secretRef="cert"))),
+)
+
+
+@pytest.mark.parametrize(("kind", "spec"), TELLING)
+def test_who_is_not_known_learns_nothing_of_secrets_and_other_namespaces(kind: str, spec: JsonObject) -> None:
+    taken = make_custom(
+        "theirs",
+        namespace="other",
+        kind="ApisixTls",
+        spec={"hosts": ["taken.example.org"], "secret": {"name": "theirs", "namespace": "other"}},
+        created="2020-01-01",
+    )
+    around = (make_service(), make_namespace("other"))
+    worlds = (
+        (),
+        (tls_secret("cert"),),
+        (make_secret("cert", data={"key": b"abc", "count": b"0"}),),
+        (tls_secret("cert"), taken, tls_secret("theirs", namespace="other")),
+    )
+    answers = []
+    for found in worlds:
+        checks = replace(make_checks(*around, *found), tells_others=False)
+        answers.append(ask(checks, manifest(spec, kind=kind)))
+    assert answers == [ALLOWED] * len(worlds)
+
+
+def test_who_is_not_known_is_told_what_is_wrong_in_the_object_itself() -> None:
+    spec = {"hosts": ["a b"], "secret": {"name": "absent", "namespace": "default"}}
+    got = ask(replace(make_checks(), tells_others=False), manifest(spec, kind="ApisixTls"))
+    assert got.denials[0].startswith("spec.hosts[0]: ")
+    assert got.warnings == ()
+
+
+def test_address_of_another_namespace_is_a_warning_to_who_is_known_and_nothing_to_others() -> None:
+    options = Options(external_addresses="refuse-internal", cross_namespace="grant")
+    pod = Pod(Meta("Pod", "other", "web-0"), ("10.1.0.9",))
+    checks = make_checks(pod, make_namespace("other"), options=options)
+    spec = {"externalNodes": [{"type": "Domain", "name": "10.1.0.9"}]}
+    got = ask(checks, manifest(spec, kind="ApisixUpstream"))
+    assert got.denials == ()
+    assert "an address in another namespace" in got.warnings[0]
+    assert ask(replace(checks, tells_others=False), manifest(spec, kind="ApisixUpstream")) == ALLOWED
