@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ from tests.canary import marked
 from tests.fakes.listening import Listening
 
 WRITES = frozenset({"PUT", "PATCH", "DELETE"})
+Instead = Callable[[web.Request], Awaitable[web.StreamResponse | None]]
 
 
 @dataclass(slots=True)
@@ -63,11 +65,13 @@ class FakeAdminApi(Listening):
         self.agents: set[str] = set()
         """What clients call themselves."""
         self.faults: list[AdminFault] = []
+        self.instead: Instead | None = None
+        """Answers a request in its own way, if it returns something."""
         self._revision = 1
         self._revisions: dict[str, int] = {}
 
     def _app(self) -> web.Application:
-        app = web.Application()
+        app = web.Application(client_max_size=16 * 2**20)
         app.router.add_route("*", "/apisix/admin/{path:.*}", self._handle)
         return app
 
@@ -92,14 +96,16 @@ class FakeAdminApi(Listening):
         body = await request.read()
         fault = next((fault for fault in self.faults if fault.hits(method, path)), AdminFault())
         await asyncio.sleep(fault.delay)
+        if self.instead is not None and (reply := await self.instead(request)) is not None:
+            return reply
         if fault.status and not fault.apply:
             return web.json_response({"error_msg": "fault"}, status=fault.status)
         if request.headers.get("X-API-KEY") != self.key:
             return web.json_response({"description": "wrong apikey", "error_msg": "failed to check token"}, status=401)
-        reply = self._answer(method, path, body) if fault.apply or not fault.cut else web.Response()
+        done = self._answer(method, path, body) if fault.apply or not fault.cut else web.Response()
         if fault.cut and request.transport is not None:
             request.transport.abort()
-        return reply
+        return done
 
     def _answer(self, method: str, path: str, body: bytes) -> web.Response:
         kind, _, id_ = path.partition("/")
