@@ -14,6 +14,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from apisix_ingress.errors import IngressError
+from apisix_ingress.model.kube import UNREAD
 from crds.kinds import KINDS
 
 if TYPE_CHECKING:
@@ -71,6 +72,8 @@ def parse_spec(kind: str, spec: Mapping[str, Any] | None) -> Spec:
     """
     model = KINDS[kind].spec
     spec = {} if spec is None else spec
+    if UNREAD in spec:
+        raise SpecError((("spec", str(spec[UNREAD])),))
     try:
         return model.model_validate(spec)
     except ValidationError as error:

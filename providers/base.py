@@ -12,7 +12,7 @@ from typing import ClassVar, Generic, Protocol, TypeVar
 import structlog
 
 from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind, namespace_of
-from apisix_ingress.model.kube import KubeObject, why_first
+from apisix_ingress.model.kube import CustomObject, KubeObject, why_first
 from apisix_ingress.model.names import consumer_name, ingress_prefix, object_name, route_prefix
 from apisix_ingress.model.problem import Problem
 from apisix_ingress.model.records import Former
@@ -68,6 +68,9 @@ CRASHED = "InternalError"
 _NO_GROUNDS: tuple[frozenset[Reference], frozenset[Destination]] = (frozenset(), frozenset())
 
 
+TOO_DEEP = "NestedTooDeeply"
+
+
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What every provider is given."""
@@ -117,6 +120,8 @@ class Provider(ABC, Generic[T]):
         """Return the translation for a key, or None when the object is gone or not ours: it is withdrawn."""
         if item is None or not is_ours(item, view, self._options):
             return None
+        if (problem := unread(item)) and problem.severity == "error":
+            return Translation(problems=(problem,), holds=holds_by_name(key))
         return self.translate(item, view)
 
     async def run(self) -> None:
@@ -139,7 +144,7 @@ class Provider(ABC, Generic[T]):
             self._withdraw(key)
             return
         self._apply(claimant, NOTHING if revoked else translation)
-        self._report(key, item.meta.generation if item else 0, translation)
+        self._report(key, item, translation)
 
     def settle_one(self, key: ObjectKey) -> None:
         """Reconcile without retries: a translation that crashes is a problem of its object alone."""
@@ -216,9 +221,10 @@ class Provider(ABC, Generic[T]):
             return frozenset()
         return self._world.claims.replace(claimant, [replace(claim, weak=True) for claim in claims])
 
-    def _report(self, owner: ObjectKey, generation: int, translation: Translation) -> None:
-        problems = (*translation.problems, *self._conflicts(owner))
-        report = Report(generation, problems)
+    def _report(self, owner: ObjectKey, item: T | None, translation: Translation) -> None:
+        stale = unread(item)
+        problems = (*((stale,) if stale else ()), *translation.problems, *self._conflicts(owner))
+        report = Report(item.meta.generation if item else 0, tuple(dict.fromkeys(problems)))
         if self._world.reports.get(owner) != report:
             self._world.reports[owner] = report
             if self._router.live:  # before that, what is missing may just not have been read yet
@@ -241,6 +247,16 @@ class Provider(ABC, Generic[T]):
         items = [self._world.stores[key.kind].get(key) for key in (winner, owner)]
         ages = [item.meta.age for item in items if item is not None]
         return f"{_stranger(winner, owner)}, which {why_first(*ages)}" if len(ages) == 2 else _stranger(winner, owner)
+
+
+def unread(item: KubeObject | None) -> Problem | None:
+    """Return what is wrong with an object whose present spec can't be read; what was read before is published on."""
+    if not isinstance(item, CustomObject) or item.unread is None:
+        return None
+    reason, before = item.unread.reason, item.unread.generation
+    stays = f"generation {before} stays in effect" if before else "what the gateways have for it stays as it is"
+    message = f"generation {item.meta.generation} can't be read ({reason}): {stays}; flatten the object"
+    return Problem(TOO_DEEP, message, "", "degraded" if before else "error")
 
 
 def holds_by_name(key: ObjectKey) -> tuple[Hold, ...]:

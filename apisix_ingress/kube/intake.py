@@ -1,21 +1,23 @@
 """The way of an object into a store: raw JSON is trimmed, and what changed is stored.
 
-An object that can't be read is reported and skipped: what was stored of it stays. When something is read, and what is
-to be deleted, is decided in `reflector` and `listing`.
+An object that can't be read is reported and skipped: what was stored of it stays. One that is only nested too deeply
+keeps the spec that was stored, with its new metadata, so that its status can say what is wrong. When something is read,
+and what is to be deleted, is decided in `reflector` and `listing`.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 import structlog
 
-from apisix_ingress.kube.depth import check_depth
+from apisix_ingress.kube.depth import DEEPEST, check_depth, is_deep
 from apisix_ingress.kube.watching import ReflectorObserver, key_of, version_of
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
-from apisix_ingress.model.kube import KubeObject
+from apisix_ingress.model.kube import UNREAD, CustomObject, KubeObject, Unread
 from apisix_ingress.model.resources import CUSTOM_GROUP, DECODE_ERRORS, Resource
 from apisix_ingress.state.portion import Fillable
 
@@ -54,14 +56,34 @@ class Intake:
         """Return the trimmed object, or None for one that can't be read: what was stored of it stays."""
         try:
             # Only custom resources have fields of any shape; notes on these in the metadata are not read.
-            if self.resource.group == CUSTOM_GROUP:
-                check_depth({**raw, "metadata": None})
+            if self.resource.group == CUSTOM_GROUP and (reason := _depth_problem(raw)):
+                self._report(raw, ValueError(reason))
+                return self._unread(raw, reason)
             item = self.resource.decode(raw)
         except DECODE_ERRORS as error:
             self._report(raw, error)
             return None
         self._undecodable.pop(item.meta.key, None)
         return item
+
+    def _unread(self, raw: JsonObject, reason: str) -> KubeObject:
+        """Return an object with the spec that was read last.
+
+        Raises:
+            DECODE_ERRORS: Not even its metadata can be read.
+        """
+        status, spec = raw.get("status"), raw.get("spec")
+        class_name = spec.get("ingressClassName") if isinstance(spec, dict) else None
+        rest: JsonObject = {UNREAD: reason, **({"ingressClassName": class_name} if isinstance(class_name, str) else {})}
+        small = {"metadata": raw.get("metadata"), "spec": rest, "status": None if is_deep(status, DEEPEST) else status}
+        item = self.resource.decode(small)
+        if not isinstance(item, CustomObject):
+            return item
+        known = self._store.get(item.meta.key)
+        if not isinstance(known, CustomObject):
+            return replace(item, unread=Unread(reason, 0))
+        generation = known.unread.generation if known.unread else known.meta.generation
+        return replace(item, spec=known.spec if generation else item.spec, unread=Unread(reason, generation))
 
     def put(self, item: KubeObject) -> None:
         """Store an object."""
@@ -108,3 +130,12 @@ class Intake:
         # The text of some errors quotes the value; of a Secret the class has to be enough.
         detail = "" if self.resource.kind == "Secret" else f": {str(error)[:200]}"
         log.warning("object.undecodable", object=str(name), version=version, error=type(error).__name__ + detail)
+
+
+def _depth_problem(raw: JsonObject) -> str:
+    """Return what is wrong with the depth of an object, or nothing."""
+    try:
+        check_depth({**raw, "metadata": None})
+    except ValueError as error:
+        return str(error)
+    return ""

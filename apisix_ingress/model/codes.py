@@ -485,6 +485,14 @@ _ALL = (
         _KEPT,
         "Report it with the object and the log line.",
     ),
+    Code(
+        "AIX0902",
+        "NestedTooDeeply",
+        "An object has more than 200 levels of lists and mappings",
+        "The object is not read; its condition is False. Its last generation that could be read stays in effect. If "
+        "there is none, as after a restart, what gateways have for the object stays as it is.",
+        "Flatten the object; what plugins need has few levels.",
+    ),
 )
 
 CODES: Mapping[str, Code] = {code.word: code for code in _ALL}

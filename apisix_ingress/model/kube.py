@@ -69,6 +69,23 @@ class KubeObject(Protocol):
         """Metadata with the key."""
 
 
+UNREAD = "(not read)"
+"""The field of a spec that stands for one that can't be read; its value says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """That the present spec of an object can't be read.
+
+    Attributes:
+        reason: What is wrong with it.
+        generation: The last generation that could be read, which the spec here is from; 0: none was.
+    """
+
+    reason: str
+    generation: int
+
+
 @dataclass(frozen=True, slots=True)
 class CustomObject:
     """An object whose spec stays raw JSON until it is translated: custom resources and Ingress."""
@@ -76,6 +93,7 @@ class CustomObject:
     meta: Meta
     spec: FrozenJson
     status: FrozenJson = field(default_factory=dict, compare=False, repr=False)
+    unread: Unread | None = None
 
 
 @dataclass(frozen=True, slots=True)
