@@ -179,9 +179,9 @@ def _terms(log: Path) -> dict[str, float]:
 
 
 async def _until_leading(log: Path, process: asyncio.subprocess.Process) -> None:
-    while "cluster.takeover" not in log.read_text():
+    while "cluster.takeover" not in (text := await asyncio.to_thread(log.read_text)):
         if process.returncode is not None:
-            raise SystemExit(log.read_text())
+            raise SystemExit(text)
         await asyncio.sleep(0.05)
 
 

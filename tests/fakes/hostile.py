@@ -53,10 +53,10 @@ def answering(name: str) -> Instead:
 
 
 def refusing(words: str = "no") -> Instead:
-    """Return what makes a `FakeAdminApi` refuse each write, with what was sent at the end of a long message."""
+    """Return what makes a `FakeAdminApi` refuse each route, with what was sent at the end of a long message."""
 
     async def answer(request: web.Request) -> web.StreamResponse | None:
-        if request.method != "PUT":
+        if request.method != "PUT" or "/routes/" not in request.path:
             return None
         sent = (await request.read()).decode()[:100_000]
         return web.Response(text=json.dumps({"error_msg": f'{words}: {sent} with "{sent}"'}), status=400)

@@ -9,12 +9,16 @@ import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
+from apisix_ingress.model.kube import UNREAD, Unread
 from tests.fakes import wire
 from tests.fakes.apiserver import FakeApiServer, Manifest, error_event
 from tests.flow.reflecting import reflecting, route
 
 NESTED = "NESTED"
 """Stands in for a value that a Python server could not write."""
+
+
+REASON = "nested deeper than 200 levels"
 
 
 @pytest.fixture
@@ -69,18 +73,20 @@ async def test_an_object_that_is_nested_too_deep_harms_only_itself(
     with capture_logs() as logs:
         async with reflecting(server, tmp_path) as bench:
             await bench.reflector.synced.wait()
-            assert bench.names() == {"good"}
+            assert bench.names() == {"deep", "good"}
+            assert (bench.get("deep").spec, bench.get("deep").unread) == ({UNREAD: REASON}, Unread(REASON, 0))
             await bench.until_watching()
             server.put(route("good", http=[{"plugins": [{"config": NESTED}]}]))
             server.put(route("next"))
-            await bench.until_names("good", "next")
-            assert (bench.get("good").spec, bench.notes.failures) == ({"http": []}, [])
-            server.put(route("deep"))
             await bench.until_names("deep", "good", "next")
+            assert (bench.get("good").spec, bench.get("good").unread) == ({"http": []}, Unread(REASON, 1))
+            server.put(route("deep"))
+            await bench.until(lambda: bench.get("deep").unread is None, "the object that was put right")
+            assert bench.notes.failures == []
             server.remove("apisixroutes", "good")
             await bench.until_names("deep", "next")
     got = [(line["object"], line["error"]) for line in logs if line["event"] == "object.undecodable"]
-    reason = "ValueError: nested deeper than 200 levels"
+    reason = f"ValueError: {REASON}"
     assert got == [("ApisixRoute default/deep", reason), ("ApisixRoute default/good", reason)]
 
 

@@ -1,0 +1,122 @@
+"""Objects that are nested too deeply: their status says so, whatever their kind, and what was in effect stays."""
+
+import random
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from apisix_ingress.kube.intake import Intake
+from apisix_ingress.model.condition import Condition, aborted
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.keys import ObjectKey, RecordKey
+from apisix_ingress.model.resources import CUSTOM_GROUP, RESOURCES
+from apisix_ingress.state.world import World
+from providers.conditions import Conditions
+from providers.registry import Registry, resources
+from tests.fakes.clock import FakeClock
+from translation.context import Options
+
+KINDS = sorted(kind for kind, resource in RESOURCES.items() if resource.group == CUSTOM_GROUP)
+RULE = {"name": "r", "match": {"paths": ["/a"]}, "upstreams": [{"name": "one"}]}
+GOOD: dict[str, JsonObject] = {
+    "ApisixRoute": {"http": [RULE]},
+    "ApisixUpstream": {"externalNodes": [{"type": "Domain", "name": "a.example.com"}]},
+    "ApisixTls": {"hosts": ["a.example.com"], "secret": {"name": "none", "namespace": "default"}},
+    "ApisixConsumer": {"authParameter": {"keyAuth": {"value": {"key": "canary"}}}},
+    "ApisixPluginConfig": {"plugins": [{"name": "cors", "enable": True}]},
+    "ApisixGlobalRule": {"plugins": [{"name": "cors", "enable": True}]},
+    "ApisixClusterConfig": {"monitoring": {"prometheus": {"enable": True}}},
+}
+DEEP: Any = []
+for _ in range(250):
+    DEEP = [DEEP]
+
+
+class Bench:
+    """The world, and the way of one object into it."""
+
+    def __init__(self, kind: str) -> None:
+        self.world = World(resources(Options()))
+        self.registry = Registry(self.world, Options(), self, clock=FakeClock(), rng=random.Random(0))
+        self.conditions = Conditions(self.world, [])
+        resource = RESOURCES[kind]
+        self.intake = Intake(
+            resource,
+            self.world.stores[kind],
+            observer=self,
+            silent=lambda item: None,
+            yield_every=1,
+        )
+        self.key = ObjectKey(kind, "default" if resource.namespaced else "", "default")
+
+    def mark_dirty(self, keys: Iterable[RecordKey], **_: object) -> None:
+        """Forget it."""
+
+    def reported(self, owner: ObjectKey) -> None:
+        """Forget it."""
+
+    def __getattr__(self, name: str) -> Any:
+        """Be an observer that nothing is made of."""
+        return lambda *arguments: None
+
+    def put(self, spec: JsonObject, generation: int, status: Any = None) -> Condition | None:
+        _, namespace, name = self.key
+        meta = {"name": name, "namespace": namespace, "uid": "u", "resourceVersion": str(generation)}
+        item = self.intake.decode({"metadata": {**meta, "generation": generation}, "spec": spec, "status": status})
+        assert item is not None
+        self.intake.put(item)
+        self.registry.settle()
+        return self.conditions.of(self.key)
+
+    @property
+    def records(self) -> dict[RecordKey, bytes]:
+        return {key: record.payload for key, record in self.world.desired.of_owner(self.key).items()}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_last_generation_that_could_be_read_stays_in_effect(kind: str) -> None:
+    bench = Bench(kind)
+    first = bench.put(GOOD[kind], 1)
+    records = bench.records
+    for generation in (2, 3):
+        got = bench.put({**GOOD[kind], "x": DEEP}, generation)
+        assert got is not None
+        want = f"generation {generation} can't be read (nested deeper than 200 levels): generation 1 stays in effect; "
+        assert (got.status, got.generation, got.message[: len(want)]) == ("False", generation, want)
+        assert bench.records == records
+    fixed = bench.put(GOOD[kind], 4)
+    assert first is not None
+    assert fixed is not None
+    assert (fixed.status, fixed.message) == (first.status, first.message)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_object_that_never_was_read_keeps_what_gateways_have(kind: str) -> None:
+    bench = Bench(kind)
+    message = "generation 7 can't be read (nested deeper than 200 levels): what the gateways have for it stays as it is"
+    assert bench.put({**GOOD[kind], "x": DEEP}, 7) == aborted(7, f"{message}; flatten the object")
+    assert bench.records == {}
+    name = "default_default_r" if kind == "ApisixRoute" else "default_default"
+    id_ = bench.world.ids.id_of("routes", name)
+    assert bench.world.desired.is_held(RecordKey("routes", id_), name) or kind == "ApisixClusterConfig"
+    assert bench.put(GOOD[kind], 8) != aborted(7, f"{message}; flatten the object")
+
+
+def test_a_status_that_is_too_deep_is_not_read() -> None:
+    bench = Bench("ApisixRoute")
+    got = bench.put(GOOD["ApisixRoute"], 1, {"conditions": [DEEP]})
+    assert got is not None
+    assert "can't be read" in got.message
+
+
+def test_what_refers_to_an_object_that_never_was_read_says_so() -> None:
+    """Its settings must not be taken for empty ones."""
+    bench = Bench("ApisixUpstream")
+    bench.put({"scheme": "https", "x": DEEP}, 1)
+    upstream = bench.world.stores["ApisixUpstream"].get(bench.key)
+    assert upstream is not None
+    from crds import SpecError, parse_spec
+
+    with pytest.raises(SpecError, match="nested deeper"):
+        parse_spec("ApisixUpstream", upstream.spec)
