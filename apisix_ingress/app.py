@@ -23,6 +23,7 @@ from apisix_ingress.cautions import cautions
 from apisix_ingress.clusters import GatewayCluster, Wiring, connect_all
 from apisix_ingress.errors import IngressError, LeadershipLost
 from apisix_ingress.expiry import expiries
+from apisix_ingress.gateway.adoptions import Adoptions
 from apisix_ingress.gateway.ledger import Ledger
 from apisix_ingress.gateway.states import SyncObserver
 from apisix_ingress.gateway.sync import ClusterSync
@@ -126,7 +127,8 @@ async def build(settings: Settings, manifests: Path | None, held: AsyncExitStack
     wake = journal.waking(source.status.wake)
     registry = _registry(options, parts, Fanout(syncs, wake, lag), lag)
     observer = Both(journal, SyncMetrics(parts.metrics, parts.conditions, wake, lag))
-    clusters = _clusters(settings, parts, source.ledger, observer)
+    adoptions = Adoptions(parts.world.ids, parts.world.desired, registry.drained)
+    clusters = _clusters(settings, parts, source.ledger, observer, adoptions)
     for cluster in clusters.values():
         held.push_async_callback(cluster.aclose)
         syncs.append(cluster.sync)
@@ -136,7 +138,9 @@ async def build(settings: Settings, manifests: Path | None, held: AsyncExitStack
     asks = {name: cluster.probe for name, cluster in clusters.items()}
     standby = Standby(asks, lambda: source.election.leading, clock=parts.clock, changed=journal.breaker)
     ready = asyncio.Event()
-    controller = Controller(parts.world, source, registry, syncs, standby, parts.metrics, lag, parts.clock, ready)
+    controller = Controller(
+        parts.world, source, registry, syncs, adoptions, standby, parts.metrics, lag, parts.clock, ready
+    )
     if settings.webhook.enabled:
         await _open_webhook(settings.webhook, controller, options, clusters, parts.rng, held)
     pages = partial(_status_page, settings, controller, options, journal, parts.identity)
@@ -180,7 +184,9 @@ def _registry(options: Options, parts: Parts, sink: Sink, lag: SyncLag) -> Regis
     )
 
 
-def _clusters(settings: Settings, parts: Parts, ledger: Ledger, observer: SyncObserver) -> Mapping[str, GatewayCluster]:
+def _clusters(
+    settings: Settings, parts: Parts, ledger: Ledger, observer: SyncObserver, adoptions: Adoptions
+) -> Mapping[str, GatewayCluster]:
     """Build every gateway cluster, by name."""
     wiring = Wiring(
         ledger,
@@ -190,6 +196,7 @@ def _clusters(settings: Settings, parts: Parts, ledger: Ledger, observer: SyncOb
         agent=f"apisix-ingress/{__version__} ({parts.identity})",
         on_request=AdminMetrics(parts.metrics),
         observer=observer,
+        adoptions=adoptions,
     )
     return {cluster.name: cluster for cluster in connect_all(settings, settings.kubernetes.controller_name, wiring)}
 
@@ -270,6 +277,7 @@ class Controller:
     source: Source
     registry: Registry
     syncs: list[ClusterSync]
+    adoptions: Adoptions
     standby: Standby
     metrics: Metrics
     lag: SyncLag
@@ -349,6 +357,7 @@ class Controller:
     async def _lead(self, term: Term) -> None:
         """Write, for as long as the term lasts."""
         self.source.ledger.renew()
+        self.adoptions.renew()
         self.standby.forget()
         try:
             async with asyncio.TaskGroup() as writers:

@@ -17,6 +17,7 @@ from pydantic import SecretStr
 
 from apisix_ingress.errors import ConfigError
 from apisix_ingress.gateway.admin import AdminBackend, AdminKey, RequestHook
+from apisix_ingress.gateway.adoptions import Adoptions
 from apisix_ingress.gateway.ledger import Ledger, LedgeredBackend
 from apisix_ingress.gateway.plan import Wanted
 from apisix_ingress.gateway.states import SyncObserver
@@ -43,6 +44,7 @@ class Wiring:
     """How this process shows up in the access log of gateways."""
     on_request: RequestHook
     observer: SyncObserver
+    adoptions: Adoptions
 
 
 class GatewayCluster:
@@ -64,7 +66,9 @@ class GatewayCluster:
             audit_interval=settings.sync.audit_interval,
             check_interval=settings.sync.check_interval,
             observer=wiring.observer,
+            adopt=wiring.adoptions.adopt,
         )
+        wiring.adoptions.add(self.sync)
 
     async def read(self, path: str) -> bytes:
         """Return what the Admin API, where it is now, says about something that is no record.

@@ -21,7 +21,7 @@ from apisix_ingress.runtime.ratelimit import ExponentialBackoff, FastSlow, MaxOf
 from apisix_ingress.runtime.tasks import run_workers
 from apisix_ingress.runtime.workqueue import QueueObserver, WorkQueue
 from apisix_ingress.state.claims import Claimant, UpstreamClaim
-from apisix_ingress.state.desired import Change, Hold
+from apisix_ingress.state.desired import Hold
 from apisix_ingress.state.ids import HASHED
 from apisix_ingress.state.view import View
 from apisix_ingress.state.world import Report, World
@@ -175,7 +175,7 @@ class Provider(ABC, Generic[T]):
         if translation.failed:
             desired.hold(claimant, translation.holds)
             targets = self._claim_weakly(claimant, translation.claims)
-            change = Change()
+            change = desired.follow_ids(claimant)
         else:
             self._remember(owner, translation)
             targets = self._world.claims.replace(claimant, translation.claims)

@@ -12,10 +12,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from apisix_ingress.model.keys import ObjectKey, Read
+from apisix_ingress.model.keys import IndexKey, ObjectKey, Read
 from apisix_ingress.model.resources import OWNERSHIP_INDEXES, RESOURCES, Resource
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.workqueue import QueueObserver
+from apisix_ingress.state.ids import HASHED
 from apisix_ingress.state.world import World
 from providers.base import Provider, Sink, Surroundings, log_problems
 from providers.cluster_config import ClusterConfigProvider
@@ -144,6 +145,8 @@ class Registry:
     def _changed(self, read: Read) -> None:
         urgent = self._live and read.kind in URGENT_KINDS
         owners = self._world.dependents.of(read)
+        if read.kind in HASHED and isinstance(read, IndexKey):
+            owners = (*owners, *self._world.ids.owners_of(read))  # what can't be translated may not ask for it any more
         if isinstance(read, ObjectKey) and read.kind in self.providers:
             owners = (read, *owners)
         # Those who take the place of an object that is gone write before its records are deleted.

@@ -71,7 +71,7 @@ def claim_service(draft: Draft, backend: Backend) -> str:
     granularity, subset = backend.granularity, backend.subset
     draft.claim(UpstreamClaim(key, port, subset, granularity, backend.overrides))
     name = names.service_upstream_name(*key[1:], port, subset=subset, granularity=granularity)
-    return draft.view.record_id("upstreams", name)
+    return draft.refer("upstreams", name)
 
 
 def _port_number(draft: Draft, service: Service, backend: Backend) -> int:
@@ -136,7 +136,7 @@ def claim_external(draft: Draft, reference: UpstreamReference, path: str) -> str
         if key not in draft.external:
             draft.external[key] = _judged(draft, obj)
         draft.adopt(draft.external[key], path, key)
-    return draft.view.record_id("upstreams", names.object_name(draft.namespace, reference.name))
+    return draft.refer("upstreams", names.object_name(draft.namespace, reference.name))
 
 
 def _judged(draft: Draft, obj: CustomObject) -> Scope:

@@ -40,6 +40,7 @@ class Draft(Scope):
         self._claims: dict[UpstreamClaim, None] = {}
         self._holds: list[Hold] = []
         self._kept: dict[RecordKey, FrozenJson] = {}
+        self._meant: dict[RecordKey, str] = {}
 
     @cached_property
     def owners(self) -> HostOwners:
@@ -82,8 +83,15 @@ class Draft(Scope):
     def record(self, kind: RecordKind, name: str, body: JsonObject, *, existing_only: bool = False) -> None:
         """Add a record; `name` is what its id is made from."""
         check_record(self, kind, body)
-        key = RecordKey(kind, body["id"])
-        self._records.append(Record(key, name, body, existing_only=existing_only))
+        record = Record(RecordKey(kind, body["id"]), name, body, existing_only=existing_only)
+        meant = {key: self._meant[key] for key in record.refs if key in self._meant}
+        self._records.append(replace(record, meant=meant) if meant else record)
+
+    def refer(self, kind: RecordKind, name: str) -> str:
+        """Return the id of a record that those of this object name."""
+        id_ = self.view.record_id(kind, name)
+        self._meant[RecordKey(kind, id_)] = name
+        return id_
 
     def claim(self, claim: UpstreamClaim) -> None:
         """Add an upstream that the records need."""

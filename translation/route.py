@@ -73,7 +73,7 @@ def find_plugin_config(draft: Draft, namespace: str, name: str, path: str) -> st
         draft.foreign("PluginConfigNotFound", path, found)
     elif draft.options.judges_plugins:
         _check_plugin_config(draft, found, path)
-    return draft.view.record_id("plugin_configs", names.object_name(namespace, name))
+    return draft.refer("plugin_configs", names.object_name(namespace, name))
 
 
 def _check_plugin_config(draft: Draft, found: CustomObject, path: str) -> None:

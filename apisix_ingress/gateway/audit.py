@@ -7,7 +7,8 @@ written while the list was read are left out: the list may be older or newer tha
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from itertools import islice
 
 import structlog
@@ -20,6 +21,7 @@ from apisix_ingress.gateway.holdings import Holdings
 from apisix_ingress.gateway.plan import Plan, Wanted, plan, unusual
 from apisix_ingress.gateway.states import SyncObserver
 from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.model.names import told
 from apisix_ingress.model.records import UNLABELLED, Record
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.tasks import in_turns
@@ -40,17 +42,33 @@ DRIFT_REMEDY = (
 )
 
 
+Adopt = Callable[[str, Mapping[RecordKey, Found]], Awaitable[None]]
+"""Told the name of a cluster, and what is there that is ours or may be; returns once ids are those that it has."""
+
+
+async def adopt_nothing(cluster: str, held: Mapping[RecordKey, Found]) -> None:
+    """Leave ids as they are."""
+
+
 class Audit:
     """The comparison of one cluster."""
 
     def __init__(
-        self, dispatch: Dispatch, backend: Backend, wanted: Wanted, *, clock: Clock, observer: SyncObserver
+        self,
+        dispatch: Dispatch,
+        backend: Backend,
+        wanted: Wanted,
+        *,
+        clock: Clock,
+        observer: SyncObserver,
+        adopt: Adopt = adopt_nothing,
     ) -> None:
         self._dispatch = dispatch
         self._backend = backend
         self._wanted = wanted
         self._clock = clock
         self._observer = observer
+        self._adopt = adopt
         self._defaults = Defaults(dispatch.cluster, backend.read, clock=clock)
         self.failure = ""
         """Why the last comparison failed; empty: it did not."""
@@ -74,6 +92,7 @@ class Audit:
         await ready.wait()
         if self._clock.monotonic() - listed_at > stale_after:
             listing = await self._list_surely(ledger)
+        await self._adopt(self._dispatch.cluster, {**listing.unclaimed, **listing.owned})
         live()
         await self._compare(listing)
         found = await self._queue_difference()
@@ -172,7 +191,7 @@ class Audit:
         shown = {**listing.owned, **self._adopted(listing)}
         owned = await self._defaults.left_out(shown, self._expected, listing.version)
         async for key in in_turns(owned):
-            if not self._is_touched(key) and dispatch.holdings.observe(key, owned[key]):
+            if not self._is_touched(key) and dispatch.holdings.observe(key, self._named(key, owned[key])):
                 news += self._is_drift(key) and key not in unknown
                 dispatch.wake(key)
         async for key in in_turns(dispatch.holdings.records().difference(owned)):
@@ -207,6 +226,11 @@ class Audit:
         """Return the unclaimed records that are wanted; the others are no holdings, so that none is deleted."""
         cluster = self._dispatch.cluster
         return {key: found for key, found in listing.unclaimed.items() if self._wanted.get(key, cluster) is not None}
+
+    def _named(self, key: RecordKey, found: Found) -> Found:
+        """Return a record with the name that it is wanted under, if it tells none itself."""
+        wanted = self._wanted.get(key, self._dispatch.cluster) if not found.name else None
+        return found if wanted is None else replace(found, name=told(wanted.name))
 
     def _expected(self, key: RecordKey) -> list[Record]:
         """Return what a record may be meant to be: what is wanted, and what we wrote, if that is not the same."""

@@ -120,6 +120,9 @@ class Dispatch:
             setbacks=self._setbacks,
         )
 
+    def _wanted_at(self, key: RecordKey) -> Record | None:
+        return self._wanted.get(key, self.cluster)
+
     def is_held(self, key: RecordKey, name: str) -> bool:
         """Say whether a record that is not wanted must stay."""
         return key in self.withheld or self._wanted.is_held(key, name)
@@ -190,8 +193,7 @@ class Dispatch:
             LeadershipLost: The write was not started.
         """
         self.agenda.begin(key)
-        record = self._wanted.get(key, self.cluster)
-        step = decide(key, record, self.holdings, self.is_held)
+        step = decide(key, self._wanted_at, self.holdings, self.is_held)
         if step.act in ("put", "delete"):
             if self._is_due(key, step.record):
                 await self._send(key, step.record, term)
@@ -236,6 +238,8 @@ class Dispatch:
         if record is None or not circle:
             if await self._write(key, record, term):
                 self._handover.done(key)
+                if record is None and self._wanted_at(key) is not None:
+                    self.mark([key])  # it made way for another name
             return
         self._log.warning("record.let_go", record=str(key), name=record.name)
         if await self._write(key, letting_go(record, self.holdings.applied.get(key)), term):

@@ -7,10 +7,12 @@ deleted and for what must not be relied on. Nothing here decides what to write.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from apisix_ingress.gateway.backend import Found
 from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.model.names import is_id_of, told
 from apisix_ingress.model.records import Record
 
 _NO_REFS: frozenset[RecordKey] = frozenset()
@@ -29,8 +31,8 @@ class Applied:
 
     @property
     def name(self) -> str:
-        """Its name, or empty."""
-        return self.source.name
+        """Its name as a gateway tells it, or empty."""
+        return told(self.source.name)
 
     @property
     def digest(self) -> bytes:
@@ -58,7 +60,7 @@ class Unknown:
 
     Attributes:
         refs: What any of its possible bodies names.
-        name: Its name, or empty.
+        name: Its name as a gateway tells it, or empty.
         exists: Whether it is there for certain, in one version or another.
     """
 
@@ -96,9 +98,25 @@ class Holdings:
         unknown = self.unknown.get(key)
         return unknown is not None and unknown.exists
 
+    def names(self, key: RecordKey) -> tuple[str, ...]:
+        """Return the names under which a record of ours is there, or may be; one that nothing tells is empty."""
+        known, flying = self.get(key), self.flying.get(key)
+        found = (known.name if known is not None else None, told(flying.name) if flying is not None else None)
+        return tuple(name for name in found if name is not None)
+
+    def is_of_another(self, key: RecordKey, name: str) -> bool:
+        """Say whether the record that is there was made for another name: one whose short id is the same."""
+        known = self.get(key)
+        other = known.name if known is not None else ""
+        return bool(other) and other != told(name) and is_id_of(key.id, other)
+
+    def referrers(self, key: RecordKey) -> Iterable[RecordKey]:
+        """Return the records that name this one, or may name it."""
+        return self._referrers.get(key, ())
+
     def referrer(self, key: RecordKey) -> RecordKey | None:
         """Return a record that names this one, or may name it; None if there is none."""
-        return next(iter(self._referrers.get(key, ())), None)
+        return next(iter(self.referrers(key)), None)
 
     # Writes.
 
@@ -131,7 +149,7 @@ class Holdings:
         record = self.flying.pop(key)
         known = self.get(key)
         existed = self.exists(key)
-        name = record.name if record is not None else known.name if known else ""
+        name = told(record.name) if record is not None else known.name if known else ""
         self.applied.pop(key, None)
         self.unknown[key] = Unknown(self._refs.get(key, _NO_REFS), name, existed and record is not None)
 

@@ -1,7 +1,8 @@
 """What to write to a gateway cluster: the difference between what is wanted and what is there. Pure arithmetic.
 
 Make before break: a record is written once everything that it names is there, and deleted once nothing names it any
-more. `decide` says so for one record at the moment it could be written; `plan` for many, in the order to write them.
+more. An id goes from one name to another only when nothing means the former name by it. `decide` says so for one record
+at the moment it could be written; `plan` for many, in the order to write them.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ UNUSUAL_COUNT = 20
 
 Act = Literal["nothing", "put", "delete", "wait", "hold", "refuse"]
 IsHeld = Callable[[RecordKey, str], bool]
+WantedAt = Callable[[RecordKey], Record | None]
 
 
 class Wanted(Protocol):
@@ -46,9 +48,9 @@ class Step:
     """What to do about one record.
 
     Attributes:
-        act: nothing; put; delete; wait for another record; hold: it stays although not wanted; refuse: it is wanted,
-            and must not be written.
-        record: What is wanted; None: it should be gone.
+        act: nothing; put; delete; wait for another record; hold: it stays although not wanted as it is; refuse: it is
+            wanted, and must not be written.
+        record: What is wanted; None: it should be gone, be it for another one to take its place.
         on: The record to wait for.
     """
 
@@ -82,16 +84,19 @@ class Plan:
         )
 
 
-def decide(key: RecordKey, record: Record | None, holdings: Holdings, is_held: IsHeld) -> Step:
+def decide(key: RecordKey, wanted_at: WantedAt, holdings: Holdings, is_held: IsHeld) -> Step:
     """Return what to do about one record now.
 
     Args:
         key: The record.
-        record: What is wanted under the key; None: nothing.
+        wanted_at: Returns what the cluster is to have under a key; None: nothing.
         holdings: What the cluster holds.
         is_held: Whether a record that is not wanted must stay; asked with its key and name.
     """
-    return _upsert(key, record, holdings) if record is not None else _removal(key, holdings, is_held)
+    record = wanted_at(key)
+    if record is None:
+        return _removal(key, holdings, is_held)
+    return _upsert(key, record, holdings, is_held=is_held, wanted_at=wanted_at)
 
 
 def plan(keys: Iterable[RecordKey], wanted: Wanted, cluster: str, holdings: Holdings, is_held: IsHeld) -> Plan:
@@ -100,9 +105,14 @@ def plan(keys: Iterable[RecordKey], wanted: Wanted, cluster: str, holdings: Hold
     A record that has to wait for another one has its place in the order as well.
     """
     sorted_in: dict[str, list[RecordKey]] = {"put": [], "delete": [], "hold": [], "refuse": [], "nothing": []}
+
+    def wanted_at(key: RecordKey) -> Record | None:
+        return wanted.get(key, cluster)
+
     for key in keys:
-        step = decide(key, wanted.get(key, cluster), holdings, is_held)
-        act = step.act if step.act != "wait" else "put" if step.record is not None else "delete"
+        act = decide(key, wanted_at, holdings, is_held).act
+        if act in ("wait", "delete"):
+            act = "put" if wanted_at(key) is not None else "delete"
         sorted_in[act].append(key)
     return Plan(
         tuple(sorted(sorted_in["put"], key=_rank)),
@@ -126,7 +136,7 @@ def unusual(deletes: Iterable[RecordKey], known: Collection[RecordKey], owned: i
     return orphans if len(orphans) > max(UNUSUAL_COUNT, UNUSUAL_SHARE * owned) else frozenset()
 
 
-def _upsert(key: RecordKey, record: Record, holdings: Holdings) -> Step:
+def _upsert(key: RecordKey, record: Record, holdings: Holdings, *, is_held: IsHeld, wanted_at: WantedAt) -> Step:
     applied = holdings.applied.get(key)
     if applied is not None and applied.matches(record):
         return NOTHING
@@ -134,9 +144,39 @@ def _upsert(key: RecordKey, record: Record, holdings: Holdings) -> Step:
         return Step("refuse", record)
     if record.existing_only and applied is None and not holdings.exists(key):
         return NOTHING
-    missing = [ref for ref in record.refs if not holdings.exists(ref)]
+    if holdings.is_of_another(key, record.name):
+        step = _vacate(key, record, holdings, is_held=is_held, wanted_at=wanted_at)
+        if step is not None:
+            return step
+    missing = [ref for ref in record.refs if not _is_there(ref, record, holdings)]
     # The least, so that every replica names the same one in the condition of an object.
     return Step("wait", record, min(missing)) if missing else Step("put", record)
+
+
+def _is_there(ref: RecordKey, record: Record, holdings: Holdings) -> bool:
+    """Say whether a record may rely on another one: that is there, and is not the one of another name."""
+    return holdings.exists(ref) and not (ref in record.meant and holdings.is_of_another(ref, record.meant[ref]))
+
+
+def _vacate(key: RecordKey, record: Record, holdings: Holdings, *, is_held: IsHeld, wanted_at: WantedAt) -> Step | None:
+    """Return what has to be done before a record takes the id of another name; None: it may be written.
+
+    Whoever names that id may mean the other one. It is deleted first, so that the gateway has a say in it as well: it
+    knows of records that are not ours. Only where all who name it are to mean the new name, as in a gateway that was
+    restored, there is nobody to wait for.
+    """
+    if record.existing_only:
+        return NOTHING
+    known = holdings.get(key)
+    if known is not None and is_held(key, known.name):
+        return Step("hold", record)
+    is_meant = False
+    for referrer in holdings.referrers(key):
+        wanted = wanted_at(referrer)
+        if wanted is None or key not in wanted.refs or wanted.meant.get(key, record.name) != record.name:
+            return Step("wait", record, referrer)
+        is_meant = True
+    return None if is_meant else DELETE
 
 
 def _removal(key: RecordKey, holdings: Holdings, is_held: IsHeld) -> Step:

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 import structlog
 
 from apisix_ingress.errors import LeadershipLost
-from apisix_ingress.gateway.audit import Audit
+from apisix_ingress.gateway.audit import Adopt, Audit, adopt_nothing
 from apisix_ingress.gateway.backend import Backend
 from apisix_ingress.gateway.check import Check
 from apisix_ingress.gateway.dispatch import Dispatch
@@ -52,6 +52,7 @@ class Spell:
         audit_interval: Seconds between two full comparisons.
         check_interval: Seconds between two looks whether the address answers, and has what was written; 0: none.
         first_audit: Seconds from taking over to the first of them.
+        adopt: Makes ids follow what the address holds.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class Spell:
         audit_interval: float,
         check_interval: float,
         first_audit: float,
+        adopt: Adopt = adopt_nothing,
     ) -> None:
         self.name = name
         self.dispatch = Dispatch(name, backend, wanted, clock=clock, rng=rng, observer=observer)
@@ -77,7 +79,7 @@ class Spell:
         """Whether the address was compared with what is wanted, and is written to."""
         self._backend = backend
         self._observer = observer
-        self._audit = Audit(self.dispatch, backend, wanted, clock=clock, observer=observer)
+        self._audit = Audit(self.dispatch, backend, wanted, clock=clock, observer=observer, adopt=adopt)
         self._check_interval = check_interval
         self._check = Check(
             name,

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import structlog
 
 from apisix_ingress.errors import LeadershipLost
+from apisix_ingress.gateway.audit import Adopt, adopt_nothing
 from apisix_ingress.gateway.backend import Backend
 from apisix_ingress.gateway.holdings import Holdings
 from apisix_ingress.gateway.plan import Wanted
@@ -50,6 +51,7 @@ class ClusterSync:
         audit_interval: Seconds between two full comparisons.
         check_interval: Seconds between two looks whether it answers, and has what was written; 0: none.
         observer: Told about outcomes.
+        adopt: Told what the cluster holds before it is compared with what is wanted; makes ids follow it.
     """
 
     def __init__(
@@ -64,6 +66,7 @@ class ClusterSync:
         audit_interval: float = 60.0,
         check_interval: float = 4.0,
         observer: SyncObserver | None = None,
+        adopt: Adopt = adopt_nothing,
     ) -> None:
         self.name = name
         self._backend = backend
@@ -74,6 +77,7 @@ class ClusterSync:
         self._audit_interval = audit_interval
         self._check_interval = check_interval
         self._observer = observer or SILENT
+        self._adopt = adopt
         self.closed = False
         """Whether no write starts any more, since the process is about to end."""
         self._changed_at = -math.inf
@@ -97,6 +101,10 @@ class ClusterSync:
     def holds(self, key: RecordKey) -> bool:
         """Say whether the cluster is known to have a record, in whatever version."""
         return self._spell.dispatch.holdings.get(key) is not None
+
+    def names(self, key: RecordKey) -> tuple[str, ...]:
+        """Return the names under which a record of ours is there, or may be; one that nothing tells is empty."""
+        return self._spell.dispatch.holdings.names(key)
 
     def idle(self) -> bool:
         """Say whether nothing is in flight and nothing left to do; what waits or was rejected does not count."""
@@ -232,6 +240,7 @@ class ClusterSync:
             audit_interval=self._audit_interval,
             check_interval=self._check_interval,
             first_audit=first_audit,
+            adopt=self._adopt,
         )
         if self.closed:
             spell.dispatch.gate.close()

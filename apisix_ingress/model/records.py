@@ -53,6 +53,8 @@ _CREDENTIALS = {
 }
 """By plugin the field that tells which consumer it is."""
 
+NO_NAMES: Mapping[RecordKey, str] = {}
+
 _EXACT = 2**53
 """Up to here a float holds every integer; a larger one stays a float, since JSON integers end at 64 bits."""
 
@@ -76,6 +78,8 @@ class Record:
     """Names of the gateway clusters it belongs to; None: all of them."""
     existing_only: bool = False
     """Update it where a gateway has it, never create it."""
+    meant: Mapping[RecordKey, str] = field(default_factory=lambda: NO_NAMES, repr=False)
+    """The names of the records that it names: two names may have had one id, one after the other."""
 
     @cached_property
     def payload(self) -> bytes:
@@ -105,7 +109,7 @@ class Record:
         if not isinstance(other, Record):
             return NotImplemented
         same_target = self.clusters == other.clusters and self.existing_only == other.existing_only
-        return self.key == other.key and same_target and self._is_sent_as(other)
+        return self.key == other.key and same_target and self.meant == other.meant and self._is_sent_as(other)
 
     def _is_sent_as(self, other: Record) -> bool:
         try:

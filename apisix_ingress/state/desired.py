@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind
@@ -109,6 +109,14 @@ class Desired:
         else:
             self._by_owner.pop(owner, None)
         return Change(frozenset(dirty), frozenset(contested), Former(owner.namespace, before))
+
+    def follow_ids(self, claimant: Claimant) -> Change:
+        """Bring what an owner published last under the ids that its names have now, since it can't publish anew."""
+        before = self._by_owner.get(claimant.owner, {})
+        ids = {key: self._ids.known_id(key.kind, record.name) for key, record in before.items() if key.kind in HASHED}
+        if all(id_ == key.id for key, id_ in ids.items()):
+            return Change()
+        return self.replace(claimant, [_moved(record, ids.get(key, key.id)) for key, record in before.items()])
 
     def get(self, key: RecordKey, cluster: str) -> Record | None:
         """Return the record that a gateway cluster should have under a key, or None."""
@@ -225,6 +233,10 @@ class Desired:
             self._ids.release(kind, name, former)
         if has:
             counted[claimant.owner] = (claimant, has)
+
+
+def _moved(record: Record, id_: str) -> Record:
+    return replace(record, key=RecordKey(record.key.kind, id_), body={**record.body, "id": id_})
 
 
 def _overlap(one: Record, other: Record) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import cast
 
-from apisix_ingress.model.keys import RECORD_KINDS, IndexKey, Read, RecordKey, RecordKind
+from apisix_ingress.model.keys import RECORD_KINDS, IndexKey, ObjectKey, Read, RecordKey, RecordKind
 from apisix_ingress.model.names import short_id, told, wide_id
 from apisix_ingress.state.claims import Claimant
 
@@ -44,6 +44,8 @@ class IdTable:
     def __init__(self, listener: Callable[[IndexKey], None], *, compatible: bool = True) -> None:
         self._listener = listener
         self._compatible = compatible
+        self.changes = 0
+        """How often the id of a known name changed."""
         self._settled = False
         self._occupants: Occupants = lambda key: ()
         self._ids: dict[IndexKey, str] = {}
@@ -84,6 +86,10 @@ class IdTable:
     def holder(self, slot: RecordKey) -> str | None:
         """Return the name that has a short id."""
         return self._holders.get(slot)
+
+    def owners_of(self, read: IndexKey) -> tuple[ObjectKey, ...]:
+        """Return the owners of a name, by its read."""
+        return tuple(claimant.owner for claimant in self._owners.get(read, ()))
 
     def age(self, kind: RecordKind, name: str) -> tuple[str, str, str, str, str]:
         """Return what names are ordered by: the age of the oldest owner, then the name."""
@@ -144,6 +150,7 @@ class IdTable:
         read = id_read(kind, name)
         if self._ids[read] != id_:
             self._ids[read] = id_
+            self.changes += 1
             self._listener(read)
 
     def _enter(self, read: IndexKey) -> str:

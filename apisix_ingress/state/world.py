@@ -30,11 +30,12 @@ class World:
 
     Args:
         resources: The kinds that are read; each gets a store.
+        wide_ids: Whether new names get wide ids from the start.
     """
 
-    def __init__(self, resources: Iterable[Resource]) -> None:
+    def __init__(self, resources: Iterable[Resource], *, wide_ids: bool = False) -> None:
         self._listeners: tuple[Callable[[Read], None], ...] = ()
-        self.ids = IdTable(self._notify)
+        self.ids = IdTable(self._notify, compatible=not wide_ids)
         self.dependents = Dependents(self.ids.forget)
         self.claims = Claims()
         self.desired = Desired(self.ids)

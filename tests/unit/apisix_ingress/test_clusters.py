@@ -10,16 +10,22 @@ from structlog.testing import capture_logs
 
 from apisix_ingress.clusters import GatewayCluster, Wiring, connect_all, ledger_name
 from apisix_ingress.errors import ConfigError
+from apisix_ingress.gateway.adoptions import Adoptions
 from apisix_ingress.gateway.ledger import MemoryLedger
 from apisix_ingress.gateway.states import SILENT
 from apisix_ingress.model.adminapi import AdminAddress
 from apisix_ingress.redaction import redact_text
 from apisix_ingress.settings import load_settings
+from apisix_ingress.state.ids import IdTable
 from tests.fakes.adminapi import FakeAdminApi
 from tests.fakes.clock import FakeClock
 from tests.fakes.gateway import FakeWanted
 
 PUBLISHED = "4054f7cf07e344346cd3f287985e76a2"
+
+
+async def never_translated() -> None:
+    raise AssertionError("no id changes")
 
 
 def connect(*, preset: str = "", **cluster: Any) -> GatewayCluster:
@@ -32,6 +38,7 @@ def connect(*, preset: str = "", **cluster: Any) -> GatewayCluster:
         agent="test",
         on_request=lambda method, path, status, seconds: None,
         observer=SILENT,
+        adoptions=Adoptions(IdTable(lambda read: None), FakeWanted(), never_translated),
     )
     (found,) = connect_all(settings, "apisix-ingress", wiring)
     return found

@@ -1,13 +1,18 @@
 """What is to be written, for every combination of wanted and held."""
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from apisix_ingress.gateway.backend import Found
 from apisix_ingress.gateway.holdings import Holdings
 from apisix_ingress.gateway.plan import DELETE, HOLD, NOTHING, Plan, Step, decide, plan, unusual
 from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.model.names import short_id, wide_id
 from apisix_ingress.model.records import Record
 from tests.fakes.gateway import FakeWanted, make_record
+from tests.forging import forge
 
 UPSTREAM = RecordKey("upstreams", "u1")
 CONFIG = RecordKey("plugin_configs", "p1")
@@ -25,7 +30,7 @@ def make_holdings(*records: Record, foreign: tuple[RecordKey, ...] = ()) -> Hold
 
 
 def step(record: Record | None, holdings: Holdings, key: RecordKey = ROUTE, *held: RecordKey) -> Step:
-    return decide(key, record, holdings, lambda key, name: key in held)
+    return decide(key, {key: record}.get, holdings, lambda key, name: key in held)
 
 
 def lose(holdings: Holdings, key: RecordKey, record: Record | None) -> None:
@@ -120,7 +125,8 @@ def test_held_record_stays() -> None:
 
 
 def test_hold_is_asked_with_the_name_that_the_gateway_shows() -> None:
-    got = decide(ROUTE, None, make_holdings(ROUTE_RECORD), lambda key, name: (key, name) == (ROUTE, "name-r1"))
+    nothing = dict[RecordKey, Record]()
+    got = decide(ROUTE, nothing.get, make_holdings(ROUTE_RECORD), lambda key, name: (key, name) == (ROUTE, "name-r1"))
     assert got == HOLD
 
 
@@ -221,3 +227,75 @@ def test_plan_puts_in_rank_and_deletes_in_reverse_rank() -> None:
 def test_unusual_number_of_unexplained_deletes_is_held_back(deletes: int, known: int, owned: int, want: int) -> None:
     keys = [RecordKey("routes", str(n)) for n in range(deletes)]
     assert unusual(keys, set(keys[:known]), owned) == frozenset(keys[known:] if want else [])
+
+
+# Two names with one CRC-32.
+
+VICTIM = "victim_bank_80"
+FORGED = forge(VICTIM, "evil_", "_80")
+SHORT, WIDE = RecordKey("upstreams", short_id(VICTIM)), RecordKey("upstreams", wide_id(VICTIM))
+
+
+def named(key: RecordKey, name: str, **fields: Any) -> Record:
+    record = make_record(key, name=name)
+    return Record(key, name, record.body, **fields)
+
+
+def decided(holdings: Holdings, *wanted: Record, held: tuple[str, ...] = ()) -> Step:
+    """Return what is to be done about the short id."""
+    records = {record.key: record for record in wanted}
+    return decide(SHORT, records.get, holdings, lambda key, name: name in held)
+
+
+def test_id_of_another_name_is_never_written_in_place() -> None:
+    assert decided(make_holdings(named(SHORT, VICTIM)), named(SHORT, FORGED)) == DELETE
+
+
+def test_id_of_another_name_is_left_alone_until_all_who_name_it_have_moved() -> None:
+    route, forged, moved = make_record(ROUTE, upstream_id=SHORT.id), named(SHORT, FORGED), named(WIDE, VICTIM)
+    holdings = make_holdings(named(SHORT, VICTIM), route)
+    assert decided(holdings, forged) == Step("wait", forged, ROUTE)
+    wanted = make_record(ROUTE, upstream_id=WIDE.id)
+    assert decided(holdings, forged, moved, wanted) == Step("wait", forged, ROUTE)
+    holdings.take_off(ROUTE, wanted)
+    assert decided(holdings, forged, moved, wanted) == Step("wait", forged, ROUTE)
+    holdings.landed(ROUTE)
+    assert decided(holdings, forged, moved, wanted) == DELETE
+
+
+def test_id_that_only_those_name_who_mean_the_new_name_is_written() -> None:
+    """A gateway was restored to when the id was somebody else's: to wait for those who name it would be for ever."""
+    route, forged = make_record(ROUTE, upstream_id=SHORT.id), named(SHORT, FORGED)
+    assert decided(make_holdings(named(SHORT, VICTIM), route), forged, route) == Step("put", forged)
+
+
+def test_id_of_a_name_whose_object_cannot_be_translated_stays_with_it() -> None:
+    forged = named(SHORT, FORGED)
+    assert decided(make_holdings(named(SHORT, VICTIM)), forged, held=(VICTIM,)) == Step("hold", forged)
+
+
+def test_record_for_existing_ones_only_leaves_that_of_another_name_alone() -> None:
+    assert decided(make_holdings(named(SHORT, VICTIM)), named(SHORT, FORGED, existing_only=True)) == NOTHING
+
+
+@pytest.mark.parametrize(("there", "want"), [(VICTIM, "wait"), (FORGED, "put"), ("edited", "put")])
+def test_record_waits_for_what_it_names_while_another_name_has_its_id(there: str, want: str) -> None:
+    route = replace(make_record(ROUTE, upstream_id=SHORT.id), meant={SHORT: FORGED})
+    got = decide(ROUTE, {ROUTE: route}.get, make_holdings(named(SHORT, there)), lambda key, name: False)
+    assert (got.act, got.record) == (want, route)
+
+
+def test_id_is_left_alone_while_somebody_is_to_mean_the_other_name_by_it() -> None:
+    """What can't be translated anew may be wanted as it was when the id was the other one's."""
+    route, forged = replace(make_record(ROUTE, upstream_id=SHORT.id), meant={SHORT: VICTIM}), named(SHORT, FORGED)
+    assert decided(make_holdings(named(SHORT, VICTIM), route), forged, route) == Step("wait", forged, ROUTE)
+
+
+def test_name_that_somebody_edited_by_hand_is_put_right_in_place() -> None:
+    record = named(SHORT, VICTIM)
+    assert decided(make_holdings(named(SHORT, "edited")), record) == Step("put", record)
+
+
+def test_id_that_changes_hands_is_no_delete_of_a_sweep() -> None:
+    holdings, wanted = make_holdings(named(SHORT, VICTIM)), FakeWanted([named(SHORT, FORGED)])
+    assert plan([SHORT], wanted, "c", holdings, lambda key, name: False) == Plan(upserts=(SHORT,))

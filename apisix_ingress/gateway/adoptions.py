@@ -1,0 +1,82 @@
+"""Ids of names follow what the gateways hold: at the start of a term, for every cluster, before its first write.
+
+What depends on an id that changes by it is translated anew first. Which name gets which id is decided in `state`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from typing import Protocol
+
+import structlog
+
+from apisix_ingress.gateway.backend import Found
+from apisix_ingress.gateway.plan import Wanted
+from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.runtime.tasks import in_turns
+from apisix_ingress.state.adoption import Adoption
+from apisix_ingress.state.ids import IdTable
+
+log = structlog.get_logger()
+
+
+STEPS = 500
+"""So many records are looked at before other tasks get their turn: about 2 ms."""
+
+
+class Holder(Protocol):
+    """A gateway cluster, as far as it is asked what it holds."""
+
+    def names(self, key: RecordKey) -> tuple[str, ...]:
+        """Return the names under which a record of ours is there, or may be; one that nothing tells is empty."""
+
+
+class Adoptions:
+    """What all clusters hold, for one table of ids.
+
+    Args:
+        ids: The table.
+        wanted: The desired records.
+        translated: Returns once everything was translated with the ids as they are.
+    """
+
+    def __init__(self, ids: IdTable, wanted: Wanted, translated: Callable[[], Awaitable[None]]) -> None:
+        self._ids = ids
+        self._wanted = wanted
+        self._translated = translated
+        self._clusters: list[Holder] = []
+        self._proven: set[RecordKey] = set()
+        ids.follow(self._names)
+
+    def add(self, cluster: Holder) -> None:
+        """Ask one more cluster from now on."""
+        self._clusters.append(cluster)
+
+    def renew(self) -> None:
+        """Forget what clusters said: a term begins, and others may have led since the last one."""
+        self._proven.clear()
+
+    async def adopt(self, cluster: str, held: Mapping[RecordKey, Found]) -> None:
+        """Make the ids of names those that a cluster has for them; return once the desired records have them.
+
+        Args:
+            cluster: Its name.
+            held: Every record there that is ours, or may be.
+        """
+        before = self._ids.changes
+
+        def fits(key: RecordKey, name: str) -> bool:
+            record = self._wanted.get(RecordKey(key.kind, self._ids.known_id(key.kind, name)), cluster)
+            return record is not None and replace(record, body={**record.body, "id": key.id}).digest == held[key].digest
+
+        names = {key: found.name for key, found in held.items()}
+        adoption = Adoption(self._ids, names, written=self._names, proven=self._proven, fits=fits)
+        async for _ in in_turns(adoption.steps(), every=STEPS):
+            pass
+        if self._ids.changes != before:
+            log.info("ids.adopted", cluster=cluster, changes=self._ids.changes - before)
+            await self._translated()
+
+    def _names(self, key: RecordKey) -> tuple[str, ...]:
+        return tuple(name for cluster in self._clusters for name in cluster.names(key))
