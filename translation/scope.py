@@ -49,6 +49,8 @@ class Scope:
         """What is referred to by a grant."""
         self.revoked = False
         """Whether a reference lacks its grant: what was published by it must go."""
+        self.reviewed = 0
+        """How much of the object's plugins was reviewed."""
         self.forbidden = False
         """Whether the object holds what the settings refuse."""
 

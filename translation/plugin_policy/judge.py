@@ -13,6 +13,7 @@ from translation.code_plugins import is_code
 from translation.plugin_policy.model import Kind, Node, tree
 from translation.plugin_policy.table import ACTIONS, COMMON, PLUGINS
 from translation.plugin_policy.targets import Target, is_path, is_word, target_of_address, target_of_url
+from translation.scope import MOST_TOLD
 from translation.texts import quoted
 
 if TYPE_CHECKING:
@@ -23,6 +24,12 @@ _SETTING = "the controller's setting kubernetes.plugins: reviewed"
 _REMEDY = "remove it, or ask whoever runs the controller about kubernetes.plugins"
 _UNKNOWN = "has not been reviewed for gateways that teams share"
 _ON_CONSUMERS = "would replace the plugin of this name on every route that lets the consumer in; use it on a route"
+
+MOST_REVIEWED = 50_000
+"""Fields of plugins that are reviewed in one object: its other work is held up for so long."""
+
+_COST_OF_HOST = 20
+"""Fields that could be reviewed in the time that one host takes."""
 
 _DEFAULT_CACHE_KEY = ["$host", "$request_uri"]
 """The cache key of a gateway where a configuration has none (APISIX plugin proxy-cache)."""
@@ -47,11 +54,13 @@ class _Review:
         scope: Where problems are noted.
         at: The steps to a field → the path that a problem names.
         changes: Where the namespace is put in front → the value with it.
+        problems: How many were noted.
     """
 
     scope: Scope
     at: Callable[[Steps], str]
     changes: list[tuple[Steps, Any]] = field(default_factory=list)
+    problems: int = 0
 
 
 def judge(scope: Scope, name: str, config: JsonObject, path: str, config_path: str = "") -> JsonObject:
@@ -66,9 +75,22 @@ def judge(scope: Scope, name: str, config: JsonObject, path: str, config_path: s
     """
     review = _Review(scope, lambda steps: f"{config_path}.{_dotted(steps)}" if config_path and steps else path)
     stack = list(_start(review, name, config, ()))
-    while stack:
+    while stack and _goes_on(review):
         stack.extend(_step(review, stack.pop()))
     return _changed(config, review.changes)
+
+
+def _goes_on(review: _Review, cost: int = 1) -> bool:
+    """Say whether to go on: not after enough problems, and not with an object that takes too long."""
+    scope = review.scope
+    before, scope.reviewed = scope.reviewed, scope.reviewed + cost
+    if before <= MOST_REVIEWED < scope.reviewed:
+        message = (
+            f"the plugins of this object have more than {MOST_REVIEWED} fields, of which a host counts as "
+            f"{_COST_OF_HOST}: too many for {_SETTING}; make several objects of it"
+        )
+        _note(review, (), message)
+    return scope.reviewed <= MOST_REVIEWED and review.problems < MOST_TOLD
 
 
 def _start(review: _Review, name: str, config: Any, steps: Steps) -> Iterator[_Place]:
@@ -113,24 +135,22 @@ def _step(review: _Review, place: _Place) -> Iterator[_Place]:
         yield from _fields(review, place)
     elif isinstance(value, list) and node.items:
         for index, item in enumerate(value):
-            yield place._replace(value=item, node=node.items, steps=(*place.steps, index))
+            yield _Place(item, node.items, place.plugin, (*place.steps, index))
     else:
         _leaf(review, place)
 
 
 def _fields(review: _Review, place: _Place) -> Iterator[_Place]:
-    node = place.node
+    node, plugin, steps = place.node, place.plugin, place.steps
     for name, value in place.value.items():
-        below = place._replace(
-            value=value, node=node.fields.get(name) or node.any or Node(), steps=(*place.steps, name)
-        )
-        if below.node is node.any or name in node.fields:
-            yield below
+        below = node.fields.get(name) or node.any
+        if below is None:
+            _refuse_field(review, _Place(value, node, plugin, (*steps, name)), _UNKNOWN)
         else:
-            _refuse_field(review, below, _UNKNOWN)
-    for name, field_node in node.fields.items():
-        if name not in place.value and field_node.kind is Kind.CACHE_KEY:
-            yield place._replace(value=_DEFAULT_CACHE_KEY, node=field_node, steps=(*place.steps, name))
+            yield _Place(value, below, plugin, (*steps, name))
+    for name, below in node.fields.items():
+        if below.kind is Kind.CACHE_KEY and name not in place.value:
+            yield _Place(_DEFAULT_CACHE_KEY, below, plugin, (*steps, name))
 
 
 def _nested(review: _Review, place: _Place) -> Iterator[_Place]:
@@ -160,6 +180,8 @@ def _own_cache_key(review: _Review, place: _Place) -> None:
 
 def _hosts(review: _Review, place: _Place) -> None:
     for key, value in place.value.items():
+        if not _goes_on(review):
+            return
         if isinstance(value, dict | list):
             _refuse_field(review, place, _UNKNOWN)
         else:
@@ -169,12 +191,14 @@ def _hosts(review: _Review, place: _Place) -> None:
 def _leaf(review: _Review, place: _Place) -> None:
     """Judge a text, number or flag, or a list of these."""
     kind = place.node.kind
-    for item in place.value if isinstance(place.value, list) else (place.value,):
-        if kind is None or isinstance(item, dict | list):
-            _refuse_field(review, place, _UNKNOWN)
-            return
-        if kind is not Kind.PLAIN:
-            _check(review, place, kind, item)
+    values = place.value if isinstance(place.value, list) else (place.value,)
+    if kind is None or any(isinstance(value, dict | list) for value in values):
+        _refuse_field(review, place, _UNKNOWN)
+    elif kind is not Kind.PLAIN:
+        for value in values:
+            if not _goes_on(review):
+                return
+            _check(review, place, kind, value)
 
 
 def _check(review: _Review, place: _Place, kind: Kind, value: object) -> None:
@@ -196,9 +220,9 @@ def _check(review: _Review, place: _Place, kind: Kind, value: object) -> None:
 
 
 def _check_host(review: _Review, place: _Place, target: Target | None, form: str) -> None:
-    if target:
-        check_address(review.scope, target.host, review.at(place.steps), port=target.port)
-    else:
+    if target and _goes_on(review, _COST_OF_HOST):
+        review.problems += not check_address(review.scope, target.host, review.at(place.steps), port=target.port)
+    elif not target:
         _wrong(review, place, f"{form}, without variables, user names and escapes")
 
 
@@ -217,6 +241,7 @@ def _refuse(review: _Review, steps: Steps, what: str, why: str) -> None:
 
 
 def _note(review: _Review, steps: Steps, message: str) -> None:
+    review.problems += 1
     review.scope.error("PluginRefused", review.at(steps), message)
     review.scope.forbidden = True
 
@@ -231,13 +256,15 @@ def _dotted(steps: Steps) -> str:
 
 
 def _changed(config: JsonObject, changes: list[tuple[Steps, Any]]) -> JsonObject:
-    """Return a configuration with other values in some places; the given one stays as it is."""
+    """Return a configuration with other values in some places; only what lies on the way to them is copied."""
     if not changes:
         return config
-    result = copy.deepcopy(config)
-    for (*parents, last), value in changes:
-        target: Any = result
-        for step in parents:
-            target = target[step]
-        target[last] = value
+    result = copy.copy(config)
+    copied: dict[Steps, Any] = {(): result}
+    for steps, value in changes:
+        for depth in range(1, len(steps)):
+            here, above = steps[:depth], copied[steps[: depth - 1]]
+            if here not in copied:
+                copied[here] = above[here[-1]] = copy.copy(above[here[-1]])
+        copied[steps[:-1]][steps[-1]] = value
     return result

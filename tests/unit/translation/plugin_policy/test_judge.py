@@ -11,8 +11,9 @@ from apisix_ingress.model.json import JsonObject
 from crds.v2.common import Plugin
 from tests.unit.translation.objects import secret, world
 from translation.context import Options
+from translation.plugin_policy.judge import MOST_REVIEWED
 from translation.plugins import Plugins, translate_plugins
-from translation.scope import Scope
+from translation.scope import MOST_TOLD, Scope
 
 TENANT = Options(
     plugins="reviewed", code_plugins="refuse", secret_references="refuse", external_addresses="refuse-internal"
@@ -285,6 +286,28 @@ def test_odd_shapes_break_nothing(name: str, inner: object) -> None:
     for field in ("auth_plugins", "rules"):
         translate(name, {field: inner})
     assert isinstance(translate("cors", {"_meta": inner})[0], dict)
+
+
+@pytest.mark.parametrize(
+    ("name", "config"),
+    [
+        ("proxy-rewrite", {"headers": {f"X-{number}": "1" for number in range(MOST_REVIEWED)}}),
+        ("traffic-split", split(nodes={f"h{number}.example:80": 1 for number in range(4000)})),
+        ("loki-logger", {"endpoint_addrs": [f"http://h{number}.example" for number in range(4000)]}),
+    ],
+    ids=["fields", "mapping of hosts", "list of hosts"],
+)
+def test_plugins_that_take_too_long_to_review_are_refused(name: str, config: JsonObject) -> None:
+    _, scope = translate(name, config)
+    assert told(scope) == [("PluginRefused", AT)]
+    assert "make several objects of it" in scope.problems[0].message
+    assert scope.reviewed <= MOST_REVIEWED + 22
+
+
+def test_review_ends_after_enough_problems() -> None:
+    _, scope = translate("traffic-split", split(nodes={f"127.0.{n // 256}.{n % 256}:80": 1 for n in range(5000)}))
+    assert len(scope.problems) == MOST_TOLD
+    assert scope.reviewed < MOST_TOLD * 30
 
 
 def test_control_characters_of_a_field_are_not_repeated() -> None:
