@@ -182,10 +182,24 @@ class ApiSource:
         self._metrics = parts.metrics
         self.status: Status = ApiStatus(api, settings, parts) if settings.status.enabled else NoStatus()
         silent = self.status.noticed
-        self._reflectors = [
-            Reflector(resource, store, api, clock=clock, rng=rng, namespace=namespace, observer=observer, silent=silent)
+        collections = [
+            (resource, namespace, store)
             for resource in parts.resources
             for namespace, store in _portions(resource, stores[resource.kind], settings.watch_namespaces).items()
+        ]
+        self._reflectors = [
+            Reflector(
+                resource,
+                store,
+                api,
+                clock=clock,
+                rng=rng,
+                namespace=namespace,
+                collections=len(collections),
+                observer=observer,
+                silent=silent,
+            )
+            for resource, namespace, store in collections
         ]
         namespace = settings.election.namespace or os.environ.get("POD_NAMESPACE") or api.namespace
         self.election: Election = _election(api, namespace, settings.election, parts)

@@ -4,6 +4,7 @@ All share one stand. Each begins with a gateway that is right and ends with one 
 """
 
 import itertools
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -15,6 +16,8 @@ from e2e.faults.stand import BASE, ROUTES, WATCHES, ApiStand, in_order
 from e2e.story import route
 
 LISTS = {"verb": "list", "resource": ROUTES}
+SILENCE = 20.0
+"""Seconds within which a silent watch is noticed."""
 STALL = {"match": WATCHES, "action": "stall"}
 
 
@@ -116,6 +119,18 @@ def test_lost_bookmarks_and_repeated_events_change_nothing(scene: ApiStand, acti
         scene.until_said(BASE[0])
     # Each call adds two routes, changes two, and deletes two, which the first may find none of.
     assert 12 <= scene.writes() - before <= 18
+    assert scene.asked("list", after=lists) == []
+
+
+def test_watches_that_fall_silent_are_opened_again_within_20_seconds_without_a_list(scene: ApiStand) -> None:
+    """With the default settings; a query selects the watches that are open now: those that follow are whole."""
+    lists, stalled = len(scene.asked("list")), scene.faults("stall")
+    open_now = {line["query"] for line in scene.asked("watch")}
+    scene.proxy.play({"match": {**WATCHES, "query": "|".join(map(re.escape, open_now))}, "action": "stall"})
+    scene.until_played("stall", stalled + 1)
+    scene.change()
+    took = scene.until_right(2 * SILENCE)
+    note("F-4", until_served_s=round(took, 1))
     assert scene.asked("list", after=lists) == []
 
 

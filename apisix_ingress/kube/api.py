@@ -212,7 +212,7 @@ class KubeApi:
             path: Of the collection.
             version: Where to begin.
             seconds: After which the API server ends the watch.
-            margin: Seconds on top after which we do: no silence lasts longer than both together.
+            margin: Seconds on top: after both together without a byte, the watch is given up.
             fields: Field selector; empty: all objects.
         """
         return self._watch(path, version, seconds, margin, fields)
@@ -228,7 +228,7 @@ class KubeApi:
             ("timeoutSeconds", str(seconds)),
             *_selecting(fields),
         ]
-        timeout = aiohttp.ClientTimeout(total=seconds + margin, sock_connect=CONNECT_SECONDS)
+        timeout = aiohttp.ClientTimeout(sock_read=seconds + margin, sock_connect=CONNECT_SECONDS)
         where = self._at("WATCH", path)
         exchange = self._transport.exchange(Request("GET", path, timeout, query))
         with self._mapped(where):

@@ -43,6 +43,7 @@ from apisix_ingress.kube.watching import (
     is_rolled_back,
     key_of,
     parse_event,
+    watch_seconds,
 )
 from apisix_ingress.model.kube import KubeObject
 from apisix_ingress.model.resources import Resource
@@ -56,8 +57,6 @@ LONGEST_PAUSE = 120.0
 """A Retry-After beyond this many seconds is not believed,"""
 LONGEST_OUTAGE_PAUSE = 15.0
 """nor beyond these unless it comes with 429: who is away can't tell when it returns, which is to be noticed soon."""
-CONFIRM_SECONDS = 10
-"""So soon an unusual list is looked at again; once more after a watch of the usual length."""
 RETURN_SPREAD = 0.25
 """Within so many seconds after an outage the kinds come back, one by one."""
 _MALFORMED_LIMIT = 4
@@ -81,6 +80,7 @@ class Reflector:
         clock: For delays and ages.
         rng: For jitter.
         namespace: The one that is read; empty: all.
+        collections: How many reflectors share the API server.
         options: Sizes and times.
         observer: Told what a metric may want to know.
         silent: Told of each object that the store took without telling anybody: it is equal in all that is compared.
@@ -95,6 +95,7 @@ class Reflector:
         clock: Clock,
         rng: random.Random,
         namespace: str = "",
+        collections: int = 1,
         options: ReflectorOptions | None = None,
         observer: ReflectorObserver = NO_OBSERVER,
         silent: Callable[[KubeObject], None] = lambda item: None,
@@ -111,6 +112,7 @@ class Reflector:
         self._clock = clock
         self._rng = rng
         self._options = options
+        self._watch_seconds = watch_seconds(options, collections)
         self._standing = Standing(resource.kind, clock=clock, rng=rng, options=options, observer=observer)
         self._intake = Intake(resource, store, observer=observer, silent=silent, yield_every=options.yield_every)
         self._listing = Listing(
@@ -128,8 +130,8 @@ class Reflector:
         self._absent_since: float | None = None
         self._silent_watches = 0
         self._malformed = 0
-        # So many lists are still to come to see whether an unusual one was right: the first one soon.
-        self._confirmations = 0
+        # After so many watches the kind is listed to see whether an unusual list was right.
+        self._confirmations: list[int] = []
 
     @property
     def resource(self) -> Resource:
@@ -193,7 +195,7 @@ class Reflector:
             return False
         self._version = found.version
         if found.unusual:
-            self._confirmations = 2
+            self._confirmations = [1, self._options.confirm_watches]
         self._absent_since = None
         self._become_synced(absent=False, objects=len(found.seen))
         return True
@@ -211,9 +213,7 @@ class Reflector:
         """Follow one watch to its end; return the seconds to wait before the next."""
         options = self._options
         began = self._clock.monotonic()
-        seconds = max(1, round(self._rng.uniform(options.watch_shortest, options.watch_longest)))
-        if self._confirmations > 1:
-            seconds = min(seconds, CONFIRM_SECONDS)
+        seconds = max(1, round(self._rng.uniform(*self._watch_seconds)))
         where = f"watch of {self.resource.plural}"
         words = 0
         self._opened = False
@@ -263,8 +263,10 @@ class Reflector:
     async def _after_watch(self, words: int, lasted: float, asked: float) -> float:
         """A watch that ended early by itself is slowed down; one that never says a word is looked into."""
         if self._confirmations:
-            self._confirmations -= 1
-            self._version = None
+            self._confirmations[0] -= 1
+            if not self._confirmations[0]:
+                self._confirmations.pop(0)
+                self._version = None
         if words:
             if lasted < 1:
                 return self._options.backoff_base

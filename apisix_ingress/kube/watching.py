@@ -62,8 +62,13 @@ class ReflectorOptions:
     Attributes:
         page_size: Objects a page of a list.
         watch_shortest: After so many seconds the API server ends a watch at the earliest,
-        watch_longest: and at the latest; drawn for each watch, so that kinds do not reconnect together.
-        watch_margin: So much later this side ends it. `watch_longest` and this together bound any silence: 70 s.
+        watch_longest: and at the latest; drawn for each watch, so that kinds do not reconnect together. The next watch
+            goes on from the last version, which costs no list, and delivers what a stalled one kept back.
+        watch_margin: A watch is given up when nothing arrived for so much longer than it was to last. `watch_longest`
+            and this together bound any silence: 18 s.
+        crowd: With more collections (kinds times namespaces) than this, each watch lasts proportionally longer, so that
+            the API server gets no more than three requests a second,
+        crowd_longest: but no longer than this.
         backoff_base: First delay after a failure; doubled each time, with jitter,
         backoff_cap: up to this. A request of each kind in so many seconds burdens no API server, and it is how late
             its return may be noticed.
@@ -74,14 +79,17 @@ class ReflectorOptions:
         hold_share: Deletes above this share of a kind,
         hold_count: and above this number are unusual; so are those that leave nothing.
         silent_watches: So many watches in a row without a word, and the version is checked for a roll-back; so it is
-            after each outage. One is rare: a quiet kind has bookmarks.
+            after each outage. That is rare: a quiet kind has bookmarks.
+        confirm_watches: After so many watches an unusual list is looked at again for the second time: a minute.
         yield_every: Objects in a row before other tasks get their turn.
     """
 
     page_size: int = 500
-    watch_shortest: float = 45.0
-    watch_longest: float = 60.0
-    watch_margin: float = 10.0
+    watch_shortest: float = 10.0
+    watch_longest: float = 13.0
+    watch_margin: float = 5.0
+    crowd: int = 35
+    crowd_longest: float = 60.0
     backoff_base: float = 0.25
     backoff_cap: float = 10.0
     absent_poll: float = 6.0
@@ -89,8 +97,15 @@ class ReflectorOptions:
     hold_seconds: float = 3.0
     hold_share: float = 0.3
     hold_count: int = 20
-    silent_watches: int = 1
+    silent_watches: int = 5
+    confirm_watches: int = 4
     yield_every: int = 50
+
+
+def watch_seconds(options: ReflectorOptions, collections: int) -> tuple[float, float]:
+    """Return how long watches last, at least and at most, when so many collections are watched."""
+    stretch = max(1.0, min(collections / options.crowd, options.crowd_longest / options.watch_longest))
+    return options.watch_shortest * stretch, options.watch_longest * stretch
 
 
 @dataclass(frozen=True, slots=True)

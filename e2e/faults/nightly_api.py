@@ -149,23 +149,6 @@ def shout(cluster: LocalCluster, ended: threading.Event) -> None:
             api._http.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", json=review)
 
 
-def test_a_watch_that_falls_silent_is_given_up_within_75_seconds(scene: ApiStand) -> None:
-    with running(scene):
-        lists = len(scene.asked("list"))
-        # Only watches that are open now: those that come after them are whole.
-        scene.proxy.play({"match": {"verb": "watch", "query": ".*"}, "action": "stall"})
-        scene.until_played("stall", 10)
-        watches = len(scene.asked("watch"))
-        scene.put(BASE[0], version="silent")
-        began = time.monotonic()
-        wait_until(lambda: len(scene.asked("watch")), lambda got: got > watches, "a new watch", 120.0)
-        scene.proxy.play()
-        scene.until_right()
-        took = time.monotonic() - began
-        note("F-4", until_served_s=round(took, 1), lists=len(scene.asked("list", after=lists)))
-        assert scene.asked("list", after=lists) == []
-
-
 @pytest.mark.parametrize("slowest", [4.0, 8.0], ids=["2 to 4 s", "2 to 8 s"])
 def test_slow_answers_and_the_default_lease(scene: ApiStand, slowest: float) -> None:
     """An answer may take renew_deadline less retry_period: 8 s."""

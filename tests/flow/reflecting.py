@@ -25,6 +25,7 @@ OPTIONS = partial(
     watch_shortest=1.0,
     watch_longest=1.0,
     watch_margin=0.5,
+    confirm_watches=1,
     backoff_base=0.01,
     backoff_cap=0.05,
     absent_poll=0.02,
@@ -65,7 +66,13 @@ class Bench:
     """A server, a store and the reflector between them."""
 
     def __init__(
-        self, server: FakeApiServer, api: KubeApi, resource: Resource, options: ReflectorOptions, clock: MonotonicClock
+        self,
+        server: FakeApiServer,
+        api: KubeApi,
+        resource: Resource,
+        options: ReflectorOptions,
+        clock: MonotonicClock,
+        collections: int = 1,
     ) -> None:
         self.server = server
         self.api = api
@@ -79,6 +86,7 @@ class Bench:
             api,
             clock=clock,
             rng=random.Random(1),
+            collections=collections,
             options=options,
             observer=self.notes,
         )
@@ -118,9 +126,10 @@ async def reflecting(
     options: ReflectorOptions = QUICK,
     only: ObjectKey | None = None,
     clock: MonotonicClock | None = None,
+    collections: int = 1,
 ) -> AsyncIterator[Bench]:
     async with await KubeApi.connect(str(server.kubeconfig(tmp_path / "kubeconfig"))) as api:
-        bench = Bench(server, api, replace(RESOURCES[kind], only=only), options, clock or MonotonicClock())
+        bench = Bench(server, api, replace(RESOURCES[kind], only=only), options, clock or MonotonicClock(), collections)
         task = asyncio.create_task(bench.reflector.run())
         try:
             yield bench

@@ -71,9 +71,37 @@ async def test_a_half_open_watch_is_given_up_and_nothing_is_lost(server: FakeApi
     assert server.count("list", "apisixroutes") == 1
 
 
-def test_no_silence_can_last_longer_than_75_seconds() -> None:
+def test_no_silence_can_last_longer_than_20_seconds() -> None:
     options = ReflectorOptions()
-    assert options.watch_longest + options.watch_margin + options.backoff_base <= 75
+    assert options.watch_longest + options.watch_margin + 2 * options.backoff_base <= 20
+
+
+@pytest.mark.parametrize("way", ["the watch stalls after an event", "the answer never begins"])
+async def test_silence_is_noticed_after_the_bound_and_costs_no_list(
+    server: FakeApiServer, tmp_path: Path, way: str
+) -> None:
+    """The bound runs from the last word, not from the beginning of the watch."""
+    async with reflecting(server, tmp_path, options=replace(QUICK, watch_shortest=3.0, watch_longest=3.0)) as bench:
+        await bench.until_watching()
+        if way == "the answer never begins":
+            server.faults.append(Fault("watch", hang=True, times=1))
+            server.order(bench.plural, "end")
+            await bench.until(lambda: not server.watching(bench.plural), "the end of the watch")
+        else:
+            server.put(route("first"))
+            await bench.until_names("first")
+            server.order(bench.plural, "stall")
+        server.put(route("late"))
+        await bench.until(lambda: "late" in bench.names(), "the change")
+        assert bench.notes.failures[-1] == "unavailable"
+    assert server.count("list", "apisixroutes") == 1
+
+
+async def test_many_collections_are_watched_for_longer(server: FakeApiServer, tmp_path: Path) -> None:
+    async with reflecting(server, tmp_path, options=ReflectorOptions(), collections=600) as bench:
+        await bench.until_watching()
+    (asked,) = [seen.query["timeoutSeconds"] for seen in server.seen if seen.verb == "watch"]
+    assert 45 <= int(asked) <= 60
 
 
 @pytest.mark.parametrize(

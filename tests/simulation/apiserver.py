@@ -324,11 +324,11 @@ class LinkTransport:
         Raises:
             aiohttp.ClientError, TimeoutError: There was no answer.
         """
-        deadline = asyncio.get_running_loop().time() + (request.timeout.total or math.inf)
+        bound = request.timeout.total or request.timeout.sock_read or math.inf
         await self._reach(request)
         seen = self._seen(request)
         back = copy_context()
-        async with asyncio.timeout_at(deadline):
+        async with asyncio.timeout(bound):
             reply = await self._server.receive(seen, self._process, back)
         if not (seen.verb == "watch" and reply.status == 200):
             yield reply
@@ -339,7 +339,7 @@ class LinkTransport:
             yield _refusal(refusal)
             return
         try:
-            yield Reply(200, content=_Bounded(stream, deadline))
+            yield Reply(200, content=_Bounded(stream, bound))
         finally:
             self._server.close(stream)
 
@@ -364,22 +364,22 @@ class LinkTransport:
 
 
 class _Bounded:
-    """The body of a watch, whose whole time is bounded."""
+    """The body of a watch, whose silences are bounded."""
 
-    def __init__(self, stream: Stream, deadline: float) -> None:
+    def __init__(self, stream: Stream, silence: float) -> None:
         self._stream = stream
-        self._deadline = deadline
+        self._silence = silence
 
     async def iter_any(self) -> AsyncGenerator[bytes, None]:
-        """Yield chunks until the end or the deadline.
+        """Yield chunks until the end.
 
         Raises:
-            TimeoutError: The time is up.
+            TimeoutError: Nothing came for too long.
         """
         chunks = self._stream.iter_any()
         while True:
             try:
-                async with asyncio.timeout_at(self._deadline):
+                async with asyncio.timeout(self._silence):
                     chunk = await anext(chunks)
             except StopAsyncIteration:
                 return
