@@ -163,6 +163,9 @@ class _NoServer:
     async def serve(self) -> None:
         """Nobody probes."""
 
+    async def run(self) -> None:
+        """Nobody probes."""
+
 
 @contextmanager
 def replaced(seams: Seams, sink: structlog.typing.Processor) -> Iterator[None]:

@@ -50,7 +50,7 @@ def play(seed: int, *, keep_trace: bool = False) -> Outcome:
             try:
                 loop.run_until_complete(story.play())
             finally:
-                _end(loop)
+                end_all(loop)
     except AssertionError as error:
         problem = str(error) or "an assertion failed"
     except (Exception, asyncio.CancelledError) as error:
@@ -72,7 +72,7 @@ async def _made(seed: int) -> Story:
     return Story(seed)
 
 
-def _end(loop: SimulationLoop) -> None:
+def end_all(loop: SimulationLoop) -> None:
     """End whatever a failed story left."""
     for process in loop.processes:
         process.is_gone, process.is_frozen = True, False
