@@ -43,7 +43,12 @@ VARIANTS: Mapping[str, Mapping[str, Any]] = {
     },
     "rights in some namespaces": {
         "rbac": {"scope": "namespaced"},
-        "config": {"kubernetes": {"watchNamespaces": ["default", "kube-system"]}},
+        "config": {
+            "kubernetes": {
+                "watchNamespaces": ["default", "kube-system"],
+                "internalAddresses": ["10.7.0.0/16", "*.a.svc"],
+            }
+        },
     },
     "plugin metadata": {"gatewayProxy": {"provider": {"pluginMetadata": {"http-logger": {"log_format": {"a": "$b"}}}}}},
     "webhook with a certificate made here": {"webhook": {"enabled": True}},
@@ -56,6 +61,7 @@ VARIANTS: Mapping[str, Mapping[str, Any]] = {
             "failurePolicy": "Fail",
             "namespaceSelector": {"matchLabels": {"team": "a"}},
             "certificate": {"provided": True, "secretName": "tls", "caBundle": "Y2E="},
+            "clientCA": {"secretName": "clients"},
         }
     },
     "everything else": {

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from apisix_ingress.model.address import IpAddress, canonical_ip, is_ip
+from apisix_ingress.model.address import IpAddress, canonical_ip
 from apisix_ingress.model.clusternames import ClusterName, cluster_name
 from apisix_ingress.model.keys import IndexKey, ObjectKey
 from apisix_ingress.model.kube import Endpoint, EndpointSlice, Namespace, Pod, Service
@@ -64,8 +64,8 @@ def endpoint_objection(scope: Scope, endpoint: Endpoint, address: str, port: int
     what = refused(scope.options, address, port)
     if not what and scope.options.external_addresses == "allow":
         return ""
-    if is_ip(address) and has_own_pod(scope.view, scope.namespace, endpoint, address):
-        return what if refused_pod(scope.options, address, port) else ""
+    if has_own_pod(scope.view, scope.namespace, endpoint, address):
+        return what if what and refused_pod(scope.options, address, port) else ""
     return what or objection(scope, address)
 
 
@@ -73,7 +73,9 @@ def has_own_pod(view: View, namespace: str, endpoint: Endpoint, address: str) ->
     """Say whether a Pod of a namespace has the address of an endpoint: the Pod that it names; without a name, any."""
     if endpoint.pod:
         pod = view.get(Pod, ObjectKey("Pod", namespace, endpoint.pod))
-        return pod is not None and canonical_ip(address) in map(canonical_ip, pod.addresses)
+        return pod is not None and (
+            address in pod.addresses or canonical_ip(address) in map(canonical_ip, pod.addresses)
+        )
     return bool(pods_at(view, namespace, address))
 
 
@@ -189,7 +191,7 @@ def _led(scope: Scope, key: ObjectKey, depth: int) -> str:
 
 
 def _endpoint(scope: Scope, endpoint: Endpoint, address: str, depth: int) -> str:
-    if is_ip(address) and has_own_pod(scope.view, scope.namespace, endpoint, address):
+    if has_own_pod(scope.view, scope.namespace, endpoint, address):
         return ""
     refusing = refusal(scope.options, address, None)
     return refusing.what if refusing else _host(scope, address, depth)

@@ -58,6 +58,7 @@ _ZONES: dict[str, str] = {
     **dict.fromkeys(("fuf.me", "localhost.direct", "lcl.host", "smackaho.st", "yoogle.com"), _LOOPBACK),
     **dict.fromkeys(("nip.io", "sslip.io", "xip.io", "xip.name", "traefik.me", "local-ip.sh", "ipq.co"), _SPELT),
     **dict.fromkeys(("backname.io", "my.local-ip.co", "rbndr.us", "1u.ms"), _SPELT),
+    **dict.fromkeys(("ec2.internal", "compute.internal"), _SPELT),
 }
 """Public zones in which every name leads to a loopback address, or to an address that is part of the name."""
 

@@ -7,6 +7,7 @@ A Pod has a search list (`<its namespace>.svc.<domain>`, `svc.<domain>`, `<domai
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from apisix_ingress.model.address import parse_ip
@@ -52,7 +53,18 @@ def cluster_name(name: str, domain: str) -> ClusterName | None:
         return ClusterName(labels[-2], address=_address(labels[-3]))
     if inner != name:
         return ClusterName()
-    return ClusterName(labels[-1], labels[-2], is_sure=False) if len(labels) >= 2 else None
+    return _elsewhere(labels) or (ClusterName(labels[-1], labels[-2], is_sure=False) if len(labels) >= 2 else None)
+
+
+def _elsewhere(labels: Sequence[str]) -> ClusterName | None:
+    """Return what a name means that looks like one of a cluster with another domain, such as `clusterset.local`."""
+    for place in range(2, len(labels) - 1):
+        above, below = labels[place - 1], labels[place - 2]
+        if labels[place] == "svc":
+            return ClusterName(above, below, is_sure=False)
+        if labels[place] == "pod" and (address := _address(below)):
+            return ClusterName(above, address=address)
+    return None
 
 
 def _address(label: str) -> str:

@@ -48,7 +48,13 @@ SINGLE = "a name without a namespace, which resolves to a Service beside the gat
         *((host, LOOPBACK_NAME) for host in ("localtest.me", "a.b.localtest.me", "lvh.me", "x.vcap.me.")),
         *(
             (host, SPELT)
-            for host in ("127.0.0.1.nip.io", "app-7f000001.nip.io", "nip.io", "--1.sslip.io", "a.rbndr.us")
+            for host in (
+                "127.0.0.1.nip.io",
+                "app-7f000001.nip.io",
+                "nip.io",
+                "--1.sslip.io",
+                "ip-10-0-0-1.ec2.internal",
+            )
         ),
         *((host, SINGLE) for host in ("web", "apisix-etcd", "etcd.", "4294967296", "_x")),
         *((host, "neither a host name nor an IP address") for host in ("", "a b.c", "127。0。0。1", "a.b:80", ".")),

@@ -88,6 +88,7 @@ OTHER_NAMES = (
     *("web-0.web.victim.svc.cluster.local", "web-0.web.victim.svc", "web-0.web.victim", "x.y.web.victim.svc"),
     *("10-1-0-9.victim.pod.cluster.local", "10-9-9-9.victim.pod", "10-9-9-9.gone.pod", "web.gone.svc"),
     *("etcd-0.etcd-headless", "etcd-headless.apisix"),
+    *("web.victim.svc.clusterset.local", "web-0.web.victim.svc.k8s.example", "10-1-0-9.victim.pod.k8s.example"),
 )
 OTHER_ADDRESSES = (VICTIM_POD, VICTIM_IP, "fd00:9::9", "fd00:1:0::9", "::ffff:10.1.0.9", "0x0a010009", NODE_IP)
 
@@ -143,7 +144,7 @@ def test_with_free_references_names_and_addresses_of_other_namespaces_are_free()
     [
         *("web.default.svc.cluster.local", "web.default.svc", "web.default", "absent.default.svc", "10.0.0.1"),
         *("10.1.0.1", "10-1-0-1.default.pod", "example.org", "shop.example.org", "api.web.victims", "203.0.113.7"),
-        *("example.victim.org", "a.b.victim.example"),
+        *("example.victim.org", "a.b.victim.example", "absent.victim.svc.example.org", "x.shop.pod.example.org"),
     ],
 )
 def test_own_names_and_what_nobody_in_the_cluster_has_are_let_through(host: str) -> None:
@@ -178,7 +179,9 @@ def test_cluster_domain_is_the_one_of_the_settings() -> None:
     other = replace(STRICT, internal=internal_addresses((), "corp.example"))
     assert tried("web.victim.svc.corp.example", options=other)
     assert tried("www.corp.example", options=other)
-    assert tried("web.victim.svc.cluster.local", options=other) == []
+    # A wrong setting is no way around it.
+    assert tried("web.victim.svc.cluster.local", options=other)
+    assert tried("absent.victim.svc.cluster.local", options=other) == []
 
 
 @pytest.mark.parametrize(
