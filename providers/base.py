@@ -28,7 +28,7 @@ from apisix_ingress.state.world import Report, World
 from translation.context import Options
 from translation.destinations import is_open
 from translation.grants import Destination, Reference, is_granted
-from translation.hostowners import HostOwners, rests_on_lost_host
+from translation.hostowners import NAMING_KINDS, HostOwners, restricted, rests_on_lost_host
 from translation.ownership import is_ours
 from translation.result import NOTHING, Translation
 
@@ -136,6 +136,7 @@ class Provider(ABC, Generic[T]):
         try:
             translation = self.evaluate(key, item, view)
             revoked = translation is not None and (translation.revoked or self._lost_ground(key, translation, view))
+            translation = self._with_own_hosts(translation, item, view)
         finally:
             self._world.dependents.record(key, view.reads)
         claimant = Claimant(item.meta.created if item else "", key)
@@ -213,6 +214,13 @@ class Provider(ABC, Generic[T]):
         if reason:
             log.warning("object.withdrawn", object=str(owner), reason=reason)
         return bool(reason)
+
+    def _with_own_hosts(self, translation: Translation | None, item: T | None, view: View) -> Translation | None:
+        """Return a translation that failed so that it holds no record for a host of another namespace."""
+        is_shared = self._options.host_ownership == "shared" or self.kind not in NAMING_KINDS
+        if translation is None or not translation.failed or is_shared or not isinstance(item, CustomObject):
+            return translation
+        return replace(translation, holds=restricted(translation.holds, item, HostOwners(view, self._options)))
 
     def _claim_weakly(self, claimant: Claimant, claims: Iterable[UpstreamClaim]) -> frozenset[ObjectKey]:
         """Keep the claims of the last good records; without any, claim what a gateway may still have."""

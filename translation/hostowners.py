@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from itertools import islice
 
 from apisix_ingress.model.hostclaims import (
     EVERY_HOST,
     SHARED_WITH,
+    claimed_hosts,
     claimed_name,
-    claimed_port,
     is_ownable,
     shares_with,
     wildcards_over,
@@ -26,6 +27,7 @@ from apisix_ingress.model.keys import IndexKey
 from apisix_ingress.model.kube import ASSIGNED_HOSTS, CustomObject, Namespace
 from apisix_ingress.model.records import Record
 from apisix_ingress.model.resources import ASSIGNED_INDEX, ASSIGNED_UNDER_INDEX, HOST_INDEX, UNDER_INDEX
+from apisix_ingress.state.desired import Hold
 from apisix_ingress.state.store import NEAR
 from apisix_ingress.state.view import View, oldest
 from translation.context import Options
@@ -36,7 +38,8 @@ NOT_OWNED = "HostNotOwned"
 MOST_BELOW = 1000
 """Older objects with names below a wildcard that are looked at; where there are more, the wildcard is left out."""
 
-_KINDS = ("ApisixRoute", "ApisixTls", "Ingress")
+NAMING_KINDS = ("ApisixRoute", "ApisixTls", "Ingress")
+"""Kinds of objects that name hosts."""
 
 
 class HostOwners:
@@ -114,7 +117,7 @@ class HostOwners:
     def _naming(self, name: str) -> CustomObject | None:
         """Return the oldest object of ours that names exactly this."""
         if name not in self._oldest:
-            found = (next(self._ours(kind, HOST_INDEX, name), None) for kind in _KINDS)
+            found = (next(self._ours(kind, HOST_INDEX, name), None) for kind in NAMING_KINDS)
             ages = (item for item in found if item is not None)
             self._oldest[name] = min(ages, key=lambda item: item.meta.age, default=None)
         return self._oldest[name]
@@ -127,7 +130,7 @@ class HostOwners:
     def _is_shared_by(self, owners: Iterable[str], namespace: str, name: str) -> bool:
         """Say whether an object of the owner, of the oldest that name a host, lets a namespace use it."""
         for each in (name, *wildcards_over(name)):
-            for kind in _KINDS:
+            for kind in NAMING_KINDS:
                 for item in islice(self._ours(kind, HOST_INDEX, each), NEAR):
                     if item.meta.namespace in owners and shares_with(item, namespace):
                         return True
@@ -142,7 +145,7 @@ class HostOwners:
         if (other := next(given, None)) is not None:
             return f"namespace {other}"
         first = self._first(wildcard)
-        found = (self._older_below(kind, allowed, wildcard, first) for kind in _KINDS)
+        found = (self._older_below(kind, allowed, wildcard, first) for kind in NAMING_KINDS)
         return next((each for each in found if each), "")
 
     def _older_below(self, kind: str, allowed: AbstractSet[str], wildcard: str, first: CustomObject | None) -> str:
@@ -159,20 +162,15 @@ class HostOwners:
 
 def rests_on_lost_host(records: Iterable[Record], namespace: str, owners: HostOwners) -> bool:
     """Say whether records of a namespace take requests or handshakes for hosts that it may not use now."""
-    return any(owners.refusal(namespace, host) for record in records for host in _hosts_of(record))
+    return any(owners.refusal(namespace, host) for record in records for host in record.hosts)
 
 
-def _hosts_of(record: Record) -> Iterable[str]:
-    body = record.body
-    match record.key.kind:
-        case "routes":
-            return (body["host"],) if "host" in body else body.get("hosts") or ("",)
-        case "ssls":
-            return body.get("snis") or ()
-        case "stream_routes":
-            return (body.get("sni") or claimed_port(body.get("server_port")),)
-        case _:
-            return ()
+def restricted(holds: Iterable[Hold], obj: CustomObject, owners: HostOwners) -> tuple[Hold, ...]:
+    """Return the holds of an object so that of an earlier life of the controller only records for its hosts stay."""
+    hosts = frozenset(host for host in claimed_hosts(obj) if not owners.refusal(obj.meta.namespace, host))
+    if not owners.refusal(obj.meta.namespace, EVERY_HOST):
+        hosts |= {EVERY_HOST}
+    return tuple(replace(hold, hosts=hosts) for hold in holds)
 
 
 def _foreign(namespace: str, name: str, owners: tuple[str, ...]) -> str:

@@ -51,6 +51,7 @@ class Found:
         name: Its `name`, or empty.
         takes: What no other record of its kind may have while it has it.
         revision: When it was last written, in revisions of etcd (`modifiedIndex`); 0: the gateway does not say.
+        hosts: The hosts that it takes requests or handshakes for.
     """
 
     digest: bytes
@@ -58,6 +59,7 @@ class Found:
     name: str = ""
     takes: frozenset[tuple[str, str]] = frozenset()
     revision: int = field(default=0, compare=False)
+    hosts: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

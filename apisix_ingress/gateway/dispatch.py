@@ -123,9 +123,9 @@ class Dispatch:
     def _wanted_at(self, key: RecordKey) -> Record | None:
         return self._wanted.get(key, self.cluster)
 
-    def is_held(self, key: RecordKey, name: str) -> bool:
+    def is_held(self, key: RecordKey, name: str, hosts: tuple[str, ...] | None) -> bool:
         """Say whether a record that is not wanted must stay."""
-        return key in self.withheld or self._wanted.is_held(key, name)
+        return key in self.withheld or self._wanted.is_held(key, name, hosts)
 
     def remember(self, keys: Iterable[RecordKey]) -> None:
         """Note which of the records are wanted: their deletion later on is no surprise."""
@@ -407,7 +407,7 @@ class Dispatch:
 
     def _stays(self, key: RecordKey) -> bool:
         known = self.holdings.get(key)
-        return known is not None and self.is_held(key, known.name)
+        return known is not None and self.is_held(key, known.name, known.hosts)
 
     def _park(self, key: RecordKey, step: Step) -> None:
         assert step.on is not None

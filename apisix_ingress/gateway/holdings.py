@@ -44,6 +44,11 @@ class Applied:
         """What no other record of its kind may have while it has it."""
         return self.source.takes
 
+    @property
+    def hosts(self) -> tuple[str, ...] | None:
+        """The hosts that it takes requests or handshakes for."""
+        return self.source.hosts
+
     def matches(self, record: Record) -> bool:
         """Say whether it is what is wanted: to the byte if we wrote it, else as far as a gateway shows it."""
         source = self.source
@@ -62,11 +67,13 @@ class Unknown:
         refs: What any of its possible bodies names.
         name: Its name as a gateway tells it, or empty.
         exists: Whether it is there for certain, in one version or another.
+        hosts: None: those of any of its possible bodies.
     """
 
     refs: frozenset[RecordKey]
     name: str
     exists: bool
+    hosts: None = None
 
 
 class Holdings:

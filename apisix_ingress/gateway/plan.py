@@ -20,7 +20,7 @@ UNUSUAL_COUNT = 20
 """A sweep that would delete more than both, of records that this process never knew to be wanted, is held back."""
 
 Act = Literal["nothing", "put", "delete", "wait", "hold", "refuse"]
-IsHeld = Callable[[RecordKey, str], bool]
+IsHeld = Callable[[RecordKey, str, tuple[str, ...] | None], bool]
 WantedAt = Callable[[RecordKey], Record | None]
 
 
@@ -33,7 +33,7 @@ class Wanted(Protocol):
     def namespace(self, key: RecordKey, cluster: str) -> str:
         """Return the namespace of the owner of a wanted record; empty if it has none, or the record is not wanted."""
 
-    def is_held(self, key: RecordKey, name: str) -> bool:
+    def is_held(self, key: RecordKey, name: str, hosts: tuple[str, ...] | None) -> bool:
         """Say whether a record that is not wanted must stay."""
 
     def keys(self) -> Iterable[RecordKey]:
@@ -91,7 +91,7 @@ def decide(key: RecordKey, wanted_at: WantedAt, holdings: Holdings, is_held: IsH
         key: The record.
         wanted_at: Returns what the cluster is to have under a key; None: nothing.
         holdings: What the cluster holds.
-        is_held: Whether a record that is not wanted must stay; asked with its key and name.
+        is_held: Whether a record that is not wanted must stay; asked with its key, name and hosts.
     """
     record = wanted_at(key)
     if record is None:
@@ -168,7 +168,7 @@ def _vacate(key: RecordKey, record: Record, holdings: Holdings, *, is_held: IsHe
     if record.existing_only:
         return NOTHING
     known = holdings.get(key)
-    if known is not None and is_held(key, known.name):
+    if known is not None and is_held(key, known.name, known.hosts):
         return Step("hold", record)
     is_meant = False
     for referrer in holdings.referrers(key):
@@ -183,7 +183,7 @@ def _removal(key: RecordKey, holdings: Holdings, is_held: IsHeld) -> Step:
     known = holdings.get(key)
     if known is None:
         return NOTHING
-    if is_held(key, known.name):
+    if is_held(key, known.name, known.hosts):
         return HOLD
     referrer = holdings.referrer(key)
     return DELETE if referrer is None else Step("wait", None, referrer)

@@ -17,7 +17,7 @@ from apisix_ingress.gateway.transport import Reply
 from apisix_ingress.gateway.words import said, scrub
 from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import RecordKey, RecordKind
-from apisix_ingress.model.records import comparable, references, taken
+from apisix_ingress.model.records import comparable, hosts_of, references, taken
 
 STREAM_DISABLED = "stream mode is disabled"
 _UNSUPPORTED = "Unsupported resource type"
@@ -217,7 +217,7 @@ def found_of(kind: RecordKind, body: FrozenJson, revision: int = 0) -> Found:
     except (TypeError, RecursionError):
         digest = b""
     refs, takes = frozenset(references(kind, body)), taken(kind, body.get("plugins"))
-    return Found(digest, refs, name if isinstance(name, str) else "", takes, revision)
+    return Found(digest, refs, name if isinstance(name, str) else "", takes, revision, hosts_of(kind, body))
 
 
 def _object_in(content: bytes) -> JsonObject | None:

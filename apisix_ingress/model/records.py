@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from apisix_ingress.model.json import FrozenJson, JsonObject, canonical
+from apisix_ingress.model.hostclaims import EVERY_HOST, claimed_name, claimed_port
+from apisix_ingress.model.json import FrozenJson, JsonObject, canonical, list_in
 from apisix_ingress.model.keys import RecordKey, RecordKind
 
 UPSERT_RANK: dict[RecordKind, int] = {
@@ -96,6 +97,11 @@ class Record:
         """What no other record of its kind may have, of the kinds in `EXCLUSIVE`: plugin, and the credential in it."""
         return taken(self.key.kind, self.body.get("plugins"))
 
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts that it takes requests or handshakes for, see `hosts_of`."""
+        return hosts_of(self.key.kind, self.body)
+
     @cached_property
     def digest(self) -> bytes:
         """The comparable form: equal to `comparable` of what a gateway returns for it."""
@@ -151,6 +157,23 @@ def references(kind: RecordKind, body: FrozenJson) -> Iterator[RecordKey]:
         yield RecordKey("plugin_configs", str(plugin_config_id))
     if kind in ("routes", "plugin_configs", "global_rules", "consumers"):
         yield from _split_upstreams(body.get("plugins"))
+
+
+def hosts_of(kind: RecordKind, body: FrozenJson) -> tuple[str, ...]:
+    """Return the hosts that a record takes requests or handshakes for, as they are claimed (model.hostclaims).
+
+    Of every host it is `*`; of a stream route without a server name its port; of other kinds there are none.
+    """
+    match kind:
+        case "routes":
+            found = [body["host"]] if "host" in body else body.get("hosts")
+        case "ssls":
+            found = [body["sni"]] if "sni" in body else body.get("snis")
+        case "stream_routes":
+            found = [body.get("sni") or claimed_port(body.get("server_port"))]
+        case _:
+            return ()
+    return tuple(dict.fromkeys(claimed_name(str(host)) for host in list_in(found))) or (EVERY_HOST,)
 
 
 def taken(kind: RecordKind, plugins: Any) -> frozenset[tuple[str, str]]:

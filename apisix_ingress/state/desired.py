@@ -8,8 +8,9 @@ owner can't be translated now.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TypeAlias
 
 from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind
@@ -18,6 +19,7 @@ from apisix_ingress.model.records import EXCLUSIVE, UNKNOWN, Former, Record
 from apisix_ingress.state.claims import Claimant
 from apisix_ingress.state.ids import HASHED, IdTable
 
+_Mark: TypeAlias = tuple[RecordKind, str, str]
 _Names: TypeAlias = dict[ObjectKey, tuple[Claimant, frozenset[tuple[RecordKind, str]]]]
 
 
@@ -30,15 +32,17 @@ class Hold:
         prefix: What their names begin with.
         ids: Their ids, of kinds whose ids are not hashes.
         names: Their names.
+        hosts: The hosts that records may have to stay; None: any.
     """
 
     kind: RecordKind
     prefix: str = ""
     ids: frozenset[str] = frozenset()
     names: frozenset[str] = frozenset()
+    hosts: frozenset[str] | None = None
 
     @property
-    def marks(self) -> Iterable[tuple[RecordKind, str, str]]:
+    def marks(self) -> Iterable[_Mark]:
         """What is looked up for a gateway's record, see `Desired.is_held`."""
         yield from ((self.kind, id_, "") for id_ in self.ids)
         if self.prefix:
@@ -82,7 +86,7 @@ class Desired:
         self._held_names: _Names = {}
         self._holds: dict[ObjectKey, tuple[Hold, ...]] = {}
         # How many holds mean it: a sweep asks for thousands of records while thousands of owners hold.
-        self._marks: Counter[tuple[RecordKind, str, str]] = Counter()
+        self._marks: dict[_Mark, Counter[frozenset[str] | None]] = {}
 
     def replace(self, claimant: Claimant, records: Iterable[Record]) -> Change:
         """Replace an owner's records. The last record of a key counts if the owner names a key twice."""
@@ -170,29 +174,37 @@ class Desired:
         owner, after = claimant.owner, tuple(holds)
         before = self._holds.pop(owner, ())
         if before != after:
-            self._marks.update(mark for hold in after for mark in hold.marks)
-            for mark in (mark for hold in before for mark in hold.marks):
-                self._marks[mark] -= 1
-                if not self._marks[mark]:
-                    del self._marks[mark]
+            for mark, hosts in ((mark, hold.hosts) for hold in after for mark in hold.marks):
+                self._marks.setdefault(mark, Counter())[hosts] += 1
+            for mark, hosts in ((mark, hold.hosts) for hold in before for mark in hold.marks):
+                self._unmark(mark, hosts)
         if after:
             self._holds[owner] = after
         names = ((hold.kind, name) for hold in after for name in hold.names)
         self._count_names(self._held_names, claimant, frozenset(names))
 
-    def is_held(self, key: RecordKey, name: str) -> bool:
+    def is_held(self, key: RecordKey, name: str, hosts: tuple[str, ...] | None = None) -> bool:
         """Say whether a record that is not wanted must stay, since its owner can't be translated now.
 
-        `name` is the name that the gateway has for it, or empty. It says whose the record is if the id is made of it:
-        another object may have a name with the same CRC-32.
+        Args:
+            key: The record.
+            name: The name that the gateway has for it, or empty. It says whose the record is if the id is made of it:
+                another object may have a name with the same CRC-32.
+            hosts: The hosts that the gateway has for it; None: they are not known, and count as allowed.
         """
-        if (key.kind, key.id, "") in self._marks:
-            return True
-        if any((key.kind, "", name[:end]) in self._marks for end in range(1, len(name) + 1)):
-            return True
-        if is_id_of(key.id, name):
-            return (key.kind, _NAMED, name) in self._marks
-        return (key.kind, key.id, _NAMED) in self._marks
+        whole: _Mark = (key.kind, _NAMED, name) if is_id_of(key.id, name) else (key.kind, key.id, _NAMED)
+        beginnings: Iterator[_Mark] = ((key.kind, "", name[:end]) for end in range(1, len(name) + 1))
+        marks = chain(((key.kind, key.id, ""), whole), beginnings)
+        allowed = (each for mark in marks for each in self._marks.get(mark, ()))
+        return any(each is None or hosts is None or each.issuperset(hosts) for each in allowed)
+
+    def _unmark(self, mark: _Mark, hosts: frozenset[str] | None) -> None:
+        marked = self._marks[mark]
+        marked[hosts] -= 1
+        if not marked[hosts]:
+            del marked[hosts]
+        if not marked:
+            del self._marks[mark]
 
     def _first(self, key: RecordKey, cluster: str) -> tuple[Claimant, Record] | None:
         for candidate in self._candidates.get(key, ()):

@@ -10,7 +10,7 @@ import pytest
 
 from apisix_ingress.model import hostclaims
 from apisix_ingress.model.json import JsonObject
-from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.model.resources import RESOURCES
 from apisix_ingress.state.world import World
 from providers.registry import resources
@@ -343,3 +343,20 @@ def test_wildcards_over_a_host(host: str, want: list[str]) -> None:
 )
 def test_a_host_is_claimed_in_one_spelling(host: str, want: str) -> None:
     assert hostclaims.claimed_name(host) == want
+
+
+def test_of_an_earlier_life_a_broken_object_keeps_records_for_its_own_hosts_alone() -> None:
+    """The gateway still has what an object wanted before the start: it may name other hosts by now."""
+    broken: dict[str, Any] = {"backends": [{"serviceName": "none", "servicePort": 80}]}
+    mine, taken = route("evil", 2, "own.test", "mine.test", **broken), route("victim", 1, "own.test")
+    found = settled(mine, taken)
+    record = RecordKey("routes", "any")
+    held = {
+        hosts: found.desired.is_held(record, "evil_web_r", hosts)
+        for hosts in (("mine.test",), ("own.test",), ("mine.test", "own.test"), ("other.test",), ("*",), None)
+    }
+    assert [hosts for hosts, stays in held.items() if stays] == [("mine.test",), None]
+    shared = settle(*surroundings([mine, taken]))
+    assert shared.desired.is_held(record, "evil_web_r", ("other.test",))
+    given = settled(mine, taken, namespace("evil", "*"))
+    assert given.desired.is_held(record, "evil_web_r", ("*",))

@@ -30,7 +30,7 @@ def make_holdings(*records: Record, foreign: tuple[RecordKey, ...] = ()) -> Hold
 
 
 def step(record: Record | None, holdings: Holdings, key: RecordKey = ROUTE, *held: RecordKey) -> Step:
-    return decide(key, {key: record}.get, holdings, lambda key, name: key in held)
+    return decide(key, {key: record}.get, holdings, lambda key, name, hosts: key in held)
 
 
 def lose(holdings: Holdings, key: RecordKey, record: Record | None) -> None:
@@ -126,7 +126,9 @@ def test_held_record_stays() -> None:
 
 def test_hold_is_asked_with_the_name_that_the_gateway_shows() -> None:
     nothing = dict[RecordKey, Record]()
-    got = decide(ROUTE, nothing.get, make_holdings(ROUTE_RECORD), lambda key, name: (key, name) == (ROUTE, "name-r1"))
+    got = decide(
+        ROUTE, nothing.get, make_holdings(ROUTE_RECORD), lambda key, name, hosts: (key, name) == (ROUTE, "name-r1")
+    )
     assert got == HOLD
 
 
@@ -244,7 +246,7 @@ def named(key: RecordKey, name: str, **fields: Any) -> Record:
 def decided(holdings: Holdings, *wanted: Record, held: tuple[str, ...] = ()) -> Step:
     """Return what is to be done about the short id."""
     records = {record.key: record for record in wanted}
-    return decide(SHORT, records.get, holdings, lambda key, name: name in held)
+    return decide(SHORT, records.get, holdings, lambda key, name, hosts: name in held)
 
 
 def test_id_of_another_name_is_never_written_in_place() -> None:
@@ -281,7 +283,7 @@ def test_record_for_existing_ones_only_leaves_that_of_another_name_alone() -> No
 @pytest.mark.parametrize(("there", "want"), [(VICTIM, "wait"), (FORGED, "put"), ("edited", "put")])
 def test_record_waits_for_what_it_names_while_another_name_has_its_id(there: str, want: str) -> None:
     route = replace(make_record(ROUTE, upstream_id=SHORT.id), meant={SHORT: FORGED})
-    got = decide(ROUTE, {ROUTE: route}.get, make_holdings(named(SHORT, there)), lambda key, name: False)
+    got = decide(ROUTE, {ROUTE: route}.get, make_holdings(named(SHORT, there)), lambda key, name, hosts: False)
     assert (got.act, got.record) == (want, route)
 
 
@@ -298,4 +300,4 @@ def test_name_that_somebody_edited_by_hand_is_put_right_in_place() -> None:
 
 def test_id_that_changes_hands_is_no_delete_of_a_sweep() -> None:
     holdings, wanted = make_holdings(named(SHORT, VICTIM)), FakeWanted([named(SHORT, FORGED)])
-    assert plan([SHORT], wanted, "c", holdings, lambda key, name: False) == Plan(upserts=(SHORT,))
+    assert plan([SHORT], wanted, "c", holdings, lambda key, name, hosts: False) == Plan(upserts=(SHORT,))

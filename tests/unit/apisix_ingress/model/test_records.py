@@ -148,3 +148,20 @@ def test_two_versions_nested_too_deeply_are_not_equal() -> None:
     first, second = (Record(RecordKey("routes", "r1"), "r", {"n": n, **body}) for n in (1, 2))
     assert first != second
     assert first == Record(first.key, "r", first.body)
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "want"),
+    [
+        ("routes", {"host": "A.com."}, ("a.com",)),
+        ("routes", {"hosts": ["a.com", "*.b.com"]}, ("a.com", "*.b.com")),
+        ("routes", {"uri": "/"}, ("*",)),
+        ("ssls", {"snis": ["a.com"]}, ("a.com",)),
+        ("ssls", {"sni": "a.com"}, ("a.com",)),
+        ("stream_routes", {"sni": "a.com", "server_port": 1}, ("a.com",)),
+        ("stream_routes", {"server_port": 9100}, (":9100",)),
+        ("upstreams", {"id": "u"}, ()),
+    ],
+)
+def test_hosts_that_a_record_is_for(kind: RecordKind, body: dict[str, Any], want: tuple[str, ...]) -> None:
+    assert Record(RecordKey(kind, "r"), "r", body).hosts == want
