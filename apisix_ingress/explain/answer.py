@@ -9,9 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import TYPE_CHECKING
 
-from apisix_ingress.explain.routing import Choice, RouteFacts, fits_host, fits_path
+from apisix_ingress.explain.patterns import RouteFacts, fits_host, fits_path
 from apisix_ingress.model.json import FrozenJson, JsonObject
+
+if TYPE_CHECKING:
+    from apisix_ingress.explain.routing import Choice
 
 MOST_CLAIMANTS, MOST_SIMILAR = 20, 3
 """Objects that are listed, and host names that are suggested."""

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from apisix_ingress.explain.answer import Claimant, Unapplied, answer, claims, similar_hosts
+from apisix_ingress.explain.patterns import RouteFacts, fits_host
 from apisix_ingress.explain.request import ProbeRequest
-from apisix_ingress.explain.routing import Candidate, Choice, Missed, RouteFacts, choose, fits_host
+from apisix_ingress.explain.routing import Candidate, Choice, Missed, choose
 from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import RecordKey
 

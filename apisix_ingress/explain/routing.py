@@ -9,50 +9,15 @@ its method, addresses or vars gives way to the next one, across levels.
 from __future__ import annotations
 
 import ipaddress
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 from apisix_ingress.explain.expressions import evaluate
+from apisix_ingress.explain.patterns import RouteFacts, fits_host, host_level, uri_level
 from apisix_ingress.explain.request import ProbeRequest, Unknown
-from apisix_ingress.model.json import FrozenJson
 
 Outcome = Literal["wins", "loses", "may win"]
-
-
-@dataclass(frozen=True, slots=True)
-class RouteFacts:
-    """One route as the gateway knows it.
-
-    Attributes:
-        id: Its id.
-        body: Its body.
-        order: Its place among equals; by default the gateway's after a restart, the order of ids.
-        service_hosts: Hosts of its service, which count if it has none of its own.
-    """
-
-    id: str
-    body: FrozenJson
-    order: int = 0
-    service_hosts: tuple[str, ...] = ()
-
-    @property
-    def hosts(self) -> tuple[str, ...]:
-        """Its hosts in lower case; one empty string: every host."""
-        own = [self.body["host"]] if "host" in self.body else self.body.get("hosts")
-        return tuple(dict.fromkeys(str(host).lower() for host in own or self.service_hosts)) or ("",)
-
-    @property
-    def uris(self) -> tuple[str, ...]:
-        """Its uris."""
-        found = [self.body["uri"]] if "uri" in self.body else self.body.get("uris") or ()
-        return tuple(dict.fromkeys(str(uri) for uri in found))
-
-    @property
-    def priority(self) -> int:
-        """Its priority; 0 unless given."""
-        return int(self.body.get("priority") or 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,16 +86,6 @@ def choose(request: ProbeRequest, routes: Iterable[RouteFacts]) -> Choice:
     return Choice(tuple(_judge(fits, request)), tuple(missed))
 
 
-def fits_host(route: RouteFacts, host: str) -> bool:
-    """Say whether a route takes requests for a host."""
-    return any(_host_level(pattern, host) is not None for pattern in route.hosts)
-
-
-def fits_path(route: RouteFacts, path: str) -> bool:
-    """Say whether a route takes requests for a path."""
-    return any(_uri_level(pattern, path) is not None for pattern in route.uris)
-
-
 def _judge(fits: list[_Fit], request: ProbeRequest) -> Iterator[Candidate]:
     winner: _Fit | None = None
     for fit in fits:
@@ -149,37 +104,12 @@ def _judge(fits: list[_Fit], request: ProbeRequest) -> Iterator[Candidate]:
 def _fits(route: RouteFacts, request: ProbeRequest) -> Iterator[_Fit]:
     if route.body.get("status", 1) == 0:
         return
-    hosts = [(level, host) for host in route.hosts if (level := _host_level(host, request.host)) is not None]
-    uris = [(level, uri) for uri in route.uris if (level := _uri_level(uri, request.path)) is not None]
-    for host_level, host in hosts:
-        for uri_level, uri in uris:
-            rank = (*host_level, *uri_level, -route.priority, route.order, route.id)
+    hosts = [(level, host) for host in route.hosts if (level := host_level(host, request.host)) is not None]
+    uris = [(level, uri) for uri in route.uris if (level := uri_level(uri, request.path)) is not None]
+    for of_host, host in hosts:
+        for of_uri, uri in uris:
+            rank = (*of_host, *of_uri, -route.priority, route.order, route.id)
             yield _Fit(route, host, uri, rank)
-
-
-def _host_level(pattern: str, host: str) -> tuple[int, int] | None:
-    """Return how specific a host pattern is that fits, or None."""
-    if not pattern:
-        return (2, 0)
-    if pattern.startswith("*"):
-        return (1, -len(pattern)) if host.endswith(pattern[1:]) else None
-    return (0, 0) if pattern == host else None
-
-
-def _uri_level(pattern: str, path: str) -> tuple[int, int] | None:
-    prefix, star, rest = pattern.partition("*")
-    if not star:
-        return (0, 0) if pattern == path else None
-    if not path.startswith(prefix):
-        return None
-    if rest and not _glob(pattern).fullmatch(path):
-        return None
-    return (1, -len(prefix))
-
-
-def _glob(pattern: str) -> re.Pattern[str]:
-    # Lazy, with no nested repeats: its time grows with the path, not explosively.
-    return re.compile(".*?".join(re.escape(part) for part in pattern.split("*")), re.DOTALL)
 
 
 def check(route: RouteFacts, request: ProbeRequest) -> tuple[bool | None, str]:

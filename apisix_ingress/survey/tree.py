@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from apisix_ingress.explain.routing import RouteFacts
+from apisix_ingress.explain.patterns import RouteFacts
 from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.model.kube import Pod

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from apisix_ingress.explain.patterns import RouteFacts
 from apisix_ingress.explain.request import ProbeRequest
-from apisix_ingress.explain.routing import RouteFacts, choose
+from apisix_ingress.explain.routing import choose
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.resources import RESOURCES

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from apisix_ingress.explain.patterns import RouteFacts
 from apisix_ingress.explain.request import ProbeRequest
-from apisix_ingress.explain.routing import RouteFacts, choose
+from apisix_ingress.explain.routing import choose
 from e2e.devgateway import process
 from e2e.devgateway.context import Context
 from e2e.devgateway.http1 import Request

@@ -1,0 +1,78 @@
+"""Hosts and uris of a route, and how specifically they fit a request (matching facts 1 to 3)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from apisix_ingress.model.json import FrozenJson
+
+
+@dataclass(frozen=True, slots=True)
+class RouteFacts:
+    """One route as the gateway knows it.
+
+    Attributes:
+        id: Its id.
+        body: Its body.
+        order: Its place among equals; by default the gateway's after a restart, the order of ids.
+        service_hosts: Hosts of its service, which count if it has none of its own.
+    """
+
+    id: str
+    body: FrozenJson
+    order: int = 0
+    service_hosts: tuple[str, ...] = ()
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Its hosts in lower case; one empty string: every host."""
+        own = [self.body["host"]] if "host" in self.body else self.body.get("hosts")
+        return tuple(dict.fromkeys(str(host).lower() for host in own or self.service_hosts)) or ("",)
+
+    @property
+    def uris(self) -> tuple[str, ...]:
+        """Its uris."""
+        found = [self.body["uri"]] if "uri" in self.body else self.body.get("uris") or ()
+        return tuple(dict.fromkeys(str(uri) for uri in found))
+
+    @property
+    def priority(self) -> int:
+        """Its priority; 0 unless given."""
+        return int(self.body.get("priority") or 0)
+
+
+def fits_host(route: RouteFacts, host: str) -> bool:
+    """Say whether a route takes requests for a host."""
+    return any(host_level(pattern, host) is not None for pattern in route.hosts)
+
+
+def fits_path(route: RouteFacts, path: str) -> bool:
+    """Say whether a route takes requests for a path."""
+    return any(uri_level(pattern, path) is not None for pattern in route.uris)
+
+
+def host_level(pattern: str, host: str) -> tuple[int, int] | None:
+    """Return how specific a host pattern is that fits, or None."""
+    if not pattern:
+        return (2, 0)
+    if pattern.startswith("*"):
+        return (1, -len(pattern)) if host.endswith(pattern[1:]) else None
+    return (0, 0) if pattern == host else None
+
+
+def uri_level(pattern: str, path: str) -> tuple[int, int] | None:
+    """Return how specific a uri pattern is that fits, or None."""
+    prefix, star, rest = pattern.partition("*")
+    if not star:
+        return (0, 0) if pattern == path else None
+    if not path.startswith(prefix):
+        return None
+    if rest and not _glob(pattern).fullmatch(path):
+        return None
+    return (1, -len(prefix))
+
+
+def _glob(pattern: str) -> re.Pattern[str]:
+    # Lazy, with no nested repeats: its time grows with the path, not explosively.
+    return re.compile(".*?".join(re.escape(part) for part in pattern.split("*")), re.DOTALL)
