@@ -127,8 +127,8 @@ def _step(review: _Review, place: _Place) -> Iterator[_Place]:
         _refuse_field(review, place, place.node.rule.reason if place.node.rule else "")
     elif kind is Kind.PLUGINS:
         yield from _nested(review, place)
-    elif kind is Kind.CACHE_KEY:
-        _own_cache_key(review, place)
+    elif kind in (Kind.SHARED, Kind.CACHE_KEY):
+        _own(review, place)
     elif isinstance(value, dict) and kind is Kind.HOSTS:
         _hosts(review, place)
     elif isinstance(value, dict) and (node.fields or node.any):
@@ -170,12 +170,15 @@ def _nested(review: _Review, place: _Place) -> Iterator[_Place]:
             _refuse_field(review, place, "is not a list of plugins with their configurations")
 
 
-def _own_cache_key(review: _Review, place: _Place) -> None:
-    """Put the namespace in front of a cache key: the slash can't be in a namespace, so no other's key begins so."""
-    if isinstance(place.value, list):
-        review.changes.append((place.steps, [f"{review.scope.namespace}/", *place.value]))
+def _own(review: _Review, place: _Place) -> None:
+    """Put the namespace in front of a name or a cache key: it has no slash, so that nobody else's begins the same."""
+    prefix = f"{review.scope.namespace}/"
+    if place.node.kind is Kind.CACHE_KEY and isinstance(place.value, list):
+        review.changes.append((place.steps, [prefix, *place.value]))
+    elif place.node.kind is Kind.SHARED and isinstance(place.value, str):
+        review.changes.append((place.steps, prefix + place.value))
     else:
-        _refuse_field(review, place, "is not a list")
+        _wrong(review, place, "a list of texts" if place.node.kind is Kind.CACHE_KEY else "a text")
 
 
 def _hosts(review: _Review, place: _Place) -> None:
@@ -213,10 +216,8 @@ def _check(review: _Review, place: _Place, kind: Kind, value: object) -> None:
             _wrong(review, place, "a plain path that begins with /")
         case Kind.WORD if not is_word(text):
             _wrong(review, place, "one word of letters, digits, - and _")
-        case Kind.SHARED if text:
-            review.changes.append((place.steps, f"{review.scope.namespace}/{text}"))
-        case Kind.SHARED | Kind.HOSTS:
-            _wrong(review, place, "a text" if kind is Kind.SHARED else "a mapping of hosts to weights")
+        case Kind.HOSTS:
+            _wrong(review, place, "a mapping of hosts to weights")
 
 
 def _check_host(review: _Review, place: _Place, target: Target | None, form: str) -> None:
@@ -227,9 +228,7 @@ def _check_host(review: _Review, place: _Place, target: Target | None, form: str
 
 
 def _wrong(review: _Review, place: _Place, form: str) -> None:
-    what = _name(place)
-    message = f"{what} is refused by {_SETTING}: it can't be told where it leads; write {form}"
-    _note(review, place.steps, message)
+    _note(review, place.steps, f"{_name(place)} is refused by {_SETTING}: it must be {form}")
 
 
 def _refuse_field(review: _Review, place: _Place, why: str) -> None:

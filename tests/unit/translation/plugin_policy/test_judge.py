@@ -130,7 +130,7 @@ REFUSED = [
     ("ai-proxy", {"auth": {"gcp": {"service_account_json": "{}"}}}, "auth.gcp.service_account_json"),
     ("proxy-cache", {"cache_key": "/mem"}, "cache_key"),
     ("limit-count", {"group": 7}, "group"),
-    ("limit-count", {"group": ""}, "group"),
+    ("limit-count", {"group": ["a", "b"]}, "group"),
     ("workflow", {"rules": [{"actions": [["brand-new", {}]]}]}, "rules[0].actions[0][1]"),
     ("workflow", {"rules": [{"actions": [["limit-count", {"new": 1}]]}]}, "rules[0].actions[0][1].new"),
     ("workflow", {"rules": [{"actions": [["return", {"code": 403, "new": 1}]]}]}, "rules[0].actions[0][1].new"),
@@ -203,6 +203,12 @@ def test_everyday_plugins_are_published_as_they_are() -> None:
         "proxy-rewrite": {"uri": "/$1", "headers": {"set": {"X-A": "$remote_addr", "X-B": ["1", "2"]}, "X-C": "3"}},
         "traffic-split": split(nodes={"canary.example:80": 1}, labels={"a": "b"}) | {},
         "forward-auth": {"uri": "https://auth.example:8443/check?x=1", "request_headers": ["Cookie"]},
+        "loki-logger": {"endpoint_addrs": ["http://loki.example:3100"], "endpoint_uri": "/loki/api/v1/push?x=1"},
+        "proxy-mirror": {"host": "http://copy.example", "path": "/copy", "sample_ratio": 0.5},
+        "ai-proxy": {
+            "provider_conf": {"region": "eu-central-1", "project_id": "our_project"},
+            "options": {"model": "m"},
+        },
         "http-logger": {"uri": "http://logs.example/in", "log_format": {"a": "$host", "b": {"c": 1}}},
         "workflow": {"rules": [{"case": [["uri", "==", "/"]], "actions": [["return", {"code": 403}]]}]},
         "multi-auth": {"auth_plugins": [{"key-auth": {}}, {"basic-auth": {"_meta": {}}}]},
@@ -215,10 +221,12 @@ def test_everyday_plugins_are_published_as_they_are() -> None:
 
 
 def test_shared_names_become_the_namespaces_own_and_the_input_stays() -> None:
-    inner = {"rules": [{"actions": [["limit-count", {"count": 1, "time_window": 1, "group": "all"}]]}]}
+    limit: list[Any] = ["limit-count", {"count": 1, "time_window": 1, "group": "all"}]
+    inner = {"rules": [{"actions": [limit]}, {"actions": [["return", {"code": 403}], limit]}]}
     before = copy.deepcopy(inner)
     got, scope = translate("workflow", inner)
-    assert got["workflow"]["rules"][0]["actions"][0][1]["group"] == "evil/all"
+    own = ["limit-count", {**limit[1], "group": "evil/all"}]
+    assert got["workflow"] == {"rules": [{"actions": [own]}, {"actions": [["return", {"code": 403}], own]}]}
     assert (inner, told(scope)) == (before, [])
     assert translate("limit-count", {"count": 1, "group": "all"})[0]["limit-count"]["group"] == "evil/all"
     assert translate("limit-count", {"count": 1, "group": "all"}, options=Options())[0]["limit-count"]["group"] == "all"
