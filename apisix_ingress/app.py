@@ -66,7 +66,7 @@ Kubernetes kills after 30 s: that has room for each step, and for the lease.
 """
 
 BUSY_BACKLOG = 64
-"""With more records than these waiting for their write, statuses wait."""
+"""With more records than these waiting for their write, statuses of their namespaces wait."""
 
 NEWS_SECONDS = 1.0
 """For so long after a change statuses are written slowly: changes come in groups, and go ahead."""
@@ -167,8 +167,8 @@ def _parts(options: Options, syncs: Sequence[ClusterSync]) -> Parts:
         clock,
         rng,
         identity,
-        busy=lambda: any(map(is_busy, syncs)),
-        news=lambda: any(sync.quiet_for < NEWS_SECONDS for sync in syncs),
+        busy=lambda namespace: any(is_busy(sync) and sync.backlog_of(namespace) for sync in syncs),
+        news=lambda: any(sync.quiet_for < NEWS_SECONDS or is_busy(sync) for sync in syncs),
     )
 
 

@@ -107,10 +107,10 @@ class Parts:
     clock: Clock
     rng: random.Random
     identity: str
-    busy: Callable[[], bool]
-    """Whether many records wait for their write just now."""
+    busy: Callable[[str], bool]
+    """Namespace → whether records of it wait for their write just now, among many."""
     news: Callable[[], bool]
-    """Whether records were wanted differently a moment ago."""
+    """Whether records were wanted differently a moment ago, or many of them wait for their write."""
 
 
 class ApiStatus:

@@ -150,6 +150,10 @@ class ClusterSync:
         """How many records wait for a look or a write, those that wait for a retry left out."""
         return self._spell.dispatch.queue.depth
 
+    def backlog_of(self, namespace: str) -> int:
+        """Return how many records of a namespace wait for a look or a write."""
+        return self._spell.dispatch.queue.waiting(namespace)
+
     @property
     def quiet_for(self) -> float:
         """Seconds since records were last wanted differently; what is found when taking over is no change."""

@@ -22,12 +22,13 @@ from apisix_ingress.kube.conditions import differing, is_newer, merged, of_type,
 from apisix_ingress.kube.contest import Contests
 from apisix_ingress.kube.events import EventRecorder
 from apisix_ingress.kube.gathering import Gathering
+from apisix_ingress.kube.giveway import GiveWay
 from apisix_ingress.kube.latest import Held, Latest, ReadApi
 from apisix_ingress.kube.pace import Pace
 from apisix_ingress.kube.texts import timestamp
 from apisix_ingress.model.condition import CONDITION_TYPE, Condition
 from apisix_ingress.model.json import FrozenJson, JsonObject
-from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.keys import ObjectKey, namespace_of
 from apisix_ingress.model.kube import CustomObject, KubeObject, Meta
 from apisix_ingress.model.names import DEFAULT_CONTROLLER
 from apisix_ingress.model.resources import CUSTOM_GROUP, RESOURCES, Resource
@@ -48,8 +49,6 @@ Addresses = Callable[[ObjectKey], Sequence[JsonObject] | None]
 WRITE_SECONDS = 5.0
 """Bound of one request, unless a shorter lease asks for less."""
 _SLOW_SECONDS = 60.0
-_GIVE_WAY_SECONDS = 0.05
-_PATIENCE_SECONDS = 30.0
 _WORKERS = 4
 BULK = 32
 """With so many statuses to be written, a line in the log for each that is well would cost a tenth of its write."""
@@ -76,7 +75,7 @@ class StatusWriter:
         manager: In whose name is written: tells our addresses from those of other controllers.
         resources: Kind → resource.
         observer: Of the queue.
-        busy: Whether records wait for their write just now: those go first, for some seconds at most.
+        busy: Namespace → whether its records wait for their write: those go first, for some seconds at most.
         news: Whether records were wanted differently a moment ago: then statuses are written slowly.
         timeout: Bound of one request in seconds; the term has to last as long when one begins.
         on_write: Told the kind of the object of each write, and how it ended: `ok` or the name of the error.
@@ -95,13 +94,13 @@ class StatusWriter:
         manager: str = DEFAULT_CONTROLLER,
         resources: Mapping[str, Resource] = RESOURCES,
         observer: QueueObserver | None = None,
-        busy: Callable[[], bool] = lambda: False,
+        busy: Callable[[str], bool] = lambda namespace: False,
         news: Callable[[], bool] = lambda: False,
         timeout: float = WRITE_SECONDS,
         on_write: Callable[[str, str], None] = lambda kind, outcome: None,
     ) -> None:
         self._on_write = on_write
-        self._busy = busy
+        self._give_way = GiveWay(busy, clock=clock)
         self._news = news
         self._timeout = timeout
         self._api = api
@@ -113,7 +112,9 @@ class StatusWriter:
         self._manager = manager
         self._resources = resources
         limiter: ExponentialBackoff[ObjectKey] = ExponentialBackoff(0.1, 60.0, 0.5, rng=rng)
-        self.queue: WorkQueue[ObjectKey] = WorkQueue(clock=clock, limiter=limiter, name="status", observer=observer)
+        self.queue: WorkQueue[ObjectKey] = WorkQueue(
+            clock=clock, limiter=limiter, name="status", group=namespace_of, observer=observer
+        )
         self._woken = Gathering(self.queue, clock=clock)
         self._latest = Latest(api, timeout=timeout)
         self._pace = Pace(clock=clock)
@@ -152,8 +153,10 @@ class StatusWriter:
         """
 
         async def handle(key: ObjectKey) -> None:
+            if not self._flushing and (delay := self._give_way.delay(key)):
+                self.queue.add_after(key, delay)
+                return
             try:
-                await self._give_way()
                 await self._reconcile(term, key)
             except KubeNotFound:
                 self._forget(key)
@@ -181,18 +184,14 @@ class StatusWriter:
         self._flushing = True
         try:
             await self._woken.hand_on()
+            for key in self._give_way.release():
+                self.queue.add(key)
             await bounded(self.queue.idle(), seconds, clock=self._clock)
         except TimeoutError:
             return False
         finally:
             self._flushing = False
         return True
-
-    async def _give_way(self) -> None:
-        """Wait while records wait for their write: what a status says must never delay what it speaks of."""
-        until = self._clock.monotonic() + _PATIENCE_SECONDS
-        while self._busy() and self._clock.monotonic() < until:
-            await self._clock.sleep(_GIVE_WAY_SECONDS)
 
     # One object.
 

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -11,6 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from apisix_ingress.kube.gathering import GATHER_SECONDS
+from apisix_ingress.kube.giveway import LOOK_SECONDS, PATIENCE_SECONDS
 from apisix_ingress.kube.pace import CREDIT_SECONDS, RATE, RATE_BESIDE_NEWS
 from apisix_ingress.kube.status import BULK, StatusWriter
 from apisix_ingress.model.condition import Condition, aborted, synced
@@ -33,25 +34,35 @@ class CountingApi:
 
     def __init__(self) -> None:
         self.writes = 0
+        self.paths: list[str] = []
 
     async def get(self, path: str, *, timeout: float = 0.0) -> JsonObject:
         raise AssertionError(f"nothing is doubted, so {path} is not asked for in {timeout} s")
 
     async def patch(self, path: str, body: object, *, manager: str = "", timeout: float = 0.0) -> JsonObject:
         self.writes += 1
+        self.paths.append(path)
         return {"metadata": {"resourceVersion": f"{path} {manager} {timeout} {body}"}}
 
 
 @asynccontextmanager
 async def writing(
-    api: CountingApi, clock: FakeClock, *, news: bool, condition: Condition = WELL
+    api: CountingApi,
+    clock: FakeClock,
+    *,
+    news: bool,
+    condition: Condition = WELL,
+    busy: Callable[[str], bool] = lambda namespace: False,
+    other: str = "",
 ) -> AsyncIterator[StatusWriter]:
-    """Have many objects that are to be told the same."""
+    """Have many objects of one namespace that are to be told the same, and one of another if that is named."""
     store: Store[CustomObject] = Store("ApisixRoute", lambda read: None)
     for number in range(OBJECTS):
         store.set(CustomObject(Meta("ApisixRoute", "default", f"r{number}", generation=1), {}))
+    if other:
+        store.set(CustomObject(Meta("ApisixRoute", other, "r", generation=1), {}))
     stores, rng = {store.kind: store}, random.Random(1)
-    writer = StatusWriter(api, stores, lambda key: condition, clock=clock, rng=rng, news=lambda: news)
+    writer = StatusWriter(api, stores, lambda key: condition, clock=clock, rng=rng, news=lambda: news, busy=busy)
     for key in store.keys():  # noqa: SIM118  # a store is no mapping
         writer.wake(key)
     task = asyncio.create_task(writer.run(Term(clock, holder="tester")))
@@ -144,3 +155,41 @@ async def test_writes_that_come_back_before_their_answers_are_no_contest() -> No
     with contextlib.suppress(asyncio.CancelledError):
         await task
     assert (api.writes, [line for line in logs if line["event"] == "status.contested"]) == (8, [])
+
+
+async def test_status_of_another_namespace_does_not_wait_for_hundreds_of_one() -> None:
+    api, clock = CountingApi(), FakeClock()
+    async with writing(api, clock, news=True, other="victim"):
+        await clock.advance(GATHER_SECONDS + 0.5)
+    assert any("victim" in path for path in api.paths)
+    assert len(api.paths) < OBJECTS / 8
+
+
+async def test_statuses_give_way_to_records_of_their_own_namespace_alone_and_not_for_ever() -> None:
+    api, clock = CountingApi(), FakeClock()
+    async with writing(api, clock, news=False, other="victim", busy=lambda namespace: namespace == "default"):
+        await clock.advance(1.0)
+        assert ["victim" in path for path in api.paths] == [True]
+        await clock.advance(PATIENCE_SECONDS - 2.0)
+        assert api.writes == 1
+        await clock.advance(3.0 + OBJECTS / RATE)
+        assert api.writes == OBJECTS + 1
+
+
+async def test_statuses_that_gave_way_are_flushed_at_the_end() -> None:
+    api, clock = CountingApi(), FakeClock()
+    async with writing(api, clock, news=False, busy=lambda namespace: True) as writer:
+        await clock.advance(1.0)
+        assert api.writes == 0
+        flushing = asyncio.create_task(writer.flush(5.0))
+        await clock.advance(4.0)
+        assert (await flushing, api.writes) == (True, OBJECTS)
+
+
+async def test_statuses_are_written_as_soon_as_their_records_are() -> None:
+    api, clock, busy = CountingApi(), FakeClock(), [True]
+    async with writing(api, clock, news=False, busy=lambda namespace: busy[0]):
+        await clock.advance(5.0)
+        busy[0] = False
+        await clock.advance(LOOK_SECONDS + OBJECTS / RATE)
+        assert api.writes == OBJECTS
