@@ -18,6 +18,7 @@ from apisix_ingress.model.problem import Problem
 from apisix_ingress.model.records import Former
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.ratelimit import ExponentialBackoff, FastSlow, MaxOf, RateLimiter
+from apisix_ingress.runtime.rests import Rests
 from apisix_ingress.runtime.tasks import run_workers
 from apisix_ingress.runtime.workqueue import QueueObserver, WorkQueue
 from apisix_ingress.state.claims import Claimant, UpstreamClaim
@@ -37,7 +38,7 @@ log = structlog.get_logger()
 T = TypeVar("T", bound=KubeObject)
 
 YIELD_EVERY = 20
-"""Translations in a row before other tasks get their turn: about 2 ms."""
+"""Translations in a row before other tasks get their turn: about 2 ms. After a long one they get it at once."""
 
 
 class Sink(Protocol):
@@ -80,6 +81,7 @@ class Surroundings:
     sink: Sink
     router: Router
     clock: Clock
+    rests: Rests
     rng: random.Random
     observer: Callable[[str], QueueObserver | None]
     """Kind → who watches its queue."""
@@ -101,6 +103,8 @@ class Provider(ABC, Generic[T]):
         self._sink = surroundings.sink
         self._router = surroundings.router
         self._outcome = surroundings.outcome
+        self._clock = surroundings.clock
+        self._rests = surroundings.rests
         self._handled = 0
         # What the records that an owner published last take from other namespaces by grants, and where they lead.
         self._grounds: dict[ObjectKey, tuple[frozenset[Reference], frozenset[Destination]]] = {}
@@ -155,9 +159,15 @@ class Provider(ABC, Generic[T]):
             self._failed(key, error)
 
     async def _handle(self, key: ObjectKey) -> None:
+        # Neither endpoints nor credentials wait, and before everything is translated once nothing else is to be done.
+        may_rest = not self.urgent and self._router.live
+        if may_rest and (left := self._rests.left(key.namespace)):
+            self.queue.add_after(key, left)
+            return
+        began = self._clock.monotonic()
         self.reconcile(key)
         self._handled += 1
-        if self._handled % YIELD_EVERY == 0:
+        if self._rests.worked(key.namespace, self._clock.monotonic() - began) or self._handled % YIELD_EVERY == 0:
             await asyncio.sleep(0)
 
     def _failed(self, key: ObjectKey, error: Exception) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 from apisix_ingress.model.keys import IndexKey, ObjectKey, Read
 from apisix_ingress.model.resources import OWNERSHIP_INDEXES, RESOURCES, Resource
 from apisix_ingress.runtime.clock import Clock
+from apisix_ingress.runtime.rests import Rests
 from apisix_ingress.runtime.workqueue import QueueObserver
 from apisix_ingress.state.ids import HASHED
 from apisix_ingress.state.world import World
@@ -83,7 +84,7 @@ class Registry:
         observer: Callable[[str], QueueObserver | None] = lambda kind: None,
         outcome: Callable[[str, bool], None] = lambda kind, well: None,
     ) -> None:
-        surroundings = Surroundings(world, options, sink, self, clock, rng, observer, outcome)
+        surroundings = Surroundings(world, options, sink, self, clock, Rests(clock=clock), rng, observer, outcome)
         self._world = world
         self._live = False
         self.providers: Mapping[str, Provider[Any]] = {cls.kind: cls(surroundings) for cls in PROVIDERS}

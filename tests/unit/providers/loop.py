@@ -31,7 +31,8 @@ def make_route(name: str = "web", *, namespace: str = "default", created: str = 
     """Return a route whose translation follows its spec.
 
     `records` maps names to uris, `claims` lists Services, `reads` lists Secrets that must exist, `error` and
-    `warning` are the message of a problem, `crash` raises, `loops` queues the route again.
+    `warning` are the message of a problem, `crash` raises, `loops` queues the route again, `seconds` is how long it
+    takes.
     """
     return make_custom(name, namespace=namespace, created=created, spec=spec)
 
@@ -51,6 +52,9 @@ class Routes(Provider[CustomObject]):
         missing = [Problem("SecretNotFound", str(key)) for key in secrets if view.get(Secret, key) is None]
         if spec.get("crash"):
             raise ZeroDivisionError(item.meta.name)
+        if spec.get("seconds"):
+            assert isinstance(self._clock, FakeClock)
+            self._clock.shift(spec["seconds"])
         if spec.get("loops"):
             self._router.enqueue(item.meta.key)
         told = [Problem("Bad", spec["error"])] if "error" in spec else []

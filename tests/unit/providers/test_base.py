@@ -377,6 +377,48 @@ async def test_other_tasks_get_their_turn_during_a_burst(loop: Loop) -> None:
     assert {0, YIELD_EVERY, 2 * YIELD_EVERY} <= set(seen)
 
 
+async def test_other_tasks_get_their_turn_after_each_long_translation(loop: Loop) -> None:
+    loop.put(*(make_route(f"r{number}", records={f"r{number}": "/"}, seconds=1.0) for number in range(3)))
+    seen: list[int] = []
+
+    async def watch() -> None:
+        while True:
+            seen.append(len(loop.wanted))
+            await asyncio.sleep(0)
+
+    watcher = asyncio.get_running_loop().create_task(watch())
+    loop.registry.shut_down()
+    await asyncio.wait_for(loop.registry.run(), 5)
+    await cancel(watcher)
+    assert {0, 1, 2} <= set(seen)
+
+
+async def test_namespaces_take_turns_at_translation(loop: Loop) -> None:
+    for number in range(100):
+        loop.put(make_route(f"r{number}", namespace="hog", records={f"hog{number}": "/"}))
+    loop.put(make_route("web", namespace="victim", records={"victim": "/"}))
+    queue = loop.registry.providers["ApisixRoute"].queue
+    assert [key.namespace for key in (queue.take(), queue.take()) if key] == ["hog", "victim"]
+
+
+async def test_namespace_rests_as_long_as_its_translation_took_and_no_other_one_does(loop: Loop) -> None:
+    async with asyncio.timeout(5):
+        running = asyncio.create_task(loop.registry.run())
+        await loop.registry.drained()
+        start = loop.clock.monotonic()
+        for uri in ("/1", "/2"):
+            loop.put(make_route("big", namespace="hog", records={"hog": uri}, seconds=2.0))
+            await loop.clock.advance(0)
+        assert (loop.clock.monotonic() - start, loop.uris()) == (2.0, {"hog": "/1"})
+        loop.put(make_route("web", namespace="victim", records={"victim": "/"}))
+        await loop.clock.advance(1.9)
+        assert loop.uris() == {"hog": "/1", "victim": "/"}
+        await loop.clock.advance(0.1)
+        assert loop.uris() == {"hog": "/2", "victim": "/"}
+        loop.registry.shut_down()
+        await running
+
+
 def test_claimants_are_told_apart_by_age(loop: Loop) -> None:
     loop.settle(make_route("new", created="2", claims=["web"]), make_route("old", created="1", claims=["web"]))
     want = [Claimant("1", make_key("old")), Claimant("2", make_key("new"))]
