@@ -157,7 +157,7 @@ def _parts(options: Options, syncs: Sequence[ClusterSync]) -> Parts:
         names_secrets=options.cross_namespace == "allow",
     )
     kinds = resources(options)
-    world = World(kinds)
+    world = World(kinds, wide_ids=options.record_ids == "wide")
     conditions = Conditions(world, syncs)
     return Parts(
         kinds,

@@ -17,6 +17,7 @@ _PROTECTIONS = {
     "external_addresses": "objects may have requests sent to the gateways themselves and to cloud metadata",
     "host_ownership": "objects may take requests for hosts of other namespaces and serve certificates for them",
     "consumer_names": "consumers of two namespaces may have one username, and with it each other's access",
+    "record_ids": "objects can be named so that the ids of their records collide with those of other namespaces",
     "secret_references": "objects may read environment variables and secret stores of the gateways",
 }
 

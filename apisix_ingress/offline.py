@@ -63,7 +63,7 @@ class Nowhere:
 
 def settle(objects: Iterable[KubeObject], options: Options) -> Outcome:
     """Translate objects until nothing changes any more; objects of kinds that are not read don't count."""
-    world = World(resources(options))
+    world = World(resources(options), wide_ids=options.record_ids == "wide")
     registry = Registry(world, options, Nowhere(), clock=MonotonicClock(), rng=random.Random(0))
     for item in objects:
         store = world.stores.get(item.meta.kind)

@@ -31,6 +31,7 @@ def translation_options(settings: Settings) -> Options:
         external_addresses=kubernetes.external_addresses,
         host_ownership=kubernetes.host_ownership,
         consumer_names=kubernetes.consumer_names,
+        record_ids=kubernetes.record_ids,
         admin_addresses=admin_addresses(cluster.admin_url for cluster in (settings.clusters if strict else ())),
         gateway_namespaces=_gateway_namespaces(settings),
         internal=internal_addresses(kubernetes.internal_addresses, kubernetes.cluster_domain),

@@ -33,6 +33,7 @@ class Options:
         external_addresses: Whether users may have requests sent to the gateway itself and the like.
         host_ownership: Whether a host belongs to one namespace, and others can't use it.
         consumer_names: How the username of a consumer is made of its namespace and name.
+        record_ids: Whether new names get the ids of the 1.8 line, or wide ones.
         admin_addresses: Host and port of each Admin API, as `translation.addresses` spells them.
         gateway_namespaces: Namespaces in which gateways run, as far as known: short names resolve there.
         internal: What the operator lists as internal, and the cluster domain.
@@ -53,6 +54,7 @@ class Options:
     external_addresses: Literal["allow", "refuse-internal"] = "allow"
     host_ownership: Literal["shared", "namespace"] = "shared"
     consumer_names: ConsumerNames = "compatible"
+    record_ids: Literal["compatible", "wide"] = "compatible"
     admin_addresses: frozenset[tuple[str, int]] = frozenset()
     gateway_namespaces: frozenset[str] = frozenset()
     internal: InternalAddresses = NOTHING_INTERNAL

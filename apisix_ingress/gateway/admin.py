@@ -190,7 +190,7 @@ class AdminBackend:
             return None
         if reply.status_code >= 300:
             raise misplaced(reply, self._url, self._fields) or await self._error(reply, "GET", path)
-        found = await self._aside(len(reply.content), partial(record_of, key.kind, reply.content))
+        found = await self._aside(len(reply.content), partial(record_of, key.kind, reply.content, self._controller))
         if found is None:
             raise self._placed(strange(reply, f"GET {path}", self._fields, None, self._key.secret), f"GET {path}")
         return found
@@ -250,13 +250,15 @@ class AdminBackend:
         """Say whether the file of the admin key changed since it was read."""
         return self._key.changed()
 
-    async def list_managed(self, ledger: Collection[RecordKey]) -> Listing:
-        """Read every record, one list a kind."""
+    async def list_managed(
+        self, ledger: Collection[RecordKey], kinds: Collection[RecordKind] = RECORD_KINDS
+    ) -> Listing:
+        """Read every record of some kinds, one list a kind."""
         owned: dict[RecordKey, Found] = {}
         unclaimed: dict[RecordKey, Found] = {}
         foreign: set[RecordKey] = set()
         disabled: set[RecordKind] = set()
-        for kind in RECORD_KINDS:
+        for kind in kinds:
             reply = await self._list_surely(kind)
             if reply is None:
                 disabled.add(kind)

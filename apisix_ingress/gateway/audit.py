@@ -111,6 +111,7 @@ class Audit:
         dispatch.touched, began = set(dispatch.holdings.flying), self._clock.monotonic()
         try:
             listing = await self._backend.list_managed(self._ledger(dispatch.holdings))
+            dispatch.looks.listed(began)
             drift = await self._compare(listing)
             dispatch.doubts.settle(began, lambda key: self._wanted.get(key, dispatch.cluster))
             found = await self._queue_difference()
@@ -155,6 +156,7 @@ class Audit:
         while True:
             await gate.passable()
             try:
+                began = self._clock.monotonic()
                 listing = await self._backend.list_managed(ledger)
             except GatewayError as error:
                 gate.shut(error)
@@ -164,6 +166,7 @@ class Audit:
                 self._log.error("audit.crashed", exc_info=error)
                 gate.shut(GatewayUnavailable("internal error: see the log of the controller", sent=False))
             else:
+                self._dispatch.looks.listed(began)
                 gate.succeeded()
                 return listing
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from apisix_ingress.errors import GatewayUnavailable
-from apisix_ingress.model.keys import RecordKey, RecordKind
+from apisix_ingress.model.keys import RECORD_KINDS, RecordKey, RecordKind
 from apisix_ingress.model.records import Record
 
 
@@ -52,6 +52,7 @@ class Found:
         takes: What no other record of its kind may have while it has it.
         revision: When it was last written, in revisions of etcd (`modifiedIndex`); 0: the gateway does not say.
         hosts: The hosts that it takes requests or handshakes for.
+        ours: Whether its labels say that it is ours.
     """
 
     digest: bytes
@@ -60,6 +61,7 @@ class Found:
     takes: frozenset[tuple[str, str]] = frozenset()
     revision: int = field(default=0, compare=False)
     hosts: tuple[str, ...] = field(default=(), compare=False)
+    ours: bool = field(default=True, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +99,10 @@ class Backend(Protocol):
     def timeout(self) -> float:
         """Seconds that a `put` or `delete` takes at most."""
 
-    async def list_managed(self, ledger: Collection[RecordKey]) -> Listing:
-        """Read every record. A record is ours if its labels say so, or if the ledger names it.
+    async def list_managed(
+        self, ledger: Collection[RecordKey], kinds: Collection[RecordKind] = RECORD_KINDS
+    ) -> Listing:
+        """Read every record of some kinds. A record is ours if its labels say so, or if the ledger names it.
 
         The ledger is for records that can't carry labels, or that lost them behind our back.
         """

@@ -24,6 +24,7 @@ from apisix_ingress.gateway.agenda import Agenda
 from apisix_ingress.gateway.backend import Backend, DependencyPending, NotTried
 from apisix_ingress.gateway.contention import Contention
 from apisix_ingress.gateway.doubts import Doubts
+from apisix_ingress.gateway.firstlooks import FirstLooks
 from apisix_ingress.gateway.gate import Gate
 from apisix_ingress.gateway.handover import Handover, letting_go
 from apisix_ingress.gateway.holdings import Holdings
@@ -66,6 +67,7 @@ class Dispatch:
         touched: Records that were written since it was set; None while nobody asks.
         at_rest: Set while no write is under way.
         sentinels: The records that show whether the cluster still has what was written.
+        looks: Whether ids are free that are new.
         outlook: How far each record is.
         version: What the gateway called itself when it was read last, or empty.
     """
@@ -101,6 +103,7 @@ class Dispatch:
         self._wanted = wanted
         self._clock = clock
         self._observer = observer
+        self.looks = FirstLooks(backend, self.holdings, clock)
         self._setbacks = Setbacks(rng=rng)
         self.queue: WorkQueue[RecordKey] = WorkQueue(
             clock=clock, limiter=self._setbacks.limiter, name=f"sync-{cluster}", group=self._namespace
@@ -194,6 +197,11 @@ class Dispatch:
         """
         self.agenda.begin(key)
         step = decide(key, self._wanted_at, self.holdings, self.is_held)
+        if step.act == "put" and self.looks.is_due(key) and not self.quarantine.blocks(key, step.record):
+            if not await self._look(key):
+                return True
+            self.agenda.begin(key)
+            step = decide(key, self._wanted_at, self.holdings, self.is_held)
         if step.act in ("put", "delete"):
             if self._is_due(key, step.record):
                 await self._send(key, step.record, term)
@@ -211,6 +219,24 @@ class Dispatch:
                 self._handover.done(key)
             self._settle(key)
         return False
+
+    async def _look(self, key: RecordKey) -> bool:
+        """Look what the gateway has under a new id; say whether to go on, else the key comes back by itself."""
+        try:
+            await self.looks.look(key, many=self.agenda.size > BULK)
+        except GatewayRejected:
+            return True  # it has more to say of the write
+        except GatewayUnauthorized as error:
+            self.enqueue(key)
+            self.gate.shut(error)
+            return False
+        except GatewayError as error:
+            self._retry(key, error)
+            return False
+        if not self.gate.is_passable:
+            self.enqueue(key)
+            return False
+        return True
 
     def _is_due(self, key: RecordKey, record: Record | None) -> bool:
         """Say whether a write may start now; if not, the key comes back by itself when it may."""
@@ -398,6 +424,7 @@ class Dispatch:
     def tick(self, now: float) -> None:
         """Queue what time alone makes due: rejected records to try again, and records that are held no longer."""
         self.pace.prune(now)
+        self.looks.prune(now)
         self.doubts.prune(now, self.holdings.flying)
         self._contention.prune(now)
         freed = [key for key in self.held if not self._stays(key)]

@@ -14,7 +14,7 @@ import structlog
 
 from apisix_ingress.errors import GatewayRejected, IngressError
 from apisix_ingress.gateway.backend import Backend, DependencyPending, Found, Listing, NotTried
-from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.model.keys import RECORD_KINDS, RecordKey, RecordKind
 from apisix_ingress.model.records import UNLABELLED, Record
 
 log = structlog.get_logger()
@@ -83,12 +83,16 @@ class LedgeredBackend:
         """Seconds that a write to the gateway takes at most."""
         return self._backend.timeout
 
-    async def list_managed(self, ledger: Collection[RecordKey]) -> Listing:
-        """Read every record; those that the ledger names are ours."""
+    async def list_managed(
+        self, ledger: Collection[RecordKey], kinds: Collection[RecordKind] = RECORD_KINDS
+    ) -> Listing:
+        """Read every record of some kinds; those that the ledger names are ours."""
+        if UNLABELLED.isdisjoint(kinds):
+            return await self._backend.list_managed(ledger, kinds)
         noted = await self._noted()
         if noted is None:
-            return await self._backend.list_managed(ledger)
-        listing = await self._backend.list_managed({*ledger, *noted})
+            return await self._backend.list_managed(ledger, kinds)
+        listing = await self._backend.list_managed({*ledger, *noted}, kinds)
         self._held.update(key for key in listing.owned if key.kind in UNLABELLED)
         await self._tidy(listing, noted)
         return listing

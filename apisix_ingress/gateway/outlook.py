@@ -71,6 +71,8 @@ class Outlook:
         parked = self._agenda.parked(key)
         if parked is not None:
             return self._parked(parked.on)
+        if parked is None and not self._agenda.is_under_way(key) and self._holdings.is_of_another(key, record.name):
+            return RecordState("waiting", f"the gateway has the record {key} of another object, whose id is the same")
         error = self._setbacks.lasting(key)
         if isinstance(error, DependencyPending | NotTried):
             return RecordState("waiting", str(error))

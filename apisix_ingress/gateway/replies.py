@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
@@ -17,6 +18,7 @@ from apisix_ingress.gateway.transport import Reply
 from apisix_ingress.gateway.words import said, scrub
 from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import RecordKey, RecordKind
+from apisix_ingress.model.names import is_owned
 from apisix_ingress.model.records import comparable, hosts_of, references, taken
 
 STREAM_DISABLED = "stream mode is disabled"
@@ -161,12 +163,20 @@ def records_of(
         yield (RecordKey(kind, found[0]), *found[1:]) if found else None
 
 
-def record_of(kind: RecordKind, content: bytes) -> Found | None:
-    """Return the record that a reply to a GET of one record holds; None: it holds none."""
+def record_of(kind: RecordKind, content: bytes, controller: str) -> Found | None:
+    """Return the record that a reply to a GET of one record holds; None: it holds none.
+
+    Args:
+        kind: Its kind.
+        content: The reply.
+        controller: Whose records are ours.
+    """
     document = _object_in(content) or {}
     item = node if isinstance(node := document.get("node"), dict) else document
     body = item.get("value")
-    return found_of(kind, body, _revision_of(item)) if isinstance(body, dict) else None
+    if not isinstance(body, dict):
+        return None
+    return replace(found_of(kind, body, _revision_of(item)), ours=is_owned(body.get("labels"), controller))
 
 
 def bodies_of(kind: str, content: bytes, fields: Fields) -> Iterator[tuple[str, JsonObject] | None]:

@@ -56,6 +56,7 @@ PRESETS: Mapping[str, Mapping[str, str]] = {
         "external_addresses": "refuse-internal",
         "host_ownership": "namespace",
         "consumer_names": "unambiguous",
+        "record_ids": "wide",
     },
 }
 """Preset → what it makes the defaults of the section `kubernetes`."""

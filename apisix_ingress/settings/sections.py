@@ -162,6 +162,8 @@ class KubernetesSettings(_Section):
     """Whether any namespace may use a host, or only the one that it belongs to: that of the oldest object naming it."""
     consumer_names: ConsumerNames = "compatible"
     """How usernames of consumers are made. compatible: as in 1.8, where two namespaces may have the same one."""
+    record_ids: Literal["compatible", "wide"] = "compatible"
+    """How ids of new records are made. compatible: as in 1.8, the CRC-32 of the name, which can be forged."""
     plugin_metadata: ConfigMapName = ""
     """namespace/name of the ConfigMap with plugin metadata; empty: none is read."""
     election: ElectionSettings = ElectionSettings.model_construct()

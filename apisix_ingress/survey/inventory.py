@@ -172,7 +172,7 @@ async def take_inventory(
         KubeError: The API server is away, does not answer, or does not accept the credentials.
     """
     options = translation_options(settings)
-    world = World(resources(options))
+    world = World(resources(options), wide_ids=options.record_ids == "wide")
     registry = Registry(world, options, Nowhere(), clock=MonotonicClock(), rng=random.Random(0))
     moved = _follow_moves(registry)
     reader = _Reader(api, world, keep=keep)

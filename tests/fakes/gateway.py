@@ -14,7 +14,7 @@ from typing import Any
 from apisix_ingress.errors import GatewayRejected, GatewayUnauthorized, GatewayUnavailable
 from apisix_ingress.gateway.backend import DependencyPending, Found, Listing
 from apisix_ingress.model.json import FrozenJson, canonical
-from apisix_ingress.model.keys import RECORD_KINDS, RecordKey
+from apisix_ingress.model.keys import RECORD_KINDS, RecordKey, RecordKind
 from apisix_ingress.model.names import is_owned, owner_labels
 from apisix_ingress.model.records import UNLABELLED, Record, comparable, references, taken
 
@@ -177,10 +177,12 @@ class FakeBackend:
     def timeout(self) -> float:
         return self._timeout
 
-    async def list_managed(self, ledger: Collection[RecordKey]) -> Listing:
+    async def list_managed(
+        self, ledger: Collection[RecordKey], kinds: Collection[RecordKind] = RECORD_KINDS
+    ) -> Listing:
         owned: dict[RecordKey, Found] = {}
         others: dict[RecordKey, Found] = {}
-        for kind in RECORD_KINDS:
+        for kind in kinds:
             await asyncio.sleep(self._gateway.rng.random() * 0.05)
             await self._hang()
             self._check()
@@ -220,7 +222,15 @@ class FakeBackend:
         body = self._gateway.stored.get(key)
         if body is None:
             return None
-        return Found(comparable(key.kind, body), revision=self._gateway.revisions.get(key, 0))
+        refs, takes = frozenset(references(key.kind, body)), taken(key.kind, body.get("plugins"))
+        return Found(
+            comparable(key.kind, body),
+            refs,
+            str(body.get("name", "")),
+            takes,
+            revision=self._gateway.revisions.get(key, 0),
+            ours=is_owned(body.get("labels"), "apisix-ingress"),
+        )
 
     async def probe(self) -> None:
         self._gateway.probes += 1

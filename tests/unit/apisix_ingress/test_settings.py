@@ -36,6 +36,7 @@ kubernetes:
   cluster_domain: cluster.local
   host_ownership: shared
   consumer_names: compatible
+  record_ids: compatible
   plugin_metadata: ""
   election: {enabled: true, name: apisix-ingress-leader, namespace: "", lease_duration: 15s, renew_deadline: 10s,
     retry_period: 2s}
@@ -510,7 +511,7 @@ def test_preset_may_come_from_the_environment(config: Path) -> None:
 
 def test_each_protection_that_is_taken_off_is_told_with_its_remedy(config: Path) -> None:
     names = ("cross_namespace", "code_plugins", "secret_references", "external_addresses")
-    others = ("host_ownership: shared", "consumer_names: compatible", "plugins: all")
+    others = ("host_ownership: shared", "consumer_names: compatible", "plugins: all", "record_ids: compatible")
     taken = ", ".join([*(f"{name}: allow" for name in names), *others])
     got = list(cautions(load(config, f"preset: multi-tenant\nkubernetes: {{{taken}}}")))
     assert [line.partition(":")[0] for line in got] == [
@@ -521,6 +522,7 @@ def test_each_protection_that_is_taken_off_is_told_with_its_remedy(config: Path)
         "kubernetes.external_addresses",
         "kubernetes.host_ownership",
         "kubernetes.consumer_names",
+        "kubernetes.record_ids",
     ]
     assert got[0].endswith("remove the setting, or write grant")
 

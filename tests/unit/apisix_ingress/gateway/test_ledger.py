@@ -9,7 +9,7 @@ from apisix_ingress.errors import GatewayRejected, KubeUnavailable
 from apisix_ingress.gateway.backend import Listing, NotTried
 from apisix_ingress.gateway.ledger import LedgeredBackend, MemoryLedger
 from apisix_ingress.gateway.states import RecordState
-from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.model.keys import RECORD_KINDS, RecordKey, RecordKind
 from apisix_ingress.model.records import Record
 from tests.fakes.gateway import FakeBackend, FakeGateway, make_record
 from tests.unit.apisix_ingress.gateway.stage import Stage, on_stage
@@ -214,7 +214,9 @@ async def test_the_ledger_of_one_process_remembers_by_cluster() -> None:
 
 async def test_what_a_gateway_does_not_list_for_now_is_not_forgotten() -> None:
     class Without(FakeBackend):
-        async def list_managed(self, ledger: Collection[RecordKey]) -> Listing:
+        async def list_managed(
+            self, ledger: Collection[RecordKey], kinds: Collection[RecordKind] = RECORD_KINDS
+        ) -> Listing:
             return Listing(disabled=frozenset({"global_rules"}))
 
     ledger = PersistentLedger(RULE)

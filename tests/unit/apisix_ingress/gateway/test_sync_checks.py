@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from apisix_ingress.errors import GatewayUnavailable
 from apisix_ingress.gateway.backend import Found, Listing
-from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.model.keys import RECORD_KINDS, RecordKey, RecordKind
 from apisix_ingress.model.records import Record
 from tests.fakes.gateway import make_record
 from tests.unit.apisix_ingress.gateway.stage import (
@@ -236,7 +236,7 @@ async def test_lists_that_fail_alone_are_told_once_and_are_no_outage() -> None:
         async with stage.running():
             lists = stage.backend.list_managed
 
-            async def broken(ledger: Collection[RecordKey]) -> Listing:
+            async def broken(ledger: Collection[RecordKey], kinds: Collection[RecordKind] = RECORD_KINDS) -> Listing:
                 raise GatewayUnavailable("GET routes: the reply is no list of records", sent=False)
 
             stage.backend.list_managed = broken  # type: ignore[method-assign]

@@ -11,7 +11,7 @@ from apisix_ingress.errors import GatewayUnavailable
 from apisix_ingress.gateway.backend import Listing
 from apisix_ingress.gateway.gate import KEY_CHECK_INTERVAL, KEY_PROBE_INTERVAL
 from apisix_ingress.gateway.states import RecordState
-from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.model.keys import RECORD_KINDS, RecordKey, RecordKind
 from tests.fakes.gateway import FakeBackend, make_record
 from tests.unit.apisix_ingress.gateway.stage import (
     APPLIED,
@@ -212,10 +212,12 @@ async def test_a_list_that_crashes_is_read_again() -> None:
     failing = [TypeError("a bug"), TypeError("a bug")]
 
     class Buggy(FakeBackend):
-        async def list_managed(self, ledger: Collection[RecordKey]) -> Listing:
+        async def list_managed(
+            self, ledger: Collection[RecordKey], kinds: Collection[RecordKind] = RECORD_KINDS
+        ) -> Listing:
             if failing:
                 raise failing.pop()
-            return await super().list_managed(ledger)
+            return await super().list_managed(ledger, kinds)
 
     stage.backend = Buggy(stage.gateway)
     stage.sync = stage.new_sync()

@@ -1,0 +1,144 @@
+"""What the engine does about ids that may be somebody else's: looks before first writes, and ids that change hands."""
+
+import asyncio
+from dataclasses import replace
+
+from apisix_ingress.gateway.states import RecordState
+from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.model.names import short_id, wide_id
+from apisix_ingress.model.records import Record
+from tests.fakes.gateway import OURS, make_record
+from tests.forging import forge
+from tests.unit.apisix_ingress.gateway.stage import APPLIED, ROUTE, ROUTE_RECORD, UPSTREAM_RECORD, Stage, on_stage
+
+THEIRS = {"id": "r1", "uri": "/by-hand"}
+VICTIM = "victim_bank_80"
+FORGED = forge(VICTIM, "evil_", "_80")
+SHORT, WIDE = RecordKey("upstreams", short_id(VICTIM)), RecordKey("upstreams", wide_id(VICTIM))
+
+
+@on_stage
+async def test_record_that_somebody_made_since_the_last_audit_is_neither_overwritten_nor_deleted() -> None:
+    stage = Stage([UPSTREAM_RECORD])
+    async with stage.running():
+        await asyncio.sleep(30)
+        stage.gateway.stored[ROUTE] = dict(THEIRS)
+        stage.want(UPSTREAM_RECORD, ROUTE_RECORD)
+        await asyncio.sleep(5)
+        assert (stage.gateway.stored[ROUTE], stage.sync.record_state(ROUTE).kind) == (THEIRS, "rejected")
+        stage.want(UPSTREAM_RECORD)
+        await asyncio.sleep(100)
+        assert stage.gateway.stored[ROUTE] == THEIRS
+
+
+@on_stage
+async def test_record_is_written_once_what_somebody_made_is_gone() -> None:
+    stage = Stage([UPSTREAM_RECORD])
+    async with stage.running():
+        await asyncio.sleep(30)
+        stage.gateway.stored[ROUTE] = dict(THEIRS)
+        stage.want(UPSTREAM_RECORD, ROUTE_RECORD)
+        await asyncio.sleep(5)
+        del stage.gateway.stored[ROUTE]
+        await asyncio.sleep(70)
+        assert stage.sync.record_state(ROUTE) == APPLIED
+
+
+@on_stage
+async def test_record_of_ours_that_nobody_knew_of_is_not_written_again() -> None:
+    stage = Stage([UPSTREAM_RECORD])
+    async with stage.running():
+        await asyncio.sleep(30)
+        stage.gateway.stored[ROUTE] = dict(ROUTE_RECORD.body)
+        stage.want(UPSTREAM_RECORD, ROUTE_RECORD)
+        await asyncio.sleep(5)
+        assert stage.sync.record_state(ROUTE) == APPLIED
+        assert ("put", str(ROUTE)) not in stage.log
+
+
+@on_stage
+async def test_first_sync_and_changes_of_records_that_are_known_take_no_look() -> None:
+    stage = Stage([UPSTREAM_RECORD, ROUTE_RECORD])
+    async with stage.running():
+        looks = stage.gateway.looks
+        stage.want(make_record(UPSTREAM_RECORD.key, nodes={"b:80": 1}), ROUTE_RECORD)
+        await asyncio.sleep(1)
+        assert stage.gateway.looks == looks == 0
+
+
+@on_stage
+async def test_many_new_records_take_one_list() -> None:
+    stage = Stage()
+    async with stage.running():
+        await asyncio.sleep(30)
+        lists, looks = stage.gateway.lists, stage.gateway.looks
+        stage.gateway.stored[RecordKey("upstreams", "n7")] = {"id": "n7"}
+        stage.want(*(make_record(RecordKey("upstreams", f"n{number}")) for number in range(200)))
+        await asyncio.sleep(5)
+        assert stage.gateway.stored[RecordKey("upstreams", "n7")] == {"id": "n7"}
+        assert len(stage.gateway.stored) == 200
+        assert stage.gateway.lists - lists == 1
+        assert stage.gateway.looks - looks < 5  # those of the check between audits
+
+
+@on_stage
+async def test_record_waits_while_the_gateway_cannot_be_asked_what_it_has() -> None:
+    stage = Stage([UPSTREAM_RECORD])
+    async with stage.running():
+        await asyncio.sleep(30)
+        stage.gateway.faults.down = True
+        stage.want(UPSTREAM_RECORD, ROUTE_RECORD)
+        await asyncio.sleep(5)
+        assert stage.sync.record_state(ROUTE).kind == "unreachable"
+        stage.gateway.faults.down = False
+        await asyncio.sleep(60)
+        assert stage.sync.record_state(ROUTE) == APPLIED
+
+
+@on_stage
+async def test_record_waits_while_the_admin_key_is_refused() -> None:
+    stage = Stage([UPSTREAM_RECORD])
+    async with stage.running():
+        await asyncio.sleep(30)
+        stage.gateway.faults.unauthorized = True
+        stage.want(UPSTREAM_RECORD, ROUTE_RECORD)
+        await asyncio.sleep(5)
+        stage.gateway.faults.unauthorized = False
+        await asyncio.sleep(90)
+        assert stage.sync.record_state(ROUTE) == APPLIED
+
+
+def upstream(key: RecordKey, name: str) -> Record:
+    return Record(key, name, {"id": key.id, "name": name, "labels": OURS})
+
+
+@on_stage
+async def test_id_changes_hands_only_after_everything_that_names_it_has_moved() -> None:
+    route = replace(make_record(ROUTE, upstream_id=SHORT.id), meant={SHORT: VICTIM})
+    moved = replace(make_record(ROUTE, upstream_id=WIDE.id), meant={WIDE: VICTIM})
+    stage = Stage(stored=[upstream(SHORT, VICTIM), route])
+    stage.wanted.replace([upstream(SHORT, FORGED), upstream(WIDE, VICTIM), moved])
+    async with stage.running():
+        await asyncio.sleep(5)
+        assert stage.log == [
+            ("put", str(WIDE)),
+            ("put", str(ROUTE)),
+            ("delete", str(SHORT)),
+            ("put", str(SHORT)),
+        ]
+        assert stage.gateway.stored[SHORT]["name"] == FORGED
+
+
+@on_stage
+async def test_id_of_an_object_that_cannot_be_translated_is_taken_once_that_is_gone() -> None:
+    stage = Stage([upstream(SHORT, FORGED)], stored=[upstream(SHORT, VICTIM)])
+    stage.wanted.held.add(SHORT)
+    async with stage.running():
+        await asyncio.sleep(5)
+        assert stage.log == []
+        assert stage.sync.record_state(SHORT) == RecordState(
+            "waiting", f"the gateway has the record {SHORT} of another object, whose id is the same"
+        )
+        stage.wanted.held.clear()
+        await asyncio.sleep(5)
+        assert stage.gateway.stored[SHORT]["name"] == FORGED
