@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, Generic, Protocol, TypeVar
 
@@ -15,7 +15,7 @@ from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind, namespac
 from apisix_ingress.model.kube import CustomObject, KubeObject, why_first
 from apisix_ingress.model.names import consumer_name, ingress_prefix, object_name, route_prefix
 from apisix_ingress.model.problem import Problem
-from apisix_ingress.model.records import Former
+from apisix_ingress.model.records import Former, Record
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.ratelimit import ExponentialBackoff, FastSlow, MaxOf, RateLimiter
 from apisix_ingress.runtime.rests import Rests
@@ -24,6 +24,7 @@ from apisix_ingress.runtime.workqueue import QueueObserver, WorkQueue
 from apisix_ingress.state.claims import Claimant, UpstreamClaim
 from apisix_ingress.state.desired import Hold
 from apisix_ingress.state.ids import HASHED
+from apisix_ingress.state.neighbours import shared_hosts
 from apisix_ingress.state.view import View
 from apisix_ingress.state.world import Report, World
 from translation.context import Options
@@ -61,6 +62,11 @@ class Router(Protocol):
     def live(self) -> bool:
         """Whether the first pass over all objects is done, so that what comes now is news."""
 
+
+SHARED_HOST = "HostShared"
+"""Code of the problem that a host is used in several namespaces; told in the condition, which stays True."""
+
+_OWNERSHIP = "have kubernetes.host_ownership: namespace set"
 
 CRASHED = "InternalError"
 """Code of the problem of an object whose translation crashed; the log has more, and has it at once."""
@@ -190,13 +196,22 @@ class Provider(ABC, Generic[T]):
         else:
             self._remember(owner, translation)
             targets = self._world.claims.replace(claimant, translation.claims)
-            change = desired.replace(claimant, translation.published(desired.of_owner(owner)))
+            before = desired.of_owner(owner)
+            change = desired.replace(claimant, translation.published(before))
             desired.hold(claimant, ())  # not before: its names would be free for a moment
+            targets |= self._neighbours_of(owner, before.values()) if change.dirty else frozenset()
         for key in sorted((*targets, *change.contested)):
             self._router.enqueue(key)
         if change.dirty:
             urgent = self.urgent and self._router.live
             self._sink.mark_dirty(change.dirty, urgent=urgent, former=change.former)
+
+    def _neighbours_of(self, owner: ObjectKey, before: Iterable[Record]) -> frozenset[ObjectKey]:
+        """Return who is to be told that an owner shares a host with it now, or no longer."""
+        if self._options.host_ownership != "shared":
+            return frozenset()
+        after = self._world.desired.of_owner(owner).values()
+        return self._world.neighbours.replace(owner, shared_hosts(before), shared_hosts(after))
 
     def _remember(self, owner: ObjectKey, translation: Translation) -> None:
         if translation.references or translation.destinations:
@@ -241,7 +256,7 @@ class Provider(ABC, Generic[T]):
 
     def _report(self, owner: ObjectKey, item: T | None, translation: Translation) -> None:
         stale = unread(item)
-        problems = (*((stale,) if stale else ()), *translation.problems, *self._conflicts(owner))
+        problems = (*((stale,) if stale else ()), *translation.problems, *self._conflicts(owner), *self._shares(owner))
         report = Report(item.meta.generation if item else 0, tuple(dict.fromkeys(problems)))
         if self._world.reports.get(owner) != report:
             self._world.reports[owner] = report
@@ -259,6 +274,13 @@ class Provider(ABC, Generic[T]):
             Problem("Conflicted", f"the record {key} belongs to {self._winner(winner, owner)}", "", "degraded")
             for key, winner in sorted(self._world.desired.lost(owner).items())
         )
+
+    def _shares(self, owner: ObjectKey) -> Iterator[Problem]:
+        """Yield which hosts of an object are used in other namespaces, where any namespace may use any host."""
+        if self._options.host_ownership == "shared":
+            records = self._world.desired.of_owner(owner).values()
+            for note in self._world.neighbours.notes(owner, shared_hosts(records)):
+                yield Problem(SHARED_HOST, f"{note}; use different hosts, or {_OWNERSHIP}", "", "warning")
 
     def _winner(self, winner: ObjectKey, owner: ObjectKey) -> str:
         """Name the winner of a conflict and say why it is; either may be gone by now."""

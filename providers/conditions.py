@@ -17,6 +17,7 @@ from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.model.names import object_name
 from apisix_ingress.model.records import Record
 from apisix_ingress.state.world import World
+from providers.base import SHARED_HOST
 
 _TAKEN = re.compile(r"duplicate key of plugin (\S+) found with consumer: (\S+)")
 """What a gateway says of a credential that another consumer has already."""
@@ -93,7 +94,8 @@ class Conditions:
         if failed := [each for each in progress if each.failures]:
             message = "; ".join([_told(progress), *self._unpublished(owner)])
             return aborted(report.generation, message, away=all(each.is_away for each in failed))
-        return None if any(each.is_awaited for each in progress) else synced(report.generation)
+        notes = [problem.message for problem in report.problems if problem.code == SHARED_HOST]
+        return None if any(each.is_awaited for each in progress) else synced(report.generation, *notes)
 
     def owners(self, key: RecordKey) -> tuple[ObjectKey, ...]:
         """Return the objects that want a record."""

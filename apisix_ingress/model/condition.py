@@ -24,9 +24,9 @@ class Condition:
     type: str = CONDITION_TYPE
 
 
-def synced(generation: int) -> Condition:
-    """Return the condition of an object whose records every gateway cluster has."""
-    return Condition("True", SYNCED, SYNCED_MESSAGE, generation)
+def synced(generation: int, *notes: str) -> Condition:
+    """Return the condition of an object whose records every gateway cluster has, with what its author should know."""
+    return Condition("True", SYNCED, "; ".join((SYNCED_MESSAGE, *notes)), generation)
 
 
 def aborted(generation: int, message: str, *, away: bool = False) -> Condition:

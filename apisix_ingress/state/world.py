@@ -13,6 +13,7 @@ from apisix_ingress.state.claims import Claims
 from apisix_ingress.state.dependents import Dependents
 from apisix_ingress.state.desired import Desired
 from apisix_ingress.state.ids import IdTable
+from apisix_ingress.state.neighbours import Neighbours
 from apisix_ingress.state.store import Store
 from apisix_ingress.state.view import TrackingView
 
@@ -38,6 +39,7 @@ class World:
         self.ids = IdTable(self._notify, compatible=not wide_ids)
         self.dependents = Dependents(self.ids.forget)
         self.claims = Claims()
+        self.neighbours = Neighbours()
         self.desired = Desired(self.ids)
         self.reports: dict[ObjectKey, Report] = {}
         """By owner: only objects that are ours have one."""

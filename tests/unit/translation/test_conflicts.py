@@ -83,10 +83,10 @@ def test_newer_object_stands_behind_the_older_one_and_is_told() -> None:
 def test_of_a_winner_in_another_namespace_only_the_namespace_is_told() -> None:
     old, new = ingress("secret-project", 1, ("/x", "Exact"), namespace="theirs"), route("a", 2, namespace="mine")
     found = settled(new, old)
-    (problem,) = found.reports[key(new)].problems
+    problem, shared = found.reports[key(new)].problems
     assert "an Ingress in namespace theirs" in problem.message
-    assert "secret-project" not in str(problem)
-    assert found.reports[key(old)].problems == ()
+    assert "secret-project" not in f"{problem} {shared}"
+    assert codes(found, old) == ["warning HostShared "]
 
 
 @pytest.mark.parametrize(

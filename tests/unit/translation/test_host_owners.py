@@ -360,3 +360,19 @@ def test_of_an_earlier_life_a_broken_object_keeps_records_for_its_own_hosts_alon
     assert shared.desired.is_held(record, "evil_web_r", ("other.test",))
     given = settled(mine, taken, namespace("evil", "*"))
     assert given.desired.is_held(record, "evil_web_r", ("*",))
+
+
+def test_without_the_setting_both_objects_say_that_they_share_a_host() -> None:
+    old, new = route("victim", 1, "own.test"), route("evil", 2, "own.test", priority=1)
+    found, loop = prepare(*surroundings([old, new]))
+    loop.settle()
+    for raw, other in ((old, "evil"), (new, "victim")):
+        (problem,) = found.reports[key(raw)].problems
+        assert (problem.code, problem.severity) == ("HostShared", "warning")
+        assert problem.message == (
+            f"host own.test is used in namespace {other} as well: rules there and here may take each other's requests; "
+            "use different hosts, or have kubernetes.host_ownership: namespace set"
+        )
+    found.stores["ApisixRoute"].delete(key(new))
+    loop.settle()
+    assert found.reports[key(old)].problems == ()
