@@ -26,6 +26,7 @@ def cautions(settings: Settings) -> Iterator[str]:
     """Yield a sentence for each: the setting, what is wrong with it, the remedy."""
     yield from _weakened(settings)
     yield from _unlisted(settings)
+    yield from _trusted(settings)
     for index, cluster in enumerate(settings.clusters):
         if cluster.admin_key.get_secret_value() in PUBLISHED_KEYS:
             yield f"clusters[{index}].admin_key (cluster {cluster.name}): {PUBLISHED_KEY}"
@@ -56,6 +57,20 @@ def _unlisted(settings: Settings) -> Iterator[str]:
             "kubernetes.endpoint_source: endpoints hides EndpointSlices that lead a Service to other namespaces; "
             "use endpointslices"
         )
+
+
+def _trusted(settings: Settings) -> Iterator[str]:
+    """What `reviewed` refuses for a reason and is allowed all the same."""
+    kubernetes = settings.kubernetes
+    if kubernetes.plugins == "all" or not kubernetes.trusted_plugins:
+        return
+    from translation.plugin_policy import PLUGINS  # hundreds of rules, loaded where they are wanted
+
+    for name in kubernetes.trusted_plugins:
+        if name in PLUGINS:
+            found = PLUGINS[name]
+            why = "some of its fields lead out of the namespace" if found.allowed else f"it {found.reason}"
+            yield f"kubernetes.trusted_plugins: {name} is not reviewed: {why}; remove it unless you trust every object"
 
 
 def _weakened(settings: Settings) -> Iterator[str]:

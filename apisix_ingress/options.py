@@ -27,6 +27,7 @@ def translation_options(settings: Settings) -> Options:
         cross_namespace=kubernetes.cross_namespace,
         code_plugins=kubernetes.code_plugins,
         plugins=kubernetes.plugins,
+        trusted_plugins=frozenset(kubernetes.trusted_plugins),
         secret_references=kubernetes.secret_references,
         external_addresses=kubernetes.external_addresses,
         host_ownership=kubernetes.host_ownership,

@@ -47,6 +47,7 @@ VARIANTS: Mapping[str, Mapping[str, Any]] = {
             "kubernetes": {
                 "watchNamespaces": ["default", "kube-system"],
                 "internalAddresses": ["10.7.0.0/16", "*.a.svc"],
+                "trustedPlugins": ["our-plugin"],
             }
         },
     },

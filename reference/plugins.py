@@ -30,7 +30,8 @@ _SHOWN = tuple(kind for kind in Kind if kind not in (Kind.PLAIN, Kind.FREE))
 
 _REFUSALS = """\
 The controller refuses these plugins, and all that this page does not name. To use one of them for all teams, write an
-ApisixGlobalRule, or run a second controller and gateways with `kubernetes.plugins: all` for teams that you trust."""
+ApisixGlobalRule. To let teams use a plugin of your own, or one of these at your risk, list it in
+`kubernetes.trusted_plugins`."""
 
 _CODE = f"""\
 `kubernetes.code_plugins` decides about these plugins; `preset: multi-tenant` refuses them. The same setting decides

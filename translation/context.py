@@ -29,6 +29,7 @@ class Options:
         cross_namespace: Whether references to other namespaces need a ReferenceGrant.
         code_plugins: Whether plugins that run code of the user are let through.
         plugins: Whether users may have every plugin, or those that `translation.plugin_policy` allows.
+        trusted_plugins: Plugins that are let through unreviewed.
         secret_references: Whether texts that the gateway replaces by secrets of its own are let through.
         external_addresses: Whether users may have requests sent to the gateway itself and the like.
         host_ownership: Whether a host belongs to one namespace, and others can't use it.
@@ -50,6 +51,7 @@ class Options:
     cross_namespace: Literal["allow", "grant"] = "allow"
     code_plugins: Literal["allow", "refuse"] = "allow"
     plugins: Literal["all", "reviewed"] = "all"
+    trusted_plugins: frozenset[str] = frozenset()
     secret_references: Literal["allow", "refuse"] = "allow"
     external_addresses: Literal["allow", "refuse-internal"] = "allow"
     host_ownership: Literal["shared", "namespace"] = "shared"

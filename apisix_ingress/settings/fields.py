@@ -16,6 +16,7 @@ from apisix_ingress.model.selector import parse_selector
 from apisix_ingress.model.size import parse_size
 
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+_PLUGIN = re.compile(r"[A-Za-z0-9_.-]+", re.ASCII)
 _SUBDOMAIN = re.compile(r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
 _PUBLISH_SERVICE = re.compile(r"([a-z0-9][a-z0-9-]*/[a-z0-9][a-z0-9-]*)?")
 _CONFIG_MAP = re.compile(r"([a-z0-9][a-z0-9-]*/[a-z0-9][a-z0-9.-]*)?")
@@ -36,6 +37,12 @@ def split_address(text: str) -> tuple[str, int]:
 
 def _check_address(text: str) -> str:
     split_address(text)
+    return text
+
+
+def _check_plugin(text: str) -> str:
+    if not _PLUGIN.fullmatch(text):
+        raise ValueError(f"{text!r} is not a plugin name; use letters, digits, '-', '_' and '.'")
     return text
 
 
@@ -113,4 +120,6 @@ Domain = Annotated[str, AfterValidator(_check_domain)]
 ServiceName = Annotated[str, AfterValidator(_check_publish_service)]
 ConfigMapName = Annotated[str, AfterValidator(_check_config_map)]
 LabelSelector = Annotated[str, AfterValidator(_check_selector)]
+PluginName = Annotated[str, AfterValidator(_check_plugin)]
+PluginNames = Annotated[tuple[PluginName, ...], BeforeValidator(_split_commas), AfterValidator(_unique)]
 Names = Annotated[tuple[Name, ...], BeforeValidator(_split_commas), AfterValidator(_unique)]

@@ -25,6 +25,7 @@ from apisix_ingress.settings.fields import (
     Name,
     Names,
     ObjectName,
+    PluginNames,
     PositiveDuration,
     PositiveSize,
     PublishedAddresses,
@@ -150,6 +151,8 @@ class KubernetesSettings(_Section):
     """Whether objects may have plugins and fields that run code in the gateway or open its control API."""
     plugins: Literal["all", "reviewed"] = "all"
     """Whether objects may have every plugin, or only what was reviewed for gateways that teams share."""
+    trusted_plugins: PluginNames = ()
+    """Plugins that objects may have with any configuration although they were not reviewed, as those of your own."""
     secret_references: Literal["allow", "refuse"] = "allow"
     """Whether objects may have the gateway fill in its environment ($env://) or its secret stores ($secret://)."""
     external_addresses: Literal["allow", "refuse-internal"] = "allow"

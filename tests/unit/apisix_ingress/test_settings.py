@@ -1,6 +1,7 @@
 """The configuration: defaults, layers, and one clear line for everything that can be wrong with it."""
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ kubernetes:
   cross_namespace: allow
   code_plugins: allow
   plugins: all
+  trusted_plugins: []
   secret_references: allow
   external_addresses: allow
   internal_addresses: []
@@ -525,6 +527,20 @@ def test_each_protection_that_is_taken_off_is_told_with_its_remedy(config: Path)
         "kubernetes.record_ids",
     ]
     assert got[0].endswith("remove the setting, or write grant")
+
+
+def test_trusted_plugins_that_were_refused_for_a_reason_are_told(config: Path) -> None:
+    names = "[our-own, openid-connect, traffic-split]"
+    listed = f"kubernetes: {{internal_addresses: [10.0.0.0/8], trusted_plugins: {names}}}"
+    got = list(cautions(load(config, f"preset: multi-tenant\n{listed}")))
+    assert [line.partition(" is not reviewed: ")[0] for line in got] == [
+        "kubernetes.trusted_plugins: openid-connect",
+        "kubernetes.trusted_plugins: traffic-split",
+    ]
+    assert "it fetches a document that names further addresses" in got[0]
+    assert list(cautions(load(config, listed))) == []
+    with pytest.raises(ConfigError, match=re.escape("kubernetes.trusted_plugins[1]: 'b c' is not a plugin name")):
+        load(config, "kubernetes: {trusted_plugins: [a, 'b c']}")
 
 
 def test_without_the_preset_nothing_is_taken_off() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -278,6 +279,18 @@ def test_code_inside_of_plugins_is_refused_with_code_plugins_alone(name: str, co
     _, scope = translate(name, config, options=Options(code_plugins="refuse"))
     assert [code for code, _ in told(scope)] == ["CodeRefused"]
     assert told(translate(name, config, options=Options())[1]) == []
+
+
+def test_trusted_plugins_are_not_reviewed_but_code_still_is() -> None:
+    trusting = replace(TENANT, trusted_plugins=frozenset({"our-own", "openid-connect", "inspect"}))
+    for kind in ("ApisixRoute", "ApisixConsumer"):
+        got, scope = translate("our-own", {"uri": "http://127.0.0.1/"}, kind=kind, options=trusting)
+        assert (got, told(scope)) == ({"our-own": {"uri": "http://127.0.0.1/"}}, [])
+    inside = {"auth_plugins": [{"openid-connect": {"discovery": "http://a.example"}}, {"key-auth": {}}]}
+    assert told(translate("multi-auth", inside, options=trusting)[1]) == []
+    assert told(translate("inspect", {}, options=trusting)[1]) == [("CodeRefused", f"{AT}.name")]
+    meta = {"_meta": {"pre_function": "return 1"}}
+    assert told(translate("our-own", meta, options=trusting)[1]) == [("CodeRefused", CONFIG)]
 
 
 def test_code_is_the_business_of_its_own_setting() -> None:
