@@ -73,10 +73,14 @@ def _trusted(settings: Settings) -> Iterator[str]:
             yield f"kubernetes.trusted_plugins: {name} is not reviewed: {why}; remove it unless you trust every object"
 
 
+_STRICTER = {"host_ownership": "assigned"}
+"""Setting → a value that protects more than that of the preset."""
+
+
 def _weakened(settings: Settings) -> Iterator[str]:
     for name, strict in PRESETS[settings.preset].items():
         value = getattr(settings.kubernetes, name)
-        if value != strict:
+        if value not in (strict, _STRICTER.get(name)):
             yield (
                 f"kubernetes.{name}: {value} takes a protection of preset {settings.preset} off: {_PROTECTIONS[name]}; "
                 f"remove the setting, or write {strict}"

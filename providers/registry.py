@@ -64,7 +64,7 @@ def resources(options: Options) -> tuple[Resource, ...]:
     if options.external_addresses != "refuse-internal":
         # Nobody asks whose Service has an address.
         table["Service"] = replace(table["Service"], indexes={})
-    if options.host_ownership != "namespace":
+    if options.host_ownership == "shared":
         table = {kind: resource.without(OWNERSHIP_INDEXES) for kind, resource in table.items()}
     config_maps = table.pop("ConfigMap")
     return (*table.values(), *([config_maps.restricted(source)] if source else ()))

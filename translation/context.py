@@ -54,7 +54,7 @@ class Options:
     trusted_plugins: frozenset[str] = frozenset()
     secret_references: Literal["allow", "refuse"] = "allow"
     external_addresses: Literal["allow", "refuse-internal"] = "allow"
-    host_ownership: Literal["shared", "namespace"] = "shared"
+    host_ownership: Literal["shared", "namespace", "assigned"] = "shared"
     consumer_names: ConsumerNames = "compatible"
     record_ids: Literal["compatible", "wide"] = "compatible"
     admin_addresses: frozenset[tuple[str, int]] = frozenset()

@@ -86,7 +86,7 @@ class HostOwners:
         allowed = {namespace}
         if namespace not in owners:
             if not self._is_shared_by(owners, namespace, name):
-                return _foreign(namespace, name, owners)
+                return self._foreign(namespace, name, owners)
             allowed |= {*owners}
         if name.startswith("*.") and (other := self._below(allowed, name)):
             return (
@@ -95,11 +95,27 @@ class HostOwners:
             )
         return ""
 
+    def _foreign(self, namespace: str, name: str, owners: tuple[str, ...]) -> str:
+        what = f"port {name[1:]}" if name.startswith(":") else f"host {name}"
+        if owners:
+            return (
+                f"{what} is left out: it belongs to namespace {', '.join(owners)}; use another one, or have an object "
+                f"there that names it annotated with {SHARED_WITH}: {namespace}"
+            )
+        if self._options.host_ownership == "assigned":
+            return (
+                f"{what} is left out: it is assigned to no namespace; ask the operator to add {name} to the annotation "
+                f"{ASSIGNED_HOSTS} of Namespace {namespace}"
+            )
+        return f"{what} is left out: no object names it; add it to the hosts of this one"
+
     def _owners(self, name: str) -> tuple[str, ...]:
         """Return the namespace that owns a host; several where it was assigned to several; none: nobody names it."""
         for each in (name, *wildcards_over(name)):
             if found := self._assigned(each):
                 return found
+        if self._options.host_ownership == "assigned":
+            return ()
         first = self._first(name)
         return (first.meta.namespace,) if first is not None else ()
 
@@ -171,13 +187,3 @@ def restricted(holds: Iterable[Hold], obj: CustomObject, owners: HostOwners) -> 
     if not owners.refusal(obj.meta.namespace, EVERY_HOST):
         hosts |= {EVERY_HOST}
     return tuple(replace(hold, hosts=hosts) for hold in holds)
-
-
-def _foreign(namespace: str, name: str, owners: tuple[str, ...]) -> str:
-    if not owners:
-        return f"host {name} is left out: no object names it; add it to the hosts of this one"
-    what = f"port {name[1:]}" if name.startswith(":") else f"host {name}"
-    return (
-        f"{what} is left out: it belongs to namespace {', '.join(owners)}; use another one, or have an object there "
-        f"that names it annotated with {SHARED_WITH}: {namespace}"
-    )

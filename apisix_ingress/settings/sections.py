@@ -161,8 +161,8 @@ class KubernetesSettings(_Section):
     """Networks, addresses and names of gateways, etcd and admin services, which no object may name; empty: none."""
     cluster_domain: Domain = DEFAULT_DOMAIN
     """The DNS domain of the cluster, in which names count as references to Services and Pods."""
-    host_ownership: Literal["shared", "namespace"] = "shared"
-    """Whether any namespace may use a host, or only the one that it belongs to: that of the oldest object naming it."""
+    host_ownership: Literal["shared", "namespace", "assigned"] = "shared"
+    """Who may use a host: shared: any namespace; namespace: that of the oldest object; assigned: as Namespaces say."""
     consumer_names: ConsumerNames = "compatible"
     """How usernames of consumers are made. compatible: as in 1.8, where two namespaces may have the same one."""
     record_ids: Literal["compatible", "wide"] = "compatible"

@@ -543,6 +543,11 @@ def test_trusted_plugins_that_were_refused_for_a_reason_are_told(config: Path) -
         load(config, "kubernetes: {trusted_plugins: [a, 'b c']}")
 
 
+def test_a_value_that_protects_more_than_the_preset_takes_nothing_off(config: Path) -> None:
+    got = cautions(load(config, "preset: multi-tenant\nkubernetes: {host_ownership: assigned}"))
+    assert not any("host_ownership" in line for line in got)
+
+
 def test_without_the_preset_nothing_is_taken_off() -> None:
     assert list(cautions(Settings())) == []
 

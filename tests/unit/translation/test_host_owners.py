@@ -376,3 +376,15 @@ def test_without_the_setting_both_objects_say_that_they_share_a_host() -> None:
     found.stores["ApisixRoute"].delete(key(new))
     loop.settle()
     assert found.reports[key(old)].problems == ()
+
+
+def test_where_hosts_are_assigned_only_those_can_be_used() -> None:
+    options = replace(OPTIONS, host_ownership="assigned")
+    mine, free = route("mine", 1, "a.own.test"), route("free", 1, "free.test", "a.own.test")
+    found = settle(*surroundings([mine, free, namespace("mine", "*.own.test")]), options=options)
+    assert (hosts(found, mine), told(found, mine)) == (["a.own.test"], [])
+    assert hosts(found, free) == []
+    assert told(found, free)[0] == (
+        "spec.http[0].match.hosts[0]: host free.test is left out: it is assigned to no namespace; ask the operator to "
+        "add free.test to the annotation apisix.apache.org/hosts of Namespace free"
+    )

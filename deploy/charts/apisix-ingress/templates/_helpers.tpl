@@ -129,7 +129,7 @@ http://{{ $admin.name }}.{{ default .Release.Namespace $admin.namespace }}.svc:{
 {{- define "apisix-ingress.isolation" -}}
 {{- $kubernetes := .Values.config.kubernetes -}}
 {{- if eq .Values.preset "multi-tenant" -}}
-{{- dict "crossNamespace" "grant" "codePlugins" "refuse" "plugins" "reviewed" "secretReferences" "refuse" "externalAddresses" "refuse-internal" "hostOwnership" "namespace" "consumerNames" "unambiguous" "recordIds" "wide" | toJson -}}
+{{- dict "crossNamespace" "grant" "codePlugins" "refuse" "plugins" "reviewed" "secretReferences" "refuse" "externalAddresses" "refuse-internal" "hostOwnership" (ternary "assigned" "namespace" (eq $kubernetes.hostOwnership "assigned")) "consumerNames" "unambiguous" "recordIds" "wide" | toJson -}}
 {{- else -}}
 {{- pick $kubernetes "crossNamespace" "codePlugins" "plugins" "secretReferences" "externalAddresses" "hostOwnership" "consumerNames" "recordIds" | toJson -}}
 {{- end -}}
