@@ -40,7 +40,6 @@ ACCESS: Mapping[str, Plugin] = {
         host="ldap_uri",
     ),
     "ldap-auth-advanced": refuse("shares connections by a name that other teams may use as well"),
-    "wolf-rbac": credentials("Asks a wolf server about users.", plain="appid header_prefix ssl_verify", url="server"),
     "multi-auth": allow("Tries several ways to authenticate; each is reviewed.", plugins="auth_plugins"),
     "forward-auth": allow(
         "Asks another address about each request.",
@@ -54,14 +53,6 @@ ACCESS: Mapping[str, Plugin] = {
         url="host",
         refused={"with_consumer": "sends the credentials of consumers, other teams' included"},
         older="with_body",
-    ),
-    "authz-keycloak": allow(
-        "Asks a Keycloak server about each request.",
-        plain=f"""{_KEEPALIVE} grant_type client_id client_secret policy_enforcement_mode permissions lazy_load_paths
-            http_method_as_scope cache_ttl_seconds access_denied_redirect_uri max_req_body_size
-            password_grant_token_generation_incoming_uri {{access,refresh}}_token_expires_{{in,leeway}}""",
-        url="token_endpoint resource_registration_endpoint",
-        refused={"discovery": _DOCUMENT},
     ),
     "dingtalk-auth": allow(
         "Lets people in by DingTalk.", plain=f"{_OAUTH} app_key", url="access_token_url userinfo_url"
@@ -91,6 +82,8 @@ ACCESS: Mapping[str, Plugin] = {
         plain="""allow_origins allow_methods allow_headers expose_headers max_age allow_credential
             allow_origins_by_regex allow_origins_by_metadata timing_allow_origins timing_allow_origins_by_regex""",
     ),
+    "wolf-rbac": refuse("asks the server of whichever consumer the client names, another team's included"),
+    "authz-keycloak": refuse("keeps tokens of clients where routes of other teams find them"),
     "openid-connect": refuse(_DOCUMENT),
     "saml-auth": refuse(_SESSIONS),
     "cas-auth": refuse(_SESSIONS),

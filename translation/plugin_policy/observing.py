@@ -89,7 +89,10 @@ OBSERVING: Mapping[str, Plugin] = {
         path="endpoint_uri",
     ),
     "loggly": allow(
-        _METADATA, plain=f"{_BATCH} {_BODIES} ssl_verify customer_token severity severity_map.* tags", free=_LOG
+        _METADATA,
+        plain=f"{_BATCH} {_BODIES} ssl_verify severity severity_map.* tags",
+        free=_LOG,
+        word="customer_token",
     ),
     "datadog": allow(_METADATA, plain=f"{_BATCH} prefer_name include_path include_method constant_tags"),
     "zipkin": allow(

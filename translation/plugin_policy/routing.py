@@ -97,11 +97,6 @@ ROUTING: Mapping[str, Plugin] = {
         plain="max_body_size max_req_post_args request[].{type,name,action,body_format,regex,value}",
     ),
     "mqtt-proxy": allow("Reads the client id of MQTT.", plain="protocol_name protocol_level"),
-    "api-breaker": allow(
-        "Stops requests to a failing upstream; the state is kept by host and path.",
-        plain="""break_response_code break_response_body break_response_headers[].{key,value} max_breaker_sec
-            unhealthy.{http_statuses,failures} healthy.{http_statuses,successes}""",
-    ),
     "limit-req": allow(
         "Limits the rate of requests. State is kept by route.",
         plain=f"{redis.PLAIN} policy rate burst key key_type rejected_code rejected_msg nodelay allow_degradation",
@@ -139,6 +134,7 @@ ROUTING: Mapping[str, Plugin] = {
         "Caches answers to GraphQL queries. Keys hold the id of the route.",
         plain="cache_strategy cache_zone cache_ttl cache_set_cookie consumer_isolation",
     ),
+    "api-breaker": refuse("keeps its state by host and path for the routes of all teams; use passive health checks"),
     "grpc-transcode": refuse("reads Protobuf definitions by the id of a record, which may be another team's"),
     "kafka-proxy": refuse(redis.REDIRECTING),
     "dubbo-proxy": refuse("needs a gateway that is built for it, and was not reviewed"),

@@ -46,5 +46,5 @@ def is_path(text: str) -> bool:
 
 
 def is_word(text: str) -> bool:
-    """Say whether a text stays within its label when it is put into a host name."""
+    """Say whether a text stays one part of an address that it is put into."""
     return bool(_WORD.fullmatch(text))

@@ -65,8 +65,6 @@ ADDRESSES = [
     ("forward-auth", {"uri": "http://127.0.0.1:12379/v3"}, f"{CONFIG}.uri"),
     ("opa", {"host": "http://127.0.0.1", "policy": "p"}, f"{CONFIG}.host"),
     ("ldap-auth", {"base_dn": "x", "ldap_uri": "localhost:389"}, f"{CONFIG}.ldap_uri"),
-    ("wolf-rbac", {"server": "http://127.0.0.1:12180"}, f"{CONFIG}.server"),
-    ("authz-keycloak", {"token_endpoint": "http://127.0.0.1/"}, f"{CONFIG}.token_endpoint"),
     ("limit-count", {"count": 1, "policy": "redis", "redis_host": "127.0.0.1"}, f"{CONFIG}.redis_host"),
     ("ai-proxy", {"override": {"endpoint": "http://127.0.0.1"}}, f"{CONFIG}.override.endpoint"),
     (
@@ -77,8 +75,8 @@ ADDRESSES = [
     ("zipkin", {"endpoint": "http://169.254.169.254/"}, f"{CONFIG}.endpoint"),
     (
         "multi-auth",
-        {"auth_plugins": [{"key-auth": {}}, {"wolf-rbac": {"server": "http://127.1"}}]},
-        f"{CONFIG}.auth_plugins[1].wolf-rbac.server",
+        {"auth_plugins": [{"key-auth": {}}, {"ldap-auth": {"ldap_uri": "127.1:389"}}]},
+        f"{CONFIG}.auth_plugins[1].ldap-auth.ldap_uri",
     ),
 ]
 
@@ -117,7 +115,10 @@ REFUSED = [
     ("brand-new", {}, ""),
     ("Traffic-Split", {}, ""),
     ("google-cloud-logging", {"auth_file": "/etc/passwd"}, "auth_file"),
-    ("authz-keycloak", {"discovery": "http://a.example/"}, "discovery"),
+    ("authz-keycloak", {"token_endpoint": "http://a.example/"}, ""),
+    ("wolf-rbac", {}, ""),
+    ("api-breaker", {"break_response_code": 502}, ""),
+    ("loggly", {"customer_token": "/a.example"}, "customer_token"),
     ("opa", {"host": "http://a.example", "with_consumer": True}, "with_consumer"),
     ("limit-count", {"redis_cluster_nodes": ["a.example:1"]}, "redis_cluster_nodes"),
     ("limit-count", {"redis_sentinels": [{"host": "a.example"}]}, "redis_sentinels[0].host"),
