@@ -1,0 +1,85 @@
+"""A story of two tenants before one slow gateway: hundreds of rules of one of them don't delay the other one.
+
+A proxy before the gateway takes a second for each write. What is asserted is the order of writes, not how long it took.
+"""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from e2e.cluster.client import wait_until
+from e2e.conftest import OWN
+from e2e.faults.admin_proxy import AdminProxy
+from e2e.story import Stage, route, says
+
+RULES = 400
+AT_ONCE = 16
+"""Writes under way at once, by default."""
+SLOW = {"match": {"method": "PUT|DELETE"}, "action": "delay", "seconds": 1.0}
+
+
+@pytest.fixture
+def proxy(stage: Stage, tmp_path: Path) -> Iterator[AdminProxy]:
+    """A proxy before the stage's gateway; the controllers end before it does."""
+    with AdminProxy(stage.gateway.admin_url, stage.gateway.admin_key, tmp_path) as started:
+        yield started
+        for controller in stage.controllers:
+            controller.stop()
+
+
+def test_hundreds_of_rules_of_one_tenant_delay_neither_a_route_nor_a_revocation_of_another(
+    stage: Stage, proxy: AdminProxy
+) -> None:
+    stage.start({"default": proxy})
+    stage.serve()
+    guarded: dict[str, dict[str, object]] = {"key-auth": {}}
+    stage.apply([route(stage.host, plugins=guarded), keyed("jack", f"{stage.namespace}-key")])
+    stage.traffic.until_status(200, stage.host, headers={"apikey": f"{stage.namespace}-key"})
+    with stage.api.namespace("hog", labels=OWN | {"e2e-story": stage.mark}) as hog:
+        stage.api.apply([external(), many_rules()], namespace=hog)
+        proxy.play(SLOW)
+        wait_until(lambda: len(stage.gateway.records("routes")), lambda got: got > AT_ONCE, "the first of its rules")
+        before, began = len(proxy.entries()), time.monotonic()
+        stage.apply(route(stage.host, name="new", path="/new"))
+        stage.api.delete("ApisixConsumer", "jack", namespace=stage.namespace)
+        stage.traffic.until_status(401, stage.host, headers={"apikey": f"{stage.namespace}-key"})
+        stage.traffic.until_status(200, stage.host, "/new")
+        routes = stage.gateway.records("routes")
+        proxy.play()
+        ours = {f"routes/{id_}" for id_, body in routes.items() if body["name"].endswith("_new_rule")}
+        writes = sorted(proxy.writes(before), key=lambda entry: entry.received)
+        revoked = next(place for place, entry in enumerate(writes) if entry.record.startswith("consumers/"))
+        added = next(place for place, entry in enumerate(writes) if entry.record in ours)
+        late = [entry for entry in writes if entry.received >= began]
+        assert len(routes) < RULES, "there was nothing to overtake"
+        assert max(revoked, added) <= 3 * AT_ONCE, (revoked, added, len(late))
+        stage.wait_route(says("True"), "to be synced", "new")
+        wait_until(lambda: len(stage.gateway.records("routes")), lambda got: got == RULES + 2, "all rules")
+
+
+def keyed(name: str, key: str) -> dict[str, object]:
+    """Return a consumer with a key."""
+    spec = {"authParameter": {"keyAuth": {"value": {"key": key}}}}
+    return {"apiVersion": "apisix.apache.org/v2", "kind": "ApisixConsumer", "metadata": {"name": name}, "spec": spec}
+
+
+def external() -> dict[str, object]:
+    """Return an upstream that needs no Service."""
+    spec = {"externalNodes": [{"type": "Domain", "name": "hog.example.org", "port": 80}]}
+    return {"apiVersion": "apisix.apache.org/v2", "kind": "ApisixUpstream", "metadata": {"name": "web"}, "spec": spec}
+
+
+def many_rules() -> dict[str, object]:
+    """Return one ApisixRoute of many rules."""
+    rules = [
+        {
+            "name": f"r{number}",
+            "match": {"hosts": [f"r{number}.hog.example.org"], "paths": ["/*"]},
+            "upstreams": [{"name": "web"}],
+        }
+        for number in range(RULES)
+    ]
+    meta = {"name": "hog"}
+    return {"apiVersion": "apisix.apache.org/v2", "kind": "ApisixRoute", "metadata": meta, "spec": {"http": rules}}
