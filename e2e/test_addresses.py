@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
+from textwrap import dedent
 
 import pytest
+import yaml
 
 from e2e.cluster.client import KubeClient, Manifest
 from e2e.conftest import OWN
 from e2e.story import Stage, condition, route, says
 from e2e.test_grants import DEFINITION, GROUP
 
+PAGE = Path(__file__).parents[1] / "docs" / "how-to" / "several-teams.md"
+BLOCK = re.compile(r"^ *```yaml\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
+
 VERSION = {"apiVersion": "apisix.apache.org/v2"}
 STRICT = {"external_addresses": "refuse-internal", "cross_namespace": "grant"}
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def grants(cluster_api: KubeClient) -> Iterator[None]:
     """The kind of grants."""
     cluster_api.apply(DEFINITION)
@@ -108,3 +115,11 @@ def test_no_address_of_a_victim_is_a_way_to_its_pods_without_its_grant(stage: St
     stage.api.delete("ReferenceGrant", "grant", namespace=stage.namespace)
     stage.traffic.until_status(404, f"pod.{stage.host}")
     stage.traffic.until_status(503, f"mine.{stage.host}")
+
+
+def test_network_policies_of_the_page_are_taken_by_an_api_server(stage: Stage) -> None:
+    found = [each for text in BLOCK.findall(PAGE.read_text()) for each in yaml.safe_load_all(dedent(text))]
+    policies = [each for each in found if each.get("kind") == "NetworkPolicy"]
+    mine = [{**each, "metadata": {"name": each["metadata"]["name"]}} for each in policies]
+    got = stage.api.apply(mine, namespace=stage.namespace, strict=True, rehearse=True)
+    assert [item["metadata"]["name"] for item in got] == ["gateway-egress", "gateway-ingress", "etcd-ingress"]
