@@ -7,6 +7,7 @@ import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar, Generic, Protocol, TypeVar
 
 import structlog
@@ -27,6 +28,7 @@ from apisix_ingress.state.ids import HASHED
 from apisix_ingress.state.neighbours import shared_hosts
 from apisix_ingress.state.view import View
 from apisix_ingress.state.world import Report, World
+from providers.aside import TRIES, Aside, is_large
 from translation.context import Options
 from translation.destinations import is_open
 from translation.grants import Destination, Reference, is_granted
@@ -91,6 +93,7 @@ class Surroundings:
     rng: random.Random
     observer: Callable[[str], QueueObserver | None]
     """Kind → who watches its queue."""
+    aside: Aside
     outcome: Callable[[str, bool], None]
     """Told the kind of each object that was translated, and whether it is well."""
 
@@ -102,6 +105,8 @@ class Provider(ABC, Generic[T]):
     workers: ClassVar[int] = 2
     urgent: ClassVar[bool] = False
     """Whether what this provider publishes goes ahead of everything else."""
+    aside: ClassVar[bool] = True
+    """Whether large objects are translated in a thread."""
 
     def __init__(self, surroundings: Surroundings) -> None:
         self._world = surroundings.world
@@ -111,6 +116,7 @@ class Provider(ABC, Generic[T]):
         self._outcome = surroundings.outcome
         self._clock = surroundings.clock
         self._rests = surroundings.rests
+        self._aside = surroundings.aside
         self._handled = 0
         # What the records that an owner published last take from other namespaces by grants, and where they lead.
         self._grounds: dict[ObjectKey, tuple[frozenset[Reference], frozenset[Destination]]] = {}
@@ -144,11 +150,32 @@ class Provider(ABC, Generic[T]):
         item: T | None = self._world.stores[self.kind].get(key)
         view = self._world.view()
         try:
-            translation = self.evaluate(key, item, view)
-            revoked = translation is not None and (translation.revoked or self._lost_ground(key, translation, view))
-            translation = self._with_own_hosts(translation, item, view)
+            found = self._evaluated(key, item, view)
         finally:
             self._world.dependents.record(key, view.reads)
+        self._publish(key, item, *found)
+
+    async def _reconcile_aside(self, key: ObjectKey) -> bool:
+        """Do the same for a large object without holding others up; say whether that came about."""
+        async with self._aside:
+            for _ in range(TRIES):
+                item: T | None = self._world.stores[self.kind].get(key)
+                view = self._world.view()
+                found = await self._aside.tried(partial(self._evaluated, key, item), view)
+                self._world.dependents.record(key, view.reads)
+                if found is not None:
+                    self._publish(key, item, *found[0])
+                    return True
+        return False
+
+    def _evaluated(self, key: ObjectKey, item: T | None, view: View) -> tuple[Translation | None, bool]:
+        """Return the translation for a key, and whether not even the last good records may stay."""
+        translation = self.evaluate(key, item, view)
+        revoked = translation is not None and (translation.revoked or self._lost_ground(key, translation, view))
+        return self._with_own_hosts(translation, item, view), revoked
+
+    def _publish(self, key: ObjectKey, item: T | None, translation: Translation | None, revoked: bool) -> None:
+        """Take over what a translation returned."""
         claimant = Claimant(item.meta.created if item else "", key)
         if translation is None:
             self._apply(claimant, NOTHING)
@@ -170,8 +197,11 @@ class Provider(ABC, Generic[T]):
         if may_rest and (left := self._rests.left(key.namespace)):
             self.queue.add_after(key, left)
             return
+        await self._aside.free()
         began = self._clock.monotonic()
-        self.reconcile(key)
+        item: T | None = self._world.stores[self.kind].get(key)
+        if not (self.aside and is_large(item) and await self._reconcile_aside(key)):
+            self.reconcile(key)
         self._handled += 1
         if self._rests.worked(key.namespace, self._clock.monotonic() - began) or self._handled % YIELD_EVERY == 0:
             await asyncio.sleep(0)

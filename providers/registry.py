@@ -19,6 +19,7 @@ from apisix_ingress.runtime.rests import Rests
 from apisix_ingress.runtime.workqueue import QueueObserver
 from apisix_ingress.state.ids import HASHED
 from apisix_ingress.state.world import World
+from providers.aside import Aside
 from providers.base import Provider, Sink, Surroundings, log_problems
 from providers.cluster_config import ClusterConfigProvider
 from providers.consumer import ConsumerProvider
@@ -84,7 +85,8 @@ class Registry:
         observer: Callable[[str], QueueObserver | None] = lambda kind: None,
         outcome: Callable[[str, bool], None] = lambda kind, well: None,
     ) -> None:
-        surroundings = Surroundings(world, options, sink, self, clock, Rests(clock=clock), rng, observer, outcome)
+        rests, aside = Rests(clock=clock), Aside(world)
+        surroundings = Surroundings(world, options, sink, self, clock, rests, rng, observer, aside, outcome)
         self._world = world
         self._live = False
         self.providers: Mapping[str, Provider[Any]] = {cls.kind: cls(surroundings) for cls in PROVIDERS}

@@ -10,7 +10,7 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar, cast
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -23,12 +23,14 @@ def kept_by_digest(limit: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        kept: OrderedDict[bytes, R] = OrderedDict()
+        kept: OrderedDict[bytes, R | object] = OrderedDict()
+        absent = object()
 
         @wraps(function)
         def remembering(*args: P.args, **kwargs: P.kwargs) -> R:
             digest = _digest(args)
-            result = kept.pop(digest) if digest in kept else function(*args, **kwargs)
+            found = kept.pop(digest, absent)  # in one step: translations may run in two threads
+            result = function(*args, **kwargs) if found is absent else cast("R", found)
             kept[digest] = result
             if len(kept) > limit:
                 kept.popitem(last=False)
