@@ -24,7 +24,7 @@ from apisix_ingress.runtime.tasks import bounded
 
 log = structlog.get_logger()
 
-SPREAD = 0.75
+SPREAD = 0.9
 """The least share of the interval after which the next check starts; the rest is drawn at random."""
 
 IsExpected = Callable[[RecordKey, Found], Awaitable[bool]]

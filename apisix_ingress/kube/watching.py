@@ -65,7 +65,7 @@ class ReflectorOptions:
         watch_longest: and at the latest; drawn for each watch, so that kinds do not reconnect together. The next watch
             goes on from the last version, which costs no list, and delivers what a stalled one kept back.
         watch_margin: A watch is given up when nothing arrived for so much longer than it was to last. `watch_longest`
-            and this together bound any silence: 18 s.
+            and this together bound any silence: 19.5 s.
         crowd: With more collections (kinds times namespaces) than this, each watch lasts proportionally longer, so that
             the API server gets no more than three requests a second,
         crowd_longest: but no longer than this.
@@ -85,9 +85,9 @@ class ReflectorOptions:
     """
 
     page_size: int = 500
-    watch_shortest: float = 10.0
-    watch_longest: float = 13.0
-    watch_margin: float = 5.0
+    watch_shortest: float = 13.0
+    watch_longest: float = 16.0
+    watch_margin: float = 3.5
     crowd: int = 35
     crowd_longest: float = 60.0
     backoff_base: float = 0.25
@@ -97,8 +97,8 @@ class ReflectorOptions:
     hold_seconds: float = 3.0
     hold_share: float = 0.3
     hold_count: int = 20
-    silent_watches: int = 5
-    confirm_watches: int = 4
+    silent_watches: int = 4
+    confirm_watches: int = 3
     yield_every: int = 50
 
 

@@ -1,0 +1,71 @@
+"""Reading one record, and what an error says of a cluster as a whole."""
+
+from collections.abc import Callable
+
+import httpx
+import pytest
+
+from apisix_ingress.errors import GatewayError, GatewayRejected, GatewayUnauthorized, GatewayUnavailable
+from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.model.records import comparable
+from tests.unit.apisix_ingress.gateway.test_admin import OFF, ROUTE, Handler, item, listing, make_backend, replying
+
+VERSION_2 = {"node": {"key": "/apisix/routes/1a2b", "value": {"id": "1a2b", "uri": "/a"}, "modifiedIndex": 7}}
+
+
+@pytest.mark.parametrize(
+    ("reply", "revision"),
+    [(item("routes", "1a2b", uri="/a"), 2), (VERSION_2, 7), ({"value": {"id": "1a2b", "uri": "/a"}}, 0)],
+    ids=["version 3", "version 2", "no index"],
+)
+async def test_record_is_read_with_its_revision(reply: object, revision: int) -> None:
+    found = await make_backend(replying(200, reply)).look(ROUTE)
+    assert found is not None
+    assert (found.digest, found.revision) == (comparable("routes", {"id": "1a2b", "uri": "/a"}), revision)
+
+
+async def test_lists_tell_revisions_as_well() -> None:
+    body = item("routes", "1a2b", labels={"managed-by": "apisix-ingress-controller"})
+    got = await make_backend(listing(routes={"list": [body], "total": 1})).list_managed({ROUTE})
+    assert got.owned[ROUTE].revision == 2
+
+
+@pytest.mark.parametrize(("status", "body"), [(404, {"message": "Key not found"}), (400, OFF)])
+async def test_record_that_is_not_there_or_not_served_is_none(status: int, body: object) -> None:
+    assert await make_backend(replying(status, body)).look(RecordKey("stream_routes", "s")) is None
+
+
+@pytest.mark.parametrize(
+    ("handler", "error", "cause"),
+    [
+        (replying(503, {"error_msg": "no etcd"}), GatewayUnavailable, "gateway:80: HTTP 503: no etcd"),
+        (replying(200, "<html>log in</html>"), GatewayUnavailable, "gateway:80: HTTP 200, but not as an Admin API"),
+        (replying(404, "<html>404</html>"), GatewayRejected, ""),
+        (replying(401, {"description": "wrong apikey"}), GatewayUnauthorized, ""),
+    ],
+)
+async def test_other_answers_are_errors_whose_cause_names_the_address(
+    handler: Handler, error: type[GatewayError], cause: str
+) -> None:
+    with pytest.raises(error) as raised:
+        await make_backend(handler).look(ROUTE)
+    assert raised.value.cause.startswith(cause)
+
+
+@pytest.mark.parametrize(
+    ("failure", "cause"),
+    [
+        (
+            lambda: httpx.ConnectError("can't connect to gateway:80: Connection refused"),
+            "gateway:80: Connection refused",
+        ),
+        (lambda: httpx.ReadTimeout("silence"), "gateway:80: silence"),
+    ],
+)
+async def test_cause_of_no_answer_is_where_and_why(failure: Callable[[], Exception], cause: str) -> None:
+    def handle(_: httpx.Request) -> httpx.Response:
+        raise failure()
+
+    with pytest.raises(GatewayUnavailable) as raised:
+        await make_backend(handle).probe()
+    assert raised.value.cause == cause
