@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from apisix_ingress.gateway.adoptions import fitting
+from apisix_ingress.gateway.backend import Found
 from apisix_ingress.kube.manifests import LoadResult
 from apisix_ingress.kube.unread import remedy
 from apisix_ingress.model.json import FrozenJson, JsonObject
@@ -19,6 +21,7 @@ from apisix_ingress.model.problem import Problem
 from apisix_ingress.model.records import Former, Record
 from apisix_ingress.model.secret_fields import is_private_key
 from apisix_ingress.runtime.clock import MonotonicClock
+from apisix_ingress.state.adoption import Adoption
 from apisix_ingress.state.desired import Desired
 from apisix_ingress.state.world import World
 from providers.registry import Registry, resources
@@ -73,6 +76,18 @@ def settle(objects: Iterable[KubeObject], options: Options) -> Outcome:
     wanted = world.desired.keys()
     owners = {key: owner for key in wanted for owner in world.desired.owners_of(key)[:1]}
     return Outcome(_records(world), _problems(world), dict(_left_out(world, options)), owners, world)
+
+
+def follow_gateway(world: World, options: Options, cluster: str, held: Mapping[RecordKey, Found]) -> bool:
+    """Give names the ids that a gateway cluster has for them, as a controller does; say whether that changed any."""
+    registry = Registry(world, options, Nowhere(), clock=MonotonicClock(), rng=random.Random(0))
+    world.ids.settle()
+    before, names = world.ids.changes, {key: found.name for key, found in held.items()}
+    fits = fitting(world.ids, world.desired, cluster, held)
+    for _ in Adoption(world.ids, names, written=lambda key: (), proven=set(), fits=fits).steps():
+        pass
+    registry.settle()
+    return world.ids.changes != before
 
 
 def document(outcome: Outcome, loaded: LoadResult, *, show_secrets: bool = False) -> JsonObject:

@@ -6,6 +6,7 @@ Importing it costs time: commands do so once they run. Problems of objects go to
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from apisix_ingress.commands.asking import Step
@@ -13,13 +14,16 @@ from apisix_ingress.commands.manifests import read_whole_manifests
 from apisix_ingress.commands.shared import tell
 from apisix_ingress.difference import Wanted
 from apisix_ingress.errors import ConfigError, KubeError, KubeUnavailable
+from apisix_ingress.offline import follow_gateway
+from apisix_ingress.options import translation_options
 from apisix_ingress.settings import Settings
 from apisix_ingress.snapshot import Snapshot, find_cluster, read_snapshot
 
 if TYPE_CHECKING:
     from apisix_ingress.kube.api import KubeApi
     from apisix_ingress.model.adminapi import AdminAddress
-    from apisix_ingress.model.keys import RecordKey
+    from apisix_ingress.model.keys import ObjectKey, RecordKey
+    from apisix_ingress.state.world import World
 
 
 async def both_sides(
@@ -39,12 +43,17 @@ async def both_sides(
     """
     name = settings.clusters[find_cluster(settings, cluster)].name
     step("reading objects")
-    wanted = wanted_by_files(paths, settings) if paths else await wanted_by_api(settings, name)
+    wanted, world = wanted_by_files(paths, settings) if paths else await wanted_by_api(settings, name)
     step(f"reading gateway cluster {name}")
-    return wanted, await read_snapshot(settings, name, wanted.desired)
+    snapshot = await read_snapshot(settings, name, wanted.desired)
+    listing = snapshot.listing(wanted.ledger or ())
+    if follow_gateway(world, translation_options(settings), name, {**listing.unclaimed, **listing.owned}):
+        wanted = replace(wanted, owners=_owners(world))
+        snapshot = await read_snapshot(settings, name, wanted.desired)
+    return wanted, snapshot
 
 
-def wanted_by_files(paths: Sequence[str], settings: Settings) -> Wanted:
+def wanted_by_files(paths: Sequence[str], settings: Settings) -> tuple[Wanted, World]:
     """Return what manifests give; their problems are printed to stderr.
 
     Raises:
@@ -52,10 +61,10 @@ def wanted_by_files(paths: Sequence[str], settings: Settings) -> Wanted:
     """
     found = read_whole_manifests(paths, settings)
     tell([*found.warnings(), *found.problems()])
-    return Wanted(found.outcome.wanted, found.outcome.owners)
+    return Wanted(found.outcome.wanted, found.outcome.owners), found.outcome.world
 
 
-async def wanted_by_api(settings: Settings, cluster: str) -> Wanted:
+async def wanted_by_api(settings: Settings, cluster: str) -> tuple[Wanted, World]:
     """Return what the objects of an API server give, and which records its ledger names.
 
     Raises:
@@ -73,10 +82,14 @@ async def wanted_by_api(settings: Settings, cluster: str) -> Wanted:
             raise KubeUnavailable(f"{kind}: {why}: without all objects nothing can be compared")
         reports = found.world.reports.items()
         tell(f"{each.severity}: {owner}: {each}" for owner, report in sorted(reports) for each in report.problems)
-        desired = found.world.desired
-        owners = {key: owner for key in desired.keys() if (owner := found.owner_of(key))}  # noqa: SIM118
         ledger = await _ledger(api, settings, ledger_at)
-    return Wanted(desired, owners, ledger)
+    return Wanted(found.world.desired, _owners(found.world), ledger), found.world
+
+
+def _owners(world: World) -> dict[RecordKey, ObjectKey]:
+    """Return the object that each record is for; of several, the one that wins."""
+    desired = world.desired
+    return {key: owner for key in desired.keys() for owner in desired.owners_of(key)[:1]}  # noqa: SIM118
 
 
 def _ledger_name(settings: Settings, cluster: str, moved: AdminAddress | None) -> str:

@@ -15,7 +15,7 @@ from apisix_ingress.gateway.backend import Found
 from apisix_ingress.gateway.plan import Wanted
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.runtime.tasks import in_turns
-from apisix_ingress.state.adoption import Adoption
+from apisix_ingress.state.adoption import Adoption, Fits
 from apisix_ingress.state.ids import IdTable
 
 log = structlog.get_logger()
@@ -23,6 +23,16 @@ log = structlog.get_logger()
 
 STEPS = 500
 """So many records are looked at before other tasks get their turn: about 2 ms."""
+
+
+def fitting(ids: IdTable, wanted: Wanted, cluster: str, held: Mapping[RecordKey, Found]) -> Fits:
+    """Return what says whether the record that a name wants in a cluster is, but for its id, the one that is there."""
+
+    def fits(key: RecordKey, name: str) -> bool:
+        record = wanted.get(RecordKey(key.kind, ids.known_id(key.kind, name)), cluster)
+        return record is not None and replace(record, body={**record.body, "id": key.id}).digest == held[key].digest
+
+    return fits
 
 
 class Holder(Protocol):
@@ -65,11 +75,7 @@ class Adoptions:
             held: Every record there that is ours, or may be.
         """
         before = self._ids.changes
-
-        def fits(key: RecordKey, name: str) -> bool:
-            record = self._wanted.get(RecordKey(key.kind, self._ids.known_id(key.kind, name)), cluster)
-            return record is not None and replace(record, body={**record.body, "id": key.id}).digest == held[key].digest
-
+        fits = fitting(self._ids, self._wanted, cluster, held)
         names = {key: found.name for key, found in held.items()}
         adoption = Adoption(self._ids, names, written=self._names, proven=self._proven, fits=fits)
         async for _ in in_turns(adoption.steps(), every=STEPS):

@@ -40,6 +40,21 @@ async def test_diff_tells_an_empty_gateway_from_a_full_one_and_only_reads(cli: C
     assert order == ["upstreams"] * 3 + ["routes"] * 3
 
 
+async def test_diff_and_orphans_know_records_by_the_ids_that_the_gateway_has_for_them(cli: Cli) -> None:
+    cli.write("config.yaml", "kubernetes: {record_ids: wide}\n")
+    async with FakeAdminApi() as gateway:
+        await fill(gateway, cli)
+        gone = next(iter(gateway.records["routes"]))
+        del gateway.records["routes"][gone]
+        _, found = await cli.json("diff", "-f", MANIFESTS, "--config", "config.yaml", *at(gateway))
+        (change,) = found["changes"]
+        assert (change["act"], len(change["record"]), found["unchanged"]) == ("create", len("routes/") + 16, 5)
+        assert set(change["after"]["upstream_id"]) <= set("0123456789abcdef")
+        assert change["after"]["upstream_id"] in gateway.records["upstreams"]
+        status, orphans = await cli.json("orphans", "-f", MANIFESTS, "--config", "config.yaml", *at(gateway))
+        assert (status, orphans["orphans"]) == (0, [])
+
+
 async def test_diff_prints_lines_that_differ_and_a_sum(cli: Cli) -> None:
     async with FakeAdminApi() as gateway:
         await fill(gateway, cli)

@@ -23,6 +23,7 @@ from apisix_ingress.app import Controller
 from apisix_ingress.errors import IngressError, KubeGone, KubeUnavailable
 from apisix_ingress.gateway import plan
 from apisix_ingress.gateway.admin import AdminBackend
+from apisix_ingress.gateway.adoptions import Adoptions
 from apisix_ingress.gateway.agenda import Agenda
 from apisix_ingress.gateway.audit import Audit
 from apisix_ingress.gateway.dispatch import Dispatch
@@ -39,6 +40,7 @@ from apisix_ingress.kube.renewal import Renewal
 from apisix_ingress.runtime.term import Term
 from apisix_ingress.runtime.workqueue import WorkQueue
 from apisix_ingress.state.dependents import Dependents
+from apisix_ingress.state.ids import IdTable
 from apisix_ingress.state.store import Store
 from tests.simulation.runner import play
 
@@ -281,6 +283,44 @@ def _() -> Any:
 @_defect("nothing is held for an object that can't be translated")
 def _() -> Any:
     return patch.object(Dispatch, "is_held", lambda self, key, name: False)
+
+
+@_defect("a name takes the id of another one in place")
+def _() -> Any:
+    return patch.object(Holdings, "is_of_another", lambda self, key, name: False)
+
+
+@_defect("the youngest name has the short id")
+def _() -> Any:
+    @contextmanager
+    def planted() -> Iterator[None]:
+        age = IdTable.age
+
+        def reversed_age(self: Any, kind: Any, name: str) -> Any:
+            return tuple(-ord(char) for char in age(self, kind, name)[0])
+
+        with patch.object(IdTable, "age", reversed_age):
+            yield
+
+    return planted()
+
+
+@_defect("ids change hands at any time")
+def _() -> Any:
+    @contextmanager
+    def planted() -> Iterator[None]:
+        async def adopt(self: Any, cluster: str, held: Any) -> None:
+            pass
+
+        age = IdTable.age
+        with (
+            patch.object(IdTable, "settle", lambda self: None),
+            patch.object(Adoptions, "adopt", adopt),
+            patch.object(IdTable, "age", lambda self, kind, name: (name, *age(self, kind, name)[1:])),
+        ):
+            yield
+
+    return planted()
 
 
 @_defect("a delete that waits for writes is forgotten")

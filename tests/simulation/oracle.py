@@ -8,6 +8,7 @@ only they name.
 from __future__ import annotations
 
 import base64
+import hashlib
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,7 +17,9 @@ from typing import Any
 from tests.fakes.apiserver import Manifest
 from tests.simulation.apiserver import SERVED, SimApiServer
 from tests.simulation.gateway import KINDS, MANAGED, Body, Key
-from tests.simulation.users import APISIX
+from tests.simulation.users import APISIX, EVIL, FORGED_CONFIG, FORGED_RULE, FORGED_SERVICE, SERVICES
+
+FORGED = frozenset({f"{EVIL}_{FORGED_SERVICE}_80", f"{EVIL}_{FORGED_CONFIG}", f"{EVIL}_a_{FORGED_RULE}"})
 
 
 @dataclass(slots=True)
@@ -88,7 +91,7 @@ class Oracle:
     # Kinds.
 
     def _simple(self, want: Expectation, item: Manifest, kind: str, fields: Body) -> None:
-        key = (kind, crc("_".join(_name(item))))
+        key = (kind, ident("_".join(_name(item))))
         if _is_refused(fields["plugins"]):
             want.free.add(key)
             want.kept[key] = "_".join(_name(item))
@@ -107,15 +110,16 @@ class Oracle:
         self._say(want, item, "False" if secret is None else "True")
 
     def _route(self, want: Expectation, item: Manifest) -> None:
-        namespace, name = _name(item)[0], "_".join((*_name(item), "rule"))
-        key, rules = ("routes", crc(name)), item["spec"]["http"]
+        namespace, rules = _name(item)[0], item["spec"]["http"]
+        name = "_".join((*_name(item), rules[0]["name"] if isinstance(rules, list) else "rule"))
+        key = ("routes", ident(name))
         if not isinstance(rules, list):
             self._release(want, key, name, item)
             return
         rule = rules[0]
         services = [backend["serviceName"] for backend in rule["backends"]]
         has_config = "plugin_config_name" in rule
-        config = ("plugin_configs", crc(f"{namespace}_p"))
+        config = ("plugin_configs", ident(f"{namespace}_{rule.get('plugin_config_name')}"))
         is_good = all(self._server.get("services", service, namespace) for service in services)
         is_good = is_good and not _is_refused(_plugins({"spec": rule})) and (not has_config or config in want.records)
         if not is_good:
@@ -124,7 +128,7 @@ class Oracle:
         want.records[key] = {
             "uris": rule["match"]["paths"],
             "hosts": rule["match"]["hosts"],
-            "upstream_id": crc(f"{namespace}_{services[0]}_80"),
+            "upstream_id": ident(f"{namespace}_{services[0]}_80"),
             "plugin_config_id": config[1] if has_config else None,
         }
         for service in services:
@@ -152,7 +156,7 @@ class Oracle:
         found = self._server.get("endpointslices", f"{service}-1", namespace) or {"endpoints": []}
         addresses = sorted(address for endpoint in found["endpoints"] for address in endpoint["addresses"])
         settings = (self._server.get("apisixupstreams", service, namespace) or {}).get("spec", {})
-        want.records["upstreams", crc(f"{namespace}_{service}_80")] = {
+        want.records["upstreams", ident(f"{namespace}_{service}_80")] = {
             "nodes": [{"host": address, "port": 8080, "weight": 100} for address in addresses],
             "retries": settings.get("retries"),
         }
@@ -161,8 +165,9 @@ class Oracle:
         """Say nothing of an object's route, nor of what it may need: any Service and plugin config near it."""
         namespace = _name(item)[0]
         want.kept[key] = name
-        want.free |= {key, *(("upstreams", crc(f"{namespace}_{service}_80")) for service in ("web", "api"))}
-        want.free.add(("plugin_configs", crc(f"{namespace}_p")))
+        services, configs = (*SERVICES, FORGED_SERVICE), ("p", FORGED_CONFIG)
+        want.free |= {key, *(("upstreams", ident(f"{namespace}_{service}_80")) for service in services)}
+        want.free |= {("plugin_configs", ident(f"{namespace}_{config}")) for config in configs}
         if item.get("kind") == "Ingress":
             prefix = f"ing_{namespace}_{_name(item)[1]}_"
             host = item["spec"]["rules"][0]["host"]
@@ -187,8 +192,13 @@ class Oracle:
 
 
 def crc(name: str) -> str:
-    """Return the id for a name."""
+    """Return the id for a name, unless somebody else has it."""
     return f"{zlib.crc32(name.encode()):x}"
+
+
+def ident(name: str) -> str:
+    """Return the id for a name; those that were forged come after those whose ids they are to have."""
+    return hashlib.sha256(name.encode()).hexdigest()[:16] if name in FORGED else crc(name)
 
 
 def is_ours(kind: str, body: Body) -> bool:

@@ -1,6 +1,7 @@
 """Users of a simulation: they create, change, break and delete objects, as a seed says. They expect nothing.
 
-Names are few, so that objects come and go under the same name. In namespace `core` nobody touches anything.
+Names are few, so that objects come and go under the same name. In namespace `core` nobody touches anything; in `evil`
+somebody forges names, so that their records would have the ids of those of `core`.
 """
 
 from __future__ import annotations
@@ -17,12 +18,17 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from tests.fakes.apiserver import Manifest
+from tests.forging import forge
 from tests.simulation.apiserver import SERVED, SimApiServer
 from tests.simulation.trace import Trace
 
 CORE = "core"
 NAMESPACES = ("alpha", "beta")
 """`beta` comes and goes with its label."""
+EVIL = "evil"
+FORGED_SERVICE = forge(f"{CORE}_web_80", f"{EVIL}_", "_80").removeprefix(f"{EVIL}_").removesuffix("_80")
+FORGED_CONFIG = forge(f"{CORE}_p", f"{EVIL}_").removeprefix(f"{EVIL}_")
+FORGED_RULE = forge(f"{CORE}_r0_rule", f"{EVIL}_a_").removeprefix(f"{EVIL}_a_")
 SELECTOR = "watched=yes"
 SERVICES, ROUTES, INGRESSES = ("web", "api"), ("r0", "r1", "r2"), ("i0", "i1")
 CUSTOM, APISIX = "apisix.apache.org/v2", "apisix"
@@ -41,7 +47,7 @@ class Users:
 
     def begin(self) -> None:
         """Create what is there at the start: namespace `core` with one of each kind, and some of the rest."""
-        for name in (CORE, *NAMESPACES):
+        for name in (CORE, EVIL, *NAMESPACES):
             self._put("Namespace", "", name, labels={"watched": "yes"})
         self._put("IngressClass", "", APISIX, spec={"controller": "apisix.apache.org/apisix-ingress-controller"})
         self._service(CORE, "web")
@@ -74,6 +80,7 @@ class Users:
             (2, self._edit_consumer),
             (2, self._edit_global_rule),
             (1, self._label),
+            (4, self._forge),
         )
         action = self._rng.choices([each for _, each in weighted], [weight for weight, _ in weighted])[0]
         action(self._rng.choice(NAMESPACES))
@@ -172,6 +179,26 @@ class Users:
         else:
             field = {"cors": "max_age", "gzip": "comp_level"}[plugin]
             self._global_rule(namespace, plugin, {field: self._rng.randint(1, 5)})
+
+    def _forge(self, _: str) -> None:
+        """Create or delete one of the objects with forged names, or all of them."""
+        port = {"name": "http", "port": 80, "targetPort": 8080}
+        config = self._rng.random() < 0.5
+        backend = {"serviceName": FORGED_SERVICE, "servicePort": 80, "weight": 1}
+        rule: Manifest = {"name": FORGED_RULE, "match": {"hosts": ["evil.example.org"], "paths": ["/"]}}
+        rule |= {"backends": [backend]} | ({"plugin_config_name": FORGED_CONFIG} if config else {})
+        limit = {"plugins": [_plugin("limit-count", {"count": self._rng.randint(1, 4), "time_window": 60})]}
+        service = {"clusterIP": "10.96.0.1", "ports": [port]}
+        objects: list[tuple[str, str, Manifest]] = [
+            ("Service", FORGED_SERVICE, service),
+            ("ApisixPluginConfig", FORGED_CONFIG, limit),
+            ("ApisixRoute", "a", {"http": [rule]}),
+        ]
+        for kind, name, spec in objects if self._rng.random() < 0.3 else [self._rng.choice(objects)]:
+            if self._rng.random() < 0.4:
+                self._remove(kind, EVIL, name)
+            else:
+                self._put(kind, EVIL, name, spec=spec)
 
     def _label(self, _: str) -> None:
         self._put("Namespace", "", "beta", labels={"watched": self._rng.choice(["yes", "no"])})

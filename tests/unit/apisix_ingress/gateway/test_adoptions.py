@@ -1,0 +1,75 @@
+"""Ids follow what clusters hold, and what depends on them is translated before anything is written."""
+
+from dataclasses import replace
+
+import pytest
+
+from apisix_ingress.gateway.adoptions import Adoptions
+from apisix_ingress.gateway.backend import Found
+from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.model.names import wide_id
+from apisix_ingress.state.desired import Desired
+from apisix_ingress.state.ids import IdTable
+from tests.factories import COLLIDING, make_claimant, make_record
+
+FIRST, SECOND, THIRD, _ = COLLIDING
+OLD, YOUNG = make_claimant("old", created="2026-01-01"), make_claimant("young", created="2026-02-01")
+SLOT = RecordKey("ssls", "849e9177")
+
+
+class Scene:
+    """A certificate of an old object and one of a young object, whose names have one CRC."""
+
+    def __init__(self) -> None:
+        self.ids = IdTable(lambda read: None)
+        self.desired = Desired(self.ids)
+        self.old = make_record(FIRST, kind="ssls", body={"cert": "old"})
+        self.young = make_record(SECOND, kind="ssls", id=wide_id(SECOND), body={"cert": "young"})
+        self.desired.replace(OLD, [self.old])
+        self.desired.replace(YOUNG, [self.young])
+        self.ids.settle()
+        self.translated = 0
+        self.adoptions = Adoptions(self.ids, self.desired, self._translate)
+
+    async def _translate(self) -> None:
+        self.translated += 1
+
+    def names(self, key: RecordKey) -> tuple[str, ...]:
+        """Be a cluster that holds the short id for a third name."""
+        return (THIRD,) if key == SLOT else ()
+
+    def short(self) -> list[str]:
+        return [name for name in COLLIDING if self.ids.known_id("ssls", name) == SLOT.id]
+
+
+async def test_record_that_tells_no_name_belongs_to_who_wants_what_is_there() -> None:
+    scene = Scene()
+    body = {**scene.young.body, "id": SLOT.id}
+    await scene.adoptions.adopt("c1", {SLOT: Found(replace(scene.young, body=body).digest)})
+    assert (scene.short(), scene.translated) == ([SECOND], 1)
+
+
+async def test_nothing_is_translated_where_ids_are_as_they_were() -> None:
+    scene = Scene()
+    await scene.adoptions.adopt("c1", {SLOT: Found(scene.old.digest), scene.young.key: Found(scene.young.digest)})
+    assert (scene.short(), scene.translated) == ([FIRST], 0)
+
+
+async def test_new_name_gets_no_id_that_a_cluster_holds() -> None:
+    scene = Scene()
+    scene.adoptions.add(scene)
+    scene.desired.replace(OLD, [])
+    scene.desired.replace(YOUNG, [])
+    assert scene.ids.id_of("ssls", FIRST) == wide_id(FIRST)
+    assert scene.ids.id_of("ssls", THIRD) == SLOT.id
+
+
+@pytest.mark.parametrize("renewed", [True, False])
+async def test_clusters_are_asked_anew_in_each_term(renewed: bool) -> None:
+    scene = Scene()
+    old, young = (Found(b"", name=name) for name in (FIRST, SECOND))
+    await scene.adoptions.adopt("c1", {SLOT: old})
+    if renewed:
+        scene.adoptions.renew()
+    await scene.adoptions.adopt("c2", {SLOT: young})
+    assert scene.short() == ([SECOND] if renewed else [FIRST])
