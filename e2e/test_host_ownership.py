@@ -3,13 +3,17 @@
 import ssl
 from collections.abc import Iterator
 from contextlib import ExitStack
+from copy import deepcopy
 from functools import partial
+from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from trustme import CA
 
-from e2e.cluster.client import Manifest, wait_until
+from e2e.cluster.client import KubeApiError, Manifest, wait_until
 from e2e.cluster.echo import EchoServers
 from e2e.conftest import OWN
 from e2e.story import Stage, condition, route, says
@@ -132,3 +136,60 @@ def test_client_authentication_is_not_taken_off_by_another_namespace(stage: Stag
     wait_until(lambda: send(context=nobody)[0].status, lambda got: got in (0, 400), "nobody to get in", SHOWN_TIMEOUT)
     assert send(context=known)[0].pod == "web"
     assert condition(stage.api.get("ApisixTls", "tls", namespace=stage.namespace))["status"] == "True"
+
+
+POLICY = Path(__file__).parents[1] / "deploy" / "policies" / "hosts-stay.yaml"
+
+
+def test_the_policy_lets_no_host_be_added_to_an_existing_object(stage: Stage) -> None:
+    name = f"hosts-stay-{stage.namespace}"
+    policy, binding = yaml.safe_load_all(POLICY.read_text(encoding="utf-8"))
+    policy["metadata"]["name"] = binding["metadata"]["name"] = binding["spec"]["policyName"] = name
+    here = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": stage.namespace}}}
+    binding["spec"]["matchResources"] = here
+    own, other = route(stage.host), ingress(stage.host)
+    stream = {"name": "s", "protocol": "TCP", "match": {"ingressPort": 9100}}
+    own["spec"]["stream"] = [stream | {"backend": {"serviceName": "web", "servicePort": 80}}]
+    tls = {"apiVersion": "apisix.apache.org/v2", "kind": "ApisixTls", "metadata": {"name": "tls"}}
+    tls["spec"] = {"hosts": [stage.host], "secret": {"name": "s", "namespace": stage.namespace}}
+    stage.apply([own, other, tls])
+    stage.api.apply([policy, binding])
+
+    def denied(item: Manifest) -> str:
+        try:
+            stage.api.apply(item, namespace=stage.namespace)
+        except KubeApiError as error:
+            return str(error)
+        return ""
+
+    number = count()
+
+    def adding(item: Manifest, *path: str | int) -> Manifest:
+        changed = deepcopy(item)
+        found = changed["spec"]
+        for step in path:
+            found = found[step]
+        # Another one each time: what went through before the policy was in effect is there now.
+        found.append(f"taken-{next(number)}.{stage.host}")
+        return changed
+
+    try:
+        http = deepcopy(own)
+        wait_until(lambda: denied(adding(own, "http", 0, "match", "hosts")), bool, "the policy to be in effect", 60)
+        stage.apply(own)
+        with_rule = deepcopy(other)
+        with_rule["spec"]["rules"].append(with_rule["spec"]["rules"][0] | {"host": f"taken.{stage.host}"})
+        with_tls = deepcopy(other)
+        with_tls["spec"]["tls"] = [{"hosts": [f"taken.{stage.host}"], "secretName": "s"}]
+        with_port = deepcopy(own)
+        with_port["spec"]["stream"][0]["match"]["ingressPort"] = 9200
+        for item in (adding(own, "http", 0, "match", "hosts"), with_rule, with_tls, with_port, adding(tls, "hosts")):
+            assert "can be added to" in denied(item)
+        # What names no new host goes through: another path, a certificate for a host of the rules, one host less.
+        http["spec"]["http"][0]["match"]["paths"] = ["/other"]
+        http["spec"]["stream"] = []
+        other["spec"]["tls"] = [{"hosts": [stage.host], "secretName": "s"}]
+        assert [denied(item) for item in (http, other, tls)] == ["", "", ""]
+    finally:
+        for kind in ("ValidatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy"):
+            stage.api.delete(f"admissionregistration.k8s.io/v1/{kind}", name)

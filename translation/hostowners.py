@@ -72,6 +72,13 @@ class HostOwners:
             self._refusals[namespace, name] = self._judge(namespace, name)
         return self._refusals[namespace, name]
 
+    def taken_by(self, namespace: str, host: str) -> tuple[str, ...]:
+        """Return the namespaces that own a host which this one may not use; empty if it may, or if nobody owns it."""
+        name = claimed_name(host)
+        owners = () if self._is_shared else self._owners(name)
+        is_free = not owners or namespace in owners or self._is_shared_by(owners, namespace, name)
+        return () if is_free else owners
+
     def _judge(self, namespace: str, name: str) -> str:
         if namespace in self._assigned(EVERY_HOST) and name == EVERY_HOST:
             return ""

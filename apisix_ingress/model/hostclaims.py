@@ -37,7 +37,7 @@ def has_too_many(obj: CustomObject) -> bool:
 
 def claimed_name(host: str) -> str:
     """Return a host as it is claimed: in its one spelling, without the port that no request is matched with."""
-    found = _WITH_PORT.fullmatch(host)
+    found = _WITH_PORT.fullmatch(host) if ":" in host else None
     return canonical_host(found[1] if found else host)
 
 

@@ -18,7 +18,7 @@ from apisix_ingress.model.resources import DECODE_ERRORS, RESOURCES
 from apisix_ingress.state.view import View
 from apisix_ingress.state.world import World
 from apisix_ingress.webhook.annotations import AskedAnnotations, useless_annotations
-from apisix_ingress.webhook.hosts import host_conflicts
+from apisix_ingress.webhook.hosts import host_conflicts, taken_hosts
 from apisix_ingress.webhook.overlay import OverlayView
 from apisix_ingress.webhook.plugins import Books, check_plugins, plugin_uses
 from apisix_ingress.webhook.review import ALLOWED, Review, Verdict, mapping
@@ -28,6 +28,7 @@ from translation.cluster_config import translate_cluster_config
 from translation.consumer import translate_consumer
 from translation.context import Options
 from translation.global_rule import translate_global_rule
+from translation.hostowners import NOT_OWNED
 from translation.hosts import CONFLICT
 from translation.ingress import translate_ingress
 from translation.ownership import is_ours
@@ -50,6 +51,7 @@ OTHERS = frozenset(
     {
         "Conflicted",
         "ForeignAddress",
+        "HostNotOwned",
         "InvalidCertificate",
         "InvalidSecret",
         "NoClusterAddress",
@@ -136,9 +138,12 @@ class Checks:
     def _checked(self, item: CustomObject, old: CustomObject | None, view: OverlayView) -> Verdict:
         asked = AskedAnnotations(item.meta.annotations)
         translation = self._translate(replace(item, meta=replace(item.meta, annotations=asked)), view)
-        conflicts = host_conflicts(item, old, view, self.options)
+        taken = taken_hosts(item, old, self.world.view(), self.options) if self.tells_others else ()
+        conflicts = (*host_conflicts(item, old, view, self.options), *taken)
         # What is denied is not told a second time, as the controller would tell it.
-        problems = [problem for problem in translation.problems if not (conflicts and problem.code == CONFLICT)]
+        problems = [
+            problem for problem in translation.problems if not (conflicts and problem.code in (CONFLICT, NOT_OWNED))
+        ]
         if not self.tells_others:
             problems = [problem for problem in problems if _is_of_itself(problem)]
         denials = [str(problem) for problem in problems if _is_denied(problem)]

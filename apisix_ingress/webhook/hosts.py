@@ -6,11 +6,13 @@ it, or from another one, afterwards; and within a namespace as well, where the c
 
 from __future__ import annotations
 
+from apisix_ingress.model.hostclaims import SHARED_WITH, claimed_hosts
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kube import CustomObject
 from apisix_ingress.state.view import View
 from translation.context import Options
 from translation.faces import faces
+from translation.hostowners import NAMING_KINDS, HostOwners
 from translation.hosts import KINDS, HostRivals, stranger
 
 
@@ -41,6 +43,31 @@ def host_conflicts(item: CustomObject, old: CustomObject | None, view: View, opt
             remedy = "use the same certificate or another host"
             problems.append(f"host {host} has another certificate already, in {whose}; {remedy}")
     return tuple(dict.fromkeys(problems))
+
+
+def taken_hosts(item: CustomObject, old: CustomObject | None, view: View, options: Options) -> tuple[str, ...]:
+    """Return a sentence for each host that an object begins to name and that belongs to another namespace.
+
+    The controller goes by the age of objects: one that is old enough would take the host over, so it is denied here.
+
+    Args:
+        item: The object as it is to be.
+        old: As it was. A host that it named before does not count, so that such an object can be edited.
+        view: The world as it is, without the change.
+        options: The settings.
+    """
+    if item.meta.kind not in NAMING_KINDS:
+        return ()
+    before = {*claimed_hosts(old)} if old is not None else set()
+    owners, namespace = HostOwners(view, options), item.meta.namespace
+    new = (host for host in claimed_hosts(item) if host not in before)
+    taken = ((host, owners.taken_by(namespace, host)) for host in new)
+    return tuple(
+        f"host {host} belongs to namespace {', '.join(whose)}; use another host, or have an object there that names it "
+        f"annotated with {SHARED_WITH}: {namespace}"
+        for host, whose in taken
+        if whose
+    )
 
 
 def _named(rival: ObjectKey, owner: ObjectKey) -> str:

@@ -1,6 +1,7 @@
 """Hosts of certificates: one host has one certificate, whoever brings it."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -154,3 +155,41 @@ def test_other_demands_on_clients_are_denied() -> None:
     trusted = make_secret("clients", data={"ca.crt": leaf("two").cert_chain_pems[0].bytes()})
     checks = make_checks(*SECRETS, trusted, stored(clients))
     assert ask(checks, manifest(tls("one"), kind="ApisixTls")).denials == taken("ApisixTls default/old")
+
+
+def asking(*hosts: str) -> JsonObject:
+    backend = {"serviceName": "web", "servicePort": 80}
+    return {"http": [{"name": "r", "match": {"hosts": [*hosts], "paths": ["/*"]}, "backends": [backend]}]}
+
+
+OLD_OBJECT = {"creationTimestamp": "2020-01-01T00:00:00Z"}
+
+
+def owned(*hosts: str, before: Iterable[str] | None = None, tells_others: bool = True) -> Verdict:
+    """Return the answer about an object that is older than the one that has `HOST`, in another namespace."""
+    options = Options(host_ownership="namespace")
+    victim = stored(asking(HOST), kind="ApisixRoute", namespace="victim", created="2026-01-01T00:00:00Z")
+    mine = stored(asking(*(before or ())), kind="ApisixRoute", name="web", created="2020-01-01T00:00:00Z")
+    checks = make_checks(make_service(), victim, *([mine] if before is not None else []), options=options)
+    old = manifest(asking(*before), **OLD_OBJECT) if before is not None else None
+    return ask(replace(checks, tells_others=tells_others), manifest(asking(*hosts), **OLD_OBJECT), old)
+
+
+BELONGS = (
+    f"host {HOST} belongs to namespace victim; use another host, or have an object there that names it "
+    "annotated with apisix.apache.org/share-hosts-with: default"
+)
+
+
+def test_an_old_object_can_not_begin_to_name_the_host_of_another_namespace() -> None:
+    assert owned(HOST, "mine.example.org", before=["mine.example.org"]).denials == (BELONGS,)
+    assert owned(HOST).denials == (BELONGS,)
+    assert owned("mine.example.org", "free.example.org", before=["mine.example.org"]).denials == ()
+
+
+def test_a_host_that_was_named_before_does_not_keep_an_object_from_being_edited() -> None:
+    assert owned(HOST, "mine.example.org", before=[HOST]).denials == ()
+
+
+def test_whoever_may_not_know_of_other_objects_is_not_told_whose_a_host_is() -> None:
+    assert owned(HOST, before=["mine.example.org"], tells_others=False) == Verdict()
