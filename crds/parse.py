@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from crds.v2.upstream import ApisixUpstreamSpec
 
 Path = tuple[int | str, ...]
+_Tree = dict[int | str, "_Tree"]
+
+MOST_MISTAKES = 100
+"""Mistakes of one spec that are told; nobody reads more."""
 
 
 class SpecError(IngressError):
@@ -86,20 +90,24 @@ def parse_spec(kind: str, spec: Mapping[str, Any] | None) -> Spec:
 
 def _without_nulls(spec: Any, details: Sequence[ErrorDetails]) -> Any:
     """Return a copy without the nulls that the details complain about; what is not wrong is shared."""
+    tree: _Tree = {}
     for detail in details:
-        if detail["input"] is None and detail["loc"]:
-            spec = _without(spec, detail["loc"])
-    return spec
+        if detail["input"] is None:
+            branch = tree
+            for part in detail["loc"]:
+                branch = branch.setdefault(part, {})
+    return _pruned(spec, tree)
 
 
-def _without(value: Any, path: Path) -> Any:
-    head, rest = path[0], path[1:]
-    if isinstance(value, Mapping) and head in value:
-        if not rest:
-            return {key: item for key, item in value.items() if key != head}
-        return {**value, head: _without(value[head], rest)}
-    if isinstance(value, list) and isinstance(head, int) and rest:
-        return [_without(item, rest) if index == head else item for index, item in enumerate(value)]
+def _pruned(value: Any, tree: _Tree) -> Any:
+    """Return a value without the nulls at the ends of a tree of paths; all of them in one pass."""
+    if not tree:
+        return value
+    if isinstance(value, Mapping):
+        kept = ((key, item) for key, item in value.items() if item is not None or key not in tree)
+        return {key: _pruned(item, tree[key]) if key in tree else item for key, item in kept}
+    if isinstance(value, list):
+        return [_pruned(item, tree[index]) if index in tree else item for index, item in enumerate(value)]
     return value
 
 
@@ -124,7 +132,9 @@ _SENTENCES = {
 
 
 def _problems(model: type[BaseModel], details: Sequence[ErrorDetails]) -> tuple[tuple[str, str], ...]:
-    return tuple(_problem(model, detail) for detail in details)
+    told = tuple(_problem(model, detail) for detail in details[:MOST_MISTAKES])
+    left = len(details) - len(told)
+    return (*told, ("spec", f"has {left} more mistakes")) if left else told
 
 
 def _problem(model: type[BaseModel], detail: ErrorDetails) -> tuple[str, str]:

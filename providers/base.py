@@ -79,6 +79,9 @@ _NO_GROUNDS: tuple[frozenset[Reference], frozenset[Destination]] = (frozenset(),
 
 TOO_DEEP = "NestedTooDeeply"
 
+_MOST_LOGGED = 20
+"""Problems of one object that are logged."""
+
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
@@ -352,9 +355,10 @@ def _stranger(winner: ObjectKey, owner: ObjectKey) -> str:
 
 def log_problems(owner: ObjectKey, problems: Iterable[Problem]) -> None:
     """Tell the operator what is wrong with an object."""
-    for problem in problems:
-        if problem.code == CRASHED:
-            continue
+    told = [problem for problem in problems if problem.code != CRASHED]
+    if len(told) > _MOST_LOGGED:
+        log.warning("object.problems_left_out", object=str(owner), count=len(told) - _MOST_LOGGED)
+    for problem in told[:_MOST_LOGGED]:
         log.warning("object.problem", object=str(owner), code=problem.code, path=problem.path, message=problem.message)
 
 

@@ -23,6 +23,10 @@ _TAKEN = re.compile(r"duplicate key of plugin (\S+) found with consumer: (\S+)")
 """What a gateway says of a credential that another consumer has already."""
 
 
+_MOST = 10
+"""Failures that a message tells one by one; it is cut at 1,024 characters anyway."""
+
+
 class Cluster(Protocol):
     """A gateway cluster, as far as conditions look at it."""
 
@@ -86,13 +90,13 @@ class Conditions:
             return None
         broken = [str(problem) for problem in report.problems if problem.severity != "warning"]
         if broken:
-            return aborted(report.generation, "; ".join(broken))
+            return aborted(report.generation, _joined(broken))
         progress = [self._progress(owner, cluster) for cluster in self._clusters]
         for each in progress:
             for key in each.pending:
                 self._waiting.setdefault(key, {})[owner] = None
         if failed := [each for each in progress if each.failures]:
-            message = "; ".join([_told(progress), *self._unpublished(owner)])
+            message = _joined([_told(progress), *self._unpublished(owner)])
             return aborted(report.generation, message, away=all(each.is_away for each in failed))
         notes = [problem.message for problem in report.problems if problem.code == SHARED_HOST]
         return None if any(each.is_awaited for each in progress) else synced(report.generation, *notes)
@@ -168,13 +172,19 @@ def _refs(records: Iterable[Record]) -> Iterator[RecordKey]:
         yield from sorted(record.refs)
 
 
+def _joined(parts: Sequence[str]) -> str:
+    """Return the first parts in one text, and how many there are more: an object may have thousands."""
+    left = len(parts) - _MOST
+    return "; ".join([*parts[:_MOST], *([f"and {left} more"] if left > 0 else [])])
+
+
 def _told(progress: Sequence[_Progress]) -> str:
     """Return what went wrong; with several clusters, where, who else accepted the object and who did not say yet."""
     if len(progress) == 1:
-        return "; ".join(progress[0].failures)
+        return _joined(progress[0].failures)
     wrong = [f"cluster {each.cluster}: {failure}" for each in progress for failure in each.failures]
     others = [each for each in progress if each.is_concerned and not each.failures]
     accepted = ", ".join(each.cluster for each in others if not each.is_awaited)
     awaited = ", ".join(each.cluster for each in others if each.is_awaited)
     said = ([f"accepted by {accepted}"] if accepted else []) + ([f"not confirmed yet by {awaited}"] if awaited else [])
-    return "; ".join([*wrong, *said])
+    return _joined([*said, *wrong] if len(wrong) > _MOST else [*wrong, *said])

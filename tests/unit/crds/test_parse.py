@@ -5,6 +5,7 @@ from typing import Any, cast
 import pytest
 
 from crds import KINDS, SpecError, parse_spec, unknown_fields
+from crds.parse import MOST_MISTAKES
 from tests.unit.crds.cases import BAD, GOOD, LATE, UNSERVABLE, Case, recorded
 from tests.unit.crds.specs import (
     SECRET,
@@ -168,3 +169,11 @@ def test_labels_and_arguments_are_free() -> None:
 @pytest.mark.parametrize("spec", [None, {"http": 7}, {"http": [None]}, {"http": [{"match": "x"}]}, {"http": None}])
 def test_unknown_fields_of_a_broken_spec_are_none(spec: dict[str, Any] | None) -> None:
     assert unknown_fields("ApisixRoute", spec) == ()
+
+
+def test_many_mistakes_take_linear_time_and_are_told_in_part() -> None:
+    """Each null used to copy the list that it was in: minutes for these."""
+    with pytest.raises(SpecError) as caught:
+        parse_spec("ApisixRoute", {"http": [{"name": None} for _ in range(40_000)]})
+    assert len(caught.value.problems) == MOST_MISTAKES + 1
+    assert caught.value.problems[-1] == ("spec", f"has {80_000 - MOST_MISTAKES} more mistakes")

@@ -197,3 +197,16 @@ def test_who_asked_while_a_record_was_under_way_is_named_once() -> None:
     assert conditions.take_waiting(ROUTE.key) == ()
     assert conditions.take_waiting(UPSTREAM.key) == (OWNER,)
     assert conditions.take_waiting(UPSTREAM.key) == ()
+
+
+def test_thousands_of_failures_are_told_in_part() -> None:
+    records = [make_record(f"r{number}") for number in range(3000)]
+    cluster = FakeCluster(states={record.key: RecordState("rejected", "no" * 400) for record in records})
+    got = condition_of(make_world(*records), cluster)
+    assert got is not None
+    assert got.message.endswith("; and 2990 more")
+    assert len(got.message) < 12_000
+    problems = [Problem("A", f"{number} is missing") for number in range(3000)]
+    got = condition_of(make_world(problems=problems), cluster)
+    assert got is not None
+    assert got.message == "; ".join([*(f"{number} is missing" for number in range(10)), "and 2990 more"])
