@@ -285,24 +285,9 @@ def _() -> Any:
     return patch.object(Dispatch, "is_held", lambda self, key, name: False)
 
 
-@_defect("a name takes the id of another one in place")
-def _() -> Any:
-    return patch.object(Holdings, "is_of_another", lambda self, key, name: False)
-
-
 @_defect("the youngest name has the short id")
 def _() -> Any:
-    @contextmanager
-    def planted() -> Iterator[None]:
-        age = IdTable.age
-
-        def reversed_age(self: Any, kind: Any, name: str) -> Any:
-            return tuple(-ord(char) for char in age(self, kind, name)[0])
-
-        with patch.object(IdTable, "age", reversed_age):
-            yield
-
-    return planted()
+    return patch.object(IdTable, "age", _reversed_age)
 
 
 @_defect("ids change hands at any time")
@@ -312,15 +297,21 @@ def _() -> Any:
         async def adopt(self: Any, cluster: str, held: Any) -> None:
             pass
 
-        age = IdTable.age
         with (
             patch.object(IdTable, "settle", lambda self: None),
             patch.object(Adoptions, "adopt", adopt),
-            patch.object(IdTable, "age", lambda self, kind, name: (name, *age(self, kind, name)[1:])),
+            patch.object(IdTable, "age", _reversed_age),
         ):
             yield
 
     return planted()
+
+
+_age = IdTable.age
+
+
+def _reversed_age(self: Any, kind: Any, name: str) -> Any:
+    return tuple(-ord(char) for char in _age(self, kind, name)[0])
 
 
 @_defect("a delete that waits for writes is forgotten")
