@@ -30,7 +30,7 @@ from apisix_ingress.state.view import View
 from apisix_ingress.state.world import Report, World
 from providers.aside import TRIES, Aside, is_large
 from translation.context import Options
-from translation.destinations import is_open
+from translation.destinations import are_open
 from translation.grants import Destination, Reference, is_granted
 from translation.hostowners import NAMING_KINDS, HostOwners, restricted, rests_on_lost_host
 from translation.ownership import is_ours
@@ -265,7 +265,7 @@ class Provider(ABC, Generic[T]):
         reason = ""
         if not all(is_granted(each, view) for each in references):
             reason = "its last good records rest on a grant that is gone"
-        elif not all(is_open(each, view, self._options) for each in destinations):
+        elif not are_open(destinations, view, self._options):
             reason = "its last good records lead to an address that is refused now"
         elif rests_on_lost_host(records, owner.namespace, HostOwners(view, self._options)):
             reason = "its last good records are for a host that belongs to another namespace"

@@ -141,7 +141,7 @@ def claim_external(draft: Draft, reference: UpstreamReference, path: str) -> str
 
 def _judged(draft: Draft, obj: CustomObject) -> Scope:
     """Return what is to be said of an ApisixUpstream that is to have external nodes."""
-    scope = Scope(obj.meta.kind, obj.meta.namespace, draft.view, draft.options)
+    scope = draft.within(obj.meta.kind, obj.meta.namespace)
     check_spec(scope, obj.spec)
     try:
         spec = parse_spec("ApisixUpstream", obj.spec)

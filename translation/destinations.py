@@ -19,7 +19,7 @@ from translation.context import Options
 from translation.endpoints import listed_endpoints
 from translation.grants import Destination
 from translation.hostnames import judged, refusal, refused, refused_pod
-from translation.scope import Scope
+from translation.scope import MOST_FOLLOWED, Scope, Trail
 
 NEEDS_GRANT = "which needs a ReferenceGrant there"
 _ADDRESS = f"an address in another namespace, {NEEDS_GRANT}"
@@ -47,9 +47,15 @@ def is_in_cluster(scope: Scope, host: str) -> bool:
     return asks and _meant(scope.view, scope.options, found.name) is not None
 
 
-def is_open(destination: Destination, view: View, options: Options) -> bool:
-    """Say whether who named a host, and was allowed to, would be allowed to now."""
-    return not objection(Scope(destination.kind, destination.namespace, view, options), destination.host)
+def are_open(destinations: Iterable[Destination], view: View, options: Options) -> bool:
+    """Say whether hosts that were allowed would be allowed to those who named them now."""
+    trail = Trail()
+    for kind, namespace, host in sorted(destinations):
+        scope = Scope(kind, namespace, view, options)
+        scope.trail = trail
+        if objection(scope, host):
+            return False
+    return True
 
 
 def service_objection(scope: Scope, service: ObjectKey) -> str:
@@ -157,19 +163,12 @@ def _api_servers(scope: Scope) -> Iterator[str]:
 
 
 def _service(scope: Scope, key: ObjectKey, depth: int) -> str:
-    """Return what is wrong with where a Service leads; each one is judged once, and a circle leads nowhere."""
-    known = scope.followed
+    """Return what is wrong with where a Service leads, judged for its own namespace; a circle leads nowhere."""
+    known = scope.trail.found
     if key not in known:
         known[key] = ""
-        known[key] = _led(_within(scope, key), key, depth)
+        known[key] = _led(scope.within(key.kind, key.namespace), key, depth)
     return known[key]
-
-
-def _within(scope: Scope, key: ObjectKey) -> Scope:
-    """Return the scope in which a Service is judged: what it may refer to is up to its own namespace."""
-    inner = Scope(key.kind, key.namespace, scope.view, scope.options)
-    inner.followed = scope.followed
-    return inner
 
 
 def _led(scope: Scope, key: ObjectKey, depth: int) -> str:
@@ -179,22 +178,25 @@ def _led(scope: Scope, key: ObjectKey, depth: int) -> str:
     if depth >= _LONGEST_CHAIN:
         return f"through more than {_LONGEST_CHAIN} other Services"
     if service.type == "ExternalName":
-        refusing = refusal(scope.options, service.external_name, None)
-        what = refusing.what if refusing else _host(scope, service.external_name, depth + 1)
-        return f"to {what}" if what else ""
+        return _onward(scope, service.external_name, depth)
     for endpoints, *_ in listed_endpoints(scope.view, scope.options, key):
         for endpoint in endpoints:
             for address in endpoint.addresses:
-                if what := _endpoint(scope, endpoint, address, depth + 1):
-                    return f"to {what}"
+                if has_own_pod(scope.view, scope.namespace, endpoint, address):
+                    continue
+                if what := _onward(scope, address, depth):
+                    return what
     return ""
 
 
-def _endpoint(scope: Scope, endpoint: Endpoint, address: str, depth: int) -> str:
-    if has_own_pod(scope.view, scope.namespace, endpoint, address):
-        return ""
-    refusing = refusal(scope.options, address, None)
-    return refusing.what if refusing else _host(scope, address, depth)
+def _onward(scope: Scope, host: str, depth: int) -> str:
+    trail = scope.trail
+    trail.left -= 1
+    if trail.left < 0:
+        return f"to too many addresses: more than {MOST_FOLLOWED} that no Pod of its namespace has"
+    refusing = refusal(scope.options, host, None)
+    what = refusing.what if refusing else _host(scope, host, depth + 1)
+    return f"to {what}" if what else ""
 
 
 def _told(key: ObjectKey, objection: str) -> str:

@@ -72,7 +72,7 @@ def _external_name(scope: Scope, name: str, path: str, port: int) -> str:
 def check_external_name(scope: Scope, service: Service, path: str, port: int) -> bool:
     """Say whether requests may go where a Service of type ExternalName leads; note it, at `path`, if not."""
     key = service.meta.key
-    other = Scope(key.kind, key.namespace, scope.view, scope.options)
+    other = scope.within(key.kind, key.namespace)
     allowed = check_address(other, service.external_name, "spec.externalName", port=port)
     scope.adopt(other, path, key)
     return allowed

@@ -64,7 +64,7 @@ def service_nodes(scope: Scope, service: Service, port: ServicePort, labels: Map
 
 def _allowed(scope: Scope, service: ObjectKey, found: Sequence[_Candidate]) -> list[_Candidate]:
     """Return what may be a node; note how much may not, and why the first of it by address may not."""
-    judge = Scope(service.kind, service.namespace, scope.view, scope.options)
+    judge = scope.within(service.kind, service.namespace)
     told = [(item, endpoint_objection(judge, item.endpoint, item.address, item.port)) for item in found]
     left_out = sorted((item.address, what) for item, what in told if what)
     if left_out:

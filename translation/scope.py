@@ -6,6 +6,7 @@ A reference that can't be followed is noted as a problem here, so that each one 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass, field
 
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kube import CustomObject, Secret
@@ -22,6 +23,23 @@ MOST_TOLD = 100
 _LONGEST_MESSAGE = 1000
 _LONGEST_PATH = 300
 """Characters; both may quote a text of the user."""
+
+
+MOST_FOLLOWED = 1000
+"""Addresses behind Services that are judged for one object, beside those of Pods of the Services' own namespaces."""
+
+
+@dataclass(slots=True)
+class Trail:
+    """The Services that the hosts of an object led to, each followed once (`translation.destinations`).
+
+    Attributes:
+        found: Service → what is wrong with where it leads; empty if nothing is.
+        left: Addresses that may still be judged.
+    """
+
+    found: dict[ObjectKey, str] = field(default_factory=dict)
+    left: int = MOST_FOLLOWED
 
 
 class Scope:
@@ -42,8 +60,8 @@ class Scope:
         self.problems: list[Problem] = []
         self.destinations: dict[Destination, None] = {}
         """The hosts that it may name as things are; only where the settings ask for what hosts are in the cluster."""
-        self.followed: dict[ObjectKey, str] = {}
-        """Service → what is wrong with where it leads, so that each is followed once (`translation.destinations`)."""
+        self.trail = Trail()
+        """The Services that hosts led to."""
         self._told: Counter[Severity] = Counter()
         self.references: dict[Reference, None] = {}
         """What is referred to by a grant."""
@@ -53,6 +71,12 @@ class Scope:
         """How much of the object's plugins was reviewed."""
         self.forbidden = False
         """Whether the object holds what the settings refuse."""
+
+    def within(self, kind: str, namespace: str) -> Scope:
+        """Return the scope of another object that this one stands or falls with; what was followed is known there."""
+        other = Scope(kind, namespace, self.view, self.options)
+        other.trail = self.trail
+        return other
 
     def error(self, code: str, path: str, message: str) -> None:
         """Note a problem that keeps the object from being published."""

@@ -139,7 +139,7 @@ def _has_good_address(draft: Draft, service: Service) -> bool:
 
 def _judge(draft: Draft) -> Scope:
     """Return a scope that notes what lacks a grant: such a node is left out, the other nodes stay."""
-    return Scope(draft.kind, draft.namespace, draft.view, draft.options)
+    return draft.within(draft.kind, draft.namespace)
 
 
 def _override(body: JsonObject, claims: Iterable[UpstreamClaim], *, decorated: bool) -> None:

@@ -174,10 +174,12 @@ def _check_dns(scope: Scope, name: str, path: str) -> None:
     host, _, port = name.rpartition(":")
     has_port = bool(host) and port.isascii() and port.isdecimal()
     named = host if has_port else name
-    if check_address(scope, named, path, port=int(port[:6]) if has_port else None) and is_in_cluster(scope, named):
+    if is_in_cluster(scope, named):
         # Its endpoints may change while these settings are broken and the last good ones stay.
         scope.error("AddressRefused", path, f"{named!r} is a name of the cluster; refer to its Service in backends")
-        scope.forbidden = True
+        scope.forbidden = scope.revoked = True
+    else:
+        check_address(scope, named, path, port=int(port[:6]) if has_port else None)
 
 
 def _client_certificate(scope: Scope, location: SecretLocation, path: str) -> JsonObject:

@@ -10,10 +10,14 @@ import pytest
 from apisix_ingress.model.internal import internal_addresses
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.state.view import View
 from apisix_ingress.state.world import World
 from tests.unit.translation.objects import OPTIONS, fill, make, route, rule, service, slice_of, upstream
 from tests.unit.translation.settling import bodies, prepare, settle
+from translation import destinations
 from translation.context import Options
+from translation.endpoints import listed_endpoints
+from translation.scope import MOST_FOLLOWED
 
 STRICT = replace(
     OPTIONS,
@@ -336,18 +340,26 @@ def test_only_dns_finds_nodes_where_inner_addresses_are_refused(kind: str) -> No
     assert len(bodies(settle(raw, referring()))) == 2
 
 
-@pytest.mark.parametrize("name", ["web.victim.svc:80", "web.victim.svc.cluster.local"])
-def test_name_for_dns_discovery_is_judged_as_any_other(name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["web.victim.svc:80", "web.victim.svc.cluster.local", "web.default.svc:80", "api.shop"]
+)
+def test_name_of_the_cluster_is_none_for_dns_discovery(name: str) -> None:
     raw = upstream("ext", discovery={"type": "dns", "serviceName": name})
+    found, loop = prepare(*VICTIM, service(), raw, referring(), options=STRICT)
+    loop.settle()
+    fill(found, [namespace("shop")])
+    loop.settle()
+    (problem,) = told(found)
+    assert problem.startswith("spec.discovery.serviceName: ")
+    assert problem.endswith("is a name of the cluster; refer to its Service in backends")
+    assert bodies(found) == {}
+
+
+@pytest.mark.parametrize("host", [VICTIM_POD, VICTIM_IP])
+def test_address_for_dns_discovery_is_judged_as_any_other(host: str) -> None:
+    raw = upstream("ext", discovery={"type": "dns", "serviceName": host})
     (problem,) = told(settle(*VICTIM, raw, referring(), options=STRICT))
-    assert "spec.discovery.serviceName" in problem
-    assert "a name in another namespace" in problem
-
-
-def test_own_service_is_no_name_for_dns_discovery() -> None:
-    raw = upstream("ext", discovery={"type": "dns", "serviceName": "web.default.svc:80"})
-    (problem,) = told(settle(*VICTIM, service(), raw, referring(), options=STRICT))
-    assert problem.endswith("'web.default.svc' is a name of the cluster; refer to its Service in backends")
+    assert "an address in another namespace" in problem
 
 
 @pytest.mark.parametrize("hidden", ["10.1.7.7", "web.default.svc"])
@@ -374,3 +386,32 @@ def test_each_service_is_looked_at_once_however_many_nodes_name_it() -> None:
         return len(found.dependents.reads_of(EXT))
 
     assert reads(1) == reads(200)
+
+
+def test_work_for_services_that_hosts_lead_to_is_bounded() -> None:
+    many = [f"10.{number // 65536 + 2}.{number // 256 % 256}.{number % 256}" for number in range(MOST_FOLLOWED + 1)]
+    (problem,) = tried("web.default.svc", service(), slice_of(many))
+    assert problem.startswith(
+        "spec.externalNodes[0].name: 'web.default.svc' is Service default/web, which leads to too many"
+    )
+    assert tried("web.default.svc", service(), slice_of(many[1:])) == []
+    pods = [pod(f"own-{number}", address) for number, address in enumerate(many)]
+    assert tried("web.default.svc", service(), slice_of(many), *pods) == []
+
+
+def test_rules_to_one_service_follow_it_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[ObjectKey] = []
+    whole = listed_endpoints
+
+    def noted(view: View, options: Options, key: ObjectKey) -> object:
+        looks.append(key)
+        return whole(view, options, key)
+
+    monkeypatch.setattr(destinations, "listed_endpoints", noted)
+    rules = [rule(f"r{number}", match={"paths": [f"/{number}"]}) for number in range(50)]
+    _, loop = prepare(*VICTIM, outside("big.default.svc", "web"), service("big"), route(*rules), options=STRICT)
+    loop.settle()
+    before = len(looks)
+    loop.enqueue(ObjectKey("ApisixRoute", "default", "route"))
+    loop.settle()
+    assert len(looks) == before + 1
