@@ -127,7 +127,7 @@ async def build(settings: Settings, manifests: Path | None, held: AsyncExitStack
     wake = journal.waking(source.status.wake)
     registry = _registry(options, parts, Fanout(syncs, wake, lag), lag)
     observer = Both(journal, SyncMetrics(parts.metrics, parts.conditions, wake, lag))
-    adoptions = Adoptions(parts.world.ids, parts.world.desired, registry.drained)
+    adoptions = Adoptions(parts.world.ids, parts.world.desired, registry.drained, clock=parts.clock)
     clusters = _clusters(settings, parts, source.ledger, observer, adoptions)
     for cluster in clusters.values():
         held.push_async_callback(cluster.aclose)

@@ -14,6 +14,7 @@ import structlog
 from apisix_ingress.gateway.backend import Found
 from apisix_ingress.gateway.plan import Wanted
 from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.tasks import in_turns
 from apisix_ingress.state.adoption import Adoption, Fits
 from apisix_ingress.state.ids import IdTable
@@ -23,6 +24,13 @@ log = structlog.get_logger()
 
 STEPS = 500
 """So many records are looked at before other tasks get their turn: about 2 ms."""
+
+
+PATIENCE = 1.0
+"""Seconds for which the first write to a cluster waits at the start of a term for the others to be read."""
+
+PAUSE = 0.02
+"""Seconds between two looks whether they were."""
 
 
 def fitting(ids: IdTable, wanted: Wanted, cluster: str, held: Mapping[RecordKey, Found]) -> Fits:
@@ -38,6 +46,14 @@ def fitting(ids: IdTable, wanted: Wanted, cluster: str, held: Mapping[RecordKey,
 class Holder(Protocol):
     """A gateway cluster, as far as it is asked what it holds."""
 
+    @property
+    def name(self) -> str:
+        """Its name in the settings."""
+
+    @property
+    def reachable(self) -> bool:
+        """Whether it was not found to be down or to refuse the admin key."""
+
     def names(self, key: RecordKey) -> tuple[str, ...]:
         """Return the names under which a record of ours is there, or may be; one that nothing tells is empty."""
 
@@ -49,13 +65,18 @@ class Adoptions:
         ids: The table.
         wanted: The desired records.
         translated: Returns once everything was translated with the ids as they are.
+        clock: Measures how long one cluster waits for the others.
     """
 
-    def __init__(self, ids: IdTable, wanted: Wanted, translated: Callable[[], Awaitable[None]]) -> None:
+    def __init__(
+        self, ids: IdTable, wanted: Wanted, translated: Callable[[], Awaitable[None]], *, clock: Clock
+    ) -> None:
         self._ids = ids
         self._wanted = wanted
         self._translated = translated
+        self._clock = clock
         self._clusters: list[Holder] = []
+        self._heard: set[str] = set()
         self._proven: set[RecordKey] = set()
         ids.follow(self._names)
 
@@ -66,9 +87,12 @@ class Adoptions:
     def renew(self) -> None:
         """Forget what clusters said: a term begins, and others may have led since the last one."""
         self._proven.clear()
+        self._heard.clear()
 
     async def adopt(self, cluster: str, held: Mapping[RecordKey, Found]) -> None:
         """Make the ids of names those that a cluster has for them; return once the desired records have them.
+
+        What the other clusters hold counts as well, if they answer soon: a name has one id everywhere.
 
         Args:
             cluster: Its name.
@@ -80,9 +104,19 @@ class Adoptions:
         adoption = Adoption(self._ids, names, written=self._names, proven=self._proven, fits=fits)
         async for _ in in_turns(adoption.steps(), every=STEPS):
             pass
+        self._heard.add(cluster)
+        await self._hear_others()
         if self._ids.changes != before:
             log.info("ids.adopted", cluster=cluster, changes=self._ids.changes - before)
             await self._translated()
+
+    async def _hear_others(self) -> None:
+        """Wait until every cluster that answers was read in this term, for a short time."""
+        until = self._clock.monotonic() + PATIENCE
+        while any(each.reachable and each.name not in self._heard for each in self._clusters):
+            if self._clock.monotonic() >= until:
+                return
+            await self._clock.sleep(PAUSE)
 
     def _names(self, key: RecordKey) -> tuple[str, ...]:
         return tuple(name for cluster in self._clusters for name in cluster.names(key))

@@ -75,7 +75,7 @@ class Controller:
         clock = LoopClock()
         self.world = World(RESOURCES.values(), wide_ids=wide)
         self.registry = Registry(self.world, OPTIONS, self, clock=clock, rng=random.Random(0))
-        adoptions = Adoptions(self.world.ids, self.world.desired, self.registry.drained)
+        adoptions = Adoptions(self.world.ids, self.world.desired, self.registry.drained, clock=clock)
         self.syncs = [
             ClusterSync(
                 f"c{number}",

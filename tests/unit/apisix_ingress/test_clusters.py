@@ -38,7 +38,7 @@ def connect(*, preset: str = "", **cluster: Any) -> GatewayCluster:
         agent="test",
         on_request=lambda method, path, status, seconds: None,
         observer=SILENT,
-        adoptions=Adoptions(IdTable(lambda read: None), FakeWanted(), never_translated),
+        adoptions=Adoptions(IdTable(lambda read: None), FakeWanted(), never_translated, clock=FakeClock()),
     )
     (found,) = connect_all(settings, "apisix-ingress", wiring)
     return found

@@ -1,5 +1,6 @@
 """Ids follow what clusters hold, and what depends on them is translated before anything is written."""
 
+import asyncio
 from dataclasses import replace
 
 import pytest
@@ -11,6 +12,7 @@ from apisix_ingress.model.names import wide_id
 from apisix_ingress.state.desired import Desired
 from apisix_ingress.state.ids import IdTable
 from tests.factories import COLLIDING, make_claimant, make_record
+from tests.fakes.gateway import LoopClock
 
 FIRST, SECOND, THIRD, _ = COLLIDING
 OLD, YOUNG = make_claimant("old", created="2026-01-01"), make_claimant("young", created="2026-02-01")
@@ -18,7 +20,10 @@ SLOT = RecordKey("ssls", "849e9177")
 
 
 class Scene:
-    """A certificate of an old object and one of a young object, whose names have one CRC."""
+    """A certificate of an old object and one of a young object, whose names have one CRC; a cluster besides."""
+
+    name = "another"
+    reachable = True
 
     def __init__(self) -> None:
         self.ids = IdTable(lambda read: None)
@@ -29,7 +34,7 @@ class Scene:
         self.desired.replace(YOUNG, [self.young])
         self.ids.settle()
         self.translated = 0
-        self.adoptions = Adoptions(self.ids, self.desired, self._translate)
+        self.adoptions = Adoptions(self.ids, self.desired, self._translate, clock=LoopClock())
 
     async def _translate(self) -> None:
         self.translated += 1
@@ -73,3 +78,23 @@ async def test_clusters_are_asked_anew_in_each_term(renewed: bool) -> None:
         scene.adoptions.renew()
     await scene.adoptions.adopt("c2", {SLOT: young})
     assert scene.short() == ([SECOND] if renewed else [FIRST])
+
+
+async def test_cluster_that_was_read_first_waits_for_what_the_others_have() -> None:
+    scene = Scene()
+    scene.adoptions.add(scene)
+    first = asyncio.create_task(scene.adoptions.adopt("c1", {}))
+    await asyncio.sleep(0.05)
+    assert not first.done()
+    await scene.adoptions.adopt("another", {SLOT: Found(b"", name=SECOND)})
+    await first
+    assert (scene.short(), scene.translated) == ([SECOND], 2)
+
+
+@pytest.mark.parametrize("reachable", [True, False])
+async def test_cluster_that_does_not_answer_is_not_waited_for_long(reachable: bool) -> None:
+    scene = Scene()
+    scene.reachable = reachable
+    scene.adoptions.add(scene)
+    async with asyncio.timeout(30):
+        await scene.adoptions.adopt("c1", {})
