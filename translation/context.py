@@ -66,6 +66,12 @@ class Options:
     clusters: frozenset[str] = DEFAULT_CLUSTERS
 
     @property
+    def guarded_ports(self) -> frozenset[int]:
+        """Ports that the operator lists with a host, on other ports of which requests are allowed."""
+        listed = (*self.internal.hosts.values(), *self.internal.below.values())
+        return frozenset(port for ports in listed for port in ports if port is not None)
+
+    @property
     def judges_addresses(self) -> bool:
         """Whether some address is refused at all."""
         return self.external_addresses != "allow" or not self.internal.is_empty

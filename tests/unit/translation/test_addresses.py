@@ -11,6 +11,7 @@ from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from tests.unit.translation.objects import OPTIONS, fill, ingress, route, rule, service, slice_of, upstream
 from tests.unit.translation.settling import bodies, prepare, settle
+from translation.context import Options
 from translation.hostnames import admin_addresses, refused
 
 URLS = ("http://10.9.0.7:9180/apisix/admin", "https://apisix-admin.gateways.svc/apisix/admin")
@@ -283,3 +284,15 @@ def test_what_a_setting_refuses_is_not_held_after_a_restart() -> None:
     there = allowed.desired.records("default")
     assert {key.kind for key in there} == {"routes", "upstreams"}
     assert not any(refusing.desired.is_held(key, record.name) for key, record in there.items())
+
+
+def test_health_check_is_no_way_to_a_port_that_is_listed() -> None:
+    def told(port: int, options: Options) -> list[str]:
+        check = {"type": "tcp", "port": port, "healthy": {"interval": "1s"}}
+        raw = upstream("ext", externalNodes=[{"type": "Domain", "name": "192.0.2.8"}], healthCheck={"active": check})
+        found = settle(raw, referring(), options=options)
+        return [str(item) for item in found.reports[ObjectKey("ApisixUpstream", "default", "ext")].problems]
+
+    want = "spec.healthCheck.active.port: {} is a port of an internal address; use another one"
+    assert told(2379, INTERNAL) == [want.format(2379)]
+    assert told(80, INTERNAL) == told(2379, OPTIONS) == told(9180, STRICT) == []
