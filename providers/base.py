@@ -164,7 +164,7 @@ class Provider(ABC, Generic[T]):
             for _ in range(TRIES):
                 item: T | None = self._world.stores[self.kind].get(key)
                 view = self._world.view()
-                found = await self._aside.tried(partial(self._evaluated, key, item), view)
+                found = await self._aside.tried(partial(self._prepared, key, item), view)
                 self._world.dependents.record(key, view.reads)
                 if found is not None:
                     self._publish(key, item, *found[0])
@@ -176,6 +176,13 @@ class Provider(ABC, Generic[T]):
         translation = self.evaluate(key, item, view)
         revoked = translation is not None and (translation.revoked or self._lost_ground(key, translation, view))
         return self._with_own_hosts(translation, item, view), revoked
+
+    def _prepared(self, key: ObjectKey, item: T | None, view: View) -> tuple[Translation | None, bool]:
+        """Do the same, and what takes long for large records."""
+        found = self._evaluated(key, item, view)
+        for record in found[0].records if found[0] is not None else ():
+            record.prepare()
+        return found
 
     def _publish(self, key: ObjectKey, item: T | None, translation: Translation | None, revoked: bool) -> None:
         """Take over what a translation returned."""

@@ -6,6 +6,7 @@ written and that must not be deleted while it exists. How an id or a label is ma
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -109,6 +110,15 @@ class Record:
             return comparable(self.key.kind, self.body)
         except (TypeError, RecursionError):
             return _UNENCODABLE
+
+    def prepare(self) -> None:
+        """Work out what is made of the body, which takes long for a large one: nobody has to wait for it later.
+
+        Past the lock of `cached_property`, which all records share: it may be called in a thread.
+        """
+        for name in ("payload", "refs", "takes", "digest"):
+            with contextlib.suppress(TypeError):  # nested too deeply: as ever, who asks is told
+                vars(self)[name] = vars(Record)[name].func(self)
 
     def __eq__(self, other: object) -> bool:
         """Compare by what would be sent, and where."""

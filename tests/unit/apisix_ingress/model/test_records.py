@@ -165,3 +165,23 @@ def test_two_versions_nested_too_deeply_are_not_equal() -> None:
 )
 def test_hosts_that_a_record_is_for(kind: RecordKind, body: dict[str, Any], want: tuple[str, ...]) -> None:
     assert Record(RecordKey(kind, "r"), "r", body).hosts == want
+
+
+def test_a_prepared_record_is_the_same() -> None:
+    plugins = {"cors": {"x": [1.0, {}]}}
+    body = {"id": "1", "uri": "/a", "upstream_id": "u", "plugins": plugins}
+    prepared, other = make_record(body=body), make_record(body=body)
+    prepared.prepare()
+    assert {"payload", "refs", "takes", "digest"} <= vars(prepared).keys()
+    assert (prepared, prepared.digest, prepared.refs, prepared.takes) == (other, other.digest, other.refs, other.takes)
+
+
+def test_a_record_that_is_too_deep_is_prepared_as_far_as_it_can_be() -> None:
+    deep: list[Any] = []
+    for _ in range(2000):
+        deep = [deep]
+    record = make_record(body={"plugins": {"cors": {"x": deep}}})
+    record.prepare()
+    assert record.digest == b"\0"
+    with pytest.raises(TypeError):
+        _ = record.payload
