@@ -8,7 +8,7 @@ error means is known to `transport`.
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import aiohttp
@@ -129,8 +129,18 @@ async def read_up_to(stream: StreamReader, most: int) -> tuple[bytes, bool]:
         size += len(piece)
         pieces.append(piece)
         if size > most:
-            return b"".join(pieces[:_KEPT])[: min(most, _KEPT)], True
+            return _beginning(pieces, min(most, _KEPT)), True
     return b"".join(pieces), False
+
+
+def _beginning(pieces: Iterable[bytes], most: int) -> bytes:
+    """Return the first bytes of a body; the rest, which may be large, is not put together."""
+    begun = bytearray()
+    for piece in pieces:
+        begun += piece
+        if len(begun) >= most:
+            break
+    return bytes(begun[:most])
 
 
 async def _reply(protocol: ResponseHandler) -> tuple[RawResponseMessage, StreamReader]:
