@@ -196,9 +196,7 @@ def _checks(scope: Scope, checks: HealthCheck, path: str) -> JsonObject:
 def _active(scope: Scope, check: ActiveCheck, path: str) -> JsonObject:
     if check.port is not None and check.port in scope.options.guarded_ports:
         # Nodes are judged on the port of requests; probes would get to another one.
-        scope.error(
-            "AddressRefused", f"{path}.port", f"{check.port} is a port of an internal address; probe another one"
-        )
+        scope.error("AddressRefused", f"{path}.port", f"{check.port} is a port of an internal address; use another one")
         scope.forbidden = True
     return {
         "type": check.type,
