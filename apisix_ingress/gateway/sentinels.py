@@ -46,6 +46,8 @@ class Sentinels:
         else:
             self._newest.pop(key.kind, None)
             self._newest[key.kind] = key
+            if self._deleted == key:
+                self._deleted = None
 
     def listed(self, listing: Listing, touched: Collection[RecordKey]) -> None:
         """Take over what a list shows, but for records that were written while it was read."""
@@ -60,7 +62,7 @@ class Sentinels:
         applied = self._holdings.applied
         listed = ((key, listing.owned.get(key)) for key in self._newest.values() if key not in touched)
         self._seen = {key: (applied.get(key), found.revision) for key, found in listed if found is not None}
-        if self._deleted not in touched:
+        if any(self._deleted in shown for shown in (listing.owned, listing.unclaimed, listing.foreign)):
             self._deleted = None
 
     def due(self) -> tuple[RecordKey, ...]:

@@ -146,7 +146,7 @@ def test_older_backup_is_put_right_within_ten_seconds(play: Play, change: str, i
                 await asyncio.sleep(1.0)
             want = dict(stage.gateway.stored)
             if is_known or change == "edited and back":
-                await asyncio.sleep(10.0)
+                await asyncio.sleep(70.0)
             stage.gateway.restore(backup)
             audits = len(stage.notes.comparisons)
             await asyncio.sleep(NOTICED)

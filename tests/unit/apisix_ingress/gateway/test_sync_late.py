@@ -156,6 +156,7 @@ async def test_many_late_writes_are_looked_at_once_and_no_delete_of_them_is_held
 @on_stage
 async def test_a_look_that_fails_is_tried_again() -> None:
     stage = Stage()
+    stage.sync = stage.new_sync(check_interval=0.0)
     async with stage.running():
         Belated(stage, UPSTREAM_RECORD)
         stage.want(UPSTREAM_RECORD)
