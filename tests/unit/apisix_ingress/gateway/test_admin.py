@@ -265,7 +265,7 @@ async def test_passing_trouble_is_unavailable(status: int, body: object, sent: b
     assert (caught.value.status, caught.value.sent) == (status, sent)
 
 
-@pytest.mark.parametrize(("header", "want"), [("7", 7.0), ("soon", None)])
+@pytest.mark.parametrize(("header", "want"), [("7", 7.0), ("soon", None), ("9" * 4000, 300.0)])
 async def test_retry_after_is_passed_on(header: str, want: float | None) -> None:
     with pytest.raises(GatewayUnavailable) as caught:
         await make_backend(replying(503, "", {"Retry-After": header})).put(make_record())
