@@ -35,22 +35,37 @@ class Contention:
         self._wanted = wanted
         self._holdings = holdings
         self._agenda = agenda
+        self._line: set[RecordKey] = set()
         # By what one record of a kind alone may have: to whom it was given, and when.
         self._given: dict[tuple[RecordKind, tuple[str, str]], dict[RecordKey, float]] = {}
 
     def ahead(self, record: Record) -> RecordKey | None:
-        """Return a record whose write has to end before the one of this record may begin, or None."""
-        key, is_older = record.key, True
+        """Return a record whose write has to end before the one of this record may begin, or None.
+
+        Those that are not under way yet wait in a line, each for the one before it: when a write ends, one record is
+        looked at again, not each of thousands that are to have the same.
+        """
         for other, flight in self._holdings.flying.items():
             # Also one that is to have something else by now, or nothing.
-            if flight is not None and other.kind == key.kind and flight.takes & record.takes:
+            is_rival = flight is not None and flight.takes & record.takes
+            if other.kind == record.key.kind and other != record.key and (is_rival or self._is_rival(other, record)):
                 return other
-        for other in self._wanted.takers(key, self._cluster):
-            if other == key:
-                is_older = False
-            elif other in self._holdings.flying or (is_older and self._agenda.is_under_way(other)):
+        for other in self._wanted.older_takers(record.key, self._cluster):
+            if (other in self._line or self._agenda.is_under_way(other)) and self._is_rival(other, record):
                 return other
         return None
+
+    def wait(self, key: RecordKey) -> None:
+        """Note that a record waits for the one ahead of it."""
+        self._line.add(key)
+
+    def proceed(self, key: RecordKey) -> None:
+        """Note that a record is looked at again."""
+        self._line.discard(key)
+
+    def _is_rival(self, other: RecordKey, record: Record) -> bool:
+        wanted = self._wanted.get(other, self._cluster)
+        return wanted is not None and bool(wanted.takes & record.takes)
 
     def delay(self, record: Record, now: float) -> float:
         """Return the seconds until the gateway knows what others were given."""

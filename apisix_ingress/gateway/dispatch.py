@@ -247,7 +247,9 @@ class Dispatch:
             return False
         now, delay = self._clock.monotonic(), 0.0
         if record is not None and record.takes:
+            self._contention.proceed(key)
             if (other := self._contention.ahead(record)) is not None:
+                self._contention.wait(key)
                 self._park(key, Step("wait", record, other))
                 return False
             delay = self._contention.delay(record, now)
@@ -301,6 +303,8 @@ class Dispatch:
             self._land(key, record, started)
             return True
         finally:
+            if record is not None and record.takes:
+                self.wake(key)  # however it ended: who is older goes before its next try
             if not self.holdings.flying:
                 self.at_rest.set()
         return False
@@ -439,10 +443,10 @@ class Dispatch:
     def _park(self, key: RecordKey, step: Step) -> None:
         assert step.on is not None
         self.agenda.park(key, step.on, delete=step.record is None)
-        if step.record is not None:
+        if step.record is not None and step.on in step.record.refs:
             self.queue.expedite(step.on)  # it may be behind many others of its namespace
-        if step.record is not None and step.record.takes:
-            self.wake(key)  # those that are to have the same wait no longer than they must
+            if step.record.takes:
+                self.wake(key)  # those that are to have the same wait no longer than they must
         for delete in self.agenda.due():
             self.enqueue(delete)
         self.tell(key)

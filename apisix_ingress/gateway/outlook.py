@@ -70,7 +70,8 @@ class Outlook:
         """Return the state of a record that is wanted, not applied and not rejected."""
         parked = self._agenda.parked(key)
         if parked is not None:
-            return self._parked(parked.on)
+            # One that it does not name is before it in a line for what one alone may have: its turn will come.
+            return self._parked(parked.on) if parked.on in record.refs else PENDING
         if parked is None and not self._agenda.is_under_way(key) and self._holdings.is_of_another(key, record.name):
             return RecordState("waiting", f"the gateway has the record {key} of another object, whose id is the same")
         error = self._setbacks.lasting(key)

@@ -7,7 +7,7 @@ at the moment it could be written; `plan` for many, in the order to write them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -39,8 +39,8 @@ class Wanted(Protocol):
     def keys(self) -> Iterable[RecordKey]:
         """Return the keys of all wanted records, of any cluster."""
 
-    def takers(self, key: RecordKey, cluster: str) -> Sequence[RecordKey]:
-        """Return the records, this one included, that are to have what one alone may have: the oldest owner's first."""
+    def older_takers(self, key: RecordKey, cluster: str) -> Iterator[RecordKey]:
+        """Yield others that may be to have what this record is to have alone, of older owners, the youngest first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ owner can't be translated now.
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -79,8 +80,8 @@ class Desired:
         self._ids = ids
         self._by_owner: dict[ObjectKey, dict[RecordKey, Record]] = {}
         self._candidates: dict[RecordKey, list[tuple[Claimant, Record]]] = {}
-        # By what only one record of a kind may have: those that are to have it.
-        self._takers: dict[tuple[RecordKind, str, str], dict[RecordKey, None]] = {}
+        # By what only one record of a kind may have: those that are to have it, the one of the oldest owner first.
+        self._takers: dict[tuple[RecordKind, str, str], list[tuple[Claimant, RecordKey]]] = {}
         # Every name that owners publish records of, and those that are theirs while they can't be translated.
         self._names: _Names = {}
         self._held_names: _Names = {}
@@ -106,7 +107,7 @@ class Desired:
             if _differ(old, new):
                 dirty.add(key)
             if key.kind in EXCLUSIVE:
-                self._count_takers(key, _takes(old), _takes(new))
+                self._count_takers(key, old, new)
             contested.update(_contested(old, new, owner))
         if after:
             self._by_owner[owner] = after
@@ -132,16 +133,18 @@ class Desired:
         found = self._first(key, cluster)
         return found[0].owner.namespace if found is not None else ""
 
-    def takers(self, key: RecordKey, cluster: str) -> list[RecordKey]:
-        """Return the records, this one included, that are to have what one alone may have: the oldest owner's first."""
-        record = self.get(key, cluster)
-        takes = record.takes if record is not None else frozenset[tuple[str, str]]()
-        found: dict[RecordKey, Claimant] = {}
-        for other in {other for each in takes for other in self._takers[(key.kind, *each)]}:
-            first = self._first(other, cluster)
-            if first is not None and first[1].takes & takes:
-                found[other] = first[0]
-        return sorted(found, key=lambda other: (found[other], other))
+    def older_takers(self, key: RecordKey, cluster: str) -> Iterator[RecordKey]:
+        """Yield other records that are to have what this one is to have alone, of older owners, the youngest first.
+
+        A cluster may be to have another version of one of them, which leaves it to this one: that is not looked at.
+        """
+        found = self._first(key, cluster)
+        if found is None:
+            return
+        for each in found[1].takes:
+            takers = self._takers[(key.kind, *each)]
+            for place in range(bisect_left(takers, (found[0], key)) - 1, -1, -1):
+                yield takers[place][1]
 
     def keys(self) -> tuple[RecordKey, ...]:
         """Return the keys of all wanted records."""
@@ -213,14 +216,18 @@ class Desired:
                 return candidate
         return None
 
-    def _count_takers(self, key: RecordKey, had: set[tuple[str, str]], has: set[tuple[str, str]]) -> None:
-        for each in has - had:
-            self._takers.setdefault((key.kind, *each), {})[key] = None
-        for each in had - has:
-            takers = self._takers[(key.kind, *each)]
-            del takers[key]
+    def _count_takers(
+        self, key: RecordKey, old: list[tuple[Claimant, Record]], new: list[tuple[Claimant, Record]]
+    ) -> None:
+        had = {(take, old[0][0]) for take in _takes(old)}
+        has = {(take, new[0][0]) for take in _takes(new)}
+        for take, claimant in had - has:
+            takers = self._takers[(key.kind, *take)]
+            del takers[bisect_left(takers, (claimant, key))]
             if not takers:
-                del self._takers[(key.kind, *each)]
+                del self._takers[(key.kind, *take)]
+        for take, claimant in has - had:
+            insort(self._takers.setdefault((key.kind, *take), []), (claimant, key))
 
     def _winner(self, key: RecordKey, record: Record, owner: ObjectKey) -> ObjectKey:
         rivals = (claimant.owner for claimant, other in self._candidates[key] if _overlap(record, other))

@@ -6,7 +6,7 @@ The fake keeps the Admin API's rules on references and notes every breach of the
 import asyncio
 import random
 import selectors
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -311,10 +311,10 @@ class FakeWanted:
     def keys(self) -> tuple[RecordKey, ...]:
         return tuple(self.records)
 
-    def takers(self, key: RecordKey, cluster: str) -> tuple[RecordKey, ...]:
+    def older_takers(self, key: RecordKey, cluster: str) -> Iterator[RecordKey]:
         """The records count as made in their order."""
-        takes = self.records[key].takes
-        return tuple(other for other, record in self.records.items() if record.takes & takes)
+        keys, takes = list(self.records), self.records[key].takes
+        return (other for other in reversed(keys[: keys.index(key)]) if self.records[other].takes & takes)
 
     def replace(self, records: Iterable[Record]) -> list[RecordKey]:
         """Want these records and no others; return the keys of what changed."""

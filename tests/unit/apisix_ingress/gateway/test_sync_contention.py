@@ -221,3 +221,26 @@ async def test_what_nobody_else_asks_for_is_written_at_once() -> None:
         stage.want(*many, make_record(ROUTE))
         await asyncio.sleep(LAG)
     assert sorted(lagging.asked) == sorted([*(record.key for record in many), ROUTE])
+
+
+@on_stage
+async def test_hundreds_that_ask_for_one_thing_are_looked_at_one_after_the_other() -> None:
+    stage = Stage()
+    Lagging(stage)
+    count = 200
+    rivals = [keyed(RecordKey("consumers", f"c{number}")) for number in range(count)]
+    asked = 0
+    get = stage.wanted.get
+
+    def counting(key: RecordKey, cluster: str) -> Record | None:
+        nonlocal asked
+        asked += 1
+        return get(key, cluster)
+
+    stage.wanted.get = counting  # type: ignore[method-assign]
+    async with stage.running():
+        stage.want(*rivals)
+        await asyncio.sleep(10)
+        states = [stage.sync.record_state(record.key).kind for record in rivals]
+    assert states.count("applied") == 1
+    assert asked < 150 * count, "each write looks at all of them"

@@ -233,35 +233,43 @@ def make_rule(name: str, *plugins: str, **fields: Any) -> Record:
 
 
 @pytest.mark.parametrize("order", [(OLD, NEW), (NEW, OLD)])
-def test_those_that_want_one_thing_are_told_the_oldest_first(order: tuple[Claimant, Claimant]) -> None:
+def test_rivals_of_older_owners_are_told_the_youngest_first(
+    order: tuple[Claimant, Claimant],
+) -> None:
     desired = make_desired()
     rules = {OLD: make_rule("z", "cors", "echo"), NEW: make_rule("a", "gzip", "cors")}
     for claimant in order:
         desired.replace(claimant, [rules[claimant]])
+    newest = make_rule("n", "cors")
+    desired.replace(make_claimant("x", created="9"), [newest])
     desired.replace(make_claimant("m"), [make_rule("m", "csrf"), make_record("cors")])
-    assert (
-        desired.takers(rules[NEW].key, "c") == desired.takers(rules[OLD].key, "c") == [rules[OLD].key, rules[NEW].key]
-    )
-    assert desired.takers(make_rule("m").key, "c") == [make_rule("m").key]
-    assert desired.takers(make_record("cors").key, "c") == []
+    told = {record.name: list(desired.older_takers(record.key, "c")) for record in (*rules.values(), newest)}
+    assert told == {"z": [], "a": [rules[OLD].key], "n": [rules[NEW].key, rules[OLD].key]}
+    assert list(desired.older_takers(make_rule("m").key, "c")) == []
+    assert list(desired.older_takers(make_record("cors").key, "c")) == []
     desired.replace(OLD, [make_rule("z", "echo")])
-    assert desired.takers(rules[NEW].key, "c") == [rules[NEW].key]
+    assert list(desired.older_takers(newest.key, "c")) == [rules[NEW].key]
     desired.replace(NEW, [])
-    assert desired.takers(rules[NEW].key, "c") == []
+    assert list(desired.older_takers(newest.key, "c")) == []
+    assert list(desired.older_takers(rules[NEW].key, "c")) == []
 
 
-def test_who_wants_a_thing_elsewhere_is_not_told() -> None:
+def test_who_wants_nothing_in_a_cluster_has_nobody_before_it() -> None:
     desired = make_desired()
     east, west = (make_rule(name, "cors", clusters=frozenset({name})) for name in ("east", "west"))
     desired.replace(OLD, [east])
     desired.replace(NEW, [west])
-    assert desired.takers(east.key, "east") == [east.key]
-    assert desired.takers(east.key, "west") == []
+    assert list(desired.older_takers(west.key, "east")) == []
+    assert list(desired.older_takers(west.key, "west")) == [east.key]  # whether it is wanted there is not looked at
 
 
-def test_a_loser_that_would_want_a_thing_is_not_told() -> None:
+def test_record_that_changes_hands_has_the_age_of_its_owner() -> None:
     desired = make_desired()
-    desired.replace(OLD, [make_rule("one", "echo")])
-    desired.replace(NEW, [make_rule("one", "cors")])
-    desired.replace(make_claimant("m"), [make_rule("two", "cors")])
-    assert desired.takers(make_rule("two").key, "c") == [make_rule("two").key]
+    one, two = make_rule("one", "cors"), make_rule("two", "cors")
+    desired.replace(NEW, [one])
+    desired.replace(make_claimant("m", created="2026-01-15T00:00:00Z"), [two])
+    assert list(desired.older_takers(one.key, "c")) == [two.key]
+    desired.replace(OLD, [one])
+    assert list(desired.older_takers(two.key, "c")) == [one.key]
+    desired.replace(OLD, [])
+    assert list(desired.older_takers(one.key, "c")) == [two.key]
