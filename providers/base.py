@@ -14,7 +14,7 @@ import structlog
 
 from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind, namespace_of
 from apisix_ingress.model.kube import CustomObject, KubeObject, why_first
-from apisix_ingress.model.names import consumer_name, ingress_prefix, object_name, route_prefix
+from apisix_ingress.model.names import INGRESS, consumer_name, ingress_prefix, object_name, route_prefix
 from apisix_ingress.model.problem import Problem
 from apisix_ingress.model.records import Former, Record
 from apisix_ingress.runtime.clock import Clock
@@ -343,11 +343,10 @@ def holds_by_name(key: ObjectKey) -> tuple[Hold, ...]:
     """Return holds on the records whose name or id tells, from the object's key alone, that they are its own."""
     name = object_name(key.namespace, key.name) if key.namespace else key.name
     usernames = frozenset({consumer_name(*key[1:], "compatible"), consumer_name(*key[1:], "unambiguous")})
-    prefixes: tuple[tuple[RecordKind, str], ...] = (
-        ("routes", route_prefix(key.namespace, key.name)),
-        ("routes", ingress_prefix(key.namespace, key.name)),
-        ("upstreams", f"{name}_"),
-    )
+    routes = ingress_prefix if key.kind == "Ingress" else route_prefix
+    prefixes: list[tuple[RecordKind, str]] = [("upstreams", f"{name}_")]
+    if key.kind == "Ingress" or key.namespace != INGRESS:
+        prefixes.append(("routes", routes(key.namespace, key.name)))
     by_prefix = (Hold(kind, prefix=prefix) for kind, prefix in prefixes)
     by_name = (Hold(kind, names=frozenset({name})) for kind in sorted(HASHED))
     return (*by_prefix, *by_name, Hold("consumers", ids=usernames))

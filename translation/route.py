@@ -93,6 +93,9 @@ def _http(draft: Draft, rule: HttpRule, path: str, rivals: Rivals) -> None:
     if not hosts:
         return
     name = names.route_name(draft.namespace, draft.meta.name, rule.name)
+    if names.is_of_ingress(draft.namespace, rule.name):
+        message = f"names the record of an Ingress in namespace {draft.meta.name}; give the rule another name"
+        draft.error("InvalidSpec", f"{path}.name", message)
     body = draft.stamp("routes", name, labelled=True)
     body |= _matching(draft, rule.match, hosts, f"{path}.match")
     body |= present({"priority": rule.priority - rivals.ahead(path), "enable_websocket": rule.websocket})
@@ -192,7 +195,14 @@ def _stream(draft: Draft, rule: StreamRule, path: str) -> None:
 
 def _hold(draft: Draft, spec: FrozenJson) -> None:
     """Tell which records are the object's, from what can be read of its spec. Stream routes carry no name."""
-    draft.hold("routes", prefix=names.route_prefix(draft.namespace, draft.meta.name))
+    if draft.namespace == names.INGRESS:
+        # What begins with namespace and name may be an Ingress' in the namespace of that name.
+        known = (rule.get("name") for rule in _mappings(spec.get("http")))
+        own = (rule for rule in known if isinstance(rule, str) and not names.is_of_ingress(draft.namespace, rule))
+        routes = frozenset(names.route_name(draft.namespace, draft.meta.name, rule) for rule in own)
+        draft.hold("routes", names=routes)
+    else:
+        draft.hold("routes", prefix=names.route_prefix(draft.namespace, draft.meta.name))
     rules = (rule.get("name") for rule in _mappings(spec.get("stream")))
     streams = (
         names.stream_route_name(draft.namespace, draft.meta.name, rule) for rule in rules if isinstance(rule, str)

@@ -30,6 +30,12 @@ _KEPT = NAME_LIMIT - 17
 WIDE = 16
 """Characters of a wide id; a short one has eight at most."""
 
+INGRESS = "ing"
+"""What names of the routes of Ingresses begin with. It may be the name of a namespace as well."""
+
+_OF_INGRESS = re.compile(r"[a-z0-9.-]+_[0-9a-f]{1,8}")
+"""What follows namespace and name in the name of an Ingress' route: the Ingress, and the short id of host and path."""
+
 _CUT = re.compile(r"~[0-9a-f]{16}")
 
 
@@ -99,6 +105,14 @@ def route_name(namespace: str, name: str, rule: str) -> str:
     return f"{namespace}_{name}_{rule}"
 
 
+def is_of_ingress(namespace: str, rule: str) -> bool:
+    """Say whether a rule of an ApisixRoute in a namespace has the name that a path of an Ingress elsewhere may have.
+
+    Names of objects hold no underscore, so only a namespace that is called like the beginning of such names is near.
+    """
+    return namespace == INGRESS and _OF_INGRESS.fullmatch(rule) is not None
+
+
 def stream_route_name(namespace: str, name: str, rule: str) -> str:
     """Return the name of the stream route for a stream rule; the suffix stands for UDP as well."""
     return f"{namespace}_{name}_{rule}_tcp"
@@ -106,12 +120,12 @@ def stream_route_name(namespace: str, name: str, rule: str) -> str:
 
 def ingress_prefix(namespace: str, name: str) -> str:
     """Return what the told names of all routes of an Ingress begin with, as `route_prefix` does."""
-    return f"ing_{namespace}_{name}_"[:_KEPT]
+    return f"{INGRESS}_{namespace}_{name}_"[:_KEPT]
 
 
 def ingress_route_name(namespace: str, name: str, host: str, path: str) -> str:
     """Return the name of the route for one host and path of an Ingress."""
-    return f"ing_{namespace}_{name}_{short_id(host + path)}"
+    return f"{INGRESS}_{namespace}_{name}_{short_id(host + path)}"
 
 
 def service_upstream_name(

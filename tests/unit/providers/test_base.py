@@ -333,7 +333,6 @@ async def test_crash_at_the_start_holds_what_gateways_may_have_of_the_object_and
         await asyncio.wait_for(loop.registry.drained(), 5)
     held = loop.world.desired.is_held
     assert held(RecordKey("routes", "1"), "default_bad_rule")
-    assert held(RecordKey("routes", "1"), "ing_default_bad_1234")
     assert held(RecordKey("plugin_configs", short_id("default_bad")), "")
     assert not held(RecordKey("routes", "1"), "default_good_rule")
     assert [problem.code for problem in loop.world.reports[make_key("bad")].problems] == ["InternalError"]

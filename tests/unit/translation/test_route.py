@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from apisix_ingress.model.json import FrozenJson, JsonObject
-from apisix_ingress.model.keys import ObjectKey
-from apisix_ingress.state.claims import UpstreamClaim
+from apisix_ingress.model.keys import ObjectKey, RecordKey
+from apisix_ingress.model.names import ingress_route_name, short_id
+from apisix_ingress.state.claims import Claimant, UpstreamClaim
 from apisix_ingress.state.desired import Hold
 from crds import parse_spec
 from tests.unit.translation.objects import (
@@ -323,3 +324,30 @@ def test_settings_are_judged_once_however_many_rules_refer_to_them(monkeypatch: 
     got = translate_route(get(found, "ApisixRoute", "many"), found.view(), OPTIONS)
     assert (len(got.records), got.problems) == (8, ())
     assert judged == ["ApisixUpstream", "ApisixUpstream"]
+
+
+@pytest.mark.parametrize(
+    ("namespace", "name", "refused"),
+    [
+        ("ing", "shop_6f1a2b", True),
+        ("ing", "my.shop-2_0", True),
+        ("ing", "shop", False),
+        ("ing", "shop_canary", False),
+        ("default", "shop_6f1a2b", False),
+    ],
+)
+def test_rule_has_no_name_that_a_path_of_an_ingress_elsewhere_may_have(
+    namespace: str, name: str, refused: bool
+) -> None:
+    manifest = make("ApisixRoute", "victim", namespace=namespace, spec={"http": [rule(name)]})
+    found = world(manifest)
+    got = translate_route(get(found, "ApisixRoute", "victim", namespace), found.view(), OPTIONS)
+    assert [problem.path for problem in got.problems if "another name" in problem.message] == (
+        ["spec.http[0].name"] if refused else []
+    )
+    desired = found.desired
+    desired.hold(Claimant("", ObjectKey("ApisixRoute", namespace, "victim")), got.holds)
+    theirs = ingress_route_name("victim", "shop", "a.example.com", "/")
+    assert not desired.is_held(RecordKey("routes", short_id(theirs)), theirs)
+    own = f"{namespace}_victim_{name}"
+    assert desired.is_held(RecordKey("routes", short_id(own)), own) is not refused
