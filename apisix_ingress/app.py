@@ -47,6 +47,7 @@ from apisix_ingress.state.world import World
 from providers.base import Sink
 from providers.cluster_config import ClusterConfigProvider
 from providers.conditions import Conditions
+from providers.incumbents import adopt_hosts
 from providers.registry import Registry, resources
 from translation.context import Options
 
@@ -127,7 +128,8 @@ async def build(settings: Settings, manifests: Path | None, held: AsyncExitStack
     wake = journal.waking(source.status.wake)
     registry = _registry(options, parts, Fanout(syncs, wake, lag), lag)
     observer = Both(journal, SyncMetrics(parts.metrics, parts.conditions, wake, lag))
-    adoptions = Adoptions(parts.world.ids, parts.world.desired, registry.drained, clock=parts.clock)
+    owned = partial(adopt_hosts, parts.world, options) if options.host_ownership == "namespace" else None
+    adoptions = Adoptions(parts.world.ids, parts.world.desired, registry.drained, clock=parts.clock, incumbents=owned)
     clusters = _clusters(settings, parts, source.ledger, observer, adoptions)
     for cluster in clusters.values():
         held.push_async_callback(cluster.aclose)
@@ -348,6 +350,7 @@ class Controller:
         await self.source.synced()
         await self.registry.drained()
         self.world.ids.settle()
+        self.world.host_holders.settle()
         self.ready.set()
         self.source.status.review()
         log.info("world.ready", objects={kind: len(store) for kind, store in self.world.stores.items() if len(store)})

@@ -3,21 +3,18 @@
 import ssl
 from collections.abc import Iterator
 from contextlib import ExitStack
-from copy import deepcopy
 from functools import partial
-from itertools import count
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from trustme import CA
 
-from e2e.cluster.client import KubeApiError, Manifest, wait_until
+from e2e.cluster.client import Manifest, wait_until
 from e2e.cluster.echo import EchoServers
 from e2e.conftest import OWN
 from e2e.story import Stage, condition, route, says
 from e2e.test_isolation import a_second_later, ingress, warnings
+from e2e.traffic import RequestLoop
 from e2e.workload import PodFactory
 
 SHOWN_TIMEOUT = 20.0
@@ -138,58 +135,20 @@ def test_client_authentication_is_not_taken_off_by_another_namespace(stage: Stag
     assert condition(stage.api.get("ApisixTls", "tls", namespace=stage.namespace))["status"] == "True"
 
 
-POLICY = Path(__file__).parents[1] / "deploy" / "policies" / "hosts-stay.yaml"
-
-
-def test_the_policy_lets_no_host_be_added_to_an_existing_object(stage: Stage) -> None:
-    name = f"hosts-stay-{stage.namespace}"
-    policy, binding = yaml.safe_load_all(POLICY.read_text(encoding="utf-8"))
-    policy["metadata"]["name"] = binding["metadata"]["name"] = binding["spec"]["policyName"] = name
-    here = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": stage.namespace}}}
-    binding["spec"]["matchResources"] = here
-    own, other = route(stage.host), ingress(stage.host)
-    stream = {"name": "s", "protocol": "TCP", "match": {"ingressPort": 9100}}
-    own["spec"]["stream"] = [stream | {"backend": {"serviceName": "web", "servicePort": 80}}]
-    tls = {"apiVersion": "apisix.apache.org/v2", "kind": "ApisixTls", "metadata": {"name": "tls"}}
-    tls["spec"] = {"hosts": [stage.host], "secret": {"name": "s", "namespace": stage.namespace}}
-    stage.apply([own, other, tls])
-    stage.api.apply([policy, binding])
-
-    def denied(item: Manifest) -> str:
-        try:
-            stage.api.apply(item, namespace=stage.namespace)
-        except KubeApiError as error:
-            return str(error)
-        return ""
-
-    number = count()
-
-    def adding(item: Manifest, *path: str | int) -> Manifest:
-        changed = deepcopy(item)
-        found = changed["spec"]
-        for step in path:
-            found = found[step]
-        # Another one each time: what went through before the policy was in effect is there now.
-        found.append(f"taken-{next(number)}.{stage.host}")
-        return changed
-
-    try:
-        http = deepcopy(own)
-        wait_until(lambda: denied(adding(own, "http", 0, "match", "hosts")), bool, "the policy to be in effect", 60)
-        stage.apply(own)
-        with_rule = deepcopy(other)
-        with_rule["spec"]["rules"].append(with_rule["spec"]["rules"][0] | {"host": f"taken.{stage.host}"})
-        with_tls = deepcopy(other)
-        with_tls["spec"]["tls"] = [{"hosts": [f"taken.{stage.host}"], "secretName": "s"}]
-        with_port = deepcopy(own)
-        with_port["spec"]["stream"][0]["match"]["ingressPort"] = 9200
-        for item in (adding(own, "http", 0, "match", "hosts"), with_rule, with_tls, with_port, adding(tls, "hosts")):
-            assert "can be added to" in denied(item)
-        # What names no new host goes through: another path, a certificate for a host of the rules, one host less.
-        http["spec"]["http"][0]["match"]["paths"] = ["/other"]
-        http["spec"]["stream"] = []
-        other["spec"]["tls"] = [{"hosts": [stage.host], "secretName": "s"}]
-        assert [denied(item) for item in (http, other, tls)] == ["", "", ""]
-    finally:
-        for kind in ("ValidatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy"):
-            stage.api.delete(f"admissionregistration.k8s.io/v1/{kind}", name)
+def test_an_old_object_that_names_a_host_later_does_not_get_it(stage: Stage, evil: PodFactory) -> None:
+    first = stage.start(kubernetes={"host_ownership": "namespace"})
+    stage.serve()
+    (old,) = stage.api.apply(route(f"evil.{stage.host}", service="evil"), namespace=evil.namespace)
+    stage.traffic.until_status(200, f"evil.{stage.host}")
+    a_second_later(old)
+    stage.apply(route(stage.host))
+    stage.traffic.until_status(200, stage.host)
+    with RequestLoop(stage.traffic, stage.host) as requests:
+        stage.api.apply(route(stage.host, service="evil", priority=9999), namespace=evil.namespace)
+        foreign = says("False", f"belongs to namespace {stage.namespace}")
+        stage.api.wait("ApisixRoute", "web", foreign, "to be left out", namespace=evil.namespace)
+        assert first.stop() == 0
+        stage.start(kubernetes={"host_ownership": "namespace"})
+        stage.apply(route(f"new.{stage.host}", name="new"))
+        stage.traffic.until_status(200, f"new.{stage.host}")
+    assert {(answer.status, answer.pod == "evil") for _, answer in requests.answers} == {(200, False)}

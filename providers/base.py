@@ -101,6 +101,21 @@ class Surroundings:
     """Told the kind of each object that was translated, and whether it is well."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Evaluated:
+    """What a translation of an object gave.
+
+    Attributes:
+        translation: None if the object is gone or not ours.
+        revoked: Whether not even the last good records may stay.
+        owned: The hosts that it names and that belong to its namespace.
+    """
+
+    translation: Translation | None
+    revoked: bool
+    owned: frozenset[str]
+
+
 class Provider(ABC, Generic[T]):
     """Queue and loop of one kind that owns records."""
 
@@ -156,7 +171,7 @@ class Provider(ABC, Generic[T]):
             found = self._evaluated(key, item, view)
         finally:
             self._world.dependents.record(key, view.reads)
-        self._publish(key, item, *found)
+        self._publish(key, item, found)
 
     async def _reconcile_aside(self, key: ObjectKey) -> bool:
         """Do the same for a large object without holding others up; say whether that came about."""
@@ -167,25 +182,28 @@ class Provider(ABC, Generic[T]):
                 found = await self._aside.tried(partial(self._prepared, key, item), view)
                 self._world.dependents.record(key, view.reads)
                 if found is not None:
-                    self._publish(key, item, *found[0])
+                    self._publish(key, item, found[0])
                     return True
         return False
 
-    def _evaluated(self, key: ObjectKey, item: T | None, view: View) -> tuple[Translation | None, bool]:
-        """Return the translation for a key, and whether not even the last good records may stay."""
+    def _evaluated(self, key: ObjectKey, item: T | None, view: View) -> _Evaluated:
         translation = self.evaluate(key, item, view)
         revoked = translation is not None and (translation.revoked or self._lost_ground(key, translation, view))
-        return self._with_own_hosts(translation, item, view), revoked
+        owned = self._owned_hosts(item, view) if translation is not None else frozenset()
+        return _Evaluated(self._with_own_hosts(translation, item, view), revoked, owned)
 
-    def _prepared(self, key: ObjectKey, item: T | None, view: View) -> tuple[Translation | None, bool]:
+    def _prepared(self, key: ObjectKey, item: T | None, view: View) -> _Evaluated:
         """Do the same, and what takes long for large records."""
         found = self._evaluated(key, item, view)
-        for record in found[0].records if found[0] is not None else ():
+        for record in found.translation.records if found.translation is not None else ():
             record.prepare()
         return found
 
-    def _publish(self, key: ObjectKey, item: T | None, translation: Translation | None, revoked: bool) -> None:
+    def _publish(self, key: ObjectKey, item: T | None, found: _Evaluated) -> None:
         """Take over what a translation returned."""
+        translation, revoked = found.translation, found.revoked
+        if self._options.host_ownership == "namespace" and self.kind in NAMING_KINDS:
+            self._world.host_holders.claim(key, found.owned)
         claimant = Claimant(item.meta.created if item else "", key)
         if translation is None:
             self._apply(claimant, NOTHING)
@@ -286,6 +304,12 @@ class Provider(ABC, Generic[T]):
         if translation is None or not translation.failed or is_shared or not isinstance(item, CustomObject):
             return translation
         return replace(translation, holds=restricted(translation.holds, item, HostOwners(view, self._options)))
+
+    def _owned_hosts(self, item: T | None, view: View) -> frozenset[str]:
+        """Return the hosts of its namespace that an object names, whether or not it can be translated."""
+        if self._options.host_ownership != "namespace" or not isinstance(item, CustomObject):
+            return frozenset()
+        return HostOwners(view, self._options).owned(item) if self.kind in NAMING_KINDS else frozenset()
 
     def _claim_weakly(self, claimant: Claimant, claims: Iterable[UpstreamClaim]) -> frozenset[ObjectKey]:
         """Keep the claims of the last good records; without any, claim what a gateway may still have."""

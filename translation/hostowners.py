@@ -1,10 +1,10 @@
 """Owners of hosts: with `host_ownership: namespace` a host belongs to one namespace, and rules of others go without it.
 
-A host belongs to the namespace that it was assigned to (an annotation of the Namespace), else to that of the oldest
-object that names it or a wildcard over it. A wildcard needs more: no other namespace may own a name below it. So of the
-hosts that two namespaces use no request fits both, and neither priorities nor paths nor the gateway's order of matching
-decide anything between namespaces. Who owns a host depends neither on the order of events nor on whether an object can
-be translated.
+A host belongs to the namespace that it was assigned to (an annotation of the Namespace), else to the one that holds it
+or a wildcard over it, else to that of the oldest object that names it or a wildcard over it. A wildcard needs more: no
+other namespace may own a name below it. So of the hosts that two namespaces use no request fits both, and neither
+priorities nor paths nor the gateway's order of matching decide anything between namespaces. Who owns a host does not
+depend on whether an object can be translated.
 """
 
 from __future__ import annotations
@@ -79,6 +79,21 @@ class HostOwners:
         is_free = not owners or namespace in owners or self._is_shared_by(owners, namespace, name)
         return () if is_free else owners
 
+    def owned(self, obj: CustomObject) -> frozenset[str]:
+        """Return the hosts that an object names and that belong to its namespace; hosts that are lent to it do not."""
+        space = obj.meta.namespace
+        names = claimed_hosts(obj)
+        return frozenset(name for name in names if space in self._owners(name) and not self.refusal(space, name))
+
+    def names(self, namespace: str, host: str) -> bool:
+        """Say whether an object of ours in a namespace names exactly this host."""
+        found = (self._ours(kind, HOST_INDEX, host) for kind in NAMING_KINDS)
+        return any(item.meta.namespace == namespace for items in found for item in items)
+
+    def lends(self, owner: str, namespace: str, host: str) -> bool:
+        """Say whether objects of one namespace let another one use a host that they name."""
+        return self._is_shared_by((owner,), namespace, host)
+
     def _judge(self, namespace: str, name: str) -> str:
         if namespace in self._assigned(EVERY_HOST) and name == EVERY_HOST:
             return ""
@@ -118,11 +133,13 @@ class HostOwners:
 
     def _owners(self, name: str) -> tuple[str, ...]:
         """Return the namespace that owns a host; several where it was assigned to several; none: nobody names it."""
-        for each in (name, *wildcards_over(name)):
-            if found := self._assigned(each):
-                return found
+        names = (name, *wildcards_over(name))
+        if assigned := next(filter(None, map(self._assigned, names)), ()):
+            return assigned
         if self._options.host_ownership == "assigned":
             return ()
+        if holder := next(filter(None, map(self._view.host_holder, names)), ""):
+            return (holder,)
         first = self._first(name)
         return (first.meta.namespace,) if first is not None else ()
 
@@ -167,6 +184,8 @@ class HostOwners:
         given = (item.meta.name for item in self._view.find(Namespace, under) if item.meta.name not in allowed)
         if (other := next(given, None)) is not None:
             return f"namespace {other}"
+        if (holders := self._view.holders_below(wildcard)) is not None:
+            return next((f"namespace {other}" for other in sorted(holders) if other not in allowed), "")
         first = self._first(wildcard)
         found = (self._older_below(kind, allowed, wildcard, first) for kind in NAMING_KINDS)
         return next((each for each in found if each), "")

@@ -1,11 +1,12 @@
-"""Ids of names follow what the gateways hold: at the start of a term, for every cluster, before its first write.
+"""Ids of names and holders of hosts follow what the gateways hold: at the start of a term, before its first write.
 
-What depends on an id that changes by it is translated anew first. Which name gets which id is decided in `state`.
+What depends on an id or a holder that changes by it is translated anew first. Which name gets which id is decided in
+`state`, and which namespace holds a host in `providers`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Protocol
 
@@ -14,6 +15,7 @@ import structlog
 from apisix_ingress.gateway.backend import Found
 from apisix_ingress.gateway.plan import Wanted
 from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.model.origins import origin_of_name
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.tasks import in_turns
 from apisix_ingress.state.adoption import Adoption, Fits
@@ -21,6 +23,12 @@ from apisix_ingress.state.ids import IdTable
 
 log = structlog.get_logger()
 
+
+Incumbents = Callable[[Mapping[str, set[str]], set[str]], Iterator[bool]]
+"""Lets namespaces hold the hosts that gateways have for them; yields for each host whether it changed hands.
+
+Takes host → namespaces whose records have it, and the hosts that another cluster told of in this term, which grow.
+"""
 
 STEPS = 500
 """So many records are looked at before other tasks get their turn: about 2 ms."""
@@ -64,17 +72,26 @@ class Adoptions:
     Args:
         ids: The table.
         wanted: The desired records.
-        translated: Returns once everything was translated with the ids as they are.
+        translated: Returns once everything was translated with the ids and holders as they are.
         clock: Measures how long one cluster waits for the others.
+        incumbents: Lets namespaces hold hosts; None: hosts are not held.
     """
 
     def __init__(
-        self, ids: IdTable, wanted: Wanted, translated: Callable[[], Awaitable[None]], *, clock: Clock
+        self,
+        ids: IdTable,
+        wanted: Wanted,
+        translated: Callable[[], Awaitable[None]],
+        *,
+        clock: Clock,
+        incumbents: Incumbents | None = None,
     ) -> None:
         self._ids = ids
         self._wanted = wanted
         self._translated = translated
         self._clock = clock
+        self._incumbents = incumbents
+        self._told_hosts: set[str] = set()
         self._clusters: list[Holder] = []
         self._heard: set[str] = set()
         self._proven: set[RecordKey] = set()
@@ -88,6 +105,7 @@ class Adoptions:
         """Forget what clusters said: a term begins, and others may have led since the last one."""
         self._proven.clear()
         self._heard.clear()
+        self._told_hosts.clear()
 
     async def adopt(self, cluster: str, held: Mapping[RecordKey, Found]) -> None:
         """Make the ids of names those that a cluster has for them; return once the desired records have them.
@@ -104,10 +122,14 @@ class Adoptions:
         adoption = Adoption(self._ids, names, written=self._names, proven=self._proven, fits=fits)
         async for _ in in_turns(adoption.steps(), every=STEPS):
             pass
+        hosts = await self._adopt_hosts(held)
         self._heard.add(cluster)
         await self._hear_others()
-        if self._ids.changes != before:
-            log.info("ids.adopted", cluster=cluster, changes=self._ids.changes - before)
+        if ids := self._ids.changes - before:
+            log.info("ids.adopted", cluster=cluster, changes=ids)
+        if hosts:
+            log.info("hosts.adopted", cluster=cluster, changes=hosts)
+        if ids or hosts:
             await self._translated()
 
     async def _hear_others(self) -> None:
@@ -117,6 +139,17 @@ class Adoptions:
             if self._clock.monotonic() >= until:
                 return
             await self._clock.sleep(PAUSE)
+
+    async def _adopt_hosts(self, held: Mapping[RecordKey, Found]) -> int:
+        """Let namespaces hold the hosts that their records have in a cluster; return how many changed hands."""
+        if self._incumbents is None:
+            return 0
+        found: dict[str, set[str]] = {}
+        async for key, record in in_turns(held.items(), every=STEPS):
+            if record.hosts and (owner := origin_of_name(key.kind, record.name)) is not None:
+                for host in record.hosts:
+                    found.setdefault(host, set()).add(owner.namespace)
+        return sum([each async for each in in_turns(self._incumbents(found, self._told_hosts), every=STEPS)])
 
     def _names(self, key: RecordKey) -> tuple[str, ...]:
         return tuple(name for cluster in self._clusters for name in cluster.names(key))

@@ -1,4 +1,6 @@
-"""From a record back to the object it was made for, by what the record itself says. For people, never for decisions.
+"""From a record back to the object it was made for, by what the record itself says.
+
+For people, and to see which namespace held a host before a restart: one that no longer names it gets nothing.
 
 The names are made in `names`; namespaces and object names hold no underscore, which is what sets their parts apart.
 """
@@ -8,7 +10,7 @@ from __future__ import annotations
 import re
 
 from apisix_ingress.model.json import FrozenJson
-from apisix_ingress.model.keys import ObjectKey, RecordKey
+from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind
 from apisix_ingress.model.names import MANAGED_BY, MANAGED_BY_VALUE, is_cut
 
 _SHORT_ID = re.compile(r"[0-9a-f]{1,8}")
@@ -26,15 +28,21 @@ def origin(key: RecordKey, body: FrozenJson) -> ObjectKey | None:
     if key.kind == "ssls":
         return _secret(labels)
     name = body.get("name")
-    parts = name.split("_") if isinstance(name, str) and not is_cut(name) else []
+    return origin_of_name(key.kind, name) if isinstance(name, str) else None
+
+
+def origin_of_name(kind: RecordKind, name: str) -> ObjectKey | None:
+    """Return the object that the name of a record tells, or None if it tells none."""
+    parts = [] if is_cut(name) else name.split("_")
     if len(parts) < 2 or not all(parts[:2]):
         return None
-    match key.kind:
+    match kind:
         case "routes":
             return _of_route(parts)
         case "upstreams":
-            kind = "Service" if len(parts) > 2 else "ApisixUpstream"
-            return ObjectKey(kind, parts[0], parts[1])
+            return ObjectKey("Service" if len(parts) > 2 else "ApisixUpstream", parts[0], parts[1])
+        case "stream_routes":
+            return ObjectKey("ApisixRoute", parts[0], parts[1])
         case "plugin_configs":
             return ObjectKey("ApisixPluginConfig", parts[0], parts[1])
     return None

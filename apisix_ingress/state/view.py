@@ -5,12 +5,13 @@ The tracking one notes every read, found or missing, so that the arrival of a mi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Protocol, TypeVar, cast
 
 from apisix_ingress.model.keys import IndexKey, ObjectKey, Read, RecordKind
 from apisix_ingress.model.kube import KubeObject
 from apisix_ingress.state.claims import Claimant, Claims, UpstreamClaim
+from apisix_ingress.state.hostholders import HostHolders, below_read, holder_read
 from apisix_ingress.state.ids import IdTable, id_read
 from apisix_ingress.state.store import NEAR, Store, far
 
@@ -32,14 +33,21 @@ class View(Protocol):
     def claims_on(self, target: ObjectKey) -> tuple[tuple[Claimant, UpstreamClaim], ...]:
         """Return each claim on a Service or ApisixUpstream once, with the oldest who makes it; the oldest first."""
 
+    def host_holder(self, host: str) -> str:
+        """Return the namespace that holds a host or wildcard; empty: nobody does, and age decides."""
+
+    def holders_below(self, wildcard: str) -> Collection[str] | None:
+        """Return the namespaces that hold names below a wildcard; None before hosts are held: age decides."""
+
 
 class TrackingView:
     """A view of the stores that remembers what was read."""
 
-    def __init__(self, stores: Mapping[str, Store[Any]], ids: IdTable, claims: Claims) -> None:
+    def __init__(self, stores: Mapping[str, Store[Any]], ids: IdTable, claims: Claims, holders: HostHolders) -> None:
         self._stores = stores
         self._ids = ids
         self._claims = claims
+        self._holders = holders
         self.reads: dict[Read, None] = {}
 
     def get(self, kind: type[T], key: ObjectKey) -> T | None:
@@ -72,6 +80,16 @@ class TrackingView:
     def claims_on(self, target: ObjectKey) -> tuple[tuple[Claimant, UpstreamClaim], ...]:
         """Return the distinct claims on a target. Not a read: whoever changes them queues the target itself."""
         return self._claims.distinct(target)
+
+    def host_holder(self, host: str) -> str:
+        """Return the namespace that holds a host or wildcard, and note the read."""
+        self.reads[holder_read(host)] = None
+        return self._holders.holder(host)
+
+    def holders_below(self, wildcard: str) -> Collection[str] | None:
+        """Return the namespaces that hold names below a wildcard, and note the read."""
+        self.reads[below_read(wildcard)] = None
+        return self._holders.below(wildcard) if self._holders.is_settled else None
 
 
 def oldest(view: View, kind: type[T], index: IndexKey) -> Iterable[T]:

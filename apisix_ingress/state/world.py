@@ -12,6 +12,7 @@ from apisix_ingress.model.resources import Resource
 from apisix_ingress.state.claims import Claims
 from apisix_ingress.state.dependents import Dependents
 from apisix_ingress.state.desired import Desired
+from apisix_ingress.state.hostholders import HostHolders
 from apisix_ingress.state.ids import IdTable
 from apisix_ingress.state.neighbours import Neighbours
 from apisix_ingress.state.store import Store
@@ -40,6 +41,7 @@ class World:
         self.dependents = Dependents(self.ids.forget)
         self.claims = Claims()
         self.neighbours = Neighbours()
+        self.host_holders = HostHolders(self._notify)
         self.desired = Desired(self.ids)
         self.reports: dict[ObjectKey, Report] = {}
         """By owner: only objects that are ours have one."""
@@ -54,7 +56,7 @@ class World:
 
     def view(self) -> TrackingView:
         """Return a fresh view that tracks what is read through it."""
-        return TrackingView(self.stores, self.ids, self.claims)
+        return TrackingView(self.stores, self.ids, self.claims, self.host_holders)
 
     @property
     def synced(self) -> bool:

@@ -48,7 +48,7 @@ def host_conflicts(item: CustomObject, old: CustomObject | None, view: View, opt
 def taken_hosts(item: CustomObject, old: CustomObject | None, view: View, options: Options) -> tuple[str, ...]:
     """Return a sentence for each host that an object begins to name and that belongs to another namespace.
 
-    The controller goes by the age of objects: one that is old enough would take the host over, so it is denied here.
+    The controller would leave the host out; a host without a holder would even go to an object that is old enough.
 
     Args:
         item: The object as it is to be.

@@ -29,7 +29,7 @@ class OverlayView(TrackingView):
 
     def __init__(self, world: World, item: CustomObject, *, shows_secrets: bool = True) -> None:
         stores = world.stores if shows_secrets else {kind: at for kind, at in world.stores.items() if kind != "Secret"}
-        super().__init__(stores, world.ids, world.claims)
+        super().__init__(stores, world.ids, world.claims, world.host_holders)
         self._item = item
         # Of a large object an index has thousands of values, and a translation may ask for each of them.
         self._values: dict[str, frozenset[str]] = {}

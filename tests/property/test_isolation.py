@@ -141,12 +141,17 @@ def test_whoever_looked_at_the_first_ones_hears_of_every_change_of_them(
         _apply(store, name, day)
     want = sorted(store.values(), key=lambda pod: pod.meta.age)
     assert list(store.oldest("all", "x")) == want
-    view = TrackingView({"Pod": store}, World(()).ids, World(()).claims)
+    view = _view(store)
     first = _first(view, seen)
     heard.clear()
     _apply(store, *change)
-    if _first(TrackingView({"Pod": store}, World(()).ids, World(()).claims), seen) != first:
+    if _first(_view(store), seen) != first:
         assert heard & set(view.reads)
+
+
+def _view(store: Store[Pod]) -> TrackingView:
+    empty = World(())
+    return TrackingView({"Pod": store}, empty.ids, empty.claims, empty.host_holders)
 
 
 def _apply(store: Store[Pod], name: int, day: int) -> None:

@@ -87,6 +87,8 @@ class Plain:
         self.find = view.find
         self.record_id = view.record_id
         self.claims_on = view.claims_on
+        self.host_holder = view.host_holder
+        self.holders_below = view.holders_below
 
 
 def test_view_without_ranks_gives_the_oldest_first_as_well() -> None:

@@ -1,0 +1,110 @@
+"""A host stays with the namespace that has it: an old object that names it later does not get it, nor does a restart."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.resources import RESOURCES
+from apisix_ingress.state.world import World
+from providers.incumbents import adopt_hosts
+from providers.registry import Registry
+from tests.unit.translation.objects import OPTIONS, make, service
+from tests.unit.translation.settling import prepare
+
+STRICT = replace(OPTIONS, host_ownership="namespace")
+BANK = "bank.test"
+SERVICES = (service(namespace="evil"), service(namespace="victim"), service(namespace="other"))
+
+
+def route(
+    namespace: str, day: int, *hosts: str, backend: str = "web", lends_to: str = "", name: str = "web"
+) -> JsonObject:
+    match = {"hosts": [*hosts], "paths": ["/*"]}
+    spec = {"http": [{"name": "r", "match": match, "backends": [{"serviceName": backend, "servicePort": 80}]}]}
+    notes = {"apisix.apache.org/share-hosts-with": lends_to} if lends_to else None
+    raw = make("ApisixRoute", name, namespace=namespace, spec=spec, annotations=notes)
+    return {**raw, "metadata": {**raw["metadata"], "creationTimestamp": f"2026-01-{day:02}T00:00:00Z"}}
+
+
+def put(found: World, loop: Registry, *objects: JsonObject) -> None:
+    for raw in objects:
+        found.stores[raw["kind"]].set(RESOURCES[raw["kind"]].decode(raw))
+    loop.settle()
+
+
+def serving(found: World, host: str) -> set[str]:
+    """Return the namespaces that have routes for a host."""
+    records = found.desired.records("default").values()
+    return {record.name.partition("_")[0] for record in records if host in record.hosts and record.key.kind == "routes"}
+
+
+def running(*objects: JsonObject) -> tuple[World, Registry]:
+    found, loop = prepare(*SERVICES, *objects, options=STRICT)
+    loop.settle()
+    found.host_holders.settle()
+    return found, loop
+
+
+OLD = route("evil", 1, "evil.test")
+
+
+@pytest.mark.parametrize(
+    ("owned", "wanted"), [(BANK, BANK), ("*.bank.test", "a.bank.test"), ("a.bank.test", "*.bank.test")]
+)
+def test_old_object_that_names_a_host_later_does_not_get_it(owned: str, wanted: str) -> None:
+    found, loop = running(OLD, route("victim", 5, owned))
+    put(found, loop, route("evil", 1, wanted))
+    assert (serving(found, owned), serving(found, wanted) - {"victim"}) == ({"victim"}, set())
+    problems = found.reports[ObjectKey("ApisixRoute", "evil", "web")].problems
+    assert [problem.code for problem in problems] == ["HostNotOwned"]
+
+
+def test_broken_object_holds_its_host() -> None:
+    found, loop = running(OLD, route("victim", 5, BANK))
+    put(found, loop, route("victim", 5, BANK, backend="none"), route("evil", 1, BANK))
+    assert serving(found, BANK) == {"victim"}
+
+
+def test_host_of_the_last_object_that_is_gone_goes_to_who_names_it() -> None:
+    found, loop = running(OLD, route("victim", 5, BANK))
+    put(found, loop, route("evil", 1, BANK))
+    found.stores["ApisixRoute"].delete(ObjectKey("ApisixRoute", "victim", "web"))
+    loop.settle()
+    assert serving(found, BANK) == {"evil"}
+
+
+def test_host_is_held_from_the_first_object_on() -> None:
+    found, loop = running(OLD)
+    put(found, loop, route("victim", 5, BANK))
+    put(found, loop, route("evil", 1, BANK))
+    assert serving(found, BANK) == {"victim"}
+
+
+@pytest.mark.parametrize("there", [{"victim"}, {"victim", "nobody"}])
+def test_gateways_say_who_held_a_host_before_a_restart(there: set[str]) -> None:
+    found, loop = running(route("evil", 1, BANK), route("victim", 5, BANK))
+    assert serving(found, BANK) == {"evil"}
+    told: set[str] = set()
+    assert list(adopt_hosts(found, STRICT, {BANK: there}, told)) == [True]
+    loop.settle()
+    assert (serving(found, BANK), told) == ({"victim"}, {BANK})
+    assert list(adopt_hosts(found, STRICT, {BANK: {"evil"}}, told)) == []
+
+
+def test_record_of_a_namespace_that_does_not_name_the_host_any_more_says_nothing() -> None:
+    found, loop = running(route("evil", 1, BANK), route("victim", 5, "other.test"))
+    assert list(adopt_hosts(found, STRICT, {BANK: {"victim"}}, set())) == [False]
+    loop.settle()
+    assert serving(found, BANK) == {"evil"}
+
+
+def test_host_that_is_lent_stays_with_the_lender() -> None:
+    lender, borrower = route("victim", 5, BANK, lends_to="other"), route("other", 6, BANK)
+    found, loop = running(route("evil", 1, BANK), lender, borrower)
+    assert list(adopt_hosts(found, STRICT, {BANK: {"other", "victim"}}, set())) == [True]
+    loop.settle()
+    assert serving(found, BANK) == {"victim", "other"}
