@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from apisix_ingress.model.hostclaims import wildcards_over
+from apisix_ingress.state.hostholders import HostHolders
 from apisix_ingress.state.world import World
 from translation.context import Options
 from translation.hostowners import HostOwners
@@ -25,14 +27,35 @@ def adopt_hosts(world: World, options: Options, found: Mapping[str, set[str]], t
     Yields:
         For each host whether it changed hands.
     """
+    holders = world.host_holders
+    given: dict[str, str] = {}
     for host in sorted(found.keys() - told):
         owners = HostOwners(world.view(), options)
         naming = [namespace for namespace in sorted(found[host]) if owners.names(namespace, host)]
         if naming:
             told.add(host)
-        is_lost = bool(naming) and world.host_holders.holder(host) not in naming
+        is_lost = bool(naming) and not _has_it(holders, host, found)
         if is_lost:
-            world.host_holders.give(host, _lender(owners, naming, host))
+            given[host] = _lender(owners, naming, host)
+            holders.give(host, given[host])
+        yield is_lost
+    yield from _cleared(holders, given, found)
+
+
+def _has_it(holders: HostHolders, host: str, found: Mapping[str, set[str]]) -> bool:
+    """Say whether who holds a host, or a wildcard over it, has records for what it holds: then age has decided."""
+    held = next((name for name in (host, *wildcards_over(host)) if holders.holder(name)), None)
+    return held is not None and holders.holder(held) in found.get(held, ())
+
+
+def _cleared(holders: HostHolders, given: Mapping[str, str], found: Mapping[str, set[str]]) -> Iterator[bool]:
+    """Take away what others hold below wildcards that were given to somebody, unless they have records for it."""
+    for host in holders.hosts() if any(name.startswith("*.") for name in given) else ():
+        holder = holders.holder(host)
+        is_below = any(given.get(wildcard, holder) != holder for wildcard in wildcards_over(host))
+        is_lost = is_below and holder not in found.get(host, ())
+        if is_lost:
+            holders.release(host)
         yield is_lost
 
 

@@ -46,6 +46,10 @@ class HostHolders:
         """Return the namespace that holds a host or wildcard; empty: nobody does."""
         return self._holders.get(host, "")
 
+    def hosts(self) -> tuple[str, ...]:
+        """Return the hosts that somebody holds."""
+        return tuple(self._holders)
+
     def below(self, wildcard: str) -> Collection[str]:
         """Return the namespaces that hold a name below a wildcard."""
         return self._below.get(wildcard, {}).keys()
@@ -69,7 +73,7 @@ class HostHolders:
         for host in before - after:
             _count(self._claims, host, owner.namespace, -1)
             if owner.namespace not in self._claims.get(host, {}) and self.holder(host) == owner.namespace:
-                self._release(host)
+                self.release(host)
 
     def settle(self) -> None:
         """Let every host stay with the namespace that it belongs to now."""
@@ -82,7 +86,7 @@ class HostHolders:
         """Let a namespace hold a host, since a gateway has it for that namespace."""
         if self.holder(host) != namespace:
             if host in self._holders:
-                self._release(host)
+                self.release(host)
             self._hold(host, namespace)
             self._listener(holder_read(host))
 
@@ -92,7 +96,8 @@ class HostHolders:
         for wildcard in wildcards_over(host):
             _count(self._below, wildcard, namespace, 1)
 
-    def _release(self, host: str) -> None:
+    def release(self, host: str) -> None:
+        """Let nobody hold a host."""
         namespace = self._holders.pop(host)
         self._listener(holder_read(host))
         for wildcard in wildcards_over(host):

@@ -1,4 +1,4 @@
-"""A host stays with the namespace that has it: an old object that names it later does not get it, nor does a restart."""
+"""A host stays with the namespace that has it, whatever older objects name it later, and across restarts."""
 
 from __future__ import annotations
 
@@ -108,3 +108,27 @@ def test_host_that_is_lent_stays_with_the_lender() -> None:
     assert list(adopt_hosts(found, STRICT, {BANK: {"other", "victim"}}, set())) == [True]
     loop.settle()
     assert serving(found, BANK) == {"victim", "other"}
+
+
+def test_wildcard_stays_with_its_holder_over_a_restart_though_an_older_object_names_something_below() -> None:
+    found, loop = running(route("evil", 1, "a.bank.test"), route("victim", 5, "*.bank.test"))
+    assert (serving(found, "a.bank.test"), serving(found, "*.bank.test")) == ({"evil"}, set())
+    assert sum(adopt_hosts(found, STRICT, {"*.bank.test": {"victim"}}, set())) == 2
+    loop.settle()
+    assert (serving(found, "a.bank.test"), serving(found, "*.bank.test")) == (set(), {"victim"})
+
+
+def test_name_stays_with_its_holder_over_a_restart_though_an_older_object_names_a_wildcard_over_it() -> None:
+    found, loop = running(route("evil", 1, "*.bank.test"), route("victim", 5, "a.bank.test"))
+    assert serving(found, "*.bank.test") == {"evil"}
+    assert list(adopt_hosts(found, STRICT, {"a.bank.test": {"victim"}}, set())) == [True]
+    loop.settle()
+    assert serving(found, "a.bank.test") == {"victim"}
+
+
+def test_where_both_have_records_since_hosts_were_shared_before_age_decides() -> None:
+    found, loop = running(route("victim", 1, "*.bank.test"), route("evil", 5, "a.bank.test"))
+    both = {"*.bank.test": {"victim"}, "a.bank.test": {"evil"}}
+    assert not any(adopt_hosts(found, STRICT, both, set()))
+    loop.settle()
+    assert (serving(found, "a.bank.test"), serving(found, "*.bank.test")) == (set(), {"victim"})
