@@ -64,6 +64,10 @@ class Router(Protocol):
     def live(self) -> bool:
         """Whether the first pass over all objects is done, so that what comes now is news."""
 
+    @property
+    def may_rest(self) -> bool:
+        """Whether namespaces rest after long work: not while somebody waits until everything is translated."""
+
 
 SHARED_HOST = "HostShared"
 """Code of the problem that a host is used in several namespaces; told in the condition, which stays True."""
@@ -134,6 +138,7 @@ class Provider(ABC, Generic[T]):
         self._outcome = surroundings.outcome
         self._clock = surroundings.clock
         self._rests = surroundings.rests
+        self._resting: set[ObjectKey] = set()
         self._aside = surroundings.aside
         self._handled = 0
         # What the records that an owner published last take from other namespaces by grants, and where they lead.
@@ -162,6 +167,11 @@ class Provider(ABC, Generic[T]):
         """Work on the queue until it is shut down and drained."""
         name = f"provider-{self.kind}"
         await run_workers(self.queue, self._handle, workers=self.workers, name=name, on_error=self._failed)
+
+    def resume(self) -> None:
+        """Queue every owner whose namespace rests at once."""
+        for key in self._resting:
+            self.queue.add(key)
 
     def reconcile(self, key: ObjectKey) -> None:
         """Make desired records follow the object as it is now. No await: one consistent snapshot, no lock."""
@@ -220,11 +230,13 @@ class Provider(ABC, Generic[T]):
             self._failed(key, error)
 
     async def _handle(self, key: ObjectKey) -> None:
-        # Neither endpoints nor credentials wait, and before everything is translated once nothing else is to be done.
-        may_rest = not self.urgent and self._router.live
+        # Neither endpoints nor credentials wait, nor anything while somebody waits until everything is translated.
+        may_rest = not self.urgent and self._router.may_rest
         if may_rest and (left := self._rests.left(key.namespace)):
+            self._resting.add(key)
             self.queue.add_after(key, left)
             return
+        self._resting.discard(key)
         await self._aside.free()
         began = self._clock.monotonic()
         item: T | None = self._world.stores[self.kind].get(key)

@@ -89,6 +89,7 @@ class Registry:
         surroundings = Surroundings(world, options, sink, self, clock, rests, rng, observer, aside, outcome)
         self._world = world
         self._live = False
+        self._waiting = 0
         self.providers: Mapping[str, Provider[Any]] = {cls.kind: cls(surroundings) for cls in PROVIDERS}
         world.listen(self._changed)
 
@@ -96,6 +97,11 @@ class Registry:
     def live(self) -> bool:
         """Whether the first pass over all objects is done."""
         return self._live
+
+    @property
+    def may_rest(self) -> bool:
+        """Whether namespaces rest after long work: not while somebody waits until everything is translated."""
+        return self._live and not self._waiting
 
     def enqueue(self, owner: ObjectKey, *, urgent: bool = False) -> None:
         """Queue an owner at the provider of its kind."""
@@ -112,9 +118,15 @@ class Registry:
 
         The first time ends the pass over all objects: problems that are left are told.
         """
-        while not all(provider.queue.is_idle for provider in self.providers.values()):
+        self._waiting += 1
+        try:
             for provider in self.providers.values():
-                await provider.queue.idle()
+                provider.resume()
+            while not all(provider.queue.is_idle for provider in self.providers.values()):
+                for provider in self.providers.values():
+                    await provider.queue.idle()
+        finally:
+            self._waiting -= 1
         if not self._live:
             self._live = True
             for owner, report in sorted(self._world.reports.items()):

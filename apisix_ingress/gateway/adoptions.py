@@ -92,6 +92,7 @@ class Adoptions:
         self._clock = clock
         self._incumbents = incumbents
         self._told_hosts: set[str] = set()
+        self._hosts_changed = 0
         self._clusters: list[Holder] = []
         self._heard: set[str] = set()
         self._proven: set[RecordKey] = set()
@@ -116,16 +117,17 @@ class Adoptions:
             cluster: Its name.
             held: Every record there that is ours, or may be.
         """
-        before = self._ids.changes
+        ids_before, hosts_before = self._ids.changes, self._hosts_changed
         fits = fitting(self._ids, self._wanted, cluster, held)
         names = {key: found.name for key, found in held.items()}
         adoption = Adoption(self._ids, names, written=self._names, proven=self._proven, fits=fits)
         async for _ in in_turns(adoption.steps(), every=STEPS):
             pass
-        hosts = await self._adopt_hosts(held)
+        await self._adopt_hosts(held)
         self._heard.add(cluster)
         await self._hear_others()
-        if ids := self._ids.changes - before:
+        ids, hosts = self._ids.changes - ids_before, self._hosts_changed - hosts_before
+        if ids:
             log.info("ids.adopted", cluster=cluster, changes=ids)
         if hosts:
             log.info("hosts.adopted", cluster=cluster, changes=hosts)
@@ -140,16 +142,17 @@ class Adoptions:
                 return
             await self._clock.sleep(PAUSE)
 
-    async def _adopt_hosts(self, held: Mapping[RecordKey, Found]) -> int:
-        """Let namespaces hold the hosts that their records have in a cluster; return how many changed hands."""
+    async def _adopt_hosts(self, held: Mapping[RecordKey, Found]) -> None:
+        """Let namespaces hold the hosts that their records have in a cluster."""
         if self._incumbents is None:
-            return 0
+            return
         found: dict[str, set[str]] = {}
         async for key, record in in_turns(held.items(), every=STEPS):
             if record.hosts and (owner := origin_of_name(key.kind, record.name)) is not None:
                 for host in record.hosts:
                     found.setdefault(host, set()).add(owner.namespace)
-        return sum([each async for each in in_turns(self._incumbents(found, self._told_hosts), every=STEPS)])
+        async for is_lost in in_turns(self._incumbents(found, self._told_hosts), every=STEPS):
+            self._hosts_changed += is_lost
 
     def _names(self, key: RecordKey) -> tuple[str, ...]:
         return tuple(name for cluster in self._clusters for name in cluster.names(key))

@@ -418,6 +418,23 @@ async def test_namespace_rests_as_long_as_its_translation_took_and_no_other_one_
         await running
 
 
+async def test_nobody_rests_while_somebody_waits_until_everything_is_translated(loop: Loop) -> None:
+    async with asyncio.timeout(5):
+        running = asyncio.create_task(loop.registry.run())
+        await loop.registry.drained()
+        for uri in ("/1", "/2"):
+            loop.put(make_route("big", namespace="hog", records={"hog": uri}, seconds=2.0))
+            await loop.clock.advance(0)
+        assert loop.uris() == {"hog": "/1"}
+        await loop.registry.drained()
+        assert loop.uris() == {"hog": "/2"}
+        loop.put(make_route("big", namespace="hog", records={"hog": "/3"}, seconds=2.0))
+        await loop.registry.drained()
+        assert loop.uris() == {"hog": "/3"}
+        loop.registry.shut_down()
+        await running
+
+
 def test_claimants_are_told_apart_by_age(loop: Loop) -> None:
     loop.settle(make_route("new", created="2", claims=["web"]), make_route("old", created="1", claims=["web"]))
     want = [Claimant("1", make_key("old")), Claimant("2", make_key("new"))]
