@@ -191,6 +191,8 @@ def replaced(seams: Seams, sink: structlog.typing.Processor) -> Iterator[None]:
             ("apisix_ingress.gateway.admin.AiohttpTransport", Transport),
             ("apisix_ingress.gateway.transport.Direct", lambda pool: session),
             ("apisix_ingress.kube.reflector.ReflectorOptions", partial(ReflectorOptions, page_size=PAGE)),
+            # A thread takes no virtual time, and nobody waits for it here.
+            ("providers.base.is_large", lambda item: False),
             # Ten looks a second would be most of what happens.
             ("apisix_ingress.runtime.stall.TICK", 5.0),
             ("tests.fakes.objects._now", virtual_now),
