@@ -59,7 +59,8 @@ def test_every_setting_has_a_value_or_is_that_of_the_pod() -> None:
 def test_every_file_that_the_settings_name_is_mounted(variant: str, tmp_path: Path) -> None:
     manifests = rendered(variant)
     settings = settings_of(manifests, tmp_path)
-    named = {settings.webhook.cert_file, settings.webhook.key_file} if settings.webhook.enabled else set()
+    webhook = settings.webhook
+    named = {webhook.cert_file, webhook.key_file, webhook.client_ca_file} if webhook.enabled else set()
     for cluster in settings.clusters:
         named |= {cluster.admin_key_file, cluster.tls.ca_file, cluster.tls.cert_file, cluster.tls.key_file}
     spec = find(manifests, "Deployment")["spec"]["template"]["spec"]
