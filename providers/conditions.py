@@ -19,7 +19,7 @@ from apisix_ingress.model.records import Record
 from apisix_ingress.state.world import World
 from providers.base import SHARED_HOST
 
-_TAKEN = re.compile(r"duplicate key of plugin (\S+) found with consumer: (\S+)")
+_TAKEN = re.compile(r"duplicate [a-z_]{1,64} of plugin (\S+) found with consumer: (\S+)")
 """What a gateway says of a credential that another consumer has already."""
 
 

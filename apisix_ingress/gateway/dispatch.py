@@ -197,8 +197,9 @@ class Dispatch:
         """
         self.agenda.begin(key)
         step = decide(key, self._wanted_at, self.holdings, self.is_held)
-        if step.act == "put" and self.looks.is_due(key) and not self.quarantine.blocks(key, step.record):
-            if not await self._look(key):
+        many = self.agenda.size > BULK
+        if step.act == "put" and self.looks.is_due(key, many=many) and not self.quarantine.blocks(key, step.record):
+            if not await self._look(key, many=many):
                 return True
             self.agenda.begin(key)
             step = decide(key, self._wanted_at, self.holdings, self.is_held)
@@ -220,10 +221,10 @@ class Dispatch:
             self._settle(key)
         return False
 
-    async def _look(self, key: RecordKey) -> bool:
+    async def _look(self, key: RecordKey, *, many: bool) -> bool:
         """Look what the gateway has under a new id; say whether to go on, else the key comes back by itself."""
         try:
-            await self.looks.look(key, many=self.agenda.size > BULK)
+            await self.looks.look(key, many=many)
         except GatewayRejected:
             return True  # it has more to say of the write
         except GatewayUnauthorized as error:

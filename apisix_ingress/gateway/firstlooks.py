@@ -15,8 +15,11 @@ from apisix_ingress.model.keys import RecordKey, RecordKind
 from apisix_ingress.model.records import UNLABELLED
 from apisix_ingress.runtime.clock import Clock
 
-FRESH = 10.0
-"""Seconds for which a list says which ids are free: most of a first sync is written within."""
+FRESH = 5.0
+"""Seconds for which a list says which ids are free while many records are to be written, as in a first sync."""
+
+SEEN = 1.0
+"""Seconds for which any list or look says that an id is free: the first writes of a term follow its list at once."""
 
 
 class FirstLooks:
@@ -39,14 +42,16 @@ class FirstLooks:
         """Note that a list of everything was begun at a time."""
         self._listed = defaultdict(lambda: at)
 
-    def is_due(self, key: RecordKey) -> bool:
+    def is_due(self, key: RecordKey, *, many: bool) -> bool:
         """Say whether a look has to go before a write: nothing is known there, and the last look was a while ago.
 
-        Of kinds without labels nothing says whose a record is.
+        A list counts for longer while many records are to be written: a look at each would cost more than the list. Of
+        kinds without labels nothing says whose a record is.
         """
         if key.kind in UNLABELLED or key in self._holdings.foreign or self._holdings.get(key) is not None:
             return False
-        return max(self._listed[key.kind], self._looked.get(key, -FRESH)) < self._clock.monotonic() - FRESH
+        seen = max(self._listed[key.kind], self._looked.get(key, -FRESH))
+        return seen < self._clock.monotonic() - (FRESH if many else SEEN)
 
     async def look(self, key: RecordKey, *, many: bool) -> None:
         """Read what is there under an id; with many to be written, all records of its kind at once.
@@ -68,7 +73,7 @@ class FirstLooks:
 
     def prune(self, now: float) -> None:
         """Forget looks that say nothing any more."""
-        self._looked = {key: at for key, at in self._looked.items() if at >= now - FRESH}
+        self._looked = {key: at for key, at in self._looked.items() if at >= now - SEEN}
 
     async def _list(self, kind: RecordKind) -> None:
         async with self._locks[kind]:

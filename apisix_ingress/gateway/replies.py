@@ -30,9 +30,9 @@ _GONE = "not found"
 _OF_NO_WRITE = frozenset({"error_msg", "error", "message", "list"})
 _HELD_BY: tuple[tuple[RecordKind, re.Pattern[str]], ...] = (
     ("global_rules", re.compile(r"already exists in global rule with id '?([^'\s]+)")),
-    ("consumers", re.compile(r"duplicate key of plugin .+ found with consumer: (\S+)")),
+    ("consumers", re.compile(r"duplicate [a-z_]{1,64} of plugin .+ found with consumer: (\S+)")),
 )
-_DUPLICATE = re.compile(r"duplicate key of plugin [a-z0-9-]{1,64} found with consumer: [\w.-]{1,128}")
+_DUPLICATE = re.compile(r"duplicate [a-z_]{1,64} of plugin [a-z0-9-]{1,64} found with consumer: [\w.-]{1,128}")
 _NOT_FOUND = re.compile(
     r"failed to fetch (upstream|plugin config|ssl) info by [a-z ]+ id \[(.+?)\], response code: 404"
 )

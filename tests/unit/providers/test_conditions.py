@@ -97,6 +97,14 @@ def test_who_has_a_credential_is_named_within_a_namespace_alone(namespace: str, 
     assert condition_of(world, cluster) == aborted(3, f"{mine.key}: PUT consumers/mine: {told}")
 
 
+def test_who_has_a_username_is_named_within_a_namespace_alone() -> None:
+    mine = make_record("mine", kind="consumers")
+    message = "duplicate username of plugin basic-auth found with consumer: red_jack"
+    cluster = FakeCluster(states={mine.key: RecordState("waiting", message)})
+    told = "the credential for plugin basic-auth can't be used; use another one"
+    assert condition_of(make_world(mine), cluster) == aborted(3, f"{mine.key}: {told}")
+
+
 def test_of_several_clusters_it_is_told_which_refused_which_accepted_and_which_did_not_say() -> None:
     west = FakeCluster("west", {ROUTE.key: RecordState("rejected", "uri: wrong type")})
     south = FakeCluster("south", {ROUTE.key: RecordState("pending")})

@@ -285,6 +285,7 @@ async def test_retry_after_is_passed_on(header: str, want: float | None) -> None
         ("can not delete this upstream, plugin in route [dep3] is still using it now", None, None),
         ("plugin 'cors' already exists in global rule with id 'rules1'", None, RecordKey("global_rules", "rules1")),
         ("duplicate key of plugin key-auth found with consumer: jack", None, RecordKey("consumers", "jack")),
+        ("duplicate username of plugin basic-auth found with consumer: a", None, RecordKey("consumers", "a")),
     ],
 )
 async def test_trouble_with_another_record_is_a_pending_dependency(

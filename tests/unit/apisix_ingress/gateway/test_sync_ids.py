@@ -3,6 +3,8 @@
 import asyncio
 from dataclasses import replace
 
+from apisix_ingress.gateway.dispatch import BULK
+from apisix_ingress.gateway.firstlooks import SEEN
 from apisix_ingress.gateway.states import RecordState
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.names import short_id, wide_id
@@ -67,6 +69,17 @@ async def test_first_sync_and_changes_of_records_that_are_known_take_no_look() -
 
 
 @on_stage
+async def test_record_made_by_hand_soon_after_a_list_is_left_alone() -> None:
+    stage = Stage([UPSTREAM_RECORD])
+    async with stage.running():
+        await asyncio.sleep(SEEN + 0.5)
+        stage.gateway.stored[ROUTE] = {"id": ROUTE.id, "uri": "/by-hand"}
+        stage.want(UPSTREAM_RECORD, ROUTE_RECORD)
+        await asyncio.sleep(5)
+        assert stage.gateway.stored[ROUTE] == {"id": ROUTE.id, "uri": "/by-hand"}
+
+
+@on_stage
 async def test_many_new_records_take_one_list() -> None:
     stage = Stage()
     async with stage.running():
@@ -78,7 +91,8 @@ async def test_many_new_records_take_one_list() -> None:
         assert stage.gateway.stored[RecordKey("upstreams", "n7")] == {"id": "n7"}
         assert len(stage.gateway.stored) == 200
         assert stage.gateway.lists - lists == 1
-        assert stage.gateway.looks - looks < 5  # those of the check between audits
+        # A look at each of the last ones, and those of the check between audits.
+        assert stage.gateway.looks - looks < BULK + 5
 
 
 @on_stage
