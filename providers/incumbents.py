@@ -7,26 +7,39 @@ nothing, what the gateways hold counts before the age of objects.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 from apisix_ingress.model.hostclaims import wildcards_over
+from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.model.names import short_id, wide_id
 from apisix_ingress.state.hostholders import HostHolders
 from apisix_ingress.state.world import World
 from translation.context import Options
-from translation.hostowners import HostOwners
+from translation.hostowners import NAMING_KINDS, HostOwners
+from translation.nameless import nameless_records
 
 
-def adopt_hosts(world: World, options: Options, found: Mapping[str, set[str]], told: set[str]) -> Iterator[bool]:
+def adopt_hosts(
+    world: World,
+    options: Options,
+    found: dict[str, set[str]],
+    told: set[str],
+    nameless: Mapping[RecordKey, tuple[str, ...]] = MappingProxyType({}),
+) -> Iterator[bool]:
     """Let namespaces hold the hosts that a gateway cluster has for them, as far as their objects still name these.
 
     Args:
         world: Objects and holders.
         options: Tells which objects are ours.
-        found: Host → the namespaces that have records for it there.
+        found: Host → the namespaces that have records for it there. It grows.
         told: Hosts of which another cluster said so in this term: the first one counts. It grows.
+        nameless: Records that tell no name → their hosts; whose they are is seen by their ids.
 
     Yields:
         For each host whether it changed hands.
     """
+    if nameless:
+        yield from _recognised(world, found, nameless)
     holders = world.host_holders
     given: dict[str, str] = {}
     for host in sorted(found.keys() - told):
@@ -40,6 +53,27 @@ def adopt_hosts(world: World, options: Options, found: Mapping[str, set[str]], t
             holders.give(host, given[host])
         yield is_lost
     yield from _cleared(holders, given, found)
+
+
+def _recognised(
+    world: World, found: dict[str, set[str]], nameless: Mapping[RecordKey, tuple[str, ...]]
+) -> Iterator[bool]:
+    """Note the namespaces of records that tell no name; yield after each object.
+
+    A short id that names of several namespaces have says nothing: such names can be forged.
+    """
+    makers: dict[RecordKey, set[str]] = {}
+    for kind in NAMING_KINDS:
+        for item in world.stores[kind].values():
+            for record_kind, name in nameless_records(item):
+                for id_ in (short_id(name), wide_id(name)):
+                    if (key := RecordKey(record_kind, id_)) in nameless:
+                        makers.setdefault(key, set()).add(item.meta.namespace)
+            yield False
+    for key, namespaces in makers.items():
+        for host in nameless[key] if len(namespaces) == 1 else ():
+            found.setdefault(host, set()).update(namespaces)
+        yield False
 
 
 def _has_it(holders: HostHolders, host: str, found: Mapping[str, set[str]]) -> bool:

@@ -24,10 +24,11 @@ from apisix_ingress.state.ids import IdTable
 log = structlog.get_logger()
 
 
-Incumbents = Callable[[Mapping[str, set[str]], set[str]], Iterator[bool]]
+Incumbents = Callable[[dict[str, set[str]], set[str], Mapping[RecordKey, tuple[str, ...]]], Iterator[bool]]
 """Lets namespaces hold the hosts that gateways have for them; yields for each host whether it changed hands.
 
-Takes host → namespaces whose records have it, and the hosts that another cluster told of in this term, which grow.
+Takes host → namespaces whose records have it, the hosts that another cluster told of in this term, which grow, and the
+records that tell no name, with their hosts.
 """
 
 STEPS = 500
@@ -147,11 +148,14 @@ class Adoptions:
         if self._incumbents is None:
             return
         found: dict[str, set[str]] = {}
+        nameless: dict[RecordKey, tuple[str, ...]] = {}
         async for key, record in in_turns(held.items(), every=STEPS):
-            if record.hosts and (owner := origin_of_name(key.kind, record.name)) is not None:
+            if not record.name and record.hosts:
+                nameless[key] = record.hosts
+            elif record.hosts and (owner := origin_of_name(key.kind, record.name)) is not None:
                 for host in record.hosts:
                     found.setdefault(host, set()).add(owner.namespace)
-        async for is_lost in in_turns(self._incumbents(found, self._told_hosts), every=STEPS):
+        async for is_lost in in_turns(self._incumbents(found, self._told_hosts, nameless), every=STEPS):
             self._hosts_changed += is_lost
 
     def _names(self, key: RecordKey) -> tuple[str, ...]:

@@ -7,13 +7,16 @@ from dataclasses import replace
 import pytest
 
 from apisix_ingress.model.json import JsonObject
-from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind
+from apisix_ingress.model.kube import CustomObject
+from apisix_ingress.model.names import short_id, wide_id
 from apisix_ingress.model.resources import RESOURCES
 from apisix_ingress.state.world import World
 from providers.incumbents import adopt_hosts
 from providers.registry import Registry
 from tests.unit.translation.objects import OPTIONS, make, service
 from tests.unit.translation.settling import prepare
+from translation.nameless import nameless_records
 
 STRICT = replace(OPTIONS, host_ownership="namespace")
 BANK = "bank.test"
@@ -132,3 +135,58 @@ def test_where_both_have_records_since_hosts_were_shared_before_age_decides() ->
     assert not any(adopt_hosts(found, STRICT, both, set()))
     loop.settle()
     assert (serving(found, "a.bank.test"), serving(found, "*.bank.test")) == (set(), {"victim"})
+
+
+def certificate(namespace: str, day: int, *hosts: str) -> JsonObject:
+    spec = {"hosts": [*hosts], "secret": {"name": "pair", "namespace": namespace}}
+    return dated(make("ApisixTls", "web", namespace=namespace, spec=spec), day)
+
+
+def ingress_tls(namespace: str, day: int, *hosts: str) -> JsonObject:
+    spec = {"ingressClassName": "apisix", "tls": [{"hosts": [*hosts], "secretName": "pair"}]}
+    return dated(make("Ingress", "web", namespace=namespace, spec=spec), day)
+
+
+def stream(namespace: str, day: int, port: int = 9100) -> JsonObject:
+    backend = {"serviceName": "web", "servicePort": 80}
+    rule = {"name": "s", "protocol": "TCP", "match": {"ingressPort": port}, "backend": backend}
+    return dated(make("ApisixRoute", "web", namespace=namespace, spec={"stream": [rule]}), day)
+
+
+def dated(raw: JsonObject, day: int) -> JsonObject:
+    return {**raw, "metadata": {**raw["metadata"], "creationTimestamp": f"2026-01-{day:02}T00:00:00Z"}}
+
+
+def nameless(kind: RecordKind, raw: JsonObject, *, is_short: bool = False) -> RecordKey:
+    item = RESOURCES[raw["kind"]].decode(raw)
+    assert isinstance(item, CustomObject)
+    ((_, name),) = nameless_records(item)
+    return RecordKey(kind, short_id(name) if is_short else wide_id(name))
+
+
+@pytest.mark.parametrize("is_short", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "old", "young", "claim"),
+    [
+        ("ssls", certificate("evil", 1, BANK), certificate("victim", 5, BANK), BANK),
+        ("ssls", certificate("evil", 1, "a.bank.test"), certificate("victim", 5, "*.bank.test"), "*.bank.test"),
+        ("ssls", ingress_tls("evil", 1, BANK), ingress_tls("victim", 5, BANK), BANK),
+        ("stream_routes", stream("evil", 1), stream("victim", 5), ":9100"),
+    ],
+)
+def test_records_that_tell_no_name_say_by_their_ids_who_held_a_host(
+    kind: RecordKind, old: JsonObject, young: JsonObject, claim: str, is_short: bool
+) -> None:
+    found, _ = running(old, young)
+    key = nameless(kind, young, is_short=is_short)
+    assert any(adopt_hosts(found, STRICT, {}, set(), {key: (claim,)}))
+    assert found.host_holders.holder(claim) == "victim"
+
+
+def test_short_id_of_names_of_two_namespaces_says_nothing() -> None:
+    found, _ = running(certificate("evil", 1, BANK), certificate("victim", 5, BANK))
+    key = nameless("ssls", certificate("victim", 5, BANK), is_short=True)
+    other = certificate("evil", 1, BANK)
+    other["metadata"]["name"] = "omkojolmmkjhhh"  # evil_… has the CRC-32 of victim_web
+    found.stores["ApisixTls"].set(RESOURCES["ApisixTls"].decode(other))
+    assert not any(adopt_hosts(found, STRICT, {}, set(), {key: (BANK,)}))

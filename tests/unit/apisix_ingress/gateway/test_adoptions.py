@@ -1,6 +1,7 @@
 """Ids follow what clusters hold, and what depends on them is translated before anything is written."""
 
 import asyncio
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import pytest
@@ -98,3 +99,19 @@ async def test_cluster_that_does_not_answer_is_not_waited_for_long(reachable: bo
     scene.adoptions.add(scene)
     async with asyncio.timeout(30):
         await scene.adoptions.adopt("c1", {})
+
+
+async def test_records_that_tell_no_name_are_handed_on_with_their_hosts() -> None:
+    heard: list[object] = []
+
+    def incumbents(
+        found: dict[str, set[str]], told: set[str], nameless: Mapping[RecordKey, tuple[str, ...]]
+    ) -> Iterator[bool]:
+        heard.extend((found, nameless))
+        yield False
+
+    scene = Scene()
+    adoptions = Adoptions(scene.ids, scene.desired, scene._translate, clock=LoopClock(), incumbents=incumbents)
+    named = Found(b"", name="victim_web_r", hosts=("b.test",))
+    await adoptions.adopt("c1", {SLOT: Found(b"", hosts=("a.test",)), RecordKey("routes", "1"): named})
+    assert heard == [{"b.test": {"victim"}}, {SLOT: ("a.test",)}]
