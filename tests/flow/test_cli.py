@@ -218,6 +218,11 @@ def test_check_config_says_in_one_line_what_is_wrong(cli: Cli, text: str, want: 
 
 
 def test_check_config_tells_what_is_better_not_left_so(cli: Cli) -> None:
-    got = cli("check-config", cli.write("config.yaml", "preset: multi-tenant\nkubernetes: {code_plugins: allow}"))
+    got = cli(
+        "check-config",
+        cli.write(
+            "config.yaml", "preset: multi-tenant\nkubernetes: {code_plugins: allow, internal_addresses: [10.9.0.0/16]}"
+        ),
+    )
     assert (got.returncode, got.stderr.partition(":")[0], got.stderr.count("\n")) == (0, "warning", 1)
     assert "kubernetes.code_plugins: allow takes a protection of preset multi-tenant off" in got.stderr
