@@ -20,13 +20,14 @@ from apisix_ingress.model.hostclaims import (
     claimed_hosts,
     claimed_name,
     is_ownable,
+    lent_key,
     shares_with,
     wildcards_over,
 )
 from apisix_ingress.model.keys import IndexKey
 from apisix_ingress.model.kube import ASSIGNED_HOSTS, CustomObject, Namespace
 from apisix_ingress.model.records import Record
-from apisix_ingress.model.resources import ASSIGNED_INDEX, ASSIGNED_UNDER_INDEX, HOST_INDEX, UNDER_INDEX
+from apisix_ingress.model.resources import ASSIGNED_INDEX, ASSIGNED_UNDER_INDEX, HOST_INDEX, LENT_INDEX, UNDER_INDEX
 from apisix_ingress.state.desired import Hold
 from apisix_ingress.state.store import NEAR
 from apisix_ingress.state.view import View, oldest
@@ -168,13 +169,10 @@ class HostOwners:
         return (item for item in found if is_ours(item, self._view, self._options))
 
     def _is_shared_by(self, owners: Iterable[str], namespace: str, name: str) -> bool:
-        """Say whether an object of the owner, of the oldest that name a host, lets a namespace use it."""
-        for each in (name, *wildcards_over(name)):
-            for kind in NAMING_KINDS:
-                for item in islice(self._ours(kind, HOST_INDEX, each), NEAR):
-                    if item.meta.namespace in owners and shares_with(item, namespace):
-                        return True
-        return False
+        """Say whether an object of the owner, of the oldest that lend a host, lets a namespace use it."""
+        keys = (lent_key(owner, each) for owner in owners for each in (name, *wildcards_over(name)))
+        found = (islice(self._ours(kind, LENT_INDEX, key), NEAR) for key in keys for kind in NAMING_KINDS)
+        return any(shares_with(item, namespace) for items in found for item in items)
 
     def _below(self, allowed: AbstractSet[str], wildcard: str) -> str:
         """Return who else owns a name below a wildcard that these namespaces may use, for a message; empty: nobody."""

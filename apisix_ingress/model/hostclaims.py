@@ -81,6 +81,18 @@ def shares_with(obj: CustomObject, namespace: str) -> bool:
     return namespace in texts_in(obj.meta.annotations.get(SHARED_WITH, ""))
 
 
+def lent_hosts(obj: CustomObject) -> Iterable[str]:
+    """Return the hosts that an object lets other namespaces use, with its own namespace: only there it can lend."""
+    if SHARED_WITH not in obj.meta.annotations:
+        return ()
+    return [lent_key(obj.meta.namespace, host) for host in claimed_hosts(obj)]
+
+
+def lent_key(namespace: str, host: str) -> str:
+    """Return under what the objects of a namespace are found that lend a host."""
+    return f"{namespace}/{host}"
+
+
 def texts_in(text: str) -> list[str]:
     """Return the items of a list that is separated by commas."""
     return [item.strip() for item in text.split(",") if item.strip()]

@@ -12,7 +12,7 @@ from typing import Any
 
 from apisix_ingress.model import kube
 from apisix_ingress.model.address import canonical_ip
-from apisix_ingress.model.hostclaims import assigned_hosts, assigned_over, claimed_hosts, names_over
+from apisix_ingress.model.hostclaims import assigned_hosts, assigned_over, claimed_hosts, lent_hosts, names_over
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kube import KubeObject
@@ -45,13 +45,16 @@ HOST_INDEX = "host"
 UNDER_INDEX = "under"
 """Index of the same kinds: the wildcards over the hosts that they name."""
 
+LENT_INDEX = "lent"
+"""Index of the same kinds: `namespace/host` for each host that an object names and lets other namespaces use."""
+
 ASSIGNED_INDEX = "assigned"
 """Index of Namespaces: the hosts that were given to them."""
 
 ASSIGNED_UNDER_INDEX = "assigned-under"
 """Index of Namespaces: the wildcards over the hosts that were given to them."""
 
-OWNERSHIP_INDEXES = frozenset({HOST_INDEX, UNDER_INDEX, ASSIGNED_INDEX, ASSIGNED_UNDER_INDEX})
+OWNERSHIP_INDEXES = frozenset({HOST_INDEX, UNDER_INDEX, LENT_INDEX, ASSIGNED_INDEX, ASSIGNED_UNDER_INDEX})
 """Indexes that only `host_ownership: namespace` asks."""
 
 GRANTS_BY_NAMESPACES = "namespaces"
@@ -163,7 +166,7 @@ def _ranked(kind: str, plural: str, indexes: Mapping[str, IndexFunction]) -> Res
 
 _MATCHERS: Mapping[str, IndexFunction] = {MATCHER_INDEX: matcher_values}
 _TLS_HOSTS: Mapping[str, IndexFunction] = {TLS_HOST_INDEX: tls_host_values}
-_CLAIMS: Mapping[str, IndexFunction] = {HOST_INDEX: claimed_hosts, UNDER_INDEX: names_over}
+_CLAIMS: Mapping[str, IndexFunction] = {HOST_INDEX: claimed_hosts, UNDER_INDEX: names_over, LENT_INDEX: lent_hosts}
 _ASSIGNED: Mapping[str, IndexFunction] = {ASSIGNED_INDEX: assigned_hosts, ASSIGNED_UNDER_INDEX: assigned_over}
 
 RESOURCES: Mapping[str, Resource] = {

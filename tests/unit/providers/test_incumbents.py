@@ -11,6 +11,7 @@ from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind
 from apisix_ingress.model.kube import CustomObject
 from apisix_ingress.model.names import short_id, wide_id
 from apisix_ingress.model.resources import RESOURCES
+from apisix_ingress.state.store import NEAR
 from apisix_ingress.state.world import World
 from providers.incumbents import adopt_hosts
 from providers.registry import Registry
@@ -190,3 +191,11 @@ def test_short_id_of_names_of_two_namespaces_says_nothing() -> None:
     other["metadata"]["name"] = "omkojolmmkjhhh"  # evil_… has the CRC-32 of victim_web
     found.stores["ApisixTls"].set(RESOURCES["ApisixTls"].decode(other))
     assert not any(adopt_hosts(found, STRICT, {}, set(), {key: (BANK,)}))
+
+
+def test_older_objects_of_others_that_name_a_host_do_not_hide_who_lends_it() -> None:
+    lender, borrower = route("victim", 5, BANK, lends_to="other"), route("other", 6, BANK)
+    many = [f"old-{number}" for number in range(NEAR + 1)]
+    found, loop = running(*(route("evil", 1, "evil.test", name=name) for name in many), lender, borrower)
+    put(found, loop, *(route("evil", 1, BANK, name=name, lends_to="evil") for name in many), lender, borrower)
+    assert serving(found, BANK) == {"victim", "other"}
