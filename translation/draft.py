@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -82,10 +83,15 @@ class Draft(Scope):
 
     def record(self, kind: RecordKind, name: str, body: JsonObject, *, existing_only: bool = False) -> None:
         """Add a record; `name` is what its id is made from."""
+        if self.is_full:
+            return
         check_record(self, kind, body)
         record = Record(RecordKey(kind, body["id"]), name, body, existing_only=existing_only)
         meant = {key: self._meant[key] for key in record.refs if key in self._meant}
-        self._records.append(replace(record, meant=meant) if meant else record)
+        record = replace(record, meant=meant) if meant else record
+        self._records.append(record)
+        with suppress(TypeError):  # nested too deeply: it is never sent
+            self.enlarge(len(record.payload))
 
     def refer(self, kind: RecordKind, name: str) -> str:
         """Return the id of a record that those of this object name."""

@@ -29,17 +29,23 @@ MOST_FOLLOWED = 1000
 """Addresses behind Services that are judged for one object, beside those of Pods of the Services' own namespaces."""
 
 
+MOST_BYTES = 32 * 2**20
+"""Bytes of what is made of one object: small texts of it may refer to the same large ones again and again."""
+
+
 @dataclass(slots=True)
 class Trail:
-    """The Services that the hosts of an object led to, each followed once (`translation.destinations`).
+    """What bounds the work for an object: the Services that its hosts led to, each followed once, and its size.
 
     Attributes:
         found: Service → what is wrong with where it leads; empty if nothing is.
         left: Addresses that may still be judged.
+        bytes: Of the records so far, and of Secrets, as often as they are referred to.
     """
 
     found: dict[ObjectKey, str] = field(default_factory=dict)
     left: int = MOST_FOLLOWED
+    bytes: int = 0
 
 
 class Scope:
@@ -105,6 +111,20 @@ class Scope:
         for path, message in error.problems:
             self.error("InvalidSpec", path, message)
 
+    @property
+    def is_full(self) -> bool:
+        """Whether more would be made of the object than may be; that was noted."""
+        return self.trail.bytes > MOST_BYTES
+
+    def enlarge(self, size: int) -> None:
+        """Note that so many bytes more were made of the object, or are about to be."""
+        was_full = self.is_full
+        self.trail.bytes += size
+        if self.is_full and not was_full:
+            most = f"{MOST_BYTES // 2**20} MiB"
+            message = f"becomes more than {most} of records and Secrets; refer to large ones less often"
+            self.error("TooLarge", "spec", message)
+
     def refuses(self, target: ObjectKey) -> bool:
         """Say whether a reference crosses namespaces without the grant that the settings ask for, and note it."""
         if self.options.cross_namespace == "allow" or target.namespace == self.namespace:
@@ -118,11 +138,15 @@ class Scope:
 
     def secret(self, name: str, path: str, *, namespace: str = "") -> Secret | None:
         """Return a Secret, or note that it is missing."""
+        if self.is_full:
+            return None
         key = ObjectKey("Secret", namespace or self.namespace, name)
         found = None if self.refuses(key) else self.view.get(Secret, key)
         if found is None:
             self.missing("SecretNotFound", path, key)
-        return found
+            return None
+        self.enlarge(sum(map(len, found.data.values())))
+        return None if self.is_full else found
 
     def custom(self, key: ObjectKey) -> CustomObject | None:
         """Return a custom resource, or None if it is absent or not granted."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from apisix_ingress.model import names
@@ -22,7 +23,7 @@ from translation.destinations import objection, service_objection
 from translation.draft import Draft
 from translation.durations import DEFAULT_TIMEOUTS, timeout_body
 from translation.hostnames import refusal
-from translation.nodes import Node, node, service_nodes
+from translation.nodes import ListedNodes, Node, node, service_nodes
 from translation.result import Translation
 from translation.scope import Scope
 from translation.upstream_settings import decorator, discovery_body, for_port, settings_body
@@ -47,9 +48,33 @@ def translate_service(key: ObjectKey, service: Service | None, view: View, optio
     for _, claim in view.claims_on(key):
         claimed.setdefault(_Wanted(claim.port, claim.subset, claim.granularity), []).append(claim)
     settings = _Settings(key, view, options)
+    found = _Found(draft, service, len(claimed)) if service else None
     for wanted in sorted(claimed):
-        _upstream(draft, service, settings, wanted, claimed[wanted])
+        if draft.is_full:
+            break
+        _upstream(draft, found, settings, wanted, claimed[wanted])
     return draft.finish()
+
+
+class _Found:
+    """A Service that exists, with its ports by number and its endpoints by port: it may have thousands of either."""
+
+    def __init__(self, draft: Draft, service: Service, upstreams: int) -> None:
+        self.service = service
+        self._ports = {port.port: port for port in reversed(service.ports)}
+        self._draft = draft
+        self._upstreams = upstreams
+
+    @cached_property
+    def listed(self) -> ListedNodes:
+        """Its endpoints."""
+        return ListedNodes(self._draft, self.service, self._upstreams)
+
+    def port(self, number: int) -> ServicePort | None:
+        """Return a port; a Service of type ExternalName without any has them all."""
+        if self.service.type == "ExternalName" and not self.service.ports:
+            return ServicePort(number)
+        return self._ports.get(number)
 
 
 class _Settings:
@@ -73,7 +98,7 @@ class _Settings:
 
 
 def _upstream(
-    draft: Draft, service: Service | None, settings: _Settings, wanted: _Wanted, claims: Sequence[UpstreamClaim]
+    draft: Draft, found: _Found | None, settings: _Settings, wanted: _Wanted, claims: Sequence[UpstreamClaim]
 ) -> None:
     meta = draft.meta
     name = names.service_upstream_name(
@@ -82,12 +107,12 @@ def _upstream(
     body = draft.stamp("upstreams", name)
     key = RecordKey("upstreams", body["id"])
     draft.hold("upstreams", names=frozenset({name}))
-    port = _port(service, wanted.port) if service else None
-    if service and not port:
+    port = found.port(wanted.port) if found else None
+    if found and not port:
         # Its routes can't be translated either: what a gateway has of them stays, and so does this.
         draft.keep(key)
         return
-    nodes = _nodes(draft, service, port, wanted, settings) if service and port else []
+    nodes = _nodes(draft, found, port, wanted, settings) if found and port else []
     fields = settings.body(wanted.port)
     if fields is None:
         # The routes stay as they were, too. A pod that is gone must leave all the same.
@@ -99,26 +124,19 @@ def _upstream(
     draft.record("upstreams", name, body, existing_only=all(claim.weak for claim in claims))
 
 
-def _port(service: Service, number: int) -> ServicePort | None:
-    if service.type == "ExternalName" and not service.ports:
-        return ServicePort(number)
-    return next((port for port in service.ports if port.port == number), None)
-
-
-def _nodes(
-    draft: Draft, service: Service, port: ServicePort, wanted: _Wanted, settings: _Settings
-) -> list[Node] | None:
+def _nodes(draft: Draft, found: _Found, port: ServicePort, wanted: _Wanted, settings: _Settings) -> list[Node] | None:
     """Return the nodes of an upstream; None for a subset that is not known."""
+    service = found.service
     if service.type == "ExternalName":
         # Where it may not lead its routes are told; until they are changed nothing is reached by them.
         return [node(service.external_name, port.port)] if _leads_on(draft, service, port) else []
     if wanted.granularity == "service":
         return [node(service.cluster_ip, port.port)] if _has_good_address(draft, service) else []
     if not wanted.subset:
-        return service_nodes(draft, service, port, None)
-    found = settings.of_port(wanted.port)
-    labels = next((item.labels for item in found.subsets if item.name == wanted.subset), None) if found else None
-    return None if labels is None else service_nodes(draft, service, port, labels)
+        return service_nodes(draft, service, port, None, listed=found.listed)
+    chosen = settings.of_port(wanted.port)
+    labels = next((item.labels for item in chosen.subsets if item.name == wanted.subset), None) if chosen else None
+    return None if labels is None else service_nodes(draft, service, port, labels, listed=found.listed)
 
 
 def _leads_on(draft: Draft, service: Service, port: ServicePort) -> bool:

@@ -383,6 +383,15 @@ _ALL = (
         "Use different hosts, or have `kubernetes.host_ownership: namespace` set, so that a host belongs to one"
         " namespace.",
     ),
+    Code(
+        "AIX0513",
+        "TooLarge",
+        "Too much would be sent for an object, or a Service has too many endpoints",
+        "Of an object that becomes more than 32 MiB of records and Secrets, what was published last stays, and its"
+        " condition is False. Of a Service with more than 10,000 nodes in all its upstreams, each upstream gets an"
+        " equal share of them, and the Service an Event.",
+        "Refer to large Secrets and settings less often, or make several objects of it.",
+    ),
     # What settings refuse.
     Code(
         "AIX0601",

@@ -1,0 +1,112 @@
+"""How much may be made of one object: small texts of it can refer to the same large ones again and again."""
+
+import pytest
+
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.kube import Service
+from apisix_ingress.state.claims import UpstreamClaim
+from tests.unit.translation.objects import (
+    OPTIONS,
+    get,
+    ingress,
+    ingress_rule,
+    pem,
+    route,
+    rule,
+    secret,
+    service,
+    slice_of,
+    told,
+    upstream,
+    world,
+)
+from tests.unit.translation.objects import claim as claim_upstreams
+from translation import scope as bounds
+from translation.ingress import translate_ingress
+from translation.nodes import MOST_NODES
+from translation.result import Translation
+from translation.route import translate_route
+from translation.service import translate_service
+
+WEB = ObjectKey("Service", "default", "web")
+
+
+def upstreams_of(ports: int, *objects: JsonObject) -> Translation:
+    found = world(service(ports=[{"name": f"p{n}", "port": 1000 + n} for n in range(ports)]), *objects)
+    claim_upstreams(found, "route", *(UpstreamClaim(WEB, 1000 + n) for n in range(ports)))
+    view = found.view()
+    return translate_service(WEB, view.get(Service, WEB), view, OPTIONS)
+
+
+def slice_with(addresses: int, ports: int) -> JsonObject:
+    endpoints = [{"addresses": [f"10.1.{n // 250}.{n % 250}"]} for n in range(addresses)]
+    listed = [{"name": f"p{n}", "port": 8000 + n} for n in range(ports)]
+    return {**slice_of([]), "endpoints": endpoints, "ports": listed}
+
+
+def test_upstreams_of_one_service_share_what_may_be_nodes_of_it() -> None:
+    found = upstreams_of(200, slice_with(1000, 200))
+    counts = [len(record.body["nodes"]) for record in found.records]
+    assert counts == [MOST_NODES // 200] * 200
+    assert set(told(found)) == {"degraded TooLarge endpoints"}
+
+
+def test_service_of_5000_pods_keeps_them_all() -> None:
+    found = upstreams_of(2, slice_with(5000, 2))
+    assert [len(record.body["nodes"]) for record in found.records] == [5000, 5000]
+    assert told(found) == []
+
+
+def test_ready_endpoints_count_before_those_that_are_not() -> None:
+    many = slice_with(2 * MOST_NODES, 1)
+    for each in many["endpoints"]:
+        each["conditions"] = {"ready": False, "serving": True, "terminating": True}
+    many["endpoints"].append({"addresses": ["10.9.9.9"]})
+    (record,) = upstreams_of(1, many).records
+    assert [node["host"] for node in record.body["nodes"]] == ["10.9.9.9"]
+
+
+@pytest.fixture
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounds, "MOST_BYTES", 2**20)
+
+
+@pytest.mark.usefixtures("_small")
+def test_secret_that_many_rules_refer_to_counts_each_time() -> None:
+    plugin = {"name": "response-rewrite", "enable": True, "secretRef": "secret"}
+    rules = [rule(f"r{n}", match={"paths": [f"/{n}"]}, plugins=[plugin]) for n in range(20)]
+    found = world(service(), secret(body="x" * 100_000), route(*rules))
+    got = translate_route(get(found, "ApisixRoute", "route"), found.view(), OPTIONS)
+    assert "error TooLarge spec" in told(got)
+    assert got.records == ()
+
+
+@pytest.mark.usefixtures("_small")
+def test_certificate_that_many_entries_refer_to_counts_each_time() -> None:
+    pair = pem()
+    found = world(
+        service(),
+        secret(tls__crt=pair.certificate * 200, tls__key=pair.key),
+        ingress(ingress_rule(), tls=[{"secretName": "secret", "hosts": [f"h{n}.example.com"]} for n in range(20)]),
+    )
+    got = translate_ingress(get(found, "Ingress", "ing"), found.view(), OPTIONS)
+    assert "error TooLarge spec" in told(got)
+    assert got.records == ()
+
+
+@pytest.mark.usefixtures("_small")
+def test_settings_of_a_service_count_once_for_each_upstream() -> None:
+    check = {"active": {"type": "http", "httpPath": "/" + "x" * 100_000, "healthy": {"interval": "1s"}}}
+    found = upstreams_of(20, slice_with(1, 20), upstream(healthCheck=check))
+    assert told(found) == ["error TooLarge spec"]
+    assert found.failed
+
+
+@pytest.mark.usefixtures("_small")
+def test_what_is_referred_to_a_few_times_is_not_too_large() -> None:
+    plugin = {"name": "response-rewrite", "enable": True, "secretRef": "secret"}
+    rules = [rule(f"r{n}", match={"paths": [f"/{n}"]}, plugins=[plugin]) for n in range(4)]
+    found = world(service(), secret(body="x" * 100_000), route(*rules))
+    got = translate_route(get(found, "ApisixRoute", "route"), found.view(), OPTIONS)
+    assert len(got.records) == 4
