@@ -49,9 +49,10 @@ ACCESS: Mapping[str, Plugin] = {
     ),
     "opa": allow(
         "Asks an Open Policy Agent about each request.",
-        plain=f"{_KEEPALIVE} policy with_route with_service send_headers_upstream",
+        plain=f"{_KEEPALIVE} policy with_service send_headers_upstream",
         url="host",
-        refused={"with_consumer": "sends the credentials of consumers, other teams' included"},
+        # A gateway puts the plugins of the consumer, credentials included, into the route.
+        refused={"{with_consumer,with_route}": "sends the credentials of consumers, other teams' included"},
         older="with_body",
     ),
     "dingtalk-auth": allow(

@@ -9,13 +9,13 @@ _CALL = "timeout ssl_verify keepalive keepalive_timeout keepalive_pool max_req_b
 _STREAM = (
     f"{_CALL} max_response_bytes max_stream_duration_ms streaming_flush_interval_ms logging.{{payloads,summaries}}"
 )
-_TOKEN_SERVER = "holds the address of a token server, which nobody checks"
+_ACCOUNT = "uses the service account of the gateway, or one whose token server nobody checks"
 
 
 def _provider(at: str = "") -> dict[str, str]:
     """Return the harmless fields of one language model, by kind."""
     return {
-        "plain": f"""{at}provider {at}auth.header.* {at}auth.query.* {at}auth.gcp.{{expire_early_secs,max_ttl}}
+        "plain": f"""{at}provider {at}auth.header.* {at}auth.query.*
             {at}auth.aws.{{access_key_id,secret_access_key,session_token}} {at}override.request_body_force_override""",
         "free": f"{at}options {at}override.llm_options {at}override.request_body",
         "url": f"{at}override.endpoint",
@@ -30,7 +30,7 @@ _EMBEDDINGS = "semantic_opts.embeddings"
 
 FUNCTIONS: Mapping[str, Plugin] = {
     "proxy-mirror": allow(
-        "Sends a copy of each request to another address.",
+        "Sends a copy of each request to another address. Its priority is fixed.",
         plain="path_concat_mode sample_ratio",
         url="host",
         path="path",
@@ -53,7 +53,7 @@ FUNCTIONS: Mapping[str, Plugin] = {
         free=_ONE["free"],
         url=_ONE["url"],
         word=_ONE["word"],
-        refused={"auth.gcp.service_account_json": _TOKEN_SERVER},
+        refused={"auth.gcp": _ACCOUNT},
     ),
     "ai-proxy-multi": allow(
         "Sends requests to several language models.",
@@ -66,7 +66,7 @@ FUNCTIONS: Mapping[str, Plugin] = {
         free=_MANY["free"],
         url=f"{_MANY['url']} {_EMBEDDINGS}.endpoint",
         word=_MANY["word"],
-        refused={"instances[].auth.gcp.service_account_json": _TOKEN_SERVER},
+        refused={"instances[].auth.gcp": _ACCOUNT},
     ),
     "ai-request-rewrite": allow(
         "Has a language model rewrite requests.",

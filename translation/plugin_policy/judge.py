@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from translation.addresses import check_address
 from translation.code_plugins import is_code
 from translation.plugin_policy.model import Kind, Node, tree
-from translation.plugin_policy.table import ACTIONS, COMMON, PLUGINS
+from translation.plugin_policy.table import ACTIONS, COMMON, IN_ORDER, ORDER, PLUGINS
 from translation.plugin_policy.targets import Target, is_path, is_word, target_of_address, target_of_url
 from translation.scope import MOST_TOLD
 from translation.texts import quoted
@@ -110,7 +110,7 @@ def _start(review: _Review, name: str, config: Any, steps: Steps) -> Iterator[_P
 
 @cache
 def _rules(name: str) -> Node:
-    return tree(PLUGINS[name].rules + COMMON)
+    return tree(PLUGINS[name].rules + COMMON + ((ORDER,) if name in IN_ORDER else ()))
 
 
 @cache

@@ -50,7 +50,7 @@ ROUTING: Mapping[str, Plugin] = {
         "Runs other plugins by conditions; each is reviewed.", free="rules[].case", plugins="rules[].actions"
     ),
     "proxy-rewrite": allow(
-        "Rewrites the request; the node stays that of the upstream.",
+        "Rewrites the request; the node stays that of the upstream. Its priority is fixed.",
         plain="""uri method host regex_uri use_real_request_uri_unsafe
             headers.* headers.{set,add}.* headers.remove""",
         older="scheme",

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from translation.plugin_policy.access import ACCESS
 from translation.plugin_policy.functions import FUNCTIONS
-from translation.plugin_policy.model import Plugin, Rule, allow
+from translation.plugin_policy.model import Kind, Plugin, Rule, allow
 from translation.plugin_policy.observing import OBSERVING
 from translation.plugin_policy.routing import ROUTING
 
@@ -21,3 +21,10 @@ COMMON: tuple[Rule, ...] = allow(
     code="_meta.pre_function",
 ).rules
 """The rules for `_meta`."""
+
+IN_ORDER: frozenset[str] = frozenset({"proxy-mirror", "proxy-rewrite"})
+"""Plugins that must run in the gateway's order: proxy-mirror appends the path of a request to its host, and a path that
+was rewritten before may go on with the name or number of that host."""
+
+ORDER = Rule("_meta.priority", Kind.REFUSED, "changes where proxy-mirror sends requests")
+"""The rule of these plugins."""

@@ -1,7 +1,8 @@
 """Where a text of a plugin leads: the host of an address or a URL, read so that no reader can see another one.
 
 Only plain spellings are taken. What a gateway or a library of its plugins might read in another way is refused: names
-and passwords in front of the host, variables, escapes, backslashes, sockets of the machine.
+and passwords in front of the host, a question mark right behind it (some readers find the host after a later `@`),
+variables, escapes, backslashes, sockets of the machine.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from apisix_ingress.model.address import parse_ip
 
 _HOST = r"(?P<host>[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::(?P<port>[0-9]{1,5}))?"
 _ADDRESS = re.compile(_HOST, re.ASCII)
-_URL = re.compile(rf"(?P<scheme>https?)://{_HOST}(?:[/?][!-#%-;=?-\[\]_a-z~]*)?", re.ASCII | re.IGNORECASE)
+_URL = re.compile(rf"(?P<scheme>https?)://{_HOST}(?:/[!-#%-;=?-\[\]_a-z~]*)?", re.ASCII | re.IGNORECASE)
 _PATH = re.compile(r"/[!-#%-;=?-\[\]_a-z~]*", re.ASCII | re.IGNORECASE)
 _WORD = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 
