@@ -58,7 +58,7 @@ def adopt_hosts(
 def _recognised(
     world: World, found: dict[str, set[str]], nameless: Mapping[RecordKey, tuple[str, ...]]
 ) -> Iterator[bool]:
-    """Note the namespaces of records that tell no name; yield after each object.
+    """Note the namespaces of records that tell no name; yield after each name, of which an object may have many.
 
     A short id that names of several namespaces have says nothing: such names can be forged.
     """
@@ -69,6 +69,7 @@ def _recognised(
                 for id_ in (short_id(name), wide_id(name)):
                     if (key := RecordKey(record_kind, id_)) in nameless:
                         makers.setdefault(key, set()).add(item.meta.namespace)
+                yield False
             yield False
     for key, namespaces in makers.items():
         for host in nameless[key] if len(namespaces) == 1 else ():

@@ -184,6 +184,12 @@ def test_records_that_tell_no_name_say_by_their_ids_who_held_a_host(
     assert found.host_holders.holder(claim) == "victim"
 
 
+def test_others_get_their_turn_while_an_object_with_many_certificates_is_looked_at() -> None:
+    spec = {"ingressClassName": "apisix", "tls": [{"secretName": f"pair-{number}"} for number in range(50)]}
+    found, _ = running(make("Ingress", "web", namespace="evil", spec=spec))
+    assert len(list(adopt_hosts(found, STRICT, {}, set(), {RecordKey("ssls", "1"): (BANK,)}))) > 50
+
+
 def test_short_id_of_names_of_two_namespaces_says_nothing() -> None:
     found, _ = running(certificate("evil", 1, BANK), certificate("victim", 5, BANK))
     key = nameless("ssls", certificate("victim", 5, BANK), is_short=True)
