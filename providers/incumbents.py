@@ -44,15 +44,15 @@ def adopt_hosts(
     given: dict[str, str] = {}
     for host in sorted(found.keys() - told):
         owners = HostOwners(world.view(), options)
-        naming = [namespace for namespace in sorted(found[host]) if owners.names(namespace, host)]
-        if naming:
+        own = _own(owners, host, found)
+        if own:
             told.add(host)
-        is_lost = bool(naming) and not _has_it(holders, host, found)
+        is_lost = bool(own) and not _has_it(holders, owners, host, found)
         if is_lost:
-            given[host] = _lender(owners, naming, host)
-            holders.give(host, given[host])
+            given[host] = own[0]
+            holders.give(host, own[0])
         yield is_lost
-    yield from _cleared(holders, given, found)
+    yield from _cleared(holders, HostOwners(world.view(), options), given, found)
 
 
 def _recognised(
@@ -77,24 +77,31 @@ def _recognised(
         yield False
 
 
-def _has_it(holders: HostHolders, host: str, found: Mapping[str, set[str]]) -> bool:
+def _own(owners: HostOwners, host: str, found: Mapping[str, set[str]]) -> list[str]:
+    """Return the namespaces that have records for a host that they name, without those that only borrow it."""
+    others = {each for name in (host, *wildcards_over(host)) for each in found.get(name, ())}
+    naming = (each for each in sorted(found.get(host, ())) if owners.names(each, host))
+    return [each for each in naming if not any(_borrows(owners, each, other, host) for other in others - {each})]
+
+
+def _borrows(owners: HostOwners, namespace: str, other: str, host: str) -> bool:
+    return owners.lends(other, namespace, host) and not owners.lends(namespace, other, host)
+
+
+def _has_it(holders: HostHolders, owners: HostOwners, host: str, found: Mapping[str, set[str]]) -> bool:
     """Say whether who holds a host, or a wildcard over it, has records for what it holds: then age has decided."""
     held = next((name for name in (host, *wildcards_over(host)) if holders.holder(name)), None)
-    return held is not None and holders.holder(held) in found.get(held, ())
+    return held is not None and holders.holder(held) in _own(owners, held, found)
 
 
-def _cleared(holders: HostHolders, given: Mapping[str, str], found: Mapping[str, set[str]]) -> Iterator[bool]:
+def _cleared(
+    holders: HostHolders, owners: HostOwners, given: Mapping[str, str], found: Mapping[str, set[str]]
+) -> Iterator[bool]:
     """Take away what others hold below wildcards that were given to somebody, unless they have records for it."""
     for host in holders.hosts() if any(name.startswith("*.") for name in given) else ():
         holder = holders.holder(host)
         is_below = any(given.get(wildcard, holder) != holder for wildcard in wildcards_over(host))
-        is_lost = is_below and holder not in found.get(host, ())
+        is_lost = is_below and holder not in _own(owners, host, found)
         if is_lost:
             holders.release(host)
         yield is_lost
-
-
-def _lender(owners: HostOwners, naming: list[str], host: str) -> str:
-    """Return which of the namespaces that have records for a host lends it to the others."""
-    lends = (each for each in naming if any(owners.lends(each, other, host) for other in naming if other != each))
-    return next(lends, naming[0])

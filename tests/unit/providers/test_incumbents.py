@@ -205,3 +205,16 @@ def test_older_objects_of_others_that_name_a_host_do_not_hide_who_lends_it() -> 
     found, loop = running(*(route("evil", 1, "evil.test", name=name) for name in many), lender, borrower)
     put(found, loop, *(route("evil", 1, BANK, name=name, lends_to="evil") for name in many), lender, borrower)
     assert serving(found, BANK) == {"victim", "other"}
+
+
+@pytest.mark.parametrize("lent", [BANK, "*.bank.test"])
+def test_older_borrower_does_not_own_a_host_after_a_restart(lent: str) -> None:
+    host = lent.replace("*", "a")
+    found, loop = running(route("evil", 1, host), route("victim", 5, lent, lends_to="evil"))
+    there = {lent: {"victim"}, host: {"evil", "victim"} if host == lent else {"evil"}}
+    assert sum(adopt_hosts(found, STRICT, there, set())) > 0
+    loop.settle()
+    assert "victim" in serving(found, lent)
+    assert "evil" in serving(found, host)
+    put(found, loop, route("victim", 5, lent))
+    assert (serving(found, lent), serving(found, host) - {"victim"}) == ({"victim"}, set())
