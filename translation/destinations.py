@@ -164,11 +164,20 @@ def _api_servers(scope: Scope) -> Iterator[str]:
 
 def _service(scope: Scope, key: ObjectKey, depth: int) -> str:
     """Return what is wrong with where a Service leads, judged for its own namespace; a circle leads nowhere."""
-    known = scope.trail.found
-    if key not in known:
-        known[key] = ""
-        known[key] = _led(scope.within(key.kind, key.namespace), key, depth)
-    return known[key]
+    trail = scope.trail
+    if key in trail.open:
+        trail.circles += 1
+        return ""
+    if key in trail.found:
+        return trail.found[key]
+    circles = trail.circles
+    trail.open.add(key)
+    what = _led(scope.within(key.kind, key.namespace), key, depth)
+    trail.open.remove(key)
+    # What is in a circle was not followed to its end, but for where the circle was entered.
+    if what or circles == trail.circles or not trail.open:
+        trail.found[key] = what
+    return what
 
 
 def _led(scope: Scope, key: ObjectKey, depth: int) -> str:

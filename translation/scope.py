@@ -39,11 +39,15 @@ class Trail:
 
     Attributes:
         found: Service → what is wrong with where it leads; empty if nothing is.
+        open: Services that are being followed.
+        circles: How often the way came back to one of these.
         left: Addresses that may still be judged.
         bytes: Of the records so far, and of Secrets, as often as they are referred to.
     """
 
     found: dict[ObjectKey, str] = field(default_factory=dict)
+    open: set[ObjectKey] = field(default_factory=set)
+    circles: int = 0
     left: int = MOST_FOLLOWED
     bytes: int = 0
 

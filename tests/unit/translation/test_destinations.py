@@ -205,6 +205,17 @@ def test_circle_of_external_names_and_a_long_chain_come_to_an_end() -> None:
     assert "through more than" in problem
 
 
+def test_circle_hides_nothing_from_whoever_is_asked_later() -> None:
+    def of_a(name: str, kind: str, address: str) -> JsonObject:
+        labels, found = {"kubernetes.io/service-name": "a"}, [{"addresses": [address]}]
+        return make("EndpointSlice", name, labels=labels, addressType=kind, endpoints=found, ports=[{"port": 80}])
+
+    circle = (service("a", clusterIP="10.0.0.2"), of_a("a-1", "FQDN", "b.default.svc"), outside("a.default.svc", "b"))
+    hosts = slice_of(["a.default.svc", "b.default.svc"], addressType="FQDN")
+    assert endpoints(*circle, hosts) == ["a.default.svc", "b.default.svc"]
+    assert endpoints(*circle, hosts, of_a("a-2", "IPv4", VICTIM_POD)) == []
+
+
 @pytest.mark.parametrize("host", ["web.default.svc", "10.0.0.1"])
 @pytest.mark.parametrize("address", [VICTIM_POD, VICTIM_IP])
 def test_own_service_with_endpoints_elsewhere_is_refused_by_name_and_address(host: str, address: str) -> None:
