@@ -24,7 +24,7 @@ def _provider(at: str = "") -> dict[str, str]:
 
 
 _ONE, _MANY = _provider(), _provider("instances[].")
-_PROBE = "concurrency timeout type host port http_path http_method http_req_body https_verify_certificate req_headers"
+_PROBE = "concurrency timeout type host http_path http_method http_req_body https_verify_certificate req_headers"
 _CHECK = "instances[].checks.active"
 _EMBEDDINGS = "semantic_opts.embeddings"
 
@@ -63,6 +63,7 @@ FUNCTIONS: Mapping[str, Plugin] = {
             {_CHECK}.unhealthy.{{interval,http_statuses,http_failures,tcp_failures,timeouts}}
             semantic_opts.{{fallback,debugging,threshold}} {_EMBEDDINGS}.{{provider,model,timeout,ssl_verify}}
             {_EMBEDDINGS}.auth.{{header,query}}.*""",
+        port=f"{_CHECK}.port",
         free=_MANY["free"],
         url=f"{_MANY['url']} {_EMBEDDINGS}.endpoint",
         word=_MANY["word"],

@@ -212,6 +212,8 @@ def _check(review: _Review, place: _Place, kind: Kind, value: object) -> None:
             _check_host(review, place, target_of_address(text), "a host name or an address, with or without a port")
         case Kind.URL:
             _check_host(review, place, target_of_url(text), "a plain URL such as https://host:8443/path")
+        case Kind.PORT if value in review.scope.options.guarded_ports:
+            _note(review, place.steps, f"{_name(place)} is {value}, a port of an internal address; use another one")
         case Kind.PATH if not is_path(text):
             _wrong(review, place, "a plain path that begins with /")
         case Kind.WORD if not is_word(text):

@@ -22,6 +22,7 @@ class Kind(Enum):
     URL = "A plain URL of http or https. `kubernetes.external_addresses` decides about its host."
     PATH = "A path that is appended to an address. It must begin with `/`."
     WORD = "A part of an address: letters, digits, `-` and `_` only."
+    PORT = "A port that is probed. Those that `kubernetes.internal_addresses` lists with a host are refused."
     SHARED = "A name that all routes of a gateway share. The controller adds the namespace as a prefix."
     CACHE_KEY = "The key of a cache that all routes of a gateway share. The controller adds the namespace as a prefix."
     CODE = "Code. `kubernetes.code_plugins` decides about it."

@@ -12,7 +12,7 @@ _QUOTA = f"""
     allow_degradation show_limit_quota_header sync_interval rules[].{{count,time_window,key,header_prefix}}"""
 
 _UPSTREAM = "rules[].weighted_upstreams[].upstream"
-_PROBE = "concurrency timeout type host port http_path http_method http_req_body https_verify_certificate req_headers"
+_PROBE = "concurrency timeout type host http_path http_method http_req_body https_verify_certificate req_headers"
 _HEALTH = f"""
     {_UPSTREAM}.checks.active.{{{",".join(_PROBE.split())}}}
     {_UPSTREAM}.checks.passive.type
@@ -30,6 +30,7 @@ ROUTING: Mapping[str, Plugin] = {
             {_UPSTREAM}.tls.{{client_cert,client_key,verify}} {_UPSTREAM}.labels.*
             {_UPSTREAM}.nodes[].{{port,weight,priority}} {_HEALTH}""",
         free=f"rules[].match[].vars {_UPSTREAM}.nodes[].metadata",
+        port=f"{_UPSTREAM}.checks.active.port",
         host=f"{_UPSTREAM}.nodes[].host",
         hosts=f"{_UPSTREAM}.nodes",
         refused={

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from apisix_ingress.model.internal import internal_addresses
 from apisix_ingress.model.json import JsonObject
 from crds.v2.common import Plugin
 from tests.unit.translation.objects import secret, world
@@ -86,6 +87,17 @@ def test_address_in_a_plugin_goes_through_the_address_policy(name: str, config: 
     assert told(translate(name, config)[1]) == [("AddressRefused", path)]
     assert told(translate(name, config, options=Options(plugins="reviewed"))[1]) == []
     assert told(translate(name, config, options=Options())[1]) == []
+
+
+def test_probes_of_plugins_stay_off_ports_that_are_listed() -> None:
+    def probed(port: object, *entries: str) -> list[tuple[str, str]]:
+        config = split(nodes={"192.0.2.8:80": 1}, checks={"active": {"port": port, "http_path": "/"}})
+        return told(
+            translate("traffic-split", config, options=replace(TENANT, internal=internal_addresses(entries)))[1]
+        )
+
+    assert probed(2379) == probed(80, "192.0.2.8:2379") == []
+    assert probed(2379, "192.0.2.8:2379") == [("PluginRefused", f"{UPSTREAM}.checks.active.port")]
 
 
 REFUSED = [
