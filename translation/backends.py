@@ -74,15 +74,25 @@ def claim_service(draft: Draft, backend: Backend) -> str:
     return draft.refer("upstreams", name)
 
 
+_MOST_LISTED = 100
+"""Ports of a Service that a message lists."""
+
+
 def _port_number(draft: Draft, service: Service, backend: Backend) -> int:
     """Return the number of the Service port, or 0 where only a name is known that the Service lacks."""
     wanted = backend.port
-    for port in service.ports:
-        if wanted in (port.port, port.name):
-            return port.port
+    numbers = draft.ports.get(service.meta.key)
+    if numbers is None:
+        numbers = draft.ports[service.meta.key] = {}
+        for port in service.ports:
+            numbers.setdefault(port.port, port.port)
+            numbers.setdefault(port.name, port.port)
+    if wanted in numbers:
+        return numbers[wanted]
     if service.type == "ExternalName" and not service.ports and isinstance(wanted, int):
         return wanted
-    known = ", ".join(f"{port.port} ({port.name})" if port.name else str(port.port) for port in service.ports) or "none"
+    ports = service.ports[:_MOST_LISTED]
+    known = ", ".join(f"{port.port} ({port.name})" if port.name else str(port.port) for port in ports) or "none"
     hint = "; a number must not be in quotes" if isinstance(wanted, str) and wanted.isdigit() else ""
     draft.error("PortNotFound", backend.port_path, f"{service.meta.key} has no port {wanted}; it has {known}{hint}")
     return wanted if isinstance(wanted, int) else 0

@@ -34,6 +34,8 @@ class Draft(Scope):
         super().__init__(meta.kind, meta.namespace, view, options)
         self.meta = meta
         # Thousands of rules may refer to one ApisixUpstream, which may have thousands of parts: it is judged once.
+        # And to one Service, which may have thousands of ports: by number and by name.
+        self.ports: dict[ObjectKey, dict[int | str, int]] = {}
         self.judged: dict[ObjectKey, tuple[Scope, ApisixUpstreamSpec | None]] = {}
         self.external: dict[ObjectKey, Scope] = {}
         self.plugin_configs: dict[ObjectKey, Scope] = {}

@@ -1,10 +1,13 @@
 """How much may be made of one object: small texts of it can refer to the same large ones again and again."""
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 import pytest
 
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
-from apisix_ingress.model.kube import Service
+from apisix_ingress.model.kube import Service, ServicePort
 from apisix_ingress.state.claims import UpstreamClaim
 from tests.unit.translation.objects import (
     OPTIONS,
@@ -110,3 +113,27 @@ def test_what_is_referred_to_a_few_times_is_not_too_large() -> None:
     found = world(service(), secret(body="x" * 100_000), route(*rules))
     got = translate_route(get(found, "ApisixRoute", "route"), found.view(), OPTIONS)
     assert len(got.records) == 4
+
+
+class Counted(tuple[ServicePort, ...]):
+    """Ports that count how often they are gone through."""
+
+    times = 0
+
+    def __iter__(self) -> Iterator[ServicePort]:
+        Counted.times += 1
+        return super().__iter__()
+
+
+def test_ports_of_a_service_are_gone_through_once_for_many_rules() -> None:
+    rules = [
+        rule(f"r{n}", match={"paths": [f"/{n}"]}, backends=[{"serviceName": "web", "servicePort": 1000 + n}])
+        for n in range(50)
+    ]
+    found = world(service(ports=[{"name": f"p{n}", "port": 1000 + n} for n in range(50)]), route(*rules))
+    item: Service | None = found.stores["Service"].get(WEB)
+    assert item is not None
+    found.stores["Service"].set(replace(item, ports=Counted(item.ports)))
+    Counted.times = 0
+    assert len(translate_route(get(found, "ApisixRoute", "route"), found.view(), OPTIONS).records) == 50
+    assert Counted.times == 1
