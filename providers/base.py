@@ -396,8 +396,12 @@ def _stranger(winner: ObjectKey, owner: ObjectKey) -> str:
 
 
 def log_problems(owner: ObjectKey, problems: Iterable[Problem]) -> None:
-    """Tell the operator what is wrong with an object."""
-    told = [problem for problem in problems if problem.code != CRASHED]
+    """Tell the operator what is wrong with an object.
+
+    That a host is shared is only in its condition: where many namespaces use one host on purpose, a line for each of
+    thousands of objects at every start would bury the rest.
+    """
+    told = [problem for problem in problems if problem.code not in (CRASHED, SHARED_HOST)]
     if len(told) > _MOST_LOGGED:
         log.warning("object.problems_left_out", object=str(owner), count=len(told) - _MOST_LOGGED)
     for problem in told[:_MOST_LOGGED]:

@@ -377,9 +377,8 @@ _ALL = (
         "AIX0512",
         "HostShared",
         "A host is used in several namespaces",
-        "The object is published and its condition is True; the message of the condition tells it, as the log and"
-        " `lint` do. By path, priority or a more specific host the rules of one namespace may take requests of the"
-        " other.",
+        "The object is published and its condition is True; the message of the condition says so, and so does"
+        " `lint`. By path, priority or a more specific host the rules of one namespace may take requests of the other.",
         "Use different hosts, or have `kubernetes.host_ownership: namespace` set, so that a host belongs to one"
         " namespace.",
     ),

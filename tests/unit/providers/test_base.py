@@ -12,7 +12,7 @@ from apisix_ingress.model.selector import parse_selector
 from apisix_ingress.runtime.tasks import cancel
 from apisix_ingress.state.claims import Claimant
 from apisix_ingress.state.world import Report
-from providers.base import YIELD_EVERY
+from providers.base import YIELD_EVERY, log_problems
 from providers.registry import resources
 from tests.factories import make_claim, make_key, make_namespace, make_record, make_secret, make_service, make_slice
 from tests.unit.providers.loop import Loop, make_route
@@ -227,6 +227,12 @@ async def test_problem_is_logged_when_it_is_new(loop: Loop) -> None:
         loop.settle()
     want = {"object": "ApisixRoute default/web", "code": "Bad", "path": "", "message": "broken"}
     assert logs == [{"event": "object.problem", "log_level": "warning", **want}]
+
+
+def test_hosts_that_are_shared_are_not_logged() -> None:
+    with capture_logs() as logs:
+        log_problems(make_key("web"), [Problem("HostShared", "host a.test is used elsewhere", severity="warning")])
+    assert logs == []
 
 
 async def test_problem_that_goes_during_the_first_pass_is_not_logged(loop: Loop) -> None:
