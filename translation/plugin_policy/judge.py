@@ -6,13 +6,14 @@ import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from translation.addresses import check_address
 from translation.code_plugins import is_code
 from translation.plugin_policy.model import Kind, Node, tree
 from translation.plugin_policy.table import ACTIONS, COMMON, IN_ORDER, ORDER, PLUGINS
-from translation.plugin_policy.targets import Target, is_path, is_word, target_of_address, target_of_url
+from translation.plugin_policy.targets import Target, is_path, is_word, keeps_path, target_of_address, target_of_url
 from translation.scope import MOST_TOLD
 from translation.texts import quoted
 
@@ -129,6 +130,8 @@ def _step(review: _Review, place: _Place) -> Iterator[_Place]:
         yield from _nested(review, place)
     elif kind in (Kind.SHARED, Kind.CACHE_KEY):
         _own(review, place)
+    elif kind is Kind.REWRITES:
+        _rewrites(review, place)
     elif isinstance(value, dict) and kind is Kind.HOSTS:
         _hosts(review, place)
     elif isinstance(value, dict) and (node.fields or node.any):
@@ -189,6 +192,14 @@ def _hosts(review: _Review, place: _Place) -> None:
             _refuse_field(review, place, _UNKNOWN)
         else:
             _check(review, place, Kind.HOST, key)
+
+
+def _rewrites(review: _Review, place: _Place) -> None:
+    """Judge what replaces paths: the gateway puts the result right behind the name of its upstream."""
+    texts = place.value if isinstance(place.value, list) else (place.value,)
+    pairs = zip_longest(texts[::2], texts[1::2], fillvalue="")
+    if not all(isinstance(text, str) for text in texts) or not all(keeps_path(*pair) for pair in pairs):
+        _wrong(review, place, "patterns and replacements that begin with / or with a group that always does")
 
 
 def _leaf(review: _Review, place: _Place) -> None:

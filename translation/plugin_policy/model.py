@@ -21,6 +21,7 @@ class Kind(Enum):
     HOSTS = "A mapping whose keys are hosts. `kubernetes.external_addresses` decides about each."
     URL = "A plain URL of http or https. `kubernetes.external_addresses` decides about its host."
     PATH = "A path that is appended to an address. It must begin with `/`."
+    REWRITES = "Pairs of a pattern and what replaces it, which must begin with `/` or with a group that always does."
     WORD = "A part of an address: letters, digits, `-` and `_` only."
     PORT = "A port that is probed. Those that `kubernetes.internal_addresses` lists with a host are refused."
     SHARED = "A name that all routes of a gateway share. The controller adds the namespace as a prefix."

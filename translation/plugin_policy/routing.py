@@ -52,8 +52,9 @@ ROUTING: Mapping[str, Plugin] = {
     ),
     "proxy-rewrite": allow(
         "Rewrites the request; the node stays that of the upstream. Its priority is fixed.",
-        plain="""uri method host regex_uri use_real_request_uri_unsafe
+        plain="""uri method host use_real_request_uri_unsafe
             headers.* headers.{set,add}.* headers.remove""",
+        rewrites="regex_uri",
         older="scheme",
     ),
     "response-rewrite": allow(

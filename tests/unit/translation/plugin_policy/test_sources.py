@@ -108,7 +108,7 @@ def test_secret_of_a_consumer_is_reviewed() -> None:
         backed({"enable-cors": "true", "auth-uri": "https://auth.example/check", "auth-type": "keyAuth"}),
         backed({"http-allow-methods": "GET", "enable-response-rewrite": "true", "response-rewrite-body": "x"}),
         backed({"enable-csrf": "true", "csrf-key": "k", "allowlist-source-range": "10.0.0.0/8"}),
-        backed({"rewrite-target-regex": "a", "rewrite-target-regex-template": "b", "http-to-https": "true"}),
+        backed({"rewrite-target-regex": "a", "rewrite-target-regex-template": "/b", "http-to-https": "true"}),
         route(rule(authentication={"enable": True, "type": "jwtAuth", "jwtAuth": {"header": "X"}})),
         route(rule(backends=[{"serviceName": "web", "servicePort": 80}] * 2)),
     ],
