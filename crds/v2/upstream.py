@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, StrictBool, StrictInt
+from pydantic import AfterValidator, Field, StrictBool, StrictInt
 
 from crds.v2.common import (
     HOST_PATTERN,
@@ -63,17 +63,21 @@ class UpstreamTimeout(Timeout, RuledPart):
     )
 
 
+HttpCodes = Annotated[tuple[HttpCode, ...], AfterValidator(lambda codes: tuple(dict.fromkeys(codes)))]
+"""Each once: the gateway refuses doubles, and thousands of ports may go through the list."""
+
+
 class Healthy(SpecPart):
     """When a node counts as healthy."""
 
-    http_codes: tuple[HttpCode, ...] = Field(default=(), description="Status codes that are a success.")
+    http_codes: HttpCodes = Field(default=(), description="Status codes that are a success.")
     successes: Count = Field(default=0, description="Successes that make a node healthy; 0: the gateway's default.")
 
 
 class Unhealthy(SpecPart):
     """When a node counts as unhealthy; 0 means the gateway's default."""
 
-    http_codes: tuple[HttpCode, ...] = Field(default=(), description="Status codes that are a failure.")
+    http_codes: HttpCodes = Field(default=(), description="Status codes that are a failure.")
     http_failures: Count = Field(default=0, description="HTTP failures that make a node unhealthy.")
     tcp_failures: Count = Field(default=0, description="TCP failures that make a node unhealthy.")
     timeouts: Count | None = Field(default=None, description="Timeouts that make a node unhealthy.")

@@ -169,3 +169,14 @@ def test_time_of_a_probe_keeps_its_fraction_and_the_interval_is_whole() -> None:
     (body,) = bodies(translate(upstream(**EXTERNAL, healthCheck=check)))
     assert body["checks"]["active"]["timeout"] == 0.5
     assert body["checks"]["active"]["healthy"] == {"interval": 1}
+
+
+def test_status_codes_of_a_health_check_are_gone_through_once_each() -> None:
+    from crds import parse_spec
+
+    spec = parse_spec(
+        "ApisixUpstream",
+        {"healthCheck": {"active": {"type": "http", "healthy": {"httpCodes": [200, 201] * 9, "interval": "1s"}}}},
+    )
+    healthy = spec.model_dump()["health_check"]["active"]["healthy"]
+    assert healthy["http_codes"] == (200, 201)
