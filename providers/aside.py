@@ -1,8 +1,8 @@
 """Translations of large objects in a thread: the event loop goes on, the lease is renewed and probes are answered.
 
-One at a time, and no other translation is under way meanwhile: what translations write stays as it is. Objects may
-change, though. A translation that read one that did, or that failed, counts for nothing and is done again; what never
-comes about in a thread is done on the event loop, where nothing changes.
+One at a time, and no translation that writes what others read is under way meanwhile: ids and claims stay as they are.
+Objects may change, though. A translation that read one that did, or that failed, counts for nothing and is done again;
+what never comes about in a thread is done on the event loop, where nothing changes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TRIES = 2
 
 
 class Aside:
-    """The one thread, used as an async context manager by whoever has it; everybody else waits in `free`.
+    """The one thread, used as an async context manager by whoever has it; everybody else but consumers waits in `free`.
 
     Args:
         world: What translations read.
@@ -43,6 +43,11 @@ class Aside:
         self._free.set()
         self._changes: set[Read] | None = None
         world.listen(self._changed)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether no translation is under way in the thread."""
+        return self._free.is_set()
 
     async def free(self) -> None:
         """Wait until no translation is under way in the thread."""

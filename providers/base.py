@@ -129,6 +129,8 @@ class Provider(ABC, Generic[T]):
     """Whether what this provider publishes goes ahead of everything else."""
     aside: ClassVar[bool] = True
     """Whether large objects are translated in a thread."""
+    waits: ClassVar[bool] = True
+    """Whether nothing of this kind is translated meanwhile: its translations write what others read, such as ids."""
 
     def __init__(self, surroundings: Surroundings) -> None:
         self._world = surroundings.world
@@ -237,10 +239,11 @@ class Provider(ABC, Generic[T]):
             self.queue.add_after(key, left)
             return
         self._resting.discard(key)
-        await self._aside.free()
+        store = self._world.stores[self.kind]
+        if self.waits or is_large(store.get(key)):
+            await self._aside.free()
         began = self._clock.monotonic()
-        item: T | None = self._world.stores[self.kind].get(key)
-        if not (self.aside and is_large(item) and await self._reconcile_aside(key)):
+        if not (self.aside and self._aside.is_free and is_large(store.get(key)) and await self._reconcile_aside(key)):
             self.reconcile(key)
         self._handled += 1
         if self._rests.worked(key.namespace, self._clock.monotonic() - began) or self._handled % YIELD_EVERY == 0:

@@ -119,6 +119,33 @@ async def test_only_large_objects_are_translated_in_a_thread(bench: Bench, noted
     assert bench.upstreams("large") == bench.upstreams("small") != set()
 
 
+async def test_consumers_do_not_wait_for_a_large_object(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.put_service()
+    loop, translate, seen = asyncio.get_running_loop(), RouteProvider.translate, list[bool]()
+    consumer = ObjectKey("ApisixConsumer", "default", "jack")
+
+    def slow(self: RouteProvider, item: CustomObject, view: View) -> Translation:
+        spec = {"authParameter": {"keyAuth": {"value": {"key": "a"}}}}
+        loop.call_soon_threadsafe(lambda: bench.put("ApisixConsumer", "jack", spec=spec))
+        done = threading.Event()
+
+        def look() -> None:
+            if consumer in bench.world.reports:
+                done.set()
+            else:
+                loop.call_soon(look)
+
+        loop.call_soon_threadsafe(look)
+        seen.append(done.wait(BOUND / 2))
+        return translate(self, item, view)
+
+    monkeypatch.setattr(RouteProvider, "translate", slow)
+    async with bench.running():
+        bench.put_route("large", PADDING)
+        await bench.drained()
+    assert seen == [True]
+
+
 async def test_what_was_read_and_changed_meanwhile_is_read_again(
     bench: Bench, noted: Noted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
