@@ -42,6 +42,7 @@ class Checks:
         self._ready: set[str] = set()
         self._needed_since: dict[Key, float] = {}
         self._core: dict[Key, Body] = {}
+        self._written: dict[Key, float] = {}
         self._secrets = [ADMIN_KEY, *PASSWORDS, *(pair(number)[1].decode().split("\n")[1] for number in range(3))]
 
     def begin(self) -> None:
@@ -64,6 +65,7 @@ class Checks:
             self._trace.violate(gateway.name, f"{who}: it is not ours")
         if write.writer[0] not in self._ready:
             self._trace.violate(gateway.name, f"{who}: it does not know the world yet")
+        self._check_width(gateway, write, who)
         if write.body is None:
             self._check_delete(gateway, write, who)
         elif any(write.body.get(name) != value for name, value in self._core.get(key, {}).items()):
@@ -97,6 +99,15 @@ class Checks:
         users = [user for user in gateway.users(write.key) if user not in gateway.excused]
         if users and not write.given_up:
             self._trace.violate(gateway.name, f"{who}: {users} name it")
+
+    def _check_width(self, gateway: SimGateway, write: Write, who: str) -> None:
+        """See that a name gets a wide id only where a gateway has, or had lately, a record under its short one."""
+        narrow = self._oracle.narrow.get(write.key)
+        if write.body is not None and narrow is not None and write.key not in self._written:
+            is_recent = write.time - self._written.get(narrow, float("-inf")) < KNOWN_SECONDS
+            if not is_recent and not self._oracle.is_held(narrow):
+                self._trace.violate(gateway.name, f"{who}: {narrow[1]} was free")
+        self._written[write.key] = write.time
 
     def _check_reign(self, gateway: SimGateway, write: Write) -> None:
         """See that nobody's write lands after somebody else's in a later term, on whatever gateway."""

@@ -42,6 +42,7 @@ from apisix_ingress.runtime.workqueue import WorkQueue
 from apisix_ingress.state.dependents import Dependents
 from apisix_ingress.state.ids import IdTable
 from apisix_ingress.state.store import Store
+from tests.simulation.oracle import NAMELESS
 from tests.simulation.runner import play
 
 SEEDS = 200
@@ -282,7 +283,7 @@ def _() -> Any:
 
 @_defect("nothing is held for an object that can't be translated")
 def _() -> Any:
-    return patch.object(Dispatch, "is_held", lambda self, key, name: False)
+    return patch.object(Dispatch, "is_held", lambda self, key, name, hosts: False)
 
 
 @_defect("the youngest name has the short id")
@@ -307,6 +308,15 @@ def _() -> Any:
     return planted()
 
 
+@_defect("a new name has its wide id where no record tells names")
+def _() -> Any:
+    def may_have(self: Any, slot: Any, name: str) -> bool:
+        return not (self._settled and slot.kind in NAMELESS) and _may_have(self, slot, name)
+
+    return patch.object(IdTable, "_may_have", may_have)
+
+
+_may_have = IdTable._may_have
 _age = IdTable.age
 
 

@@ -10,14 +10,17 @@ from __future__ import annotations
 import base64
 import hashlib
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from tests.fakes.apiserver import Manifest
 from tests.simulation.apiserver import SERVED, SimApiServer
-from tests.simulation.gateway import KINDS, MANAGED, Body, Key
+from tests.simulation.gateway import KINDS, MANAGED, Body, Key, SimGateway
 from tests.simulation.users import APISIX, EVIL, FORGED_CONFIG, FORGED_RULE, FORGED_SERVICE, SERVICES
+
+NAMELESS = frozenset({"ssls", "global_rules"})
+"""Kinds whose records tell no name: a new name can't know the record under its short id for one of its own."""
 
 FORGED = frozenset({f"{EVIL}_{FORGED_SERVICE}_80", f"{EVIL}_{FORGED_CONFIG}", f"{EVIL}_a_{FORGED_RULE}"})
 
@@ -40,10 +43,16 @@ class Expectation:
 
 
 class Oracle:
-    """Reads the API server as it is now."""
+    """Reads the API server as it is now; and of gateways, which of its two ids a name that no record tells has.
 
-    def __init__(self, server: SimApiServer, *, selective: bool) -> None:
+    Attributes:
+        narrow: Wide ids of names that records don't tell → the short ones.
+    """
+
+    def __init__(self, server: SimApiServer, gateways: Sequence[SimGateway], *, selective: bool) -> None:
+        self.narrow: dict[Key, Key] = {}
         self._server = server
+        self._gateways = gateways
         self._selective = selective
 
     def expect(self) -> Expectation:
@@ -91,7 +100,7 @@ class Oracle:
     # Kinds.
 
     def _simple(self, want: Expectation, item: Manifest, kind: str, fields: Body) -> None:
-        key = (kind, ident("_".join(_name(item))))
+        key = self._key(kind, "_".join(_name(item)))
         if _is_refused(fields["plugins"]):
             want.free.add(key)
             want.kept[key] = "_".join(_name(item))
@@ -100,7 +109,7 @@ class Oracle:
         self._say(want, item, "False" if _is_refused(fields["plugins"]) else "True")
 
     def _tls(self, want: Expectation, item: Manifest) -> None:
-        key, secret = ("ssls", crc("_".join(_name(item)))), self._server.get("secrets", "cert", _name(item)[0])
+        key, secret = self._key("ssls", "_".join(_name(item))), self._server.get("secrets", "cert", _name(item)[0])
         if secret is None:
             want.free.add(key)
             want.kept[key] = ""
@@ -161,6 +170,23 @@ class Oracle:
             "retries": settings.get("retries"),
         }
 
+    def _key(self, kind: str, name: str) -> Key:
+        """Return the key for a name; that with the wide id if gateways have that one alone, and no record tells names.
+
+        `Checks` sees to it that no such name gets a wide id without need.
+        """
+        key = (kind, ident(name))
+        if kind in NAMELESS:
+            wide = (kind, wide_ident(name))
+            self.narrow[wide] = key
+            if self.is_held(wide) and not self.is_held(key):
+                return wide
+        return key
+
+    def is_held(self, key: Key) -> bool:
+        """Say whether a gateway has a record."""
+        return any(key[1] in gateway.records[key[0]] for gateway in self._gateways)
+
     def _release(self, want: Expectation, key: Key, name: str, item: Manifest) -> None:
         """Say nothing of an object's route, nor of what it may need: any Service and plugin config near it."""
         namespace = _name(item)[0]
@@ -198,7 +224,12 @@ def crc(name: str) -> str:
 
 def ident(name: str) -> str:
     """Return the id for a name; those that were forged come after those whose ids they are to have."""
-    return hashlib.sha256(name.encode()).hexdigest()[:16] if name in FORGED else crc(name)
+    return wide_ident(name) if name in FORGED else crc(name)
+
+
+def wide_ident(name: str) -> str:
+    """Return the id for a name if another one has, or may have, its short id."""
+    return hashlib.sha256(name.encode()).hexdigest()[:16]
 
 
 def is_ours(kind: str, body: Body) -> bool:

@@ -63,9 +63,10 @@ class Story:
         selective = rng.random() < 0.5
         self._settings = _settings(selective=selective, audit=self._audit)
         self._server = SimApiServer(random.Random(seed + 1), self.trace)
-        self._oracle = Oracle(self._server, selective=selective)
+        self._gateways: list[SimGateway] = []
+        self._oracle = Oracle(self._server, self._gateways, selective=selective)
         self.checks = Checks(self.trace, self._oracle)
-        self._gateways = [
+        self._gateways += [
             SimGateway(name, random.Random(f"{seed} {name}"), self.trace, self.checks.write) for name in ("one", "two")
         ]
         self._users = Users(self._server, rng, self.trace)
