@@ -158,12 +158,19 @@ class LeaderElector:
             if ended:
                 await self._give_back(term)
             raise
+        ending = asyncio.create_task(self._conclude(term, renewal, task), name="term-end")
+        try:
+            await asyncio.wait((ending,))
+        except asyncio.CancelledError:
+            await asyncio.wait((ending,))
+            self._tell(ending)
+            raise
+        ending.result()
+
+    async def _conclude(self, term: Term, renewal: Renewal, task: asyncio.Task[None]) -> None:
+        """End the work of a term that is over, and pass on how it ended."""
         await self._end_work(term, task)
         await renewal.end()
-        await self._settle(term, task)
-
-    async def _settle(self, term: Term, task: asyncio.Task[None]) -> None:
-        """Pass on how the work ended."""
         error = None if task.cancelled() else task.exception()
         if task.cancelled() or (error is not None and _is_leadership_lost(error)):
             return

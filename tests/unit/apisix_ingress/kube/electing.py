@@ -115,6 +115,7 @@ class Candidate:
         self.ended_at: list[float] = []
         self.slow_end = 0.0
         self.failure: Exception | None = None
+        self.end_failure: Exception | None = None
         self.elector = LeaderElector(
             self.client,
             LeaseOptions("leader", "ours", name),
@@ -137,6 +138,8 @@ class Candidate:
         finally:
             await self.clock.sleep(self.slow_end)
             self.ended_at.append(self.clock.monotonic())
+            if self.end_failure is not None:
+                raise self.end_failure
 
     def start(self) -> None:
         self.task = asyncio.create_task(self.elector.lead(self.work))

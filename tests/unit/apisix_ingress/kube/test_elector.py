@@ -246,6 +246,21 @@ async def test_a_pause_of_the_process_ends_the_term_before_any_write(clock: Fake
     assert one.ended_at != []
 
 
+async def test_a_stop_while_the_work_of_a_lost_term_ends_waits_for_the_work(
+    server: LeaseServer, clock: FakeClock, start: Start
+) -> None:
+    one = start("one")
+    await run_for(clock, 5)
+    one.slow_end, one.end_failure = 2.0, LeadershipLost("writing stopped")
+    server.spec.update(holderIdentity="thief")
+    server.store(server.lease or {})
+    while one.elector.leading:
+        assert await clock.run_to_next()
+    assert one.working
+    await one.stop()
+    assert not one.working
+
+
 async def test_no_election_leads_at_once_until_cancelled() -> None:
     clock = FakeClock()
     election = NoElection(clock=clock, identity="alone")
