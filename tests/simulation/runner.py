@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import multiprocessing
 import random
 from collections.abc import Iterator, Sequence
@@ -40,6 +41,8 @@ class Outcome:
 
 def play(seed: int, *, keep_trace: bool = False) -> Outcome:
     """Play one seed."""
+    if not gc.get_freeze_count():
+        gc.freeze()  # the program itself: each story looks for what it left behind
     # A library draws from here: the pauses between two tries of one request.
     random.seed(seed)
     loop = SimulationLoop(random.Random(seed))

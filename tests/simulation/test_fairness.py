@@ -18,6 +18,7 @@ from tests.simulation.gateway import ADMIN_KEY, SimGateway, Write
 from tests.simulation.loop import SimulationLoop, running_loop
 from tests.simulation.oracle import crc
 from tests.simulation.replica import Replica, Seams, replaced
+from tests.simulation.runner import end_all
 from tests.simulation.trace import Trace
 from tests.simulation.users import APISIX, Users
 
@@ -97,9 +98,11 @@ def play(story: Callable[[Tenants], Awaitable[None]]) -> None:
 
     tenants = loop.run_until_complete(made())
     with replaced(tenants.seams, drop):
-        loop.run_until_complete(tenants.play(story))
+        try:
+            loop.run_until_complete(tenants.play(story))
+        finally:
+            end_all(loop)
     assert loop.failures == []
-    loop.close()
 
 
 def drop(_: object, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
