@@ -28,10 +28,14 @@ def why_left_out(obj: CustomObject, view: View, options: Options) -> str:
         return "its namespace is not selected"
     if class_is_ours(obj, view, options):
         return ""
-    # As its author wrote it; only an Ingress may have it in an annotation.
-    annotated = obj.meta.annotations.get(CLASS_ANNOTATION) if obj.meta.kind == "Ingress" else None
-    name = annotated or class_of(obj)
+    name = written_class(obj)
     return f"its class ({name}) is not ours" if name else "it has no class"
+
+
+def written_class(obj: CustomObject) -> str:
+    """Return the class as the author of an object wrote it; only an Ingress may have it in an annotation."""
+    annotated = obj.meta.annotations.get(CLASS_ANNOTATION) if obj.meta.kind == "Ingress" else None
+    return annotated or class_of(obj)
 
 
 def in_scope(namespace: str, view: View, options: Options) -> bool:

@@ -121,13 +121,14 @@ def verify(
     from apisix_ingress.model.duration import parse_duration
     from apisix_ingress.verify.report import Summary, lines, page
     from apisix_ingress.verify.session import Options
+    from translation.ownership import written_class
 
     if methods not in ("safe", "all"):
         fail(f"--methods {methods}: must be safe or all")
     summary = Summary(_address(old), _address(new))
     items = [*_of_files(filename or []), *(_of_api(config, kubeconfig) if cluster else ())]
     sources = [
-        _of_ingresses([item for item in items if ingress_class in ("", _class_of(item))], samples),
+        _of_ingresses([item for item in items if ingress_class in ("", written_class(item))], samples),
         *(_of_requests(path) for path in requests or []),
         *(_of_log(path, log_host, summary) for path in access_log or []),
     ]
@@ -219,11 +220,6 @@ def _of_api(config: Path | None, kubeconfig: str | None) -> list[CustomObject]:
         return [item for item in found if isinstance(item, CustomObject)]
 
     return run_with_progress(read)
-
-
-def _class_of(item: CustomObject) -> str:
-    annotated = item.meta.annotations.get("kubernetes.io/ingress.class", "")
-    return annotated or str(item.spec.get("ingressClassName") or "")
 
 
 def _of_ingresses(items: list[CustomObject], samples: int) -> Iterator[Probe]:
