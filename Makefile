@@ -48,11 +48,12 @@ faults: install binaries ## for the night: API servers that misbehave for minute
 soak: install binaries ## for the night: edits without end, watches that end; files, threads, memory (SOAK=600, seconds)
 	SOAK=$(or $(SOAK),600) $(NETNS) $(PYTEST) e2e/test_faults_gateway_soak.py -s
 
-check: install ## ruff, mypy, import-linter, generated files
+check: install ## ruff, mypy, import-linter, language, generated files
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m reference.language
 	$(BIN)/python -m crds --check
 	$(BIN)/python -m reference --check
 	$(BIN)/python -m apisix_ingress.reference --check

@@ -1,0 +1,102 @@
+"""The lint of the language: what it finds, where, and what it skips."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from reference import language
+from reference.language import Finding, baseline, findings, main, sources
+from reference.pages import ROOT
+
+ADVICE = language.BANNED[r"\bnobody\b"]
+
+
+def phrases(file: str, text: str) -> list[tuple[int, str]]:
+    return [(each.line, each.phrase) for each in findings(file, text)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "kind 'x' is none",
+        "the body is no JSON",
+        "Nobody can come in.",
+        "keyAuth goes before it",
+        "so the settings are for nothing",
+        "24 are the most; make several objects of it",
+        "The rest is decided elsewhere.",
+        "see that it runs",
+        "conflicts: of two objects the older wins",
+    ],
+)
+def test_reports_phrases_that_the_guide_rules_out(text: str) -> None:
+    assert phrases("a.md", text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "There is no route for the host.",
+        "It is no longer served.",
+        "You can see that the route is gone.",
+        "deletes are held back",
+        "the limit is 24; split the object",
+    ],
+)
+def test_accepts_plain_english(text: str) -> None:
+    assert phrases("a.md", text) == []
+
+
+def test_finds_a_phrase_over_the_end_of_a_line() -> None:
+    assert phrases("a.md", "One.\n\nkeyAuth goes\n  before it.\n") == [(3, "goes before it"), (3, "goes before")]
+
+
+def test_skips_code_in_pages() -> None:
+    page = "Write `nobody`.\n\n```console\n$ nobody\n```\n\n~~~\nnobody\n~~~\n<!-- nobody -->\nNobody.\n"
+    assert phrases("a.md", page) == [(11, "Nobody")]
+
+
+def test_reads_strings_of_modules_and_nothing_else() -> None:
+    module = '"""Doc.\n\nNobody here.\n"""\n# nobody\nnobody = f"kind {1} is none"\n'
+    assert phrases("a.py", module) == [(3, "Nobody"), (6, "is none")]
+
+
+def test_a_finding_names_the_place_and_what_to_write() -> None:
+    assert str(Finding("a.md", 3, "Nobody", ADVICE)) == f"a.md:3: 'Nobody': write {ADVICE}"
+
+
+def _repository(root: Path) -> Path:
+    for name, text in {
+        "docs/a.md": "Nobody.",
+        "docs/b.md": "Fine.",
+        "providers/a.py": "x = 'nobody'",
+        "tests/a.md": "Nobody.",
+        "e2e/a.py": "'nobody'",
+        "deploy/a.yaml": "# told",
+    }.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    subprocess.run(["git", "init", "-q", root], check=True)
+    return root
+
+
+def test_checks_pages_product_and_chart(tmp_path: Path) -> None:
+    assert sources(_repository(tmp_path)) == ["deploy/a.yaml", "docs/a.md", "docs/b.md", "providers/a.py"]
+
+
+def test_fails_on_findings_outside_the_baseline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = _repository(tmp_path)
+    monkeypatch.setattr(language, "BASELINE", tmp_path / "baseline.txt")
+    (tmp_path / "baseline.txt").write_text("# to do\ndeploy/\nproviders/\n")
+    assert main([], root) == 1
+    assert "docs/a.md:1: 'Nobody'" in capsys.readouterr().err
+    (tmp_path / "baseline.txt").write_text("deploy/\nproviders/\ndocs/a.md\n")
+    assert main([], root) == 0
+    assert main(["docs/a.md"], root) == 1
+
+
+def test_the_baseline_names_only_what_exists() -> None:
+    assert [name for name in baseline() if not (ROOT / name).exists()] == []
