@@ -56,7 +56,7 @@ check: install ## ruff, mypy, import-linter, language, generated files
 	$(BIN)/python -m reference.language
 	$(BIN)/python -m crds --check
 	$(BIN)/python -m reference --check
-	$(BIN)/python -m apisix_ingress.reference --check
+	$(BIN)/python -m reference.program --check
 
 docs: install ## build the site into build/site; a broken link is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
@@ -72,7 +72,7 @@ generate: install binaries ## write the generated files anew: CRDs, kustomize ba
 	$(BIN)/python -m crds --write
 	$(BIN)/python -m e2e.chart --write
 	$(BIN)/python -m reference --write
-	$(BIN)/python -m apisix_ingress.reference --write
+	$(BIN)/python -m reference.program --write
 
 bench: install binaries ## controllers side by side: cold sync, changes, edits, storm, restart, wipe
 	$(BIN)/python -m benchmarks run

@@ -19,40 +19,40 @@ from typing import TYPE_CHECKING
 import structlog
 
 from apisix_ingress import __version__
-from apisix_ingress.cautions import cautions
-from apisix_ingress.clusters import GatewayCluster, Wiring, connect_all
 from apisix_ingress.errors import IngressError, LeadershipLost
-from apisix_ingress.expiry import expiries
-from apisix_ingress.gateway.adoptions import Adoptions
 from apisix_ingress.gateway.ledger import Ledger
-from apisix_ingress.gateway.states import SyncObserver
-from apisix_ingress.gateway.sync import ClusterSync
-from apisix_ingress.http import HttpServer, Readiness
-from apisix_ingress.log import setup_logging
-from apisix_ingress.metrics import Metrics
-from apisix_ingress.observers import AdminMetrics, Fanout, ReconcileMetrics, SyncLag, SyncMetrics
-from apisix_ingress.options import translation_options
-from apisix_ingress.page.journal import Both, Journal
-from apisix_ingress.runtime.allocator import keep_large_blocks_apart, read_small_pieces
+from apisix_ingress.gateway.sync.cluster_sync import ClusterSync
+from apisix_ingress.gateway.sync.comparison.adoption import IdAdoption
+from apisix_ingress.gateway.sync.observer import SyncObserver
+from apisix_ingress.observability.certificate_expiry import expiries
+from apisix_ingress.observability.http_server import HttpServer, Readiness
+from apisix_ingress.observability.log import setup_logging
+from apisix_ingress.observability.metrics import Metrics
 from apisix_ingress.runtime.clock import Clock, MonotonicClock
-from apisix_ingress.runtime.looplog import LoopLog
-from apisix_ingress.runtime.openfiles import raise_limit
-from apisix_ingress.runtime.stall import StallWatch
+from apisix_ingress.runtime.loop_errors import LoopErrors
+from apisix_ingress.runtime.loop_lag import LoopLagWatch
+from apisix_ingress.runtime.open_files import raise_limit
 from apisix_ingress.runtime.tasks import cancel
 from apisix_ingress.runtime.term import Term
 from apisix_ingress.settings import HttpSettings, Settings, WebhookSettings, split_address
-from apisix_ingress.sources import Parts, Source, new_identity, open_source
-from apisix_ingress.standby import Standby
+from apisix_ingress.settings.warnings import cautions
+from apisix_ingress.startup.allocator import keep_large_blocks_apart, read_small_pieces
 from apisix_ingress.state.world import World
-from providers.base import Sink
+from apisix_ingress.statuspage.history import Both, History
+from apisix_ingress.wiring.clusters import GatewayCluster, Wiring, connect_all
+from apisix_ingress.wiring.observers import AdminMetrics, Fanout, ReconcileMetrics, SyncLag, SyncMetrics
+from apisix_ingress.wiring.options import translation_options
+from apisix_ingress.wiring.sources import Parts, Source, new_identity, open_source
+from apisix_ingress.wiring.standby_probe import StandbyProbe
 from providers.cluster_config import ClusterConfigProvider
-from providers.conditions import Conditions
-from providers.incumbents import adopt_hosts
-from providers.registry import Registry, resources
-from translation.context import Options
+from providers.core.base import ChangeSink
+from providers.core.conditions import Conditions
+from providers.core.incumbents import adopt_hosts
+from providers.core.registry import Registry, resources
+from translation.core.options import Options
 
 if TYPE_CHECKING:
-    from apisix_ingress.page.service import StatusPage
+    from apisix_ingress.statuspage.service import StatusPage
     from apisix_ingress.webhook.service import Webhook
 
 log = structlog.get_logger()
@@ -104,7 +104,7 @@ def run_controller(settings: Settings, manifests: Path | None) -> int:
 
 async def _serve(settings: Settings, manifests: Path | None) -> None:
     stop = asyncio.Event()
-    asyncio.get_running_loop().set_exception_handler(LoopLog(MonotonicClock()))
+    asyncio.get_running_loop().set_exception_handler(LoopErrors(MonotonicClock()))
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         # Under nohup it is to outlive its terminal.
         if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
@@ -123,13 +123,13 @@ async def build(settings: Settings, manifests: Path | None, held: AsyncExitStack
     """
     options, syncs = translation_options(settings), list[ClusterSync]()
     parts = _parts(options, syncs)
-    lag, journal = SyncLag(parts.metrics, parts.clock), Journal(parts.clock)
+    lag, journal = SyncLag(parts.metrics, parts.clock), History(parts.clock)
     source = await open_source(settings.kubernetes, manifests, parts, held)
     wake = journal.waking(source.status.wake)
     registry = _registry(options, parts, Fanout(syncs, wake, lag), lag)
     observer = Both(journal, SyncMetrics(parts.metrics, parts.conditions, wake, lag))
     owned = partial(adopt_hosts, parts.world, options) if options.host_ownership == "namespace" else None
-    adoptions = Adoptions(parts.world.ids, parts.world.desired, registry.drained, clock=parts.clock, incumbents=owned)
+    adoptions = IdAdoption(parts.world.ids, parts.world.desired, registry.drained, clock=parts.clock, incumbents=owned)
     clusters = _clusters(settings, parts, source.ledger, observer, adoptions)
     for cluster in clusters.values():
         held.push_async_callback(cluster.aclose)
@@ -138,7 +138,7 @@ async def build(settings: Settings, manifests: Path | None, held: AsyncExitStack
     assert isinstance(configs, ClusterConfigProvider)
     configs.follow(lambda name, address: clusters[name].move(address))
     asks = {name: cluster.probe for name, cluster in clusters.items()}
-    standby = Standby(asks, lambda: source.election.leading, clock=parts.clock, changed=journal.breaker)
+    standby = StandbyProbe(asks, lambda: source.election.leading, clock=parts.clock, changed=journal.breaker)
     ready = asyncio.Event()
     controller = Controller(
         parts.world, source, registry, syncs, adoptions, standby, parts.metrics, lag, parts.clock, ready
@@ -174,7 +174,7 @@ def _parts(options: Options, syncs: Sequence[ClusterSync]) -> Parts:
     )
 
 
-def _registry(options: Options, parts: Parts, sink: Sink, lag: SyncLag) -> Registry:
+def _registry(options: Options, parts: Parts, sink: ChangeSink, lag: SyncLag) -> Registry:
     return Registry(
         parts.world,
         options,
@@ -187,7 +187,7 @@ def _registry(options: Options, parts: Parts, sink: Sink, lag: SyncLag) -> Regis
 
 
 def _clusters(
-    settings: Settings, parts: Parts, ledger: Ledger, observer: SyncObserver, adoptions: Adoptions
+    settings: Settings, parts: Parts, ledger: Ledger, observer: SyncObserver, adoptions: IdAdoption
 ) -> Mapping[str, GatewayCluster]:
     """Build every gateway cluster, by name."""
     wiring = Wiring(
@@ -218,15 +218,18 @@ def _http_server(settings: HttpSettings, controller: Controller, pages: Callable
 
 
 def _status_page(
-    settings: Settings, controller: Controller, options: Options, journal: Journal, identity: str
+    settings: Settings, controller: Controller, options: Options, journal: History, identity: str
 ) -> StatusPage | None:
     if settings.http.status_page == "none":
         return None
-    from apisix_ingress.page.facts import Facts, Leadership  # with its templates it costs memory, and some go without
-    from apisix_ingress.page.service import StatusPage
+    from apisix_ingress.statuspage.inputs import (  # with its templates it costs memory, and some go without
+        Leadership,
+        PageInputs,
+    )
+    from apisix_ingress.statuspage.service import StatusPage
 
     election = controller.source.election
-    facts = Facts(
+    facts = PageInputs(
         controller.world,
         options,
         controller.syncs,
@@ -279,8 +282,8 @@ class Controller:
     source: Source
     registry: Registry
     syncs: list[ClusterSync]
-    adoptions: Adoptions
-    standby: Standby
+    adoptions: IdAdoption
+    standby: StandbyProbe
     metrics: Metrics
     lag: SyncLag
     clock: Clock
@@ -291,7 +294,7 @@ class Controller:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Run until `stop` is set, then end everything in order: the lease goes last."""
-        stalls = StallWatch(self.clock)
+        stalls = LoopLagWatch(self.clock)
         self.metrics.on_scrape(lambda: self._scrape(stalls))
         async with asyncio.TaskGroup() as tasks:
             watch = tasks.create_task(stalls.run(), name="stall-watch")
@@ -374,7 +377,7 @@ class Controller:
         finally:
             self.lag.forget()
 
-    def _scrape(self, stalls: StallWatch) -> None:
+    def _scrape(self, stalls: LoopLagWatch) -> None:
         now = self.clock.monotonic()
         leads, refused = self.source.election.leading, self.standby.refused
         self.metrics.set_leader(leads)

@@ -11,7 +11,7 @@ import signal
 import sys
 from typing import NoReturn
 
-from apisix_ingress.streams import open_streams
+from apisix_ingress.startup.std_streams import open_streams
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What only a write ends with; commands that write a file tell of it themselves."""
@@ -90,7 +90,7 @@ def _run_command() -> None:
 
 def _started(words: list[str]) -> bool:
     """Start the controller if a plain command line asks for it; the exceptions end it as typer lets them."""
-    from apisix_ingress.commands.start import plain_options, start
+    from apisix_ingress.commands.run import plain_options, start
 
     options = plain_options(words)
     if options is None:
@@ -103,6 +103,6 @@ def _started(words: list[str]) -> bool:
 
 
 def _fail(message: str) -> NoReturn:
-    from apisix_ingress.commands.shared import fail
+    from apisix_ingress.commands.common.output import fail
 
     fail(message)

@@ -5,7 +5,7 @@ import time
 
 from pydantic import SecretStr
 
-from apisix_ingress.gateway.admin import AdminBackend, AdminKey
+from apisix_ingress.gateway.adminapi.client import AdminClient, AdminKey
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.names import owner_labels, short_id
 from apisix_ingress.model.records import Record
@@ -27,14 +27,14 @@ def upstream(number: int) -> Record:
 async def client_rate(url: str, key: str, *, concurrency: int, writes: int) -> float:
     """Return writes a second with so many in flight."""
     admin_key = AdminKey(lambda: SecretStr(key))
-    backend = AdminBackend.connect(url, admin_key, controller="bench", timeout=30.0, concurrency=concurrency)
+    backend = AdminClient.connect(url, admin_key, controller="bench", timeout=30.0, concurrency=concurrency)
     try:
         return await _rate(backend, concurrency, writes)
     finally:
         await backend.aclose()
 
 
-async def _rate(backend: AdminBackend, concurrency: int, writes: int) -> float:
+async def _rate(backend: AdminClient, concurrency: int, writes: int) -> float:
     records = iter([upstream(number) for number in range(writes)])
 
     async def write() -> None:
@@ -49,7 +49,7 @@ async def _rate(backend: AdminBackend, concurrency: int, writes: int) -> float:
     return writes / (time.perf_counter() - began)
 
 
-async def _open(backend: AdminBackend, connections: int) -> None:
+async def _open(backend: AdminClient, connections: int) -> None:
     """Open the connections, so that the measurement begins with warm ones."""
     async with asyncio.TaskGroup() as group:
         for number in range(connections):

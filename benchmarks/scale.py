@@ -19,18 +19,18 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from apisix_ingress.gateway.backend import Found
-from apisix_ingress.gateway.holdings import Applied, Holdings
-from apisix_ingress.gateway.replies import records_of
-from apisix_ingress.gateway.target import SETTINGS
+from apisix_ingress.gateway.adminapi.admin_key import SETTINGS
+from apisix_ingress.gateway.adminapi.responses import records_of
+from apisix_ingress.gateway.backend import ObservedRecord
+from apisix_ingress.gateway.sync.records.observed import Applied, ObservedState
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey, RecordKind
 from apisix_ingress.model.records import comparable, references
 from apisix_ingress.model.resources import RESOURCES
 from apisix_ingress.runtime.clock import MonotonicClock
 from apisix_ingress.state.world import World
-from providers.registry import Registry, resources
-from translation.context import Options
+from providers.core.registry import Registry, resources
+from translation.core.options import Options
 
 CHANGES = 200
 
@@ -142,11 +142,11 @@ def _audit(world: World) -> float:
     return time.process_time() - began
 
 
-def _holdings(world: World) -> Holdings:
-    held = Holdings()
+def _holdings(world: World) -> ObservedState:
+    held = ObservedState()
     for key in list(world.desired.keys()):
         record = world.desired.of_owner(world.desired.owners_of(key)[0])[key]
-        held.applied[key] = Applied(Found(record.digest, record.refs, record.name))
+        held.applied[key] = Applied(ObservedRecord(record.digest, record.refs, record.name))
     return held
 
 

@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from apisix_ingress.errors import IngressError
-from apisix_ingress.model.kube import UNREAD
+from apisix_ingress.model.objects import UNREAD
 from crds.kinds import KINDS
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ import pytest
 import yaml
 from trustme import CA
 
-from apisix_ingress.options import translation_options
+from apisix_ingress.diagnostics.doctor.permissions import needed_rights
 from apisix_ingress.settings import Settings, load_settings
-from apisix_ingress.survey.rights import needed_rights
+from apisix_ingress.wiring.options import translation_options
 from e2e.canary import Canaries, Search
 from e2e.chart import WITH_KEY, find, merged, nested, render
 from e2e.cluster.client import Manifest, wait_until

@@ -15,17 +15,17 @@ from typing import Any
 import pytest
 
 from apisix_ingress.errors import KubeConflict, KubeForbidden, KubeGone, KubeNotFound
-from apisix_ingress.kube.api import KubeApi
-from apisix_ingress.kube.election import LeaseOptions
-from apisix_ingress.kube.elector import LeaderElector
-from apisix_ingress.kube.events import EventRecorder
-from apisix_ingress.kube.reflector import Reflector
-from apisix_ingress.kube.status import StatusWriter
-from apisix_ingress.kube.watching import ReflectorOptions, WatchEvent, parse_event
+from apisix_ingress.kube.client.api import KubeApi
+from apisix_ingress.kube.election.elector import LeaderElector
+from apisix_ingress.kube.election.interface import LeaseOptions
+from apisix_ingress.kube.informer.reflector import Reflector
+from apisix_ingress.kube.informer.watch_events import ReflectorOptions, WatchEvent, parse_event
+from apisix_ingress.kube.status.events import EventRecorder
+from apisix_ingress.kube.status.writer import StatusWriter
 from apisix_ingress.model.condition import aborted, synced
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
-from apisix_ingress.model.kube import decode_config_map, decode_custom
+from apisix_ingress.model.objects import decode_config_map, decode_custom
 from apisix_ingress.model.resources import CUSTOM_GROUP, RESOURCES, Resource
 from apisix_ingress.runtime.clock import MonotonicClock
 from apisix_ingress.runtime.term import Term

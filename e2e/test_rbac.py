@@ -14,7 +14,7 @@ import pytest
 import yaml
 from trustme import CA
 
-from apisix_ingress.survey.rights import Right
+from apisix_ingress.diagnostics.doctor.permissions import Right
 from e2e.chart import WITH_KEY, find, merged, nested, render
 from e2e.cluster.client import KubeClient, Manifest, wait_until
 from e2e.cluster.local import LocalCluster

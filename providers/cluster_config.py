@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from apisix_ingress.model.adminapi import AdminAddress
+from apisix_ingress.model.admin_address import AdminAddress
 from apisix_ingress.model.keys import ObjectKey
-from apisix_ingress.model.kube import CustomObject
+from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
-from providers.base import Provider, Surroundings
-from translation.result import Translation
+from providers.core.base import Provider, ProviderDeps
+from translation.core.result import Translation
 
 Mover = Callable[[str, AdminAddress | None], None]
 """Told the name of a cluster and where its Admin API is from now on; None: where the settings say."""
@@ -21,7 +21,7 @@ class ClusterConfigProvider(Provider[CustomObject]):
     kind = "ApisixClusterConfig"
     aside = False
 
-    def __init__(self, surroundings: Surroundings) -> None:
+    def __init__(self, surroundings: ProviderDeps) -> None:
         super().__init__(surroundings)
         self._addresses: dict[str, AdminAddress] = {}
         self._mover: Mover = lambda cluster, address: None

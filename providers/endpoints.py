@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from apisix_ingress.model.keys import ObjectKey
-from apisix_ingress.model.kube import Service
+from apisix_ingress.model.objects import Service
 from apisix_ingress.state.view import View
-from providers.base import Provider
-from translation.result import Translation
+from providers.core.base import Provider
+from translation.core.result import Translation
 from translation.service import translate_service
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from apisix_ingress.model.kube import CustomObject
+from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
-from providers.base import Provider, Surroundings
-from translation.result import Translation
+from providers.core.base import Provider, ProviderDeps
+from translation.core.result import Translation
 
 
 class IngressProvider(Provider[CustomObject]):
@@ -13,7 +13,7 @@ class IngressProvider(Provider[CustomObject]):
 
     kind = "Ingress"
 
-    def __init__(self, surroundings: Surroundings) -> None:
+    def __init__(self, surroundings: ProviderDeps) -> None:
         super().__init__(surroundings)
         self._clock = surroundings.clock
 

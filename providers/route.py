@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from apisix_ingress.model.kube import CustomObject
+from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
-from providers.base import Provider
-from translation.result import Translation
+from providers.core.base import Provider
+from translation.core.result import Translation
 
 
 class RouteProvider(Provider[CustomObject]):

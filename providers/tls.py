@@ -5,10 +5,10 @@ So a renewed certificate goes out at once, and one that was not renewed is told.
 
 from __future__ import annotations
 
-from apisix_ingress.model.kube import CustomObject
+from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
-from providers.base import Provider, Surroundings
-from translation.result import Translation
+from providers.core.base import Provider, ProviderDeps
+from translation.core.result import Translation
 
 
 class TlsProvider(Provider[CustomObject]):
@@ -16,7 +16,7 @@ class TlsProvider(Provider[CustomObject]):
 
     kind = "ApisixTls"
 
-    def __init__(self, surroundings: Surroundings) -> None:
+    def __init__(self, surroundings: ProviderDeps) -> None:
         super().__init__(surroundings)
         self._clock = surroundings.clock
 

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
 from apisix_ingress.state.world import World
-from providers.registry import resources
+from providers.core.registry import resources
 from reference.markdown import cell, code, table
 from translation.annotations import RouteAnnotations, read_annotations
 from translation.annotations.reader import PREFIX
-from translation.context import Options
-from translation.scope import Scope
+from translation.core.context import Context
+from translation.core.options import Options
 
 INTRODUCTION = f"""\
 # Annotations of an Ingress
@@ -187,13 +187,13 @@ def page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def read(annotation: Annotation, scope: Scope | None = None) -> RouteAnnotations:
+def read(annotation: Annotation, scope: Context | None = None) -> RouteAnnotations:
     """Return what the program makes of an example.
 
     Raises:
         ExampleError: The program has something to say about it.
     """
-    scope = scope or Scope("Ingress", "default", World(resources(Options())).view(), Options())
+    scope = scope or Context("Ingress", "default", World(resources(Options())).view(), Options())
     values = {**annotation.beside, annotation.name: annotation.example}
     found = read_annotations(scope, {PREFIX + name: value for name, value in values.items()})
     if scope.problems:

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind
-from apisix_ingress.model.kube import (
+from apisix_ingress.model.names import short_id
+from apisix_ingress.model.objects import (
     CustomObject,
     Endpoint,
     EndpointPort,
@@ -17,7 +18,6 @@ from apisix_ingress.model.kube import (
     Service,
     ServicePort,
 )
-from apisix_ingress.model.names import short_id
 from apisix_ingress.model.records import Record
 from apisix_ingress.state.claims import Claimant, UpstreamClaim
 

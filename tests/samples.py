@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from apisix_ingress.metrics import NAMESPACE, Metrics
+from apisix_ingress.observability.metrics import NAMESPACE, Metrics
 
 _OF_EVERY_SERIES = {"controller_pod", "controller_namespace"}
 

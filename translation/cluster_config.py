@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from apisix_ingress.model.adminapi import (
+from apisix_ingress.model.admin_address import (
     HEADER_VALUE,
     PUBLISHED_KEY,
     PUBLISHED_KEYS,
@@ -17,16 +17,16 @@ from apisix_ingress.model.adminapi import (
 )
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import RecordKey
-from apisix_ingress.model.kube import CustomObject
+from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.model.records import Record
 from apisix_ingress.state.view import View
 from crds import SpecError, parse_spec
 from crds.v2.cluster_config import Admin, Monitoring
-from translation.context import Options
-from translation.draft import Draft
+from translation.core.builder import Builder
+from translation.core.options import Options
+from translation.core.result import NOTHING, Translation
 from translation.global_rule import contested, plugin_owner
-from translation.plugins import Plugins
-from translation.result import NOTHING, Translation
+from translation.plugins.configs import Plugins
 
 
 def translate_cluster_config(obj: CustomObject, view: View, options: Options) -> Translation:
@@ -34,7 +34,7 @@ def translate_cluster_config(obj: CustomObject, view: View, options: Options) ->
     name = obj.meta.name
     if name not in options.clusters:
         return NOTHING
-    draft = Draft(obj.meta, view, options)
+    draft = Builder(obj.meta, view, options)
     record_id = view.record_id("global_rules", name)
     draft.hold("global_rules", names=frozenset({name}))
     try:
@@ -59,7 +59,7 @@ def admin_address(obj: CustomObject) -> AdminAddress | None:
     return AdminAddress(check_admin_url(admin.base_url), admin.admin_key) if admin else None
 
 
-def _check_admin(draft: Draft, admin: Admin) -> None:
+def _check_admin(draft: Builder, admin: Admin) -> None:
     try:
         check_admin_url(admin.base_url)
     except ValueError as error:
@@ -83,7 +83,7 @@ def _plugins(monitoring: Monitoring) -> Plugins:
     return plugins
 
 
-def _uncontested(draft: Draft, plugins: Plugins) -> Plugins:
+def _uncontested(draft: Builder, plugins: Plugins) -> Plugins:
     """Return the plugins that no ApisixGlobalRule has."""
     kept: Plugins = {}
     for plugin, config in plugins.items():

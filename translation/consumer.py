@@ -16,17 +16,17 @@ from pydantic import ValidationError
 from apisix_ingress.model import names
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import RecordKey
-from apisix_ingress.model.kube import CustomObject, Secret
+from apisix_ingress.model.objects import CustomObject, Secret
 from apisix_ingress.model.records import Record
 from apisix_ingress.state.view import View
 from crds import SpecError, parse_spec
 from crds.v2 import consumer as crd
 from crds.v2.common import SpecPart
-from translation.context import Options
-from translation.draft import Draft
-from translation.plugins import Plugins, present, review, translate_plugins
-from translation.result import Translation
-from translation.texts import check_object, check_record, check_secret
+from translation.core.builder import Builder
+from translation.core.options import Options
+from translation.core.result import Translation
+from translation.core.text_checks import check_object, check_record, check_secret
+from translation.plugins.configs import Plugins, present, review, translate_plugins
 
 _USERNAME = re.compile(r"[a-zA-Z0-9_-]{1,256}")
 """What a gateway takes as a username (APISIX consumer schema)."""
@@ -65,7 +65,7 @@ class _Method:
 
 def translate_consumer(obj: CustomObject, view: View, options: Options) -> Translation:
     """Return the consumer of an ApisixConsumer; without credentials nobody comes in as it."""
-    draft = Draft(obj.meta, view, options)
+    draft = Builder(obj.meta, view, options)
     username = names.consumer_name(draft.namespace, obj.meta.name, options.consumer_names)
     draft.hold("consumers", ids=frozenset({username}))
     _check_username(draft, username)
@@ -87,7 +87,7 @@ def translate_consumer(obj: CustomObject, view: View, options: Options) -> Trans
     return translation if translation.failed else replace(translation, records=(record,))
 
 
-def _check_username(draft: Draft, username: str) -> None:
+def _check_username(draft: Builder, username: str) -> None:
     if not _USERNAME.fullmatch(username):
         message = (
             f"gateways refuse the username {username} that the name gives: it may hold letters, digits, - and _, "
@@ -96,7 +96,7 @@ def _check_username(draft: Draft, username: str) -> None:
         draft.degrade("InvalidUsername", "metadata.name", message)
 
 
-def _plugins(draft: Draft, spec: crd.ApisixConsumerSpec) -> Plugins:
+def _plugins(draft: Builder, spec: crd.ApisixConsumerSpec) -> Plugins:
     methods = [method for method in _METHODS if getattr(spec.auth_parameter, method.attribute, None)]
     credentials = _credentials(draft, spec.auth_parameter, methods[0]) if methods else None
     for method in methods[1:]:
@@ -111,7 +111,7 @@ def _plugins(draft: Draft, spec: crd.ApisixConsumerSpec) -> Plugins:
     return plugins | {methods[0].plugin: credentials} if credentials is not None else plugins
 
 
-def _credentials(draft: Draft, parameter: Any, method: _Method) -> JsonObject | None:
+def _credentials(draft: Builder, parameter: Any, method: _Method) -> JsonObject | None:
     """Return the configuration of the plugin, or None after an error. An inline value goes before a Secret."""
     source: crd.Credential = getattr(parameter, method.attribute)
     here = f"spec.authParameter.{method.name}"
@@ -130,7 +130,7 @@ def _credentials(draft: Draft, parameter: Any, method: _Method) -> JsonObject | 
     return review(draft, method.plugin, config, path)
 
 
-def _read(draft: Draft, model: type[SpecPart], secret: Secret, path: str) -> SpecPart | None:
+def _read(draft: Builder, model: type[SpecPart], secret: Secret, path: str) -> SpecPart | None:
     """Return the values of a Secret as the model of an inline value, or None after an error."""
     values: JsonObject = {}
     for name, info in model.model_fields.items():
@@ -177,7 +177,7 @@ def _complaint(detail: Mapping[str, Any]) -> str:
             return f"no value under {detail['loc'][0]}; add it"
 
 
-def _check_jwt(draft: Draft, value: crd.JwtAuthValue, path: str) -> None:
+def _check_jwt(draft: Builder, value: crd.JwtAuthValue, path: str) -> None:
     """Tell what current gateways refuse; older ones made up a secret."""
     shared = value.algorithm in crd.SHARED_KEY_ALGORITHMS
     needed = "secret" if shared else "public_key"
@@ -186,7 +186,7 @@ def _check_jwt(draft: Draft, value: crd.JwtAuthValue, path: str) -> None:
         draft.warn("JwtKeyMissing", path, f"has no {needed}, without which current gateways refuse {algorithm}; add it")
 
 
-def _with_right_numbers(draft: Draft, body: JsonObject, path: str) -> JsonObject:
+def _with_right_numbers(draft: Builder, body: JsonObject, path: str) -> JsonObject:
     """Return a configuration without the numbers that a gateway refuses, each of them noted."""
     wrong = [key for key, least in _LEAST.items() if body.get(key, least) < least]
     for key in wrong:

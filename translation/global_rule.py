@@ -9,22 +9,22 @@ from __future__ import annotations
 
 from apisix_ingress.model import names
 from apisix_ingress.model.keys import IndexKey, ObjectKey
-from apisix_ingress.model.kube import CustomObject
+from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.model.resources import PLUGIN_INDEX
 from apisix_ingress.state.claims import Claimant
 from apisix_ingress.state.view import View
 from crds import SpecError, parse_spec
-from translation.context import Options
-from translation.draft import Draft
-from translation.ownership import is_ours
-from translation.plugins import translate_plugins
-from translation.result import Translation
-from translation.texts import check_object
+from translation.core.builder import Builder
+from translation.core.options import Options
+from translation.core.result import Translation
+from translation.core.scope import is_ours
+from translation.core.text_checks import check_object
+from translation.plugins.configs import translate_plugins
 
 
 def translate_global_rule(obj: CustomObject, view: View, options: Options) -> Translation:
     """Return the global rule of an ApisixGlobalRule; one without plugins is a rule, too."""
-    draft = Draft(obj.meta, view, options)
+    draft = Builder(obj.meta, view, options)
     name = names.object_name(draft.namespace, obj.meta.name)
     record_id = view.record_id("global_rules", name)
     draft.hold("global_rules", names=frozenset({name}))
@@ -53,7 +53,7 @@ def plugin_owner(view: View, options: Options, plugin: str) -> ObjectKey | None:
     return oldest.owner if oldest else None
 
 
-def contested(draft: Draft, plugin: str, path: str, owner: ObjectKey) -> None:
+def contested(draft: Builder, plugin: str, path: str, owner: ObjectKey) -> None:
     """Note a plugin that another object has; of one in another namespace only the namespace is told."""
     known = owner.namespace == draft.namespace or not draft.namespace
     whose = str(owner) if known else f"an {owner.kind} in namespace {owner.namespace}"

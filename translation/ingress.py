@@ -12,25 +12,25 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from apisix_ingress.model import names
-from apisix_ingress.model.hosts import in_ascii, without_dot
 from apisix_ingress.model.json import JsonObject
-from apisix_ingress.model.kube import CustomObject
-from apisix_ingress.model.matchers import DEFAULT_PRIORITY, REGEX_PRIORITY
+from apisix_ingress.model.network.host_names import in_ascii, without_dot
+from apisix_ingress.model.network.route_keys import DEFAULT_PRIORITY, REGEX_PRIORITY
+from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
 from crds.v2.common import HOST_PATTERN
-from translation import backends
 from translation.annotations import RouteAnnotations, read_annotations
-from translation.conflicts import Rivals
-from translation.context import Options
-from translation.draft import Draft
-from translation.hosts import Hosts
+from translation.core.builder import Builder
+from translation.core.options import Options
+from translation.core.result import Translation
+from translation.core.text_checks import check_object
+from translation.hosts.certificate_conflicts import Hosts
+from translation.hosts.matching import check_host_name
+from translation.hosts.route_conflicts import RouteConflicts
 from translation.ingress_spec import Backend, IngressSpec, parse_ingress
 from translation.ingress_tls import hold_tls, translate_tls
-from translation.matching import check_host_name
-from translation.plugins import present
-from translation.result import Translation
+from translation.plugins.configs import present
 from translation.route import find_plugin_config
-from translation.texts import check_object
+from translation.upstreams import backends
 
 EXACT_PRIORITY = 1
 """Of an Exact path where a Prefix path of the same Ingress shares its text. Elsewhere 1.8's 0 does."""
@@ -58,7 +58,7 @@ def translate_ingress(obj: CustomObject, view: View, options: Options, *, now: d
         options: The settings.
         now: The wall clock, aware; without it nothing is said about certificates that expired.
     """
-    draft = Draft(obj.meta, view, options)
+    draft = Builder(obj.meta, view, options)
     draft.hold("routes", prefix=names.ingress_prefix(draft.namespace, draft.meta.name))
     check_object(draft, obj)
     spec = parse_ingress(draft, obj.spec)
@@ -70,7 +70,7 @@ def translate_ingress(obj: CustomObject, view: View, options: Options, *, now: d
         return draft.finish()
     entries = tuple(_entries(draft, spec))
     prefixes = {(entry.host, _stem(entry.path)) for entry in entries if entry.type == "Prefix"}
-    rivals = Rivals(draft, obj)
+    rivals = RouteConflicts(draft, obj)
     for entry, name in _named(draft, entries, extras):
         shared = (entry.host, entry.path) in prefixes
         _route(draft, entry, extras, name, priority=_priority(entry, extras, shared, rivals.ahead(entry.field)))
@@ -78,7 +78,7 @@ def translate_ingress(obj: CustomObject, view: View, options: Options, *, now: d
     return draft.finish()
 
 
-def _entries(draft: Draft, spec: IngressSpec) -> Iterator[_Entry]:
+def _entries(draft: Builder, spec: IngressSpec) -> Iterator[_Entry]:
     for index, rule in enumerate(spec.rules):
         here = f"spec.rules[{index}]"
         if rule.host:
@@ -91,14 +91,14 @@ def _entries(draft: Draft, spec: IngressSpec) -> Iterator[_Entry]:
         yield _Entry("", "/*", "Default", spec.default_backend, "spec.defaultBackend")
 
 
-def _check_host(draft: Draft, host: str, path: str) -> None:
+def _check_host(draft: Builder, host: str, path: str) -> None:
     if _HOST.fullmatch(host):
         check_host_name(draft, host, path)
     else:
         draft.error("InvalidHost", path, f"{host!r} is not a host name{in_ascii(host)}")
 
 
-def _named(draft: Draft, entries: Sequence[_Entry], extras: RouteAnnotations) -> Iterator[tuple[_Entry, str]]:
+def _named(draft: Builder, entries: Sequence[_Entry], extras: RouteAnnotations) -> Iterator[tuple[_Entry, str]]:
     """Yield each entry that has a route, with the name of that.
 
     1.8's name is made of host and path alone, and of several entries with one name the last one has the route. So it
@@ -125,7 +125,7 @@ def _taken(entry: _Entry, extras: RouteAnnotations) -> tuple[str, str, str]:
     return entry.host, _stem(entry.path) if kind == "Prefix" else entry.path, kind
 
 
-def _name(draft: Draft, entry: _Entry, suffix: str = "") -> str:
+def _name(draft: Builder, entry: _Entry, suffix: str = "") -> str:
     return names.ingress_route_name(draft.namespace, draft.meta.name, entry.host, f"{entry.path}{suffix}")
 
 
@@ -134,7 +134,7 @@ def _kind(entry: _Entry, extras: RouteAnnotations) -> str:
     return "Exact" if entry.type == "ImplementationSpecific" and not extras.use_regex else entry.type
 
 
-def _route(draft: Draft, entry: _Entry, extras: RouteAnnotations, name: str, *, priority: int) -> None:
+def _route(draft: Builder, entry: _Entry, extras: RouteAnnotations, name: str, *, priority: int) -> None:
     body = draft.stamp("routes", name) | present({"host": without_dot(entry.host), "priority": priority})
     body |= _path(entry, extras)
     body["upstream_id"] = _upstream(draft, entry, extras)
@@ -170,7 +170,7 @@ def _stem(path: str) -> str:
     return path.rstrip("/") or "/"
 
 
-def _upstream(draft: Draft, entry: _Entry, extras: RouteAnnotations) -> str:
+def _upstream(draft: Builder, entry: _Entry, extras: RouteAnnotations) -> str:
     field = f"{entry.field}.backend" if entry.type != "Default" else entry.field
     service = entry.backend.service
     if service is None:
@@ -192,7 +192,7 @@ def _upstream(draft: Draft, entry: _Entry, extras: RouteAnnotations) -> str:
     return backends.claim_service(draft, backend)
 
 
-def _extras(draft: Draft, extras: RouteAnnotations) -> JsonObject:
+def _extras(draft: Builder, extras: RouteAnnotations) -> JsonObject:
     body = present({"enable_websocket": extras.websocket, "plugins": dict(extras.plugins)})
     if extras.plugin_config:
         path = extras.plugin_config_field

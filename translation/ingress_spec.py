@@ -12,7 +12,7 @@ from pydantic import Field, ValidationError
 
 from crds.parse import path_text
 from crds.v2.common import SpecPart
-from translation.scope import Scope
+from translation.core.context import Context
 
 
 class Port(SpecPart):
@@ -72,7 +72,7 @@ class IngressSpec(SpecPart):
     tls: tuple[Tls, ...] = ()
 
 
-def parse_ingress(scope: Scope, spec: Mapping[str, Any]) -> IngressSpec | None:
+def parse_ingress(scope: Context, spec: Mapping[str, Any]) -> IngressSpec | None:
     """Return the model of a spec, or note each mistake and return None. A null counts as absent."""
     try:
         return IngressSpec.model_validate(_without_nulls(spec))

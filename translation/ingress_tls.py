@@ -13,20 +13,20 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from apisix_ingress.model import names
-from apisix_ingress.model.hosts import without_dot
 from apisix_ingress.model.json import JsonObject
-from translation.certificates import KeyPair, check_expiry, check_names, key_pair, names_of
-from translation.draft import Draft
-from translation.hosts import Hosts
+from apisix_ingress.model.network.host_names import without_dot
+from translation.core.builder import Builder
+from translation.hosts.certificate_conflicts import Hosts
+from translation.hosts.certificates import KeyPair, check_expiry, check_names, key_pair, names_of
+from translation.hosts.matching import check_host_names
 from translation.ingress_spec import IngressSpec, Tls
-from translation.matching import check_host_names
 
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _DIGEST_LENGTH = 28
 _SUFFIX_LENGTH = 6
 
 
-def translate_tls(draft: Draft, spec: IngressSpec, hosts: Hosts, now: datetime | None) -> None:
+def translate_tls(draft: Builder, spec: IngressSpec, hosts: Hosts, now: datetime | None) -> None:
     """Add the ssl record of each tls entry; `hosts` says for which hosts."""
     rule_hosts = list(dict.fromkeys(rule.host for rule in spec.rules if rule.host))
     for index, entry in enumerate(spec.tls):
@@ -37,12 +37,12 @@ def translate_tls(draft: Draft, spec: IngressSpec, hosts: Hosts, now: datetime |
             draft.warn("SecretNotNamed", path, "is missing: without a certificate the entry does nothing")
 
 
-def hold_tls(draft: Draft, tls: Iterable[Tls]) -> None:
+def hold_tls(draft: Builder, tls: Iterable[Tls]) -> None:
     """Tell which ssl records of a gateway are the object's."""
     draft.hold("ssls", names=frozenset(_record_name(draft, entry) for entry in tls if entry.secret_name))
 
 
-def ssl_body(draft: Draft, pair: KeyPair, snis: Sequence[str], secret: tuple[str, str]) -> JsonObject:
+def ssl_body(draft: Builder, pair: KeyPair, snis: Sequence[str], secret: tuple[str, str]) -> JsonObject:
     """Return an ssl record without its id; `secret` is the namespace and name that it came from."""
     labels = names.owner_labels(
         draft.options.controller_name, {"meta_secret_namespace": secret[0], "meta_secret_name": secret[1]}
@@ -51,7 +51,7 @@ def ssl_body(draft: Draft, pair: KeyPair, snis: Sequence[str], secret: tuple[str
 
 
 def _ssl(
-    draft: Draft, entry: Tls, index: int, *, rule_hosts: Sequence[str], hosts: Hosts, now: datetime | None
+    draft: Builder, entry: Tls, index: int, *, rule_hosts: Sequence[str], hosts: Hosts, now: datetime | None
 ) -> None:
     path = f"spec.tls[{index}].secretName"
     check_host_names(draft, entry.hosts, f"spec.tls[{index}].hosts")
@@ -72,7 +72,7 @@ def _ssl(
         draft.record("ssls", name, {"id": draft.view.record_id("ssls", name), **body})
 
 
-def _record_name(draft: Draft, entry: Tls) -> str:
+def _record_name(draft: Builder, entry: Tls) -> str:
     return names.object_name(draft.namespace, pseudo_name(draft.namespace, draft.meta.name, entry))
 
 

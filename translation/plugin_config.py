@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from apisix_ingress.model import names
-from apisix_ingress.model.kube import CustomObject
+from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
 from crds import SpecError, parse_spec
-from translation.context import Options
-from translation.draft import Draft
-from translation.plugins import translate_plugins
-from translation.result import Translation
-from translation.texts import check_object
+from translation.core.builder import Builder
+from translation.core.options import Options
+from translation.core.result import Translation
+from translation.core.text_checks import check_object
+from translation.plugins.configs import translate_plugins
 
 
 def translate_plugin_config(obj: CustomObject, view: View, options: Options) -> Translation:
     """Return the plugin config of an ApisixPluginConfig."""
-    draft = Draft(obj.meta, view, options)
+    draft = Builder(obj.meta, view, options)
     name = names.object_name(obj.meta.namespace, obj.meta.name)
     body = draft.stamp("plugin_configs", name, labelled=True)
     draft.hold("plugin_configs", names=frozenset({name}))

@@ -17,13 +17,13 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from apisix_ingress.model.json import JsonObject, canonical
 from apisix_ingress.model.keys import RecordKey
-from apisix_ingress.model.kube import ConfigMap
+from apisix_ingress.model.objects import ConfigMap
 from apisix_ingress.model.records import Record
 from apisix_ingress.state.view import View
-from translation.context import Options
-from translation.draft import Draft
-from translation.result import NOTHING, Translation
-from translation.scope import Scope
+from translation.core.builder import Builder
+from translation.core.context import Context
+from translation.core.options import Options
+from translation.core.result import NOTHING, Translation
 
 DATA_KEY = "config.yaml"
 
@@ -60,7 +60,7 @@ def translate_plugin_metadata(obj: ConfigMap, view: View, options: Options) -> T
     """Return the plugin metadata in the ConfigMap of the settings; every other ConfigMap gives nothing."""
     if obj.meta.key != options.plugin_metadata:
         return NOTHING
-    draft = Draft(obj.meta, view, options)
+    draft = Builder(obj.meta, view, options)
     text = obj.data.get(DATA_KEY)
     if text is None:
         draft.warn("NothingGiven", _PATH, "is missing, so no plugin has metadata; put the list of clusters there")
@@ -72,7 +72,7 @@ def translate_plugin_metadata(obj: ConfigMap, view: View, options: Options) -> T
     return translation if translation.failed else replace(translation, records=records)
 
 
-def _parse(scope: Scope, text: str) -> tuple[_Cluster, ...]:
+def _parse(scope: Context, text: str) -> tuple[_Cluster, ...]:
     """Return the entries, or none after an error. No message quotes the text: metadata may hold keys."""
     try:
         if mistake := _over_budget(text):
@@ -107,7 +107,7 @@ def _path_text(path: Sequence[int | str]) -> str:
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
 
 
-def _wanted(scope: Scope, entries: Sequence[_Cluster], clusters: frozenset[str]) -> Wanted:
+def _wanted(scope: Context, entries: Sequence[_Cluster], clusters: frozenset[str]) -> Wanted:
     """Return the metadata for the clusters that there are; of two for one plugin the later one."""
     wanted: Wanted = {}
     for number, entry in enumerate(entries):
@@ -126,7 +126,7 @@ def _wanted(scope: Scope, entries: Sequence[_Cluster], clusters: frozenset[str])
     return wanted
 
 
-def _json(scope: Scope, metadata: Mapping[str, Any], path: str) -> JsonObject:
+def _json(scope: Context, metadata: Mapping[str, Any], path: str) -> JsonObject:
     """Return metadata as JSON has it, or note that it has a value which JSON has not."""
     try:
         result: JsonObject = orjson.loads(canonical(metadata))
@@ -138,7 +138,7 @@ def _json(scope: Scope, metadata: Mapping[str, Any], path: str) -> JsonObject:
     return result
 
 
-def _records(scope: Scope, wanted: Wanted) -> tuple[Record, ...]:
+def _records(scope: Context, wanted: Wanted) -> tuple[Record, ...]:
     records = []
     for plugin, by_cluster in wanted.items():
         first, *others = by_cluster.values()

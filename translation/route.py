@@ -12,26 +12,26 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from apisix_ingress.model import names
-from apisix_ingress.model.hostclaims import claimed_port
-from apisix_ingress.model.hosts import without_dot
 from apisix_ingress.model.json import FrozenJson, JsonObject, list_in
 from apisix_ingress.model.keys import ObjectKey
-from apisix_ingress.model.kube import CustomObject
+from apisix_ingress.model.network.host_claims import claimed_port
+from apisix_ingress.model.network.host_names import without_dot
+from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.claims import UpstreamClaim
 from apisix_ingress.state.view import View
 from crds import SpecError, parse_spec
-from translation.backends import Backend, claim_external, claim_service
-from translation.code_plugins import refuse_code
-from translation.conflicts import Rivals
-from translation.context import Options
-from translation.draft import Draft
-from translation.durations import timeout_body, timeout_parts
-from translation.matching import check_addresses, check_host_name, check_hosts, check_paths, expressions
-from translation.ownership import class_is_ours, in_scope
-from translation.plugins import Plugins, authenticate, present, translate_plugins
-from translation.result import Translation
-from translation.scope import Scope
-from translation.texts import check_object
+from translation.core.builder import Builder
+from translation.core.context import Context
+from translation.core.durations import timeout_body, timeout_parts
+from translation.core.options import Options
+from translation.core.result import Translation
+from translation.core.scope import class_is_ours, in_scope
+from translation.core.text_checks import check_object
+from translation.hosts.matching import check_addresses, check_host_name, check_hosts, check_paths, expressions
+from translation.hosts.route_conflicts import RouteConflicts
+from translation.plugins.code import refuse_code
+from translation.plugins.configs import Plugins, authenticate, present, translate_plugins
+from translation.upstreams.backends import Backend, claim_external, claim_service
 
 if TYPE_CHECKING:
     from crds.v2.route import HttpMatch, HttpRule, StreamBackend, StreamRule
@@ -44,7 +44,7 @@ _FILTER = re.compile("function..", re.DOTALL)
 
 def translate_route(obj: CustomObject, view: View, options: Options) -> Translation:
     """Return the routes, stream routes and claims of an ApisixRoute."""
-    draft = Draft(obj.meta, view, options)
+    draft = Builder(obj.meta, view, options)
     _hold(draft, obj.spec)
     check_object(draft, obj)
     try:
@@ -55,7 +55,7 @@ def translate_route(obj: CustomObject, view: View, options: Options) -> Translat
         return draft.finish()
     if draft.claims_too_much(obj):
         return draft.finish()
-    rivals = Rivals(draft, obj)
+    rivals = RouteConflicts(draft, obj)
     for index, rule in enumerate(spec.http):
         _http(draft, rule, f"spec.http[{index}]", rivals)
     for index, stream in enumerate(spec.stream):
@@ -63,7 +63,7 @@ def translate_route(obj: CustomObject, view: View, options: Options) -> Translat
     return draft.finish()
 
 
-def find_plugin_config(draft: Draft, namespace: str, name: str, path: str) -> str:
+def find_plugin_config(draft: Builder, namespace: str, name: str, path: str) -> str:
     """Return the id of a plugin config, or note that there is none of ours by that name."""
     key = ObjectKey("ApisixPluginConfig", namespace, name)
     found = draft.custom(key)
@@ -76,11 +76,11 @@ def find_plugin_config(draft: Draft, namespace: str, name: str, path: str) -> st
     return draft.refer("plugin_configs", names.object_name(namespace, name))
 
 
-def _check_plugin_config(draft: Draft, found: CustomObject, path: str) -> None:
+def _check_plugin_config(draft: Builder, found: CustomObject, path: str) -> None:
     """Note what the settings refuse in a plugin config: a gateway keeps its record for as long as a route names it."""
     key = found.meta.key
     if key not in draft.plugin_configs:
-        scope = draft.plugin_configs[key] = Scope(key.kind, key.namespace, draft.view, draft.options)
+        scope = draft.plugin_configs[key] = Context(key.kind, key.namespace, draft.view, draft.options)
         check_object(scope, found)
         with contextlib.suppress(SpecError):
             translate_plugins(scope, parse_spec("ApisixPluginConfig", found.spec).plugins, "spec.plugins")
@@ -88,7 +88,7 @@ def _check_plugin_config(draft: Draft, found: CustomObject, path: str) -> None:
         draft.adopt(draft.plugin_configs[key], path, key)
 
 
-def _http(draft: Draft, rule: HttpRule, path: str, rivals: Rivals) -> None:
+def _http(draft: Builder, rule: HttpRule, path: str, rivals: RouteConflicts) -> None:
     hosts = draft.usable(rule.match.hosts or [""], f"{path}.match.hosts")
     if not hosts:
         return
@@ -116,7 +116,7 @@ def _http(draft: Draft, rule: HttpRule, path: str, rivals: Rivals) -> None:
     draft.record("routes", name, body)
 
 
-def _matching(draft: Draft, match: HttpMatch, hosts: Sequence[str], path: str) -> JsonObject:
+def _matching(draft: Builder, match: HttpMatch, hosts: Sequence[str], path: str) -> JsonObject:
     check_paths(draft, match.paths, f"{path}.paths")
     check_hosts(draft, match.hosts, f"{path}.hosts")
     check_addresses(draft, match.remote_addrs, f"{path}.remoteAddrs")
@@ -134,13 +134,13 @@ def _matching(draft: Draft, match: HttpMatch, hosts: Sequence[str], path: str) -
     return present(fields)
 
 
-def _check_filter(draft: Draft, code: str, path: str) -> None:
+def _check_filter(draft: Builder, code: str, path: str) -> None:
     refuse_code(draft, "filter_func", path)
     if not _FILTER.match(code):
         draft.error("InvalidSpec", path, "is not the function that gateways want; write function(vars) … end")
 
 
-def _upstreams(draft: Draft, rule: HttpRule, plugins: Plugins, path: str) -> str:
+def _upstreams(draft: Builder, rule: HttpRule, plugins: Plugins, path: str) -> str:
     """Claim the upstreams of a rule, add how requests are split between them, return the id of the first one."""
     backends = [
         (claim_service(draft, _backend(draft, item, f"{path}.backends[{index}]")), item.weight)
@@ -167,7 +167,7 @@ def _upstreams(draft: Draft, rule: HttpRule, plugins: Plugins, path: str) -> str
     return first
 
 
-def _backend(draft: Draft, backend: StreamBackend, path: str) -> Backend:
+def _backend(draft: Builder, backend: StreamBackend, path: str) -> Backend:
     return Backend(
         draft.namespace,
         backend.service_name,
@@ -179,7 +179,7 @@ def _backend(draft: Draft, backend: StreamBackend, path: str) -> Backend:
     )
 
 
-def _stream(draft: Draft, rule: StreamRule, path: str) -> None:
+def _stream(draft: Builder, rule: StreamRule, path: str) -> None:
     claim = rule.match.host or claimed_port(rule.match.ingress_port)
     if not draft.usable([claim], f"{path}.match.{'host' if rule.match.host else 'ingressPort'}"):
         return
@@ -193,7 +193,7 @@ def _stream(draft: Draft, rule: StreamRule, path: str) -> None:
     draft.record("stream_routes", name, body)
 
 
-def _hold(draft: Draft, spec: FrozenJson) -> None:
+def _hold(draft: Builder, spec: FrozenJson) -> None:
     """Tell which records are the object's, from what can be read of its spec. Stream routes carry no name."""
     if draft.namespace == names.INGRESS:
         # What begins with namespace and name may be an Ingress' in the namespace of that name.
@@ -210,7 +210,7 @@ def _hold(draft: Draft, spec: FrozenJson) -> None:
     draft.hold("stream_routes", names=frozenset(streams))
 
 
-def _claim_roughly(draft: Draft, spec: FrozenJson) -> None:
+def _claim_roughly(draft: Builder, spec: FrozenJson) -> None:
     """Claim what can be read of a spec that is wrong: its routes may be in a gateway from when it was right."""
     rules = [*_mappings(spec.get("http")), *_mappings(spec.get("stream"))]
     for rule in rules:

@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING
 from apisix_ingress.model import names
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey, RecordKey
-from apisix_ingress.model.kube import Meta, Service, ServicePort
 from apisix_ingress.model.names import Granularity
+from apisix_ingress.model.objects import Meta, Service, ServicePort
 from apisix_ingress.state.claims import UpstreamClaim, UpstreamOverrides
 from apisix_ingress.state.view import View
-from translation.context import Options
-from translation.destinations import objection, service_objection
-from translation.draft import Draft
-from translation.durations import DEFAULT_TIMEOUTS, timeout_body
-from translation.hostnames import refusal
-from translation.nodes import ListedNodes, Node, node, service_nodes
-from translation.result import Translation
-from translation.scope import Scope
-from translation.upstream_settings import decorator, discovery_body, for_port, settings_body
+from translation.addresses.destinations import objection, service_objection
+from translation.addresses.host_policy import refusal
+from translation.core.builder import Builder
+from translation.core.context import Context
+from translation.core.durations import DEFAULT_TIMEOUTS, timeout_body
+from translation.core.options import Options
+from translation.core.result import Translation
+from translation.upstreams.nodes import ListedNodes, Node, node, service_nodes
+from translation.upstreams.settings import decorator, discovery_body, for_port, settings_body
 
 if TYPE_CHECKING:
     from crds.v2.upstream import UpstreamSettings
@@ -43,7 +43,7 @@ class _Wanted:
 
 def translate_service(key: ObjectKey, service: Service | None, view: View, options: Options) -> Translation:
     """Return the upstreams that routes claim of a Service, whether or not it exists."""
-    draft = Draft(service.meta if service else Meta(*key), view, options)
+    draft = Builder(service.meta if service else Meta(*key), view, options)
     claimed: dict[_Wanted, list[UpstreamClaim]] = {}
     for _, claim in view.claims_on(key):
         claimed.setdefault(_Wanted(claim.port, claim.subset, claim.granularity), []).append(claim)
@@ -59,7 +59,7 @@ def translate_service(key: ObjectKey, service: Service | None, view: View, optio
 class _Found:
     """A Service that exists, with its ports by number and its endpoints by port: it may have thousands of either."""
 
-    def __init__(self, draft: Draft, service: Service, upstreams: int) -> None:
+    def __init__(self, draft: Builder, service: Service, upstreams: int) -> None:
         self.service = service
         self._ports = {port.port: port for port in reversed(service.ports)}
         self._draft = draft
@@ -82,7 +82,7 @@ class _Settings:
 
     def __init__(self, service: ObjectKey, view: View, options: Options) -> None:
         self._context = ("ApisixUpstream", service.namespace, view, options)
-        scope = Scope(*self._context)
+        scope = Context(*self._context)
         self.spec = decorator(scope, service.namespace, service.name)
         self._broken = bool(scope.problems)
 
@@ -92,13 +92,13 @@ class _Settings:
 
     def body(self, port: int) -> JsonObject | None:
         """Return the fields that the settings give for a port, or None when they can't be made."""
-        scope = Scope(*self._context)
+        scope = Context(*self._context)
         body = settings_body(scope, self.of_port(port))
         return None if self._broken or scope.problems else body
 
 
 def _upstream(
-    draft: Draft, found: _Found | None, settings: _Settings, wanted: _Wanted, claims: Sequence[UpstreamClaim]
+    draft: Builder, found: _Found | None, settings: _Settings, wanted: _Wanted, claims: Sequence[UpstreamClaim]
 ) -> None:
     meta = draft.meta
     name = names.service_upstream_name(
@@ -124,7 +124,7 @@ def _upstream(
     draft.record("upstreams", name, body, existing_only=all(claim.weak for claim in claims))
 
 
-def _nodes(draft: Draft, found: _Found, port: ServicePort, wanted: _Wanted, settings: _Settings) -> list[Node] | None:
+def _nodes(draft: Builder, found: _Found, port: ServicePort, wanted: _Wanted, settings: _Settings) -> list[Node] | None:
     """Return the nodes of an upstream; None for a subset that is not known."""
     service = found.service
     if service.type == "ExternalName":
@@ -139,13 +139,13 @@ def _nodes(draft: Draft, found: _Found, port: ServicePort, wanted: _Wanted, sett
     return None if labels is None else service_nodes(draft, service, port, labels, listed=found.listed)
 
 
-def _leads_on(draft: Draft, service: Service, port: ServicePort) -> bool:
+def _leads_on(draft: Builder, service: Service, port: ServicePort) -> bool:
     """Say whether a Service of type ExternalName leads somewhere that the settings allow."""
     host = service.external_name
     return bool(host) and not refusal(draft.options, host, port.port) and not objection(_judge(draft), host)
 
 
-def _has_good_address(draft: Draft, service: Service) -> bool:
+def _has_good_address(draft: Builder, service: Service) -> bool:
     """Say whether a Service has a cluster address from which no request gets where none may go."""
     if service.headless:
         return False
@@ -155,7 +155,7 @@ def _has_good_address(draft: Draft, service: Service) -> bool:
     return not what
 
 
-def _judge(draft: Draft) -> Scope:
+def _judge(draft: Builder) -> Context:
     """Return a scope that notes what lacks a grant: such a node is left out, the other nodes stay."""
     return draft.within(draft.kind, draft.namespace)
 

@@ -9,22 +9,22 @@ from __future__ import annotations
 from datetime import datetime
 
 from apisix_ingress.model import names
-from apisix_ingress.model.hosts import without_dot
 from apisix_ingress.model.json import JsonObject
-from apisix_ingress.model.kube import CustomObject
+from apisix_ingress.model.network.host_names import without_dot
+from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
 from crds import SpecError, parse_spec
 from crds.v2.tls import ApisixTlsSpec
-from translation.certificates import check_expiry, check_names, key_pair
-from translation.certificates import expiry_of as expiry_of
-from translation.context import Options
-from translation.draft import Draft
-from translation.faces import client_body
-from translation.hosts import Hosts
+from translation.core.builder import Builder
+from translation.core.options import Options
+from translation.core.result import Translation
+from translation.core.text_checks import check_object
+from translation.hosts.certificate_conflicts import Hosts
+from translation.hosts.certificates import check_expiry, check_names, key_pair
+from translation.hosts.certificates import expiry_of as expiry_of
+from translation.hosts.host_certificates import client_body
+from translation.hosts.matching import check_host_names
 from translation.ingress_tls import ssl_body
-from translation.matching import check_host_names
-from translation.result import Translation
-from translation.texts import check_object
 
 
 def translate_tls(obj: CustomObject, view: View, options: Options, *, now: datetime | None = None) -> Translation:
@@ -36,7 +36,7 @@ def translate_tls(obj: CustomObject, view: View, options: Options, *, now: datet
         options: The settings.
         now: The wall clock, aware; without it nothing is said about expiry.
     """
-    draft = Draft(obj.meta, view, options)
+    draft = Builder(obj.meta, view, options)
     name = names.object_name(draft.namespace, obj.meta.name)
     record_id = view.record_id("ssls", name)
     draft.hold("ssls", names=frozenset({name}))
@@ -58,7 +58,7 @@ def translate_tls(obj: CustomObject, view: View, options: Options, *, now: datet
     return draft.finish()
 
 
-def _server(draft: Draft, spec: ApisixTlsSpec, now: datetime | None) -> JsonObject:
+def _server(draft: Builder, spec: ApisixTlsSpec, now: datetime | None) -> JsonObject:
     """Return the part for the gateway's own certificate; incomplete after an error."""
     location = spec.secret
     secret = draft.secret(location.name, "spec.secret.name", namespace=location.namespace)

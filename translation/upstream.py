@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 from apisix_ingress.model import names
 from apisix_ingress.model.keys import ObjectKey
-from apisix_ingress.model.kube import CustomObject, Service
+from apisix_ingress.model.objects import CustomObject, Service
 from apisix_ingress.state.view import View
 from crds import SpecError, parse_spec
-from translation.context import Options
-from translation.draft import Draft
-from translation.external import external_body, is_external
-from translation.result import NOTHING, Translation
-from translation.texts import check_object
-from translation.upstream_settings import for_ports, settings_body
+from translation.core.builder import Builder
+from translation.core.options import Options
+from translation.core.result import NOTHING, Translation
+from translation.core.text_checks import check_object
+from translation.upstreams.external import external_body, is_external
+from translation.upstreams.settings import for_ports, settings_body
 
 if TYPE_CHECKING:
     from crds.v2.upstream import ApisixUpstreamSpec
@@ -28,7 +28,7 @@ def translate_upstream(obj: CustomObject | None, view: View, options: Options) -
     """Return the upstream of an ApisixUpstream if a route claims it, and the mistakes in it anyway."""
     if obj is None:
         return NOTHING
-    draft = Draft(obj.meta, view, options)
+    draft = Builder(obj.meta, view, options)
     name = names.object_name(obj.meta.namespace, obj.meta.name)
     draft.hold("upstreams", names=frozenset({name}))
     check_object(draft, obj)
@@ -44,7 +44,7 @@ def translate_upstream(obj: CustomObject | None, view: View, options: Options) -
     return draft.finish()
 
 
-def _decorator(draft: Draft, spec: ApisixUpstreamSpec) -> None:
+def _decorator(draft: Builder, spec: ApisixUpstreamSpec) -> None:
     """Check the settings of a Service. Its absence does no harm, but the settings do nothing."""
     settings_body(draft, spec)
     for settings, paths in for_ports(spec):
@@ -55,7 +55,7 @@ def _decorator(draft: Draft, spec: ApisixUpstreamSpec) -> None:
         draft.degrade("ServiceNotFound", "metadata.name", message)
 
 
-def _external(draft: Draft, spec: ApisixUpstreamSpec, name: str) -> None:
+def _external(draft: Builder, spec: ApisixUpstreamSpec, name: str) -> None:
     body = external_body(draft, spec)
     claims = draft.view.claims_on(draft.meta.key)
     if claims:

@@ -8,14 +8,12 @@ from typing import Annotated
 
 import typer
 
-from apisix_ingress.commands.adopt import adopt
-from apisix_ingress.commands.bundle import bundle
-from apisix_ingress.commands.diff import diff
-from apisix_ingress.commands.doctor import doctor
-from apisix_ingress.commands.explain import explain
-from apisix_ingress.commands.lint import lint
-from apisix_ingress.commands.orphans import orphans
-from apisix_ingress.commands.shared import (
+from apisix_ingress.commands.cluster.bundle import bundle
+from apisix_ingress.commands.cluster.doctor import doctor
+from apisix_ingress.commands.cluster.status import status
+from apisix_ingress.commands.cluster.tree import tree
+from apisix_ingress.commands.cluster.wait import wait
+from apisix_ingress.commands.common.output import (
     AdminKeyOption,
     AdminUrlOption,
     ConfigOption,
@@ -28,12 +26,14 @@ from apisix_ingress.commands.shared import (
     settings_of,
     tell,
 )
-from apisix_ingress.commands.start import start
-from apisix_ingress.commands.status import status
-from apisix_ingress.commands.translate import translate
-from apisix_ingress.commands.tree import tree
-from apisix_ingress.commands.verify import verify
-from apisix_ingress.commands.wait import wait
+from apisix_ingress.commands.gateways.adopt import adopt
+from apisix_ingress.commands.gateways.diff import diff
+from apisix_ingress.commands.gateways.explain import explain
+from apisix_ingress.commands.gateways.orphans import orphans
+from apisix_ingress.commands.gateways.verify import verify
+from apisix_ingress.commands.manifests.lint import lint
+from apisix_ingress.commands.manifests.translate import translate
+from apisix_ingress.commands.run import start
 
 app = typer.Typer(
     name="apisix-ingress",
@@ -122,7 +122,7 @@ def check_config(
 
     Example: apisix-ingress check-config config.yaml
     """
-    from apisix_ingress.cautions import cautions
+    from apisix_ingress.settings.warnings import cautions
 
     settings = settings_of(file)
     found, names = list(cautions(settings)), [cluster.name for cluster in settings.clusters]

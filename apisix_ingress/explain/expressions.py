@@ -14,7 +14,7 @@ from typing import Any
 import regex
 
 from apisix_ingress.explain.request import Unknown
-from apisix_ingress.model.secret_fields import is_secret_of_request
+from apisix_ingress.model.secrets.fields import is_secret_of_request
 
 Lookup = Callable[[str], str | None]
 

@@ -13,7 +13,7 @@ from functools import cached_property
 from urllib.parse import SplitResult, parse_qsl, unquote_to_bytes, urlsplit
 
 from apisix_ingress.errors import UsageError
-from apisix_ingress.model.address import is_ip
+from apisix_ingress.model.network.ip_address import is_ip
 
 _METHOD = re.compile(r"[A-Z]+(-[A-Z]+)?")
 _UNKNOWABLE = re.compile(

@@ -42,7 +42,7 @@ class NotTried(GatewayUnavailable):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ObservedRecord:
     """One record of ours as a gateway holds it.
 
     Attributes:
@@ -65,7 +65,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class ClusterListing:
     """Everything that a gateway cluster holds.
 
     Attributes:
@@ -77,9 +77,9 @@ class Listing:
         version: What the gateway calls itself, or empty.
     """
 
-    owned: Mapping[RecordKey, Found] = field(default_factory=dict)
+    owned: Mapping[RecordKey, ObservedRecord] = field(default_factory=dict)
     foreign: frozenset[RecordKey] = frozenset()
-    unclaimed: Mapping[RecordKey, Found] = field(default_factory=dict)
+    unclaimed: Mapping[RecordKey, ObservedRecord] = field(default_factory=dict)
     disabled: frozenset[RecordKind] = frozenset()
     version: str = ""
 
@@ -101,7 +101,7 @@ class Backend(Protocol):
 
     async def list_managed(
         self, ledger: Collection[RecordKey], kinds: Collection[RecordKind] = RECORD_KINDS
-    ) -> Listing:
+    ) -> ClusterListing:
         """Read every record of some kinds. A record is ours if its labels say so, or if the ledger names it.
 
         The ledger is for records that can't carry labels, or that lost them behind our back.
@@ -116,7 +116,7 @@ class Backend(Protocol):
     async def read(self, path: str) -> bytes:
         """Return what it says about something that is no record, such as `schema/route`."""
 
-    async def look(self, key: RecordKey) -> Found | None:
+    async def look(self, key: RecordKey) -> ObservedRecord | None:
         """Read one record, ours or not; None: there is none."""
 
     async def probe(self) -> None:

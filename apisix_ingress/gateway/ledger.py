@@ -13,7 +13,7 @@ from typing import Protocol
 import structlog
 
 from apisix_ingress.errors import GatewayRejected, IngressError
-from apisix_ingress.gateway.backend import Backend, DependencyPending, Found, Listing, NotTried
+from apisix_ingress.gateway.backend import Backend, ClusterListing, DependencyPending, NotTried, ObservedRecord
 from apisix_ingress.model.keys import RECORD_KINDS, RecordKey, RecordKind
 from apisix_ingress.model.records import UNLABELLED, Record
 
@@ -85,7 +85,7 @@ class LedgeredBackend:
 
     async def list_managed(
         self, ledger: Collection[RecordKey], kinds: Collection[RecordKind] = RECORD_KINDS
-    ) -> Listing:
+    ) -> ClusterListing:
         """Read every record of some kinds; those that the ledger names are ours."""
         if UNLABELLED.isdisjoint(kinds):
             return await self._backend.list_managed(ledger, kinds)
@@ -127,7 +127,7 @@ class LedgeredBackend:
         """Return what the gateway says about something that is no record."""
         return await self._backend.read(path)
 
-    async def look(self, key: RecordKey) -> Found | None:
+    async def look(self, key: RecordKey) -> ObservedRecord | None:
         """Read one record."""
         return await self._backend.look(key)
 
@@ -175,7 +175,7 @@ class LedgeredBackend:
             self._log.error("ledger.unreadable", error=str(error))
             return None
 
-    async def _tidy(self, listing: Listing, noted: frozenset[RecordKey]) -> None:
+    async def _tidy(self, listing: ClusterListing, noted: frozenset[RecordKey]) -> None:
         """Note records that were taken over without a write; forget those that are gone."""
         taken_over = {key for key in listing.owned if key.kind in UNLABELLED} - noted
         gone = {key for key in noted - listing.owned.keys() - self._written if key.kind not in listing.disabled}

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from apisix_ingress.files import read_regular
-from apisix_ingress.kube.manifests import LARGEST_FILE, STDIN_NAME, LoadResult, ManifestError
-from apisix_ingress.kube.places import START, Places
+from apisix_ingress.diagnostics.collect.offline import misspelt, settle
+from apisix_ingress.kube.manifests.loader import LARGEST_FILE, STDIN_NAME, LoadResult, ManifestError
+from apisix_ingress.kube.manifests.locations import START, Locations
 from apisix_ingress.lint.rules import useless, watched
-from apisix_ingress.model.codes import CODES, Code, find_code
+from apisix_ingress.model.formats.safe_yaml import Position
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.problem import Problem
-from apisix_ingress.model.yamldata import Position
-from apisix_ingress.offline import misspelt, settle
-from translation.context import Options
+from apisix_ingress.model.problem_codes import CODES, Code, find_code
+from apisix_ingress.runtime.regular_files import read_regular
+from translation.core.options import Options
 
 Level = Literal["error", "warning"]
 
@@ -98,7 +98,7 @@ class _Index:
 
     def __init__(self, loaded: LoadResult) -> None:
         self._loaded = loaded
-        self._files: dict[str, Places] = {}
+        self._files: dict[str, Locations] = {}
 
     def of_file(self, error: ManifestError) -> Position:
         if error.position is not None or not error.at:
@@ -109,9 +109,9 @@ class _Index:
         file = self._loaded.files.get(owner, "")
         return file, self._places(file).of(owner, path) if file else START
 
-    def _places(self, file: str) -> Places:
+    def _places(self, file: str) -> Locations:
         if file not in self._files:
-            self._files[file] = Places(self._content(file))
+            self._files[file] = Locations(self._content(file))
         return self._files[file]
 
     def _content(self, file: str) -> bytes:

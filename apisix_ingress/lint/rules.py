@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from apisix_ingress.model.keys import ObjectKey
-from apisix_ingress.model.kube import CustomObject, KubeObject
+from apisix_ingress.model.objects import CustomObject, KubeObject
 from apisix_ingress.model.problem import Problem
-from apisix_ingress.webhook.annotations import AskedAnnotations, useless_annotations
-from translation.ownership import CLASS_ANNOTATION
+from apisix_ingress.webhook.checks.ignored_annotations import AskedAnnotations, useless_annotations
+from translation.core.scope import CLASS_ANNOTATION
 
 
 def watched(objects: Iterable[KubeObject]) -> dict[ObjectKey, KubeObject]:

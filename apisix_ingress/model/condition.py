@@ -1,4 +1,4 @@
-"""Conditions: what an object's status says, as data. How they are written belongs to `kube.status`."""
+"""Conditions: what an object's status says, as data. How they are written belongs to `kube.status.writer`."""
 
 from __future__ import annotations
 

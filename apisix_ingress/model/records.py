@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from apisix_ingress.model.hostclaims import EVERY_HOST, claimed_name, claimed_port
 from apisix_ingress.model.json import FrozenJson, JsonObject, canonical, list_in
 from apisix_ingress.model.keys import RecordKey, RecordKind
+from apisix_ingress.model.network.host_claims import EVERY_HOST, claimed_name, claimed_port
 
 UPSERT_RANK: dict[RecordKind, int] = {
     "ssls": 0,

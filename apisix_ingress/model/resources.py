@@ -10,14 +10,20 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from apisix_ingress.model import kube
-from apisix_ingress.model.address import canonical_ip
-from apisix_ingress.model.hostclaims import assigned_hosts, assigned_over, claimed_hosts, lent_hosts, names_over
+from apisix_ingress.model import objects as kube
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
-from apisix_ingress.model.kube import KubeObject
-from apisix_ingress.model.matchers import matcher_values
-from apisix_ingress.model.tlshosts import tls_host_values
+from apisix_ingress.model.network.host_claims import (
+    assigned_hosts,
+    assigned_over,
+    claimed_hosts,
+    lent_hosts,
+    names_over,
+)
+from apisix_ingress.model.network.ip_address import canonical_ip
+from apisix_ingress.model.network.route_keys import matcher_values
+from apisix_ingress.model.network.tls_hosts import tls_host_values
+from apisix_ingress.model.objects import KubeObject
 
 CUSTOM_GROUP = "apisix.apache.org"
 

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from typing import TypeVar
 
 from apisix_ingress.runtime.clock import Clock
-from apisix_ingress.runtime.workqueue import QueueShutDown, WorkQueue
+from apisix_ingress.runtime.queue.workqueue import QueueShutDown, WorkQueue
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")

@@ -12,7 +12,7 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, model_validator
 
 from apisix_ingress.errors import ConfigError
-from apisix_ingress.model.adminapi import PUBLISHED_KEY, PUBLISHED_KEYS
+from apisix_ingress.model.admin_address import PUBLISHED_KEY, PUBLISHED_KEYS
 from apisix_ingress.settings.errors import explain, misshapen
 from apisix_ingress.settings.fields import split_address
 from apisix_ingress.settings.layers import merge, read_environment, read_file, read_overrides

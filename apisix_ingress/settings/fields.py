@@ -8,12 +8,12 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from apisix_ingress.model.address import is_ip
-from apisix_ingress.model.adminapi import check_admin_url
-from apisix_ingress.model.duration import parse_duration
-from apisix_ingress.model.internal import parse_internal
-from apisix_ingress.model.selector import parse_selector
-from apisix_ingress.model.size import parse_size
+from apisix_ingress.model.admin_address import check_admin_url
+from apisix_ingress.model.formats.duration import parse_duration
+from apisix_ingress.model.formats.selector import parse_selector
+from apisix_ingress.model.formats.size import parse_size
+from apisix_ingress.model.network.internal_addresses import parse_internal
+from apisix_ingress.model.network.ip_address import is_ip
 
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _PLUGIN = re.compile(r"[A-Za-z0-9_.-]+", re.ASCII)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from apisix_ingress.errors import ConfigError
-from apisix_ingress.files import read_regular
-from apisix_ingress.model.yamldata import DocumentError, read_yaml
+from apisix_ingress.model.formats.safe_yaml import DocumentError, read_yaml
+from apisix_ingress.runtime.regular_files import read_regular
 
 ENVIRONMENT_PREFIX = "APISIX_INGRESS_"
 _NESTING = "__"

@@ -9,11 +9,11 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict, PositiveInt, SecretStr, model_validator
 
 from apisix_ingress.errors import ConfigError
-from apisix_ingress.files import read_regular
-from apisix_ingress.model.adminapi import HEADER_VALUE
-from apisix_ingress.model.clusternames import DEFAULT_DOMAIN
+from apisix_ingress.model.admin_address import HEADER_VALUE
+from apisix_ingress.model.formats.selector import Selector, parse_selector
 from apisix_ingress.model.names import ConsumerNames
-from apisix_ingress.model.selector import Selector, parse_selector
+from apisix_ingress.model.network.cluster_dns import DEFAULT_DOMAIN
+from apisix_ingress.runtime.regular_files import read_regular
 from apisix_ingress.settings.fields import (
     Address,
     AdminUrl,

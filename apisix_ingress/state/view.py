@@ -9,10 +9,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Protocol, TypeVar, cast
 
 from apisix_ingress.model.keys import IndexKey, ObjectKey, Read, RecordKind
-from apisix_ingress.model.kube import KubeObject
+from apisix_ingress.model.objects import KubeObject
 from apisix_ingress.state.claims import Claimant, Claims, UpstreamClaim
-from apisix_ingress.state.hostholders import HostHolders, below_read, holder_read
-from apisix_ingress.state.ids import IdTable, id_read
+from apisix_ingress.state.host_holders import HostHolders, below_read, holder_read
+from apisix_ingress.state.id_table import IdTable, id_read
 from apisix_ingress.state.store import NEAR, Store, far
 
 T = TypeVar("T", bound=KubeObject)

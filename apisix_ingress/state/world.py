@@ -12,9 +12,9 @@ from apisix_ingress.model.resources import Resource
 from apisix_ingress.state.claims import Claims
 from apisix_ingress.state.dependents import Dependents
 from apisix_ingress.state.desired import Desired
-from apisix_ingress.state.hostholders import HostHolders
-from apisix_ingress.state.ids import IdTable
-from apisix_ingress.state.neighbours import Neighbours
+from apisix_ingress.state.host_holders import HostHolders
+from apisix_ingress.state.id_table import IdTable
+from apisix_ingress.state.shared_hosts import SharedHosts
 from apisix_ingress.state.store import Store
 from apisix_ingress.state.view import TrackingView
 
@@ -40,7 +40,7 @@ class World:
         self.ids = IdTable(self._notify, compatible=not wide_ids)
         self.dependents = Dependents(self.ids.forget)
         self.claims = Claims()
-        self.neighbours = Neighbours()
+        self.neighbours = SharedHosts()
         self.host_holders = HostHolders(self._notify)
         self.desired = Desired(self.ids)
         self.reports: dict[ObjectKey, Report] = {}

@@ -14,7 +14,7 @@ from urllib.parse import quote
 from rstr import Rstr
 
 from apisix_ingress.model.json import list_in, mapping_in
-from apisix_ingress.model.kube import CustomObject
+from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.verify.model import Probe
 
 PREFIX = "nginx.ingress.kubernetes.io/"

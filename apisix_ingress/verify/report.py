@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from apisix_ingress.model.json import JsonObject
-from apisix_ingress.model.secret_fields import is_secret_of_request
-from apisix_ingress.model.secret_texts import without_credentials
+from apisix_ingress.model.secrets.fields import is_secret_of_request
+from apisix_ingress.model.secrets.texts import without_credentials
 from apisix_ingress.verify.compare import Difference
 from apisix_ingress.verify.model import Address, Probe
 from apisix_ingress.verify.session import Finding

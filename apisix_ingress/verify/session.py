@@ -67,7 +67,7 @@ class Finding:
 
 
 @dataclass(slots=True)
-class Pace:
+class RateLimit:
     """Lets requests start at a rate; one for each gateway, so that each is spared by itself."""
 
     clock: Clock
@@ -96,7 +96,7 @@ class Session:
     def __init__(self, old: Sender, new: Sender, options: Options, *, clock: Clock) -> None:
         self._sides = (old, new)
         self._options = options
-        self._paces = tuple(Pace(clock, options.rate) for _ in self._sides)
+        self._paces = tuple(RateLimit(clock, options.rate) for _ in self._sides)
 
     async def run(self, probes: Sequence[Probe], progress: Callable[[int], None]) -> list[Finding]:
         """Return a finding for each probe, in their order.

@@ -11,9 +11,9 @@ from typing import Any
 
 import orjson
 
-from apisix_ingress.kube.depth import cut
+from apisix_ingress.kube.client.json_depth import cut
 from apisix_ingress.model.json import JsonObject
-from apisix_ingress.redaction import escape
+from apisix_ingress.model.secrets.redaction import escape
 
 GROUP = "admission.k8s.io"
 VERSIONS = frozenset({f"{GROUP}/v1", f"{GROUP}/v1beta1"})

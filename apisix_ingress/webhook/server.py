@@ -9,12 +9,12 @@ from typing import Self
 
 from aiohttp import web
 
-from apisix_ingress.connections import Connections
 from apisix_ingress.errors import ConfigError
+from apisix_ingress.observability.http_log import server_logger
 from apisix_ingress.runtime.clock import Clock
-from apisix_ingress.serverlog import server_logger
+from apisix_ingress.runtime.connections import Connections
 from apisix_ingress.webhook.admission import Admission, Judge, Limits, Observer
-from apisix_ingress.webhook.certificate import ServerCertificate
+from apisix_ingress.webhook.server_certificate import ServerCertificate
 
 PATH = "/validate"
 

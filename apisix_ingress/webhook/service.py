@@ -9,18 +9,18 @@ from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Self
 
-from apisix_ingress.metrics import Metrics
+from apisix_ingress.observability.metrics import Metrics
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.settings import WebhookSettings, split_address
 from apisix_ingress.state.world import World
 from apisix_ingress.webhook.admission import Limits, Observer, Result
-from apisix_ingress.webhook.cache import Read, SchemaCache
-from apisix_ingress.webhook.certificate import ServerCertificate
-from apisix_ingress.webhook.checks import TRANSLATORS, Checks
-from apisix_ingress.webhook.plugins import Books
+from apisix_ingress.webhook.checks.all_checks import TRANSLATORS, Checks
 from apisix_ingress.webhook.review import Review, Verdict
+from apisix_ingress.webhook.schemas.cache import Read, SchemaCache
+from apisix_ingress.webhook.schemas.plugin_configs import Books
 from apisix_ingress.webhook.server import WebhookServer
-from translation.context import Options
+from apisix_ingress.webhook.server_certificate import ServerCertificate
+from translation.core.options import Options
 
 NOT_READY = Verdict(warnings=("the object was not checked: the controller is starting; it checks the object later",))
 

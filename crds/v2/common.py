@@ -28,7 +28,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
-from apisix_ingress.model.duration import LONGEST
+from apisix_ingress.model.formats.duration import LONGEST
 
 DURATION_PATTERN = r"^[-+]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$"
 """A Go duration string; RE2 and Python read it alike."""

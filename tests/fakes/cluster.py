@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from apisix_ingress.gateway.states import APPLIED, RecordState
+from apisix_ingress.gateway.sync.observer import APPLIED, RecordState
 from apisix_ingress.model.keys import RecordKey
 
 

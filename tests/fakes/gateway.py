@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from apisix_ingress.errors import GatewayRejected, GatewayUnauthorized, GatewayUnavailable
-from apisix_ingress.gateway.backend import DependencyPending, Found, Listing
+from apisix_ingress.gateway.backend import ClusterListing, DependencyPending, ObservedRecord
 from apisix_ingress.model.json import FrozenJson, canonical
 from apisix_ingress.model.keys import RECORD_KINDS, RecordKey, RecordKind
 from apisix_ingress.model.names import is_owned, owner_labels
@@ -179,9 +179,9 @@ class FakeBackend:
 
     async def list_managed(
         self, ledger: Collection[RecordKey], kinds: Collection[RecordKind] = RECORD_KINDS
-    ) -> Listing:
-        owned: dict[RecordKey, Found] = {}
-        others: dict[RecordKey, Found] = {}
+    ) -> ClusterListing:
+        owned: dict[RecordKey, ObservedRecord] = {}
+        others: dict[RecordKey, ObservedRecord] = {}
         for kind in kinds:
             await asyncio.sleep(self._gateway.rng.random() * 0.05)
             await self._hang()
@@ -192,12 +192,12 @@ class FakeBackend:
                 is_ours = key in ledger or is_owned(body.get("labels"), "apisix-ingress")
                 refs, takes = frozenset(references(kind, body)), taken(kind, body.get("plugins"))
                 revision = self._gateway.revisions.get(key, 0)
-                found = Found(comparable(kind, body), refs, str(body.get("name", "")), takes, revision)
+                found = ObservedRecord(comparable(kind, body), refs, str(body.get("name", "")), takes, revision)
                 (owned if is_ours else others)[key] = found
         self._gateway.lists += 1
         unclaimed = {key: found for key, found in others.items() if key.kind in UNLABELLED}
         foreign = frozenset(others.keys() - unclaimed.keys())
-        return Listing(owned, foreign, unclaimed, version=self._gateway.version)
+        return ClusterListing(owned, foreign, unclaimed, version=self._gateway.version)
 
     async def read(self, path: str) -> bytes:
         self._gateway.asked.append(path)
@@ -214,7 +214,7 @@ class FakeBackend:
         await self._write(key, None)
         return False
 
-    async def look(self, key: RecordKey) -> Found | None:
+    async def look(self, key: RecordKey) -> ObservedRecord | None:
         self._gateway.looks += 1
         await asyncio.sleep(0.005)
         await self._hang()
@@ -223,7 +223,7 @@ class FakeBackend:
         if body is None:
             return None
         refs, takes = frozenset(references(key.kind, body)), taken(key.kind, body.get("plugins"))
-        return Found(
+        return ObservedRecord(
             comparable(key.kind, body),
             refs,
             str(body.get("name", "")),

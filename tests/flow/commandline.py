@@ -104,7 +104,9 @@ class Cli:
         with ExitStack() as held:
             for each in (chdir(self.folder), redirect_stdout(out), redirect_stderr(err)):
                 held.enter_context(each)
-            held.enter_context(patch("apisix_ingress.log.setup_logging"))  # it is for the life of a process
+            held.enter_context(
+                patch("apisix_ingress.observability.log.setup_logging")
+            )  # it is for the life of a process
             held.enter_context(_only_errors_logged())
             held.enter_context(patch.object(sys, "argv", ["apisix-ingress", *arguments]))
             held.enter_context(patch.dict(os.environ, environment(self.folder), clear=True))

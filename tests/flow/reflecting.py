@@ -9,9 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from apisix_ingress.kube.api import KubeApi
-from apisix_ingress.kube.reflector import Reflector
-from apisix_ingress.kube.watching import ReflectorOptions
+from apisix_ingress.kube.client.api import KubeApi
+from apisix_ingress.kube.informer.reflector import Reflector
+from apisix_ingress.kube.informer.watch_events import ReflectorOptions
 from apisix_ingress.model.keys import ObjectKey, Read
 from apisix_ingress.model.resources import RESOURCES, Resource
 from apisix_ingress.runtime.clock import MonotonicClock

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from apisix_ingress.diagnostics.collect.cluster_state import api_server
+from apisix_ingress.diagnostics.collect.inventory import Inventory, take_inventory
 from apisix_ingress.settings import load_settings
-from apisix_ingress.survey.inventory import Inventory, take_inventory
-from apisix_ingress.survey.look import api_server
 from tests.fakes.adminapi import FakeAdminApi
 from tests.fakes.apiserver import FakeApiServer, Kind, Manifest
 from tests.flow.commandline import Cli

@@ -10,9 +10,9 @@ import structlog
 from pydantic import SecretStr
 
 from apisix_ingress.errors import GatewayRejected, GatewayUnauthorized, GatewayUnavailable
-from apisix_ingress.gateway.admin import AdminBackend, AdminKey
-from apisix_ingress.gateway.backend import DependencyPending, Found
-from apisix_ingress.gateway.sync import ClusterSync
+from apisix_ingress.gateway.adminapi.client import AdminClient, AdminKey
+from apisix_ingress.gateway.backend import DependencyPending, ObservedRecord
+from apisix_ingress.gateway.sync.cluster_sync import ClusterSync
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.records import Record
 from apisix_ingress.runtime.clock import MonotonicClock
@@ -44,8 +44,8 @@ def gateway(started: DevGateway) -> Iterator[DevGateway]:
 
 
 @contextlib.asynccontextmanager
-async def connected(gateway: DevGateway, *, key: str = "", timeout: float = 2.0) -> AsyncIterator[AdminBackend]:
-    backend = AdminBackend.connect(
+async def connected(gateway: DevGateway, *, key: str = "", timeout: float = 2.0) -> AsyncIterator[AdminClient]:
+    backend = AdminClient.connect(
         gateway.admin_url,
         AdminKey(lambda: SecretStr(key or gateway.admin_key)),
         controller="apisix-ingress",
@@ -60,7 +60,7 @@ async def connected(gateway: DevGateway, *, key: str = "", timeout: float = 2.0)
 
 
 @contextlib.asynccontextmanager
-async def leading(backend: AdminBackend, wanted: FakeWanted) -> AsyncIterator[ClusterSync]:
+async def leading(backend: AdminClient, wanted: FakeWanted) -> AsyncIterator[ClusterSync]:
     clock, ready = MonotonicClock(), asyncio.Event()
     sync = ClusterSync("c1", backend, wanted, clock=clock)
     sync.mark_dirty(wanted.keys())
@@ -97,8 +97,8 @@ async def test_what_is_put_is_listed_as_equal_and_as_ours(gateway: DevGateway) -
         await backend.put(ROUTE_RECORD)
         got = await backend.list_managed(())
         assert got.owned == {
-            UPSTREAM: Found(UPSTREAM_RECORD.digest, frozenset(), "name-u1"),
-            ROUTE: Found(ROUTE_RECORD.digest, frozenset({UPSTREAM}), "name-r1"),
+            UPSTREAM: ObservedRecord(UPSTREAM_RECORD.digest, frozenset(), "name-u1"),
+            ROUTE: ObservedRecord(ROUTE_RECORD.digest, frozenset({UPSTREAM}), "name-r1"),
         }
         assert got.foreign == {RecordKey("routes", "theirs")}
         await backend.delete(ROUTE)
@@ -116,7 +116,7 @@ async def test_what_is_put_is_listed_as_equal_and_as_ours(gateway: DevGateway) -
     ],
 )
 async def test_refusal_comes_in_the_gateways_words(
-    gateway: DevGateway, call: Callable[[AdminBackend], Awaitable[None]], want: type[Exception], words: str
+    gateway: DevGateway, call: Callable[[AdminClient], Awaitable[None]], want: type[Exception], words: str
 ) -> None:
     async with connected(gateway) as backend:
         with pytest.raises(want, match=words):

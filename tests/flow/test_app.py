@@ -17,7 +17,7 @@ from tests.samples import sample
 
 @pytest.fixture(autouse=True)
 def quick_reflectors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("apisix_ingress.kube.reflector.ReflectorOptions", QUICK)
+    monkeypatch.setattr("apisix_ingress.kube.informer.reflector.ReflectorOptions", QUICK)
 
 
 async def test_objects_become_records_and_the_lease_is_given_back(

@@ -5,9 +5,9 @@ import contextlib
 import random
 from pathlib import Path
 
-from apisix_ingress.kube.api import KubeApi
-from apisix_ingress.kube.election import LeaseOptions
-from apisix_ingress.kube.elector import LeaderElector
+from apisix_ingress.kube.client.api import KubeApi
+from apisix_ingress.kube.election.elector import LeaderElector
+from apisix_ingress.kube.election.interface import LeaseOptions
 from apisix_ingress.runtime.clock import MonotonicClock
 from apisix_ingress.runtime.term import Term
 from tests.fakes.apiserver import FakeApiServer, Fault

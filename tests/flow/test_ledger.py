@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from apisix_ingress.errors import KubeConflict, KubeError, KubeUnavailable
-from apisix_ingress.kube.api import KubeApi
-from apisix_ingress.kube.ledger import ATTEMPTS, ConfigMapLedger
+from apisix_ingress.kube.client.api import KubeApi
+from apisix_ingress.kube.config_map_ledger import ATTEMPTS, ConfigMapLedger
 from apisix_ingress.model.keys import RecordKey
 from tests.fakes.apiserver import FakeApiServer, Fault, Manifest
 

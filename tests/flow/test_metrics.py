@@ -14,7 +14,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from trustme import CA
 
-from apisix_ingress.metrics import NAMESPACE
+from apisix_ingress.observability.metrics import NAMESPACE
 from tests.fakes.adminapi import AdminFault, FakeAdminApi
 from tests.fakes.apiserver import FakeApiServer, Fault
 from tests.flow.program import BOUND, QUICK, App, meta, put_world, route, running
@@ -226,7 +226,7 @@ HELD = becomes("mass_delete_held", 1, cluster="default")
 
 @pytest.fixture(autouse=True)
 def quick_reflectors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("apisix_ingress.kube.reflector.ReflectorOptions", partial(QUICK, hold_seconds=3.0))
+    monkeypatch.setattr("apisix_ingress.kube.informer.reflector.ReflectorOptions", partial(QUICK, hold_seconds=3.0))
 
 
 async def until_moved(app: App, before: Scrape, moves: tuple[Moves, ...]) -> None:

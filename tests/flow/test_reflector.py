@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from apisix_ingress.kube.watching import ReflectorOptions
+from apisix_ingress.kube.informer.watch_events import ReflectorOptions
 from apisix_ingress.model.keys import ObjectKey
 from tests.fakes.apiserver import FakeApiServer, Fault
 from tests.flow.reflecting import QUICK, put_routes, reflecting, route

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
-from apisix_ingress.model.kube import UNREAD, Unread
+from apisix_ingress.model.objects import UNREAD, Unread
 from tests.fakes import wire
 from tests.fakes.apiserver import FakeApiServer, Manifest, error_event
 from tests.flow.reflecting import reflecting, route

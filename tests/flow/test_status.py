@@ -14,11 +14,11 @@ from structlog.testing import capture_logs
 
 from apisix_ingress.app import NEWS_SECONDS, build
 from apisix_ingress.errors import LeadershipLost
-from apisix_ingress.gateway.sync import ClusterSync
-from apisix_ingress.kube.api import KubeApi
-from apisix_ingress.kube.events import EventRecorder
-from apisix_ingress.kube.reflector import Reflector
-from apisix_ingress.kube.status import StatusWriter
+from apisix_ingress.gateway.sync.cluster_sync import ClusterSync
+from apisix_ingress.kube.client.api import KubeApi
+from apisix_ingress.kube.informer.reflector import Reflector
+from apisix_ingress.kube.status.events import EventRecorder
+from apisix_ingress.kube.status.writer import StatusWriter
 from apisix_ingress.model.condition import Condition, aborted, synced
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.resources import RESOURCES
@@ -537,7 +537,7 @@ async def test_news_are_a_change_of_any_cluster_a_moment_ago(tmp_path: Path, mon
         asked.append(news)
         return StatusWriter(*args, news=news, **options)
 
-    monkeypatch.setattr("apisix_ingress.sources.StatusWriter", make_writer)
+    monkeypatch.setattr("apisix_ingress.wiring.sources.StatusWriter", make_writer)
     monkeypatch.setattr(ClusterSync, "quiet_for", property(lambda sync: quiet[sync.name]))
     async with FakeApiServer() as server, contextlib.AsyncExitStack() as held:
         gateway = {"admin_url": "http://127.0.0.1:9/apisix/admin", "admin_key": "a-key-of-this-test"}

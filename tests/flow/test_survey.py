@@ -4,8 +4,8 @@ import socket
 
 import pytest
 
+from apisix_ingress.diagnostics.collect import inventory as inventories
 from apisix_ingress.errors import KubeTimeout
-from apisix_ingress.survey import inventory as inventories
 from tests.canary import marked
 from tests.fakes.apiserver import Fault
 from tests.flow.surveying import Scene, plain, route, say

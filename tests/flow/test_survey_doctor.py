@@ -10,8 +10,8 @@ import pytest
 from trustme import CA
 
 import crds
+from apisix_ingress.diagnostics.doctor.report import examine
 from apisix_ingress.settings import load_settings
-from apisix_ingress.survey.doctor import examine
 from tests.fakes.apiserver import Fault, Manifest
 from tests.fakes.clock import FakeClock
 from tests.flow.surveying import HOOKS, Scene, plain, route

@@ -3,14 +3,14 @@
 import pytest
 from pydantic import SecretStr
 
+from apisix_ingress.diagnostics.collect.cluster_state import api_server
+from apisix_ingress.diagnostics.reports import wait as live
+from apisix_ingress.diagnostics.reports.wait import wait_live
 from apisix_ingress.errors import GatewayError, GatewayRejected, GatewayUnavailable
-from apisix_ingress.gateway.admin import AdminBackend, AdminKey
+from apisix_ingress.gateway.adminapi.client import AdminClient, AdminKey
 from apisix_ingress.model.condition import aborted
 from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.settings import load_settings
-from apisix_ingress.survey import live
-from apisix_ingress.survey.live import wait_live
-from apisix_ingress.survey.look import api_server
 from tests.fakes.adminapi import AdminFault, FakeAdminApi
 from tests.fakes.apiserver import Fault, Manifest
 from tests.fakes.clock import FakeClock
@@ -136,7 +136,7 @@ async def refusal(gateway: FakeAdminApi, *faults: AdminFault) -> str:
     key = AdminKey(lambda: SecretStr(gateway.key))
     # Only one that is slow is to run out of time.
     seconds = 0.2 if any(fault.delay for fault in faults) else 30.0
-    backend = AdminBackend.connect(gateway.url, key, controller="one", timeout=seconds, concurrency=1, tls=None)
+    backend = AdminClient.connect(gateway.url, key, controller="one", timeout=seconds, concurrency=1, tls=None)
     gateway.faults[:] = faults
     record = make_record(RecordKey("routes", "r1"), uri="/a")
     try:

@@ -26,13 +26,13 @@ from apisix_ingress.model.json import JsonObject
 from apisix_ingress.runtime.clock import MonotonicClock
 from apisix_ingress.runtime.tasks import cancel
 from apisix_ingress.webhook.admission import Limits
-from apisix_ingress.webhook.certificate import ServerCertificate
 from apisix_ingress.webhook.review import ALLOWED, Review, Verdict
 from apisix_ingress.webhook.server import WebhookServer
+from apisix_ingress.webhook.server_certificate import ServerCertificate
 from apisix_ingress.webhook.service import Webhook
 from tests.factories import make_service
 from tests.unit.apisix_ingress.webhook.worlds import HTTP_PLUGINS, make_world, manifest, plugin, route_spec
-from translation.context import Options
+from translation.core.options import Options
 
 BOUND = 30.0
 HOST = "127.0.0.1"

@@ -17,11 +17,11 @@ from typing import Any
 import orjson
 import yaml
 
+from apisix_ingress.model.formats.selector import parse_selector
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
-from apisix_ingress.model.selector import parse_selector
 from tests.golden.driver import Outcome
-from translation.context import Options
+from translation.core.options import Options
 
 ROOT = Path(__file__).parent
 UNORDERED_ROUTE_LISTS = ("uris", "hosts", "methods", "remote_addrs", "vars")

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey, RecordKey
-from apisix_ingress.model.kube import KubeObject
+from apisix_ingress.model.objects import KubeObject
 from apisix_ingress.model.problem import Problem
 from apisix_ingress.model.records import Former, Record
 from apisix_ingress.runtime.clock import MonotonicClock
 from apisix_ingress.state.world import World
-from providers.registry import Registry, resources
+from providers.core.registry import Registry, resources
 from tests.relisting import relist
-from translation.context import Options
+from translation.core.options import Options
 
 CLUSTER = "default"
 

@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 import pytest
 
-from apisix_ingress.kube import manifests
+from apisix_ingress.kube.manifests import loader as manifests
 from apisix_ingress.lint.findings import find
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
@@ -23,7 +23,7 @@ from e2e.devgateway.resources import RESOURCES
 from reference.examples import FOLDER, TOPICS, Example, examples
 from tests.golden.cases import document, load, normal, write
 from tests.golden.driver import Outcome, settle
-from translation.context import Options
+from translation.core.options import Options
 
 WANT = Path(__file__).parent / "examples"
 EXAMPLES = examples()

@@ -9,7 +9,7 @@ import pytest
 from apisix_ingress.model.json import JsonObject
 from tests.golden.cases import Case, all_cases, document, normal, write
 from tests.golden.driver import Driver
-from translation.context import Options
+from translation.core.options import Options
 
 CASES = all_cases()
 

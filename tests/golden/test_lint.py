@@ -2,9 +2,9 @@
 
 import pytest
 
-from apisix_ingress.kube.manifests import load
+from apisix_ingress.diagnostics.collect.offline import settle
+from apisix_ingress.kube.manifests.loader import load
 from apisix_ingress.lint.findings import find
-from apisix_ingress.offline import settle
 from tests.golden.cases import Case, all_cases
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
-from apisix_ingress.model.kube import Endpoint, EndpointSlice, Service
+from apisix_ingress.model.objects import Endpoint, EndpointSlice, Service
 from apisix_ingress.state.world import World
 from tests.unit.translation.objects import OPTIONS, fill, make, service
 from tests.unit.translation.settling import bodies, prepare

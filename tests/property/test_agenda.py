@@ -6,7 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from apisix_ingress.gateway.agenda import Agenda
+from apisix_ingress.gateway.sync.ordering.write_order import WriteOrder
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.records import Former, Record
 from tests.fakes.gateway import make_record
@@ -46,7 +46,7 @@ class AgendaMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.agenda = Agenda()
+        self.agenda = WriteOrder()
         self.turn = 0
         self.writes: dict[RecordKey, Marked] = {}
         self.flying: set[RecordKey] = set()

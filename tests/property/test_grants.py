@@ -12,7 +12,7 @@ from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from tests.unit.translation.objects import OPTIONS, fill, make, pem, secret
 from tests.unit.translation.settling import prepare
-from translation.context import Options
+from translation.core.options import Options
 
 GRANT: Options = replace(OPTIONS, cross_namespace="grant")
 NAMESPACES = ("a", "b")

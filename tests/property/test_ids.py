@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable, Iterator
 import pytest
 import structlog
 
-from apisix_ingress.gateway.adoptions import Adoptions
 from apisix_ingress.gateway.ledger import LedgeredBackend, MemoryLedger
-from apisix_ingress.gateway.sync import ClusterSync
+from apisix_ingress.gateway.sync.cluster_sync import ClusterSync
+from apisix_ingress.gateway.sync.comparison.adoption import IdAdoption
 from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.model.names import is_id_of
@@ -24,7 +24,7 @@ from apisix_ingress.model.records import Former
 from apisix_ingress.model.resources import RESOURCES
 from apisix_ingress.runtime.term import Term
 from apisix_ingress.state.world import World
-from providers.registry import Registry
+from providers.core.registry import Registry
 from tests.fakes.gateway import FakeBackend, FakeGateway, Faults, LoopClock, VirtualLoop
 from tests.forging import forge
 from tests.unit.translation.objects import OPTIONS, make
@@ -75,7 +75,7 @@ class Controller:
         clock = LoopClock()
         self.world = World(RESOURCES.values(), wide_ids=wide)
         self.registry = Registry(self.world, OPTIONS, self, clock=clock, rng=random.Random(0))
-        adoptions = Adoptions(self.world.ids, self.world.desired, self.registry.drained, clock=clock)
+        adoptions = IdAdoption(self.world.ids, self.world.desired, self.registry.drained, clock=clock)
         self.syncs = [
             ClusterSync(
                 f"c{number}",

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from apisix_ingress.model.json import JsonObject
 from tests.unit.translation.objects import make, route, rule, secret, service
-from tests.unit.translation.plugin_policy.fields import FOLDER
+from tests.unit.translation.plugins.policy.fields import FOLDER
 from tests.unit.translation.settling import bodies, settle
-from translation.context import Options
+from translation.core.options import Options
 
 TENANT = Options(plugins="reviewed", code_plugins="refuse", external_addresses="refuse-internal")
 FIELDS: dict[str, dict[str, str]] = json.loads((FOLDER / "fields-3.18.json").read_text())

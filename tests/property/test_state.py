@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from apisix_ingress.model.keys import IndexKey, ObjectKey, Read, RecordKey
-from apisix_ingress.model.kube import CustomObject, EndpointSlice
 from apisix_ingress.model.names import short_id
+from apisix_ingress.model.objects import CustomObject, EndpointSlice
 from apisix_ingress.model.records import Record
 from apisix_ingress.model.resources import RESOURCES, SLICES_BY_SERVICE
 from apisix_ingress.state.claims import Claimant, Claims, UpstreamClaim, UpstreamOverrides
 from apisix_ingress.state.dependents import Dependents
 from apisix_ingress.state.desired import Desired, Hold
-from apisix_ingress.state.ids import IdTable, id_read
+from apisix_ingress.state.id_table import IdTable, id_read
 from apisix_ingress.state.store import Store
 from tests.factories import COLLIDING, make_claim, make_endpoint, make_key, make_record, make_slice
 from tests.relisting import relist

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import structlog
 
-from apisix_ingress.gateway.sync import ClusterSync
+from apisix_ingress.gateway.sync.cluster_sync import ClusterSync
 from apisix_ingress.model.json import FrozenJson
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.records import Record

@@ -1,4 +1,4 @@
-"""The work queue against a model: P1 to P6 of `apisix_ingress.runtime.workqueue` under any sequence of calls.
+"""The work queue against a model: P1 to P6 of `apisix_ingress.runtime.queue.workqueue` under any sequence of calls.
 
 The machine drives the queue through `take`; what `get` adds to it (waiting, waking, the timer) is driven by
 real tasks in the second half.
@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from apisix_ingress.runtime.ratelimit import ExponentialBackoff
+from apisix_ingress.runtime.queue.rate_limiters import ExponentialBackoff
+from apisix_ingress.runtime.queue.workqueue import WorkQueue
 from apisix_ingress.runtime.tasks import run_workers
-from apisix_ingress.runtime.workqueue import WorkQueue
 from tests.fakes.clock import FakeClock
 
 GROUPS = 4

@@ -19,7 +19,7 @@ from typing import Any, Literal
 import aiohttp
 import orjson
 
-from apisix_ingress.kube.transport import Request
+from apisix_ingress.kube.client.requests import Request
 from apisix_ingress.model.resources import RESOURCES
 from tests.fakes.faults import Refusal, Seen
 from tests.fakes.kinds import KINDS, Kind, Manifest

@@ -21,26 +21,26 @@ import structlog
 
 from apisix_ingress.app import Controller
 from apisix_ingress.errors import IngressError, KubeGone, KubeUnavailable
-from apisix_ingress.gateway import plan
-from apisix_ingress.gateway.admin import AdminBackend
-from apisix_ingress.gateway.adoptions import Adoptions
-from apisix_ingress.gateway.agenda import Agenda
-from apisix_ingress.gateway.audit import Audit
-from apisix_ingress.gateway.dispatch import Dispatch
-from apisix_ingress.gateway.doubts import Doubts
-from apisix_ingress.gateway.holdings import Holdings
-from apisix_ingress.gateway.plan import DELETE, HOLD, NOTHING, Step
-from apisix_ingress.gateway.retry import resending
-from apisix_ingress.gateway.sync import ClusterSync
-from apisix_ingress.kube.api import KubeApi
-from apisix_ingress.kube.lease import Lease
-from apisix_ingress.kube.listing import Listing
-from apisix_ingress.kube.reflector import Reflector
-from apisix_ingress.kube.renewal import Renewal
+from apisix_ingress.gateway.adminapi.client import AdminClient
+from apisix_ingress.gateway.adminapi.retry import resending
+from apisix_ingress.gateway.sync import plan
+from apisix_ingress.gateway.sync.cluster_sync import ClusterSync
+from apisix_ingress.gateway.sync.comparison.adoption import IdAdoption
+from apisix_ingress.gateway.sync.comparison.audit import Audit
+from apisix_ingress.gateway.sync.ordering.write_order import WriteOrder
+from apisix_ingress.gateway.sync.plan import DELETE, HOLD, NOTHING, Step
+from apisix_ingress.gateway.sync.record_writer import RecordWriter
+from apisix_ingress.gateway.sync.records.observed import ObservedState
+from apisix_ingress.gateway.sync.records.unacked_writes import UnackedWrites
+from apisix_ingress.kube.client.api import KubeApi
+from apisix_ingress.kube.election.lease import Lease
+from apisix_ingress.kube.election.renewal import Renewal
+from apisix_ingress.kube.informer.reflector import Reflector
+from apisix_ingress.kube.informer.relist import Relist
+from apisix_ingress.runtime.queue.workqueue import WorkQueue
 from apisix_ingress.runtime.term import Term
-from apisix_ingress.runtime.workqueue import WorkQueue
 from apisix_ingress.state.dependents import Dependents
-from apisix_ingress.state.ids import IdTable
+from apisix_ingress.state.id_table import IdTable
 from apisix_ingress.state.store import Store
 from tests.simulation.oracle import NAMELESS
 from tests.simulation.runner import play
@@ -75,7 +75,7 @@ def _() -> Any:
 
 @_defect("a request that was frozen is sent after its time")
 def _() -> Any:
-    return patch("apisix_ingress.gateway.transport._check", lambda deadline: None)
+    return patch("apisix_ingress.gateway.adminapi.transport._check", lambda deadline: None)
 
 
 @_defect("a lease counts as free by the wall clock")
@@ -161,7 +161,7 @@ def _() -> Any:
 
 @_defect("a new list deletes nothing")
 def _() -> Any:
-    return patch.object(Listing, "_confirmed", lambda self, gone, *, is_empty: frozenset())
+    return patch.object(Relist, "_confirmed", lambda self, gone, *, is_empty: frozenset())
 
 
 @_defect("a list of several pages ends with the first")
@@ -239,12 +239,12 @@ def _() -> Any:
 
 @_defect("a lost reply counts as not written")
 def _() -> Any:
-    return patch.object(Holdings, "lost", Holdings.refused)
+    return patch.object(ObservedState, "lost", ObservedState.refused)
 
 
 @_defect("a lost reply counts as written")
 def _() -> Any:
-    return patch.object(Holdings, "lost", Holdings.landed)
+    return patch.object(ObservedState, "lost", ObservedState.landed)
 
 
 @_defect("a refusal of what was sent again counts for the first time too")
@@ -252,17 +252,17 @@ def _() -> Any:
     async def trusting(self: Any, method: str, path: str, attempt: Any) -> Any:
         return await resending()(attempt)
 
-    return patch.object(AdminBackend, "_send_again", trusting)
+    return patch.object(AdminClient, "_send_again", trusting)
 
 
 @_defect("nobody looks again at what may be overwritten late")
 def _() -> Any:
-    return patch.object(Doubts, "come_due", lambda self, now: False)
+    return patch.object(UnackedWrites, "come_due", lambda self, now: False)
 
 
 @_defect("a write that failed is not tried again")
 def _() -> Any:
-    return patch.object(Dispatch, "_back_off", lambda self, key, error: None)
+    return patch.object(RecordWriter, "_back_off", lambda self, key, error: None)
 
 
 @_defect("a delete does not wait for the records that name it")
@@ -278,12 +278,12 @@ def _() -> Any:
 
 @_defect("a write does not wait for what it names")
 def _() -> Any:
-    return patch.object(Holdings, "exists", lambda self, key: True)
+    return patch.object(ObservedState, "exists", lambda self, key: True)
 
 
 @_defect("nothing is held for an object that can't be translated")
 def _() -> Any:
-    return patch.object(Dispatch, "is_held", lambda self, key, name, hosts: False)
+    return patch.object(RecordWriter, "is_held", lambda self, key, name, hosts: False)
 
 
 @_defect("the youngest name has the short id")
@@ -300,7 +300,7 @@ def _() -> Any:
 
         with (
             patch.object(IdTable, "settle", lambda self: None),
-            patch.object(Adoptions, "adopt", adopt),
+            patch.object(IdAdoption, "adopt", adopt),
             patch.object(IdTable, "age", _reversed_age),
         ):
             yield
@@ -326,12 +326,12 @@ def _reversed_age(self: Any, kind: Any, name: str) -> Any:
 
 @_defect("a delete that waits for writes is forgotten")
 def _() -> Any:
-    return patch.object(Agenda, "due", lambda self: [])
+    return patch.object(WriteOrder, "due", lambda self: [])
 
 
 @_defect("every record counts as ours")
 def _() -> Any:
-    return patch("apisix_ingress.gateway.admin.is_owned", lambda labels, controller: True)
+    return patch("apisix_ingress.gateway.adminapi.client.is_owned", lambda labels, controller: True)
 
 
 @_defect("no audit")
@@ -346,7 +346,7 @@ def _() -> Any:
 
 @_defect("what a list does not show counts as there")
 def _() -> Any:
-    return patch.object(Holdings, "vanished", lambda self, key: None)
+    return patch.object(ObservedState, "vanished", lambda self, key: None)
 
 
 @_defect("what the gateway adds to a record counts as a difference")
@@ -358,7 +358,7 @@ def _() -> Any:
 def _() -> Any:
     @contextmanager
     def planted() -> Iterator[None]:
-        fail = Dispatch._fail
+        fail = RecordWriter._fail
 
         def confused(self: Any, key: Any, record: Any, error: Any) -> None:
             if error.status == 401:
@@ -368,7 +368,7 @@ def _() -> Any:
             else:
                 fail(self, key, record, error)
 
-        with patch.object(Dispatch, "_fail", confused):
+        with patch.object(RecordWriter, "_fail", confused):
             yield
 
     return planted()
@@ -379,19 +379,19 @@ def _() -> Any:
 
 @_defect("a status is written although it says the same")
 def _() -> Any:
-    return patch("apisix_ingress.kube.status.differing", lambda stored, wanted: {"status"})
+    return patch("apisix_ingress.kube.status.writer.differing", lambda stored, wanted: {"status"})
 
 
 @_defect("a body is logged")
 def _() -> Any:
-    land = Dispatch._land
+    land = RecordWriter._land
 
     def chatty(self: Any, key: Any, record: Any, started: float) -> None:
         if record is not None:
             structlog.get_logger().info("record.sent", body=record.payload.decode())
         land(self, key, record, started)
 
-    return patch.object(Dispatch, "_land", chatty)
+    return patch.object(RecordWriter, "_land", chatty)
 
 
 def catch(name: str, seeds: int) -> tuple[str, int | None, str]:

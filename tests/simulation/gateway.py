@@ -20,7 +20,7 @@ import aiohttp
 import orjson
 from yarl import URL
 
-from apisix_ingress.gateway.direct import Small
+from apisix_ingress.gateway.adminapi.raw_http import Small
 from tests.simulation.loop import PROCESS, Process, running_loop
 from tests.simulation.network import refused
 from tests.simulation.trace import Trace

@@ -18,10 +18,10 @@ from unittest.mock import patch
 import structlog
 
 from apisix_ingress.app import Controller, build
-from apisix_ingress.gateway.transport import AiohttpTransport
-from apisix_ingress.kube.api import KubeApi
-from apisix_ingress.kube.watching import ReflectorOptions
-from apisix_ingress.log import redact
+from apisix_ingress.gateway.adminapi.transport import AiohttpTransport
+from apisix_ingress.kube.client.api import KubeApi
+from apisix_ingress.kube.informer.watch_events import ReflectorOptions
+from apisix_ingress.observability.log import redact
 from apisix_ingress.settings import Settings
 from tests.simulation.apiserver import SimApiServer, virtual_now
 from tests.simulation.gateway import SimGateway, SimSession, Trap
@@ -179,7 +179,7 @@ def replaced(seams: Seams, sink: structlog.typing.Processor) -> Iterator[None]:
             return SimpleNamespace(clear_dns_cache=lambda: None)  # there are no names
 
     session = seams.session()
-    app, sources = "apisix_ingress.app.", "apisix_ingress.sources."
+    app, sources = "apisix_ingress.app.", "apisix_ingress.wiring.sources."
     with ExitStack() as held:
         for target, value in (
             (app + "MonotonicClock", lambda: ProcessClock(PROCESS.get())),
@@ -188,13 +188,13 @@ def replaced(seams: Seams, sink: structlog.typing.Processor) -> Iterator[None]:
             (app + "HttpServer", _NoServer),
             (app + "gc", SimpleNamespace(collect=lambda: None, freeze=lambda: None)),
             (sources + "KubeApi", SimpleNamespace(connect=seams.connect)),
-            ("apisix_ingress.gateway.admin.AiohttpTransport", Transport),
-            ("apisix_ingress.gateway.transport.Direct", lambda pool: session),
-            ("apisix_ingress.kube.reflector.ReflectorOptions", partial(ReflectorOptions, page_size=PAGE)),
+            ("apisix_ingress.gateway.adminapi.client.AiohttpTransport", Transport),
+            ("apisix_ingress.gateway.adminapi.transport.Direct", lambda pool: session),
+            ("apisix_ingress.kube.informer.reflector.ReflectorOptions", partial(ReflectorOptions, page_size=PAGE)),
             # A thread takes no virtual time, and nobody waits for it here.
-            ("providers.base.is_large", lambda item: False),
+            ("providers.core.base.is_large", lambda item: False),
             # Ten looks a second would be most of what happens.
-            ("apisix_ingress.runtime.stall.TICK", 5.0),
+            ("apisix_ingress.runtime.loop_lag.TICK", 5.0),
             ("tests.fakes.objects._now", virtual_now),
         ):
             held.enter_context(patch(target, value))

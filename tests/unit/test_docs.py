@@ -9,8 +9,8 @@ import pytest
 import yaml
 from pydantic import BaseModel, SecretStr
 
-from apisix_ingress.model.duration import parse_duration
-from apisix_ingress.model.size import parse_size
+from apisix_ingress.model.formats.duration import parse_duration
+from apisix_ingress.model.formats.size import parse_size
 from apisix_ingress.settings import Settings
 
 PROJECT = Path(__file__).parents[2]

@@ -9,8 +9,8 @@ import re
 from urllib.parse import urlsplit
 
 from translation.annotations.reader import Annotations
-from translation.matching import Var, is_network
-from translation.plugins import Plugins, present
+from translation.hosts.matching import Var, is_network
+from translation.plugins.configs import Plugins, present
 
 _AUTH_PLUGINS = {"keyAuth": "key-auth", "basicAuth": "basic-auth"}
 _METHOD = re.compile(r"[A-Z][A-Z_-]*", re.ASCII)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from translation.scope import Scope
-from translation.texts import check_text
+from translation.core.context import Context
+from translation.core.text_checks import check_text
 
 PREFIX = "k8s.apisix.apache.org/"
 _MOST_DIGITS = 18
@@ -20,7 +20,7 @@ class Annotations:
         values: All annotations of the object.
     """
 
-    def __init__(self, scope: Scope, values: Mapping[str, str]) -> None:
+    def __init__(self, scope: Context, values: Mapping[str, str]) -> None:
         self.scope = scope
         self._values = values
 

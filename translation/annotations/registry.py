@@ -10,8 +10,8 @@ from apisix_ingress.state.claims import UpstreamOverrides
 from translation.annotations import access, rewriting
 from translation.annotations.reader import Annotations
 from translation.annotations.upstream import overrides
-from translation.plugins import Plugins, review
-from translation.scope import Scope
+from translation.core.context import Context
+from translation.plugins.configs import Plugins, review
 
 PLUGINS: tuple[Callable[[Annotations], Plugins], ...] = (
     access.cors,
@@ -55,7 +55,7 @@ class RouteAnnotations:
         return Annotations.field("plugin-config-name")
 
 
-def read_annotations(scope: Scope, values: Mapping[str, str]) -> RouteAnnotations:
+def read_annotations(scope: Context, values: Mapping[str, str]) -> RouteAnnotations:
     """Return what annotations say; what is wrong with them is noted in `scope`."""
     annotations = Annotations(scope, values)
     plugins: Plugins = {}

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from apisix_ingress.model.json import JsonObject
 from translation.annotations.access import METHOD_NOT_ALLOWED, refused_methods
 from translation.annotations.reader import Annotations
-from translation.plugins import Plugins, present
+from translation.plugins.configs import Plugins, present
 
 MOVED_PERMANENTLY = 301
 _REDIRECTS = range(301, 309)

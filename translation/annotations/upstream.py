@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from apisix_ingress.model.duration import parse_duration
+from apisix_ingress.model.formats.duration import parse_duration
 from apisix_ingress.state.claims import UpstreamOverrides
 from translation.annotations.reader import Annotations
 

@@ -10,19 +10,19 @@ from typing import Any
 import pytest
 
 from apisix_ingress.model.keys import ObjectKey, RecordKey
-from apisix_ingress.model.kube import CustomObject, KubeObject, Secret, Service
+from apisix_ingress.model.objects import CustomObject, KubeObject, Secret, Service
 from apisix_ingress.model.problem import Problem
 from apisix_ingress.model.records import Former, Record
 from apisix_ingress.model.resources import RESOURCES
 from apisix_ingress.state.desired import Hold
 from apisix_ingress.state.view import View
 from apisix_ingress.state.world import World
-from providers import registry
-from providers.base import Provider
+from providers.core import registry
+from providers.core.base import Provider
 from tests.factories import make_claim, make_custom, make_key, make_record
 from tests.fakes.clock import FakeClock
-from translation.context import Options
-from translation.result import Translation
+from translation.core.options import Options
+from translation.core.result import Translation
 
 KINDS = ("Namespace", "Service", "EndpointSlice", "Secret", "ApisixRoute")
 

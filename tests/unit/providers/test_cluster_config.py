@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from apisix_ingress.model.adminapi import AdminAddress
-from apisix_ingress.model.kube import CustomObject
+from apisix_ingress.model.admin_address import AdminAddress
+from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.world import World
 from providers.cluster_config import ClusterConfigProvider
-from providers.registry import Registry, resources
+from providers.core.registry import Registry, resources
 from tests.factories import make_custom
 from tests.fakes.clock import FakeClock
 from tests.unit.providers.loop import Sink
-from translation.context import Options
+from translation.core.options import Options
 
 URL = "http://apisix:9180/apisix/admin"
 HERE, THERE = AdminAddress(URL, "one"), AdminAddress("http://other:9180/apisix/admin", "two")

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from apisix_ingress.kube.intake import Intake
+from apisix_ingress.kube.informer.store_writer import StoreWriter
 from apisix_ingress.model.condition import Condition, aborted
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.model.resources import CUSTOM_GROUP, RESOURCES
 from apisix_ingress.state.world import World
-from providers.conditions import Conditions
-from providers.registry import Registry, resources
+from providers.core.conditions import Conditions
+from providers.core.registry import Registry, resources
 from tests.fakes.clock import FakeClock
-from translation.context import Options
+from translation.core.options import Options
 
 KINDS = sorted(kind for kind, resource in RESOURCES.items() if resource.group == CUSTOM_GROUP)
 RULE = {"name": "r", "match": {"paths": ["/a"]}, "upstreams": [{"name": "one"}]}
@@ -41,7 +41,7 @@ class Bench:
         self.registry = Registry(self.world, Options(), self, clock=FakeClock(), rng=random.Random(0))
         self.conditions = Conditions(self.world, [])
         resource = RESOURCES[kind]
-        self.intake = Intake(
+        self.intake = StoreWriter(
             resource,
             self.world.stores[kind],
             observer=self,

@@ -15,12 +15,12 @@ from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
 
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
-from apisix_ingress.model.kube import CustomObject
+from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.model.resources import RESOURCES
 from apisix_ingress.state.claims import Claimant, UpstreamClaim
 from apisix_ingress.state.world import World
-from translation.context import Options
-from translation.result import Translation
+from translation.core.options import Options
+from translation.core.result import Translation
 
 OPTIONS = Options()
 

@@ -9,10 +9,10 @@ from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.runtime.clock import Clock, MonotonicClock
 from apisix_ingress.state.world import World
-from providers.registry import Registry
+from providers.core.registry import Registry
 from tests.golden.driver import Nowhere
 from tests.unit.translation.objects import OPTIONS, fill, world
-from translation.context import Options
+from translation.core.options import Options
 
 METADATA_SOURCE = ObjectKey("ConfigMap", "ingress-apisix", "plugin-metadata")
 

@@ -5,13 +5,13 @@ import pytest
 from apisix_ingress.state.claims import UpstreamOverrides
 from tests.unit.translation.objects import OPTIONS, world
 from translation.annotations import RouteAnnotations, read_annotations
-from translation.plugins import Plugins
-from translation.scope import Scope
+from translation.core.context import Context
+from translation.plugins.configs import Plugins
 
 
 def read(**values: str) -> tuple[RouteAnnotations, list[str]]:
     """Read annotations; an underscore in a keyword stands for a dash."""
-    scope = Scope("ApisixRoute", "default", world().view(), OPTIONS)
+    scope = Context("ApisixRoute", "default", world().view(), OPTIONS)
     given = {f"k8s.apisix.apache.org/{name.replace('_', '-')}": value for name, value in values.items()}
     found = read_annotations(scope, given)
     prefix = "metadata.annotations[k8s.apisix.apache.org/"

@@ -7,7 +7,7 @@ import pytest
 
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
-from apisix_ingress.model.kube import Service, ServicePort
+from apisix_ingress.model.objects import Service, ServicePort
 from apisix_ingress.state.claims import UpstreamClaim
 from tests.unit.translation.objects import (
     OPTIONS,
@@ -25,12 +25,12 @@ from tests.unit.translation.objects import (
     world,
 )
 from tests.unit.translation.objects import claim as claim_upstreams
-from translation import scope as bounds
+from translation.core import context as bounds
+from translation.core.result import Translation
 from translation.ingress import translate_ingress
-from translation.nodes import MOST_NODES
-from translation.result import Translation
 from translation.route import translate_route
 from translation.service import translate_service
+from translation.upstreams.nodes import MOST_NODES
 
 WEB = ObjectKey("Service", "default", "web")
 

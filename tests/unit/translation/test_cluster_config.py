@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from apisix_ingress.model.adminapi import AdminAddress
+from apisix_ingress.model.admin_address import AdminAddress
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.problem import Problem
 from apisix_ingress.state.world import World
 from tests.unit.translation.objects import OPTIONS, get, make, world
 from tests.unit.translation.settling import bodies, problems, settle
 from translation.cluster_config import admin_address, translate_cluster_config
-from translation.context import Options
-from translation.result import NOTHING, Translation
+from translation.core.options import Options
+from translation.core.result import NOTHING, Translation
 
 
 def config(name: str = "default", **monitoring: Any) -> JsonObject:

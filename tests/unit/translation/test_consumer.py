@@ -13,8 +13,8 @@ from apisix_ingress.model.problem import Problem
 from tests.unit.translation.objects import OPTIONS, get, make, world
 from tests.unit.translation.settling import bodies, problems, settle
 from translation.consumer import translate_consumer
-from translation.context import Options
-from translation.result import Translation
+from translation.core.options import Options
+from translation.core.result import Translation
 
 
 def consumer(name: str = "jack", *, namespace: str = "default", created: str = "", **spec: Any) -> JsonObject:

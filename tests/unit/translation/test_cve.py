@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.records import Record
+from tests.unit.translation.core.test_text_checks import annotated, translate, with_plugin
 from tests.unit.translation.cve_corpus import CORPUS, VALUES
 from tests.unit.translation.objects import ingress, ingress_rule, route, rule
-from tests.unit.translation.test_texts import annotated, translate, with_plugin
 from translation.annotations.reader import PREFIX
-from translation.result import Translation
+from translation.core.result import Translation
 
 HARMLESS = "harmless"
 

@@ -13,9 +13,9 @@ from apisix_ingress.model.resources import PLUGIN_INDEX
 from apisix_ingress.state.world import World
 from tests.unit.translation.objects import OPTIONS, get, make, secret, world
 from tests.unit.translation.settling import bodies, problems, settle
-from translation.context import Options
+from translation.core.options import Options
+from translation.core.result import Translation
 from translation.global_rule import translate_global_rule
-from translation.result import Translation
 
 
 def rule(

@@ -23,11 +23,11 @@ from tests.unit.translation.objects import (
     told,
     world,
 )
-from translation.context import Options
+from translation.core.options import Options
+from translation.core.result import Translation
 from translation.ingress import translate_ingress
 from translation.ingress_spec import Tls
 from translation.ingress_tls import pseudo_name
-from translation.result import Translation
 
 ANNOTATION = "k8s.apisix.apache.org/"
 

@@ -9,11 +9,11 @@ import pytest
 
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
-from apisix_ingress.model.kube import ConfigMap
+from apisix_ingress.model.objects import ConfigMap
 from tests.unit.translation.objects import make, world
 from tests.unit.translation.settling import METADATA_SOURCE, WITH_METADATA, bodies, problems, settle
+from translation.core.result import NOTHING, Translation
 from translation.plugin_metadata import translate_plugin_metadata
-from translation.result import NOTHING, Translation
 
 PATH = "data[config.yaml]"
 

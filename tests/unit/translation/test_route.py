@@ -25,8 +25,8 @@ from tests.unit.translation.objects import (
     upstream,
     world,
 )
-from translation.context import Options
-from translation.result import Translation
+from translation.core.options import Options
+from translation.core.result import Translation
 from translation.route import translate_route
 
 WEB = ObjectKey("Service", "default", "web")
@@ -313,7 +313,7 @@ def test_settings_are_judged_once_however_many_rules_refer_to_them(monkeypatch: 
         judged.append(kind)
         return parse_spec(kind, spec)
 
-    for module in ("backends", "upstream_settings"):
+    for module in ("upstreams.backends", "upstreams.settings"):
         monkeypatch.setattr(f"translation.{module}.parse_spec", parse)
     to: list[JsonObject] = [{"backends": [{"serviceName": "web", "servicePort": 80}]}, {"upstreams": [{"name": "out"}]}]
     rules = [{"name": f"r{number}", "match": {"paths": [f"/{number}"]}, **to[number % 2]} for number in range(8)]

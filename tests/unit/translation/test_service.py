@@ -6,13 +6,13 @@ import pytest
 
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey, RecordKey
-from apisix_ingress.model.kube import Service
+from apisix_ingress.model.objects import Service
 from apisix_ingress.model.resources import RESOURCES
 from apisix_ingress.state.claims import UpstreamClaim, UpstreamOverrides
 from apisix_ingress.state.world import World
 from tests.unit.translation.objects import OPTIONS, bodies, claim, make, service, slice_of, upstream, world
-from translation.context import Options
-from translation.result import Translation
+from translation.core.options import Options
+from translation.core.result import Translation
 from translation.service import translate_service
 
 WEB = ObjectKey("Service", "default", "web")

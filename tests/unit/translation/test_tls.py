@@ -13,8 +13,8 @@ from apisix_ingress.model.problem import Problem
 from tests.fakes.clock import FakeClock
 from tests.unit.translation.objects import OPTIONS, get, make, pem, secret, world
 from tests.unit.translation.settling import bodies, prepare, problems, settle
-from translation.context import Options
-from translation.result import Translation
+from translation.core.options import Options
+from translation.core.result import Translation
 from translation.tls import translate_tls
 
 LOCATION = {"name": "cert", "namespace": "default"}

@@ -24,11 +24,11 @@ from tests.unit.translation.objects import (
 )
 from translation.cluster_config import translate_cluster_config
 from translation.consumer import translate_consumer
-from translation.context import Options
+from translation.core.options import Options
+from translation.core.result import Translation
 from translation.global_rule import translate_global_rule
 from translation.ingress import translate_ingress
 from translation.plugin_config import translate_plugin_config
-from translation.result import Translation
 from translation.route import translate_route
 from translation.tls import translate_tls
 from translation.upstream import translate_upstream

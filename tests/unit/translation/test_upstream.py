@@ -6,8 +6,8 @@ from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.state.claims import UpstreamClaim
 from tests.unit.translation.objects import OPTIONS, bodies, claim, get, pem, secret, service, told, upstream, world
-from translation.context import Options
-from translation.result import NOTHING, Translation
+from translation.core.options import Options
+from translation.core.result import NOTHING, Translation
 from translation.upstream import translate_upstream
 
 KEY = ObjectKey("ApisixUpstream", "default", "web")

@@ -2,7 +2,7 @@
 
 import httpx
 
-from apisix_ingress.gateway.transport import AiohttpTransport, Call, Limits, Reply
+from apisix_ingress.gateway.adminapi.transport import AiohttpTransport, Limits, Reply, Request
 
 
 class HttpxCarrier:
@@ -11,7 +11,7 @@ class HttpxCarrier:
     def __init__(self, transport: httpx.AsyncBaseTransport) -> None:
         self._transport = transport
 
-    async def carry(self, call: Call) -> Reply:
+    async def carry(self, call: Request) -> Reply:
         request = httpx.Request(call.method, call.url, headers=list(call.headers), content=call.payload)
         reply = await self._transport.handle_async_request(request)
         return Reply(reply.status_code, await reply.aread(), reply.headers)
@@ -29,7 +29,7 @@ class CarriedTransport(httpx.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         limits = Limits(**request.extensions.get("timeout", {}))
         payload = await request.aread() if request.method != "GET" else None
-        call = Call(request.method, str(request.url), request.headers.multi_items(), payload, limits)
+        call = Request(request.method, str(request.url), request.headers.multi_items(), payload, limits)
         reply = await self._transport.carry(call)
         return httpx.Response(reply.status_code, headers=list(reply.headers.items()), content=reply.content)
 

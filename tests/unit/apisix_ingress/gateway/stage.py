@@ -6,8 +6,8 @@ import random
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import Any
 
-from apisix_ingress.gateway.states import RecordState
-from apisix_ingress.gateway.sync import ClusterSync
+from apisix_ingress.gateway.sync.cluster_sync import ClusterSync
+from apisix_ingress.gateway.sync.observer import RecordState
 from apisix_ingress.model.keys import RecordKey, RecordKind
 from apisix_ingress.model.records import Record
 from apisix_ingress.runtime.term import Term

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from apisix_ingress.gateway.transport import AiohttpTransport, Call, Limits
+from apisix_ingress.gateway.adminapi.transport import AiohttpTransport, Limits, Request
 from tests.unit.apisix_ingress.gateway.servers import OK, read_request, serving
 
 
@@ -33,9 +33,9 @@ async def recording() -> AsyncIterator[tuple[AiohttpTransport, str, list[bytes]]
             await transport.aclose()
 
 
-def put(url: str, body: bytes, seconds: float) -> Call:
+def put(url: str, body: bytes, seconds: float) -> Request:
     deadline = asyncio.get_running_loop().time() + seconds
-    return Call("PUT", url, [("Content-Length", str(len(body)))], body, Limits(deadline=deadline))
+    return Request("PUT", url, [("Content-Length", str(len(body)))], body, Limits(deadline=deadline))
 
 
 @pytest.mark.parametrize("size", [0, 10, 100_000])

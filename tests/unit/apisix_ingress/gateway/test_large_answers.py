@@ -8,11 +8,11 @@ import pytest
 from pydantic import SecretStr
 
 from apisix_ingress.errors import GatewayError, GatewayRejected, GatewayUnavailable
-from apisix_ingress.gateway import admin
-from apisix_ingress.gateway.admin import AdminBackend, AdminKey
-from apisix_ingress.gateway.replies import error_of
-from apisix_ingress.gateway.target import Fields
-from apisix_ingress.gateway.transport import LARGEST_ANSWER, LARGEST_ERROR, AiohttpTransport, Call, Limits
+from apisix_ingress.gateway.adminapi import client as admin
+from apisix_ingress.gateway.adminapi.admin_key import Fields
+from apisix_ingress.gateway.adminapi.client import AdminClient, AdminKey
+from apisix_ingress.gateway.adminapi.responses import error_of
+from apisix_ingress.gateway.adminapi.transport import LARGEST_ANSWER, LARGEST_ERROR, AiohttpTransport, Limits, Request
 from tests.factories import make_record
 from tests.unit.apisix_ingress.gateway.servers import pouring, serving
 
@@ -23,8 +23,8 @@ CHUNK = b"%x\r\n" % len(PIECE) + PIECE + b"\r\n"
 FIELDS = Fields("admin_url", "admin_key", "clusters[0].sync.largest_list")
 
 
-def backend(url: str, largest_list: int = 2**20) -> AdminBackend:
-    return AdminBackend.connect(
+def backend(url: str, largest_list: int = 2**20) -> AdminClient:
+    return AdminClient.connect(
         url,
         AdminKey(lambda: SecretStr("sesame-key")),
         controller="apisix-ingress",
@@ -40,7 +40,7 @@ def backend(url: str, largest_list: int = 2**20) -> AdminBackend:
 async def test_an_endless_answer_is_cut_off(payload: bytes | None, status: int, want: int) -> None:
     async with asyncio.timeout(BOUND), serving(pouring(ENDLESS % status, CHUNK)) as url:
         transport = AiohttpTransport(connections=1)
-        got = await transport.carry(Call("PUT" if payload else "GET", url, (), payload, Limits(), LARGEST_ANSWER))
+        got = await transport.carry(Request("PUT" if payload else "GET", url, (), payload, Limits(), LARGEST_ANSWER))
         await transport.aclose()
     assert (got.status_code, got.is_cut, got.content) == (status, True, b"x" * want)
 
@@ -50,7 +50,7 @@ async def test_an_answer_of_the_most_bytes_is_whole() -> None:
     async with asyncio.timeout(BOUND), serving(pouring(head, PIECE, 8)) as url:
         transport = AiohttpTransport(connections=1)
         for most, is_cut in ((8 * len(PIECE), False), (8 * len(PIECE) - 1, True)):
-            got = await transport.carry(Call("GET", url, (), None, Limits(), most))
+            got = await transport.carry(Request("GET", url, (), None, Limits(), most))
             assert (got.is_cut, len(got.content)) == (is_cut, 65536 if is_cut else 8 * len(PIECE))
         await transport.aclose()
 

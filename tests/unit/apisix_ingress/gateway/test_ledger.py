@@ -6,9 +6,9 @@ from collections.abc import Collection
 import pytest
 
 from apisix_ingress.errors import GatewayRejected, KubeUnavailable
-from apisix_ingress.gateway.backend import Listing, NotTried
+from apisix_ingress.gateway.backend import ClusterListing, NotTried
 from apisix_ingress.gateway.ledger import LedgeredBackend, MemoryLedger
-from apisix_ingress.gateway.states import RecordState
+from apisix_ingress.gateway.sync.observer import RecordState
 from apisix_ingress.model.keys import RECORD_KINDS, RecordKey, RecordKind
 from apisix_ingress.model.records import Record
 from tests.fakes.gateway import FakeBackend, FakeGateway, make_record
@@ -216,8 +216,8 @@ async def test_what_a_gateway_does_not_list_for_now_is_not_forgotten() -> None:
     class Without(FakeBackend):
         async def list_managed(
             self, ledger: Collection[RecordKey], kinds: Collection[RecordKind] = RECORD_KINDS
-        ) -> Listing:
-            return Listing(disabled=frozenset({"global_rules"}))
+        ) -> ClusterListing:
+            return ClusterListing(disabled=frozenset({"global_rules"}))
 
     ledger = PersistentLedger(RULE)
     await LedgeredBackend(Without(FakeGateway()), ledger, "c1").list_managed(())

@@ -8,7 +8,15 @@ import pytest
 from apisix_ingress.errors import GatewayError, GatewayRejected, GatewayUnauthorized, GatewayUnavailable
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.records import comparable
-from tests.unit.apisix_ingress.gateway.test_admin import OFF, ROUTE, Handler, item, listing, make_backend, replying
+from tests.unit.apisix_ingress.gateway.adminapi.test_client import (
+    OFF,
+    ROUTE,
+    Handler,
+    item,
+    listing,
+    make_backend,
+    replying,
+)
 
 VERSION_2 = {"node": {"key": "/apisix/routes/1a2b", "value": {"id": "1a2b", "uri": "/a"}, "modifiedIndex": 7}}
 

@@ -2,9 +2,9 @@
 
 import random
 
-from apisix_ingress.gateway.agenda import Agenda
-from apisix_ingress.gateway.pace import BURST, INTERVAL, Pace
-from apisix_ingress.gateway.quarantine import FIRST_TRY, LONGEST, Quarantine
+from apisix_ingress.gateway.sync.ordering.write_order import WriteOrder
+from apisix_ingress.gateway.sync.records.quarantine import FIRST_TRY, LONGEST, Quarantine
+from apisix_ingress.gateway.sync.records.rate_limit import BURST, INTERVAL, RecordRateLimit
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.records import Former, Record
 from tests.fakes.clock import FakeClock
@@ -17,12 +17,12 @@ THIRD = RecordKey("routes", "third")
 UPSTREAM = RecordKey("upstreams", "u1")
 
 
-def mark_write(agenda: Agenda, key: RecordKey, *, flying: bool = False) -> None:
+def mark_write(agenda: WriteOrder, key: RecordKey, *, flying: bool = False) -> None:
     agenda.mark_write(key, make_record(key), "", flying=flying)
 
 
-def make_agenda(*writes: RecordKey) -> Agenda:
-    agenda = Agenda()
+def make_agenda(*writes: RecordKey) -> WriteOrder:
+    agenda = WriteOrder()
     agenda.turn()
     for key in writes:
         mark_write(agenda, key)
@@ -134,7 +134,7 @@ def former(*hosts: str, namespace: str = "") -> Former:
 
 
 def test_delete_waits_for_writes_that_could_take_over_and_for_no_others() -> None:
-    agenda = Agenda()
+    agenda = WriteOrder()
     agenda.turn()
     agenda.mark_write(KEY, route("a", "b"), "one", flying=False)
     agenda.mark_write(UPSTREAM, make_record(UPSTREAM), "", flying=False)
@@ -151,7 +151,7 @@ def test_delete_waits_for_writes_that_could_take_over_and_for_no_others() -> Non
 
 
 def test_write_that_changes_its_hosts_keeps_its_turn_and_frees_who_waited_for_the_old_ones() -> None:
-    agenda = Agenda()
+    agenda = WriteOrder()
     agenda.turn()
     agenda.mark_write(KEY, route("a"), "one", flying=False)
     agenda.mark_delete(OLD, former("a"), flying=False)
@@ -164,7 +164,7 @@ def test_write_that_changes_its_hosts_keeps_its_turn_and_frees_who_waited_for_th
 
 
 def test_write_that_was_marked_in_flight_and_failed_counts_for_its_new_hosts() -> None:
-    agenda = Agenda()
+    agenda = WriteOrder()
     agenda.turn()
     agenda.mark_write(KEY, route("a"), "one", flying=False)
     agenda.mark_delete(OLD, former("b"), flying=False)
@@ -187,7 +187,7 @@ def test_delete_that_was_marked_in_flight_is_known_until_it_is_done() -> None:
 
 
 def test_pace_lets_a_burst_through_and_then_two_a_second() -> None:
-    pace, now = Pace(), 100.0
+    pace, now = RecordRateLimit(), 100.0
     times: list[float] = []
     while len(times) < BURST + 4:
         delay = pace.delay(KEY, now)
@@ -199,7 +199,7 @@ def test_pace_lets_a_burst_through_and_then_two_a_second() -> None:
 
 
 def test_pace_lets_a_whole_burst_through_again_once_a_record_is_forgotten() -> None:
-    pace = Pace()
+    pace = RecordRateLimit()
     used_up = [pace.delay(KEY, 100.0) for _ in range(BURST + 1)]
     pace.forget(KEY)
     pace.forget(UPSTREAM)
@@ -207,7 +207,7 @@ def test_pace_lets_a_whole_burst_through_again_once_a_record_is_forgotten() -> N
 
 
 def test_pace_forgets_records_at_rest() -> None:
-    pace = Pace()
+    pace = RecordRateLimit()
     pace.delay(KEY, 100.0)
     pace.prune(100.0 + INTERVAL)
     assert pace._full_at == {}

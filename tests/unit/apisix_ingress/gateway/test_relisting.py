@@ -5,8 +5,8 @@ import pytest
 from pydantic import SecretStr
 
 from apisix_ingress.errors import GatewayUnavailable
-from apisix_ingress.gateway import retry
-from apisix_ingress.gateway.admin import AdminBackend, AdminKey
+from apisix_ingress.gateway.adminapi import retry
+from apisix_ingress.gateway.adminapi.client import AdminClient, AdminKey
 from apisix_ingress.model.keys import RECORD_KINDS
 from tests.unit.apisix_ingress.gateway.carrying import HttpxCarrier
 
@@ -33,9 +33,9 @@ class Failing:
         return httpx.Response(self.status, headers=self.headers, text="failed")
 
 
-def make_backend(gateway: Failing) -> AdminBackend:
+def make_backend(gateway: Failing) -> AdminClient:
     key, transport = AdminKey(lambda: SecretStr("sesame-key")), HttpxCarrier(httpx.MockTransport(gateway))
-    return AdminBackend("http://gateway/apisix/admin", key, controller="c", timeout=5, transport=transport)
+    return AdminClient("http://gateway/apisix/admin", key, controller="c", timeout=5, transport=transport)
 
 
 @pytest.mark.parametrize("status", [500, 502, 503, 504])

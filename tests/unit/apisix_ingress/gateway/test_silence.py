@@ -11,7 +11,7 @@ import pytest
 from pydantic import SecretStr
 
 from apisix_ingress.errors import GatewayUnavailable
-from apisix_ingress.gateway.admin import AdminBackend, AdminKey
+from apisix_ingress.gateway.adminapi.client import AdminClient, AdminKey
 from tests.unit.apisix_ingress.gateway.servers import Behaviour, read_request, serving
 
 SILENCE, WHOLE = 10.0, 60.0
@@ -47,7 +47,7 @@ def seconds_to_notice(behaviour: Behaviour) -> float:
     async def list_from_it() -> float:
         async with serving(behaviour) as url:
             key = AdminKey(lambda: SecretStr("sesame-key"))
-            backend = AdminBackend.connect(url, key, controller="apisix-ingress", timeout=5.0, concurrency=2)
+            backend = AdminClient.connect(url, key, controller="apisix-ingress", timeout=5.0, concurrency=2)
             began = asyncio.get_running_loop().time()
             try:
                 with pytest.raises(GatewayUnavailable):

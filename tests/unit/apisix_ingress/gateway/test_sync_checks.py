@@ -11,7 +11,7 @@ import structlog
 from structlog.testing import capture_logs
 
 from apisix_ingress.errors import GatewayUnavailable
-from apisix_ingress.gateway.backend import Found, Listing
+from apisix_ingress.gateway.backend import ClusterListing, ObservedRecord
 from apisix_ingress.model.keys import RECORD_KINDS, RecordKey, RecordKind
 from apisix_ingress.model.records import Record
 from tests.fakes.gateway import make_record
@@ -191,7 +191,7 @@ async def test_slow_cluster_and_one_that_fails_some_requests_are_not_down() -> N
     stage = Stage([UPSTREAM_RECORD])
     look, slow = stage.backend.look, [4.5]
 
-    async def flaky(key: RecordKey) -> Found | None:
+    async def flaky(key: RecordKey) -> ObservedRecord | None:
         await asyncio.sleep(slow[0])
         if not slow[0] and stage.gateway.rng.random() < 0.3:
             raise GatewayUnavailable("HTTP 503", status=503)
@@ -236,7 +236,9 @@ async def test_lists_that_fail_alone_are_told_once_and_are_no_outage() -> None:
         async with stage.running():
             lists = stage.backend.list_managed
 
-            async def broken(ledger: Collection[RecordKey], kinds: Collection[RecordKind] = RECORD_KINDS) -> Listing:
+            async def broken(
+                ledger: Collection[RecordKey], kinds: Collection[RecordKind] = RECORD_KINDS
+            ) -> ClusterListing:
                 raise GatewayUnavailable("GET routes: the reply is no list of records", sent=False)
 
             stage.backend.list_managed = broken  # type: ignore[method-assign]
@@ -249,11 +251,11 @@ async def test_lists_that_fail_alone_are_told_once_and_are_no_outage() -> None:
     assert [line["event"] for line in lines].count("audit.failed") == 1
 
 
-def altered(stage: Stage) -> Callable[[RecordKey], Coroutine[None, None, Found | None]]:
+def altered(stage: Stage) -> Callable[[RecordKey], Coroutine[None, None, ObservedRecord | None]]:
     """Return a look that shows another body than lists do."""
     look = stage.backend.look
 
-    async def other(key: RecordKey) -> Found | None:
+    async def other(key: RecordKey) -> ObservedRecord | None:
         found = await look(key)
         return replace(found, digest=b"another") if found else None
 

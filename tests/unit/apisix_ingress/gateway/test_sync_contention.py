@@ -5,7 +5,7 @@ from typing import Any
 
 from apisix_ingress.errors import GatewayRejected, GatewayUnavailable
 from apisix_ingress.gateway.backend import DependencyPending
-from apisix_ingress.gateway.contention import MEMORY_SECONDS
+from apisix_ingress.gateway.sync.records.unique_keys import MEMORY_SECONDS
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.records import Record
 from tests.fakes.gateway import make_record

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from apisix_ingress.errors import GatewayError, GatewayRejected, GatewayUnavailable
+from apisix_ingress.gateway.adminapi.responses import found_of
 from apisix_ingress.gateway.backend import DependencyPending
-from apisix_ingress.gateway.handover import LET_GO_INTERVAL, Handover, letting_go
-from apisix_ingress.gateway.holdings import Applied
-from apisix_ingress.gateway.replies import found_of
+from apisix_ingress.gateway.sync.records.handover import LET_GO_INTERVAL, Handover, letting_go
+from apisix_ingress.gateway.sync.records.observed import Applied
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.records import Record
 from tests.fakes.gateway import make_record

@@ -3,9 +3,9 @@
 import asyncio
 from dataclasses import replace
 
-from apisix_ingress.gateway.dispatch import BULK
-from apisix_ingress.gateway.firstlooks import SEEN
-from apisix_ingress.gateway.states import RecordState
+from apisix_ingress.gateway.sync.comparison.pre_write_check import SEEN
+from apisix_ingress.gateway.sync.observer import RecordState
+from apisix_ingress.gateway.sync.record_writer import BULK
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.names import short_id, wide_id
 from apisix_ingress.model.records import Record

@@ -4,8 +4,8 @@ import asyncio
 import math
 
 from apisix_ingress.errors import GatewayUnavailable
-from apisix_ingress.gateway.setbacks import PATIENCE
-from apisix_ingress.gateway.states import RecordState
+from apisix_ingress.gateway.sync.observer import RecordState
+from apisix_ingress.gateway.sync.records.retries import PATIENCE
 from apisix_ingress.model.keys import RecordKey
 from tests.fakes.gateway import make_record
 from tests.unit.apisix_ingress.gateway.stage import (

@@ -8,9 +8,9 @@ import structlog
 from structlog.testing import capture_logs
 
 from apisix_ingress.errors import GatewayUnavailable
-from apisix_ingress.gateway.backend import Listing
-from apisix_ingress.gateway.gate import KEY_CHECK_INTERVAL, KEY_PROBE_INTERVAL
-from apisix_ingress.gateway.states import RecordState
+from apisix_ingress.gateway.backend import ClusterListing
+from apisix_ingress.gateway.sync.circuit_breaker import KEY_CHECK_INTERVAL, KEY_PROBE_INTERVAL
+from apisix_ingress.gateway.sync.observer import RecordState
 from apisix_ingress.model.keys import RECORD_KINDS, RecordKey, RecordKind
 from tests.fakes.gateway import FakeBackend, make_record
 from tests.unit.apisix_ingress.gateway.stage import (
@@ -214,7 +214,7 @@ async def test_a_list_that_crashes_is_read_again() -> None:
     class Buggy(FakeBackend):
         async def list_managed(
             self, ledger: Collection[RecordKey], kinds: Collection[RecordKind] = RECORD_KINDS
-        ) -> Listing:
+        ) -> ClusterListing:
             if failing:
                 raise failing.pop()
             return await super().list_managed(ledger, kinds)

@@ -7,9 +7,9 @@ import structlog
 from structlog.testing import capture_logs
 
 from apisix_ingress.errors import GatewayUnavailable
-from apisix_ingress.gateway.dispatch import FOREIGN_REMEDY
-from apisix_ingress.gateway.setbacks import CRASH_REMEDY
-from apisix_ingress.gateway.states import RecordState
+from apisix_ingress.gateway.sync.observer import RecordState
+from apisix_ingress.gateway.sync.record_writer import FOREIGN_REMEDY
+from apisix_ingress.gateway.sync.records.retries import CRASH_REMEDY
 from apisix_ingress.model.records import Record
 from tests.fakes.gateway import FakeBackend, make_record
 from tests.unit.apisix_ingress.gateway.stage import (

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.fakes.clock import FakeClock
-from tests.unit.apisix_ingress.kube.electing import Candidate, LeaseServer, Start
+from tests.unit.apisix_ingress.kube.election.electing import Candidate, LeaseServer, Start
 
 
 @pytest.fixture

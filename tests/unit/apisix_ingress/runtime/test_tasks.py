@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from apisix_ingress.runtime.ratelimit import FastSlow
+from apisix_ingress.runtime.queue.rate_limiters import FastSlow
+from apisix_ingress.runtime.queue.workqueue import WorkQueue
 from apisix_ingress.runtime.tasks import bounded, cancel, deadline, in_daemon, run_workers
-from apisix_ingress.runtime.workqueue import WorkQueue
 from tests.fakes.clock import FakeClock
 
 

@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 from apisix_ingress.model.keys import IndexKey
-from apisix_ingress.model.kube import CustomObject, EndpointSlice, Pod
 from apisix_ingress.model.names import short_id
+from apisix_ingress.model.objects import CustomObject, EndpointSlice, Pod
 from apisix_ingress.model.resources import MATCHER_INDEX, RESOURCES, SLICES_BY_SERVICE
-from apisix_ingress.state.ids import id_read
+from apisix_ingress.state.id_table import id_read
 from apisix_ingress.state.store import NEAR, far
 from apisix_ingress.state.view import TrackingView, oldest
 from apisix_ingress.state.world import World

@@ -3,8 +3,8 @@
 import pytest
 
 from apisix_ingress.model.keys import IndexKey, ObjectKey
-from apisix_ingress.model.kube import CustomObject, ReferenceGrant, Service
 from apisix_ingress.model.names import short_id
+from apisix_ingress.model.objects import CustomObject, ReferenceGrant, Service
 from apisix_ingress.model.resources import MATCHER_INDEX, PLUGIN_INDEX, RESOURCES
 from apisix_ingress.state.view import oldest
 from apisix_ingress.webhook.overlay import OverlayView

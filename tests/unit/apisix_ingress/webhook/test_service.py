@@ -9,9 +9,9 @@ import pytest
 from pydantic import SecretStr
 
 from apisix_ingress.errors import ConfigError, GatewayUnauthorized
-from apisix_ingress.gateway.admin import AdminBackend, AdminKey
-from apisix_ingress.metrics import Metrics
+from apisix_ingress.gateway.adminapi.client import AdminClient, AdminKey
 from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.observability.metrics import Metrics
 from apisix_ingress.runtime.tasks import cancel
 from apisix_ingress.settings import WebhookSettings
 from apisix_ingress.webhook.service import NOT_READY, ReviewMetrics, Webhook, open_webhook
@@ -21,8 +21,8 @@ from tests.fakes.clock import FakeClock
 from tests.samples import sample
 from tests.unit.apisix_ingress.webhook.test_overlay import view_of
 from tests.unit.apisix_ingress.webhook.worlds import leaf, make_review, make_world, manifest
-from translation.context import Options
-from translation.scope import Scope
+from translation.core.context import Context
+from translation.core.options import Options
 
 
 def settings(folder: Path, listen: str = "127.0.0.1:0") -> WebhookSettings:
@@ -90,7 +90,7 @@ def test_requests_are_counted_under_few_kinds(kind: str, want: str) -> None:
 async def test_gateway_is_asked_with_the_admin_key(key: str) -> None:
     async with FakeAdminApi() as gateway:
         secret = SecretStr(key or gateway.key)
-        backend = AdminBackend.connect(gateway.url, AdminKey(lambda: secret), controller="c", timeout=5, concurrency=1)
+        backend = AdminClient.connect(gateway.url, AdminKey(lambda: secret), controller="c", timeout=5, concurrency=1)
         try:
             if key:
                 with pytest.raises(GatewayUnauthorized):
@@ -104,7 +104,7 @@ async def test_gateway_is_asked_with_the_admin_key(key: str) -> None:
 def test_problem_tells_which_object_it_is_in() -> None:
     item = make_custom()
     view = view_of(item)
-    outer, middle, inner = (Scope("ApisixRoute", "default", view, Options()) for _ in range(3))
+    outer, middle, inner = (Context("ApisixRoute", "default", view, Options()) for _ in range(3))
     far, near = (ObjectKey("ApisixUpstream", "default", name) for name in ("far", "near"))
     inner.error("InvalidSpec", "spec.x", "is wrong")
     middle.adopt(inner, "spec.y", far)

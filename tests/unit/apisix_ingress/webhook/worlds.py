@@ -9,17 +9,17 @@ from trustme import CA, LeafCert
 
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey, RecordKey
-from apisix_ingress.model.kube import KubeObject, Secret
+from apisix_ingress.model.objects import KubeObject, Secret
 from apisix_ingress.model.records import Former
 from apisix_ingress.state.world import World
-from apisix_ingress.webhook.checks import Checks
-from apisix_ingress.webhook.plugins import Books
+from apisix_ingress.webhook.checks.all_checks import Checks
 from apisix_ingress.webhook.review import Review, Verdict
-from apisix_ingress.webhook.schemas import SchemaBook, Subsystem, compile_subsystem
-from providers.registry import Registry, resources
+from apisix_ingress.webhook.schemas.book import SchemaBook, Subsystem, compile_subsystem
+from apisix_ingress.webhook.schemas.plugin_configs import Books
+from providers.core.registry import Registry, resources
 from tests.factories import make_secret
 from tests.fakes.clock import FakeClock
-from translation.context import Options
+from translation.core.options import Options
 
 GROUPS = {"Ingress": "networking.k8s.io"}
 CREATED = "2026-01-01T00:00:00Z"

@@ -1,0 +1,67 @@
+"""`bundle`: an archive for a bug report, without secrets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from apisix_ingress.commands.common.output import (
+    AdminKeyOption,
+    AdminUrlOption,
+    ConfigOption,
+    KubeconfigOption,
+    fail,
+    print_json,
+)
+from apisix_ingress.commands.common.setup import NamespaceOption, run_with_progress, settings_for
+
+if TYPE_CHECKING:
+    from apisix_ingress.commands.common.setup import Step
+
+FileOption = Annotated[
+    str, typer.Option("--output", "-o", metavar="FILE|json", help="The archive; json: print its files instead.")
+]
+ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite the file if it exists.")]
+
+
+def bundle(
+    output: FileOption = "apisix-ingress-bundle.zip",
+    force: ForceOption = False,
+    kubeconfig: KubeconfigOption = None,
+    admin_url: AdminUrlOption = None,
+    admin_key: AdminKeyOption = None,
+    namespace: NamespaceOption = None,
+    config: ConfigOption = None,
+) -> None:
+    """Write an archive for a bug report, without secrets.
+
+    Objects with their conditions and Events, the records of gateways, what status and doctor say, settings, versions.
+    Data of Secrets, keys, passwords, tokens and code are masked; look through it all the same before you hand it on:
+    hosts, paths and addresses are in it.
+
+    Exit 0 once it is written, 2 on an error.
+
+    Example: apisix-ingress bundle --config config.yaml -o bundle.zip
+    """
+    from apisix_ingress.diagnostics.collect.cluster_state import api_server
+    from apisix_ingress.diagnostics.reports.bundle import check_target, collect, write_bundle
+
+    path = Path(output)
+    if output != "json" and path.exists() and not force:
+        fail(f"{path} exists: give another name with -o, or --force")
+    settings = settings_for(config, kubeconfig, admin_url=admin_url, admin_key=admin_key, namespace=namespace)
+    if output != "json":
+        check_target(path)
+
+    async def gather(step: Step) -> dict[str, str]:
+        async with api_server(settings) as api:
+            return await collect(api, settings, step=step)
+
+    files = run_with_progress(gather)
+    if output == "json":
+        print_json({name: files[name] for name in sorted(files)})
+    else:
+        write_bundle(path, files, force=force)
+        print(f"{path}: {len(files)} files")

@@ -1,0 +1,122 @@
+"""`tree`: hosts, paths, routes, upstreams and nodes, each with the object that owns it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from apisix_ingress.commands.common.output import (
+    EXIT_FOUND,
+    ConfigOption,
+    KubeconfigOption,
+    ManifestsOption,
+    Report,
+    ReportOption,
+    fail,
+    tell,
+)
+from apisix_ingress.commands.common.setup import print_report, run_with_progress, settings_for
+
+if TYPE_CHECKING:
+    from apisix_ingress.commands.common.setup import Step
+    from apisix_ingress.diagnostics.reports.tree import Wanted
+    from apisix_ingress.model.keys import ObjectKey
+    from apisix_ingress.settings import Settings
+
+WhatArgument = Annotated[
+    str, typer.Argument(metavar="HOST|KIND", help="A host, or the kind of an object; all.", show_default=False)
+]
+NameArgument = Annotated[str, typer.Argument(metavar="NAMESPACE/NAME", help="Name of the object.", show_default=False)]
+DotOption = Annotated[bool, typer.Option("--dot", help="Print a Graphviz graph.")]
+MermaidOption = Annotated[bool, typer.Option("--mermaid", help="Print a Mermaid flow chart.")]
+
+
+def tree(
+    what: WhatArgument = "",
+    name: NameArgument = "",
+    filename: ManifestsOption = None,
+    kubeconfig: KubeconfigOption = None,
+    dot: DotOption = False,
+    mermaid: MermaidOption = False,
+    output: ReportOption = Report.text,
+    config: ConfigOption = None,
+) -> None:
+    """Draw hosts, routes, upstreams and pods with their owners.
+
+    It is what the objects ask for; whether gateways have it is said by status and diff.
+
+    Exit 0 if there is something to draw, 1 if there is nothing, 2 on an error.
+
+    Example: apisix-ingress tree ApisixRoute shop/web --mermaid
+    """
+    from apisix_ingress.diagnostics.reports.tree import tree_document
+    from apisix_ingress.diagnostics.reports.tree_render import dot_lines, mermaid_lines, text_lines
+
+    if dot and mermaid:
+        fail("--dot and --mermaid exclude each other")
+    host, about = _asked(what, name)
+    settings = settings_for(config, kubeconfig)
+    wanted = _of_files(filename, settings) if filename else run_with_progress(lambda step: _of_api(settings, step))
+    document = tree_document(wanted, host=host, about=about)
+    is_empty = not (document["hosts"] or document["streams"])
+    if is_empty:
+        _check_host(host)
+    lines = (dot_lines if dot else mermaid_lines if mermaid else text_lines)(document)
+    print_report(document, lines, output)
+    if is_empty:
+        about_what = f" for {about or host}" if about or host else ""
+        tell([f"nothing to draw: nothing is published{about_what}"])
+    raise SystemExit(EXIT_FOUND if is_empty else 0)
+
+
+def _asked(what: str, name: str) -> tuple[str, ObjectKey | None]:
+    """Return the host or the object that the arguments name."""
+    from apisix_ingress.diagnostics.object_names import parse_object
+    from apisix_ingress.model.resources import RESOURCES
+
+    return ("", parse_object(what, name, RESOURCES)) if name else (what, None)
+
+
+def _check_host(word: str) -> None:
+    """End with an error if what was taken for a host, and is none, is a kind without the name of an object."""
+    from apisix_ingress.diagnostics.object_names import find_kind
+    from apisix_ingress.errors import UsageError
+    from apisix_ingress.model.resources import RESOURCES
+
+    try:
+        kind = find_kind(word, RESOURCES)
+    except UsageError:
+        return
+    form = ", as NAMESPACE/NAME" if RESOURCES[kind].namespaced else ""
+    fail(f"{word} is a kind: give the name of the object as well{form}")
+
+
+def _of_files(paths: list[str], settings: Settings) -> Wanted:
+    """Return what manifests give; their problems go to stderr."""
+    from apisix_ingress.commands.common.manifests import read_manifests
+    from apisix_ingress.diagnostics.reports.tree import Wanted, pods_by_address
+    from apisix_ingress.model.objects import Pod
+
+    found = read_manifests(paths, settings)
+    tell([*found.warnings(), *found.problems()])
+    pods = pods_by_address(item for item in found.loaded.objects if isinstance(item, Pod))
+    return Wanted(found.outcome.bodies(), found.outcome.owners, pods)
+
+
+async def _of_api(settings: Settings, step: Step) -> Wanted:
+    """Return what the objects of the API server give; what could not be read is told on stderr."""
+    from apisix_ingress.diagnostics.collect.cluster_state import api_server
+    from apisix_ingress.diagnostics.collect.inventory import take_inventory
+    from apisix_ingress.diagnostics.reports.tree import Wanted, pods_by_address
+    from apisix_ingress.errors import KubeError
+
+    async with api_server(settings) as api:
+        inventory = await take_inventory(api, settings, step=step)
+    tell(f"warning: not read: {kind}: {reason}" for kind, reason in sorted(inventory.unread.items()))
+    winners = inventory.winners()
+    if inventory.unread and not winners:
+        raise KubeError("nothing can be drawn without these kinds")
+    bodies = {key: record.body for key, (_, record) in winners.items()}
+    owners = {key: owner for key, (owner, _) in winners.items()}
+    return Wanted(bodies, owners, pods_by_address(inventory.world.stores["Pod"].values()))

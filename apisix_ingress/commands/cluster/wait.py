@@ -1,0 +1,106 @@
+"""`wait`: until an object is in effect at every gateway."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from apisix_ingress.commands.common.output import (
+    EXIT_FOUND,
+    AdminKeyOption,
+    AdminUrlOption,
+    ConfigOption,
+    KubeconfigOption,
+    Report,
+    ReportOption,
+)
+from apisix_ingress.commands.common.setup import NamespaceOption, print_report, run_with_progress, settings_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from apisix_ingress.commands.common.setup import Step
+    from apisix_ingress.diagnostics.reports.wait import Verdict
+    from apisix_ingress.model.json import JsonObject
+    from apisix_ingress.model.keys import ObjectKey
+
+KindArgument = Annotated[str, typer.Argument(metavar="KIND", help="Ingress, ApisixRoute, ar, …", show_default=False)]
+NameArgument = Annotated[str, typer.Argument(metavar="NAMESPACE/NAME", help="The object.", show_default=False)]
+
+
+def _only_live(word: str) -> str:
+    if word != "live":
+        raise typer.BadParameter("must be live")
+    return word
+
+
+def _duration(text: str) -> str:
+    from apisix_ingress.model.formats.duration import parse_duration
+
+    try:
+        parse_duration(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    return text
+
+
+TimeoutOption = Annotated[str, typer.Option(help="How long to wait, like 90s or 5m.", callback=_duration)]
+ForOption = Annotated[str, typer.Option("--for", metavar="live", help="What to wait for.", callback=_only_live)]
+
+
+def wait(
+    kind: KindArgument,
+    name: NameArgument,
+    for_: ForOption = "live",
+    timeout: TimeoutOption = "60s",
+    kubeconfig: KubeconfigOption = None,
+    admin_url: AdminUrlOption = None,
+    admin_key: AdminKeyOption = None,
+    namespace: NamespaceOption = None,
+    output: ReportOption = Report.text,
+    config: ConfigOption = None,
+) -> None:
+    """Wait until an object is in effect at every gateway.
+
+    What counts is its present version. Custom resources say so themselves; for an Ingress the gateways are asked.
+
+    Exit 0 once it is live, 1 if it is refused or the time is over, 2 on an error.
+
+    Example: apisix-ingress wait ApisixRoute shop/web --for=live --timeout 90s
+    """
+    from apisix_ingress.diagnostics.collect.cluster_state import api_server
+    from apisix_ingress.diagnostics.reports.wait import wait_live
+    from apisix_ingress.model.formats.duration import parse_duration
+    from apisix_ingress.runtime.clock import MonotonicClock
+
+    key, seconds = _object(kind, name), parse_duration(timeout)
+    settings = settings_for(config, kubeconfig, admin_url=admin_url, admin_key=admin_key, namespace=namespace)
+
+    async def work(step: Step) -> Verdict:
+        async with api_server(settings) as api:
+            return await wait_live(api, settings, key, seconds=seconds, clock=MonotonicClock(), step=step)
+
+    document = _document(key, run_with_progress(work))
+    print_report(document, _lines(document), output)
+    raise SystemExit(0 if document["outcome"] == "live" else EXIT_FOUND)
+
+
+def _object(kind: str, name: str) -> ObjectKey:
+    from apisix_ingress.diagnostics.object_names import parse_object
+    from apisix_ingress.model.resources import CUSTOM_GROUP, RESOURCES
+
+    custom = [each for each in RESOURCES if RESOURCES[each].group == CUSTOM_GROUP]
+    return parse_object(kind, name, [*custom, "Ingress"])
+
+
+def _document(key: ObjectKey, verdict: Verdict) -> JsonObject:
+    last = verdict.last
+    return {"object": str(key), "outcome": verdict.outcome, "reason": last.reason, "message": last.message}
+
+
+def _lines(document: JsonObject) -> Iterator[str]:
+    if document["outcome"] == "live":
+        yield f"{document['object']} is live"
+    else:
+        yield f"{document['object']} is not live: {document['outcome']}: {document['reason']}: {document['message']}"

@@ -1,0 +1,118 @@
+"""What commands look at: the records that manifests or an API server give, and those that a gateway cluster holds.
+
+Importing it costs time: commands do so once they run. Problems of objects go to stderr, whatever the command prints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from apisix_ingress.commands.common.manifests import read_whole_manifests
+from apisix_ingress.commands.common.output import tell
+from apisix_ingress.commands.common.setup import Step
+from apisix_ingress.diagnostics.collect.live_records import Snapshot, find_cluster, read_snapshot
+from apisix_ingress.diagnostics.collect.offline import follow_gateway
+from apisix_ingress.diagnostics.reports.diff import Wanted
+from apisix_ingress.errors import ConfigError, KubeError, KubeUnavailable
+from apisix_ingress.settings import Settings
+from apisix_ingress.wiring.options import translation_options
+
+if TYPE_CHECKING:
+    from apisix_ingress.kube.client.api import KubeApi
+    from apisix_ingress.model.admin_address import AdminAddress
+    from apisix_ingress.model.keys import ObjectKey, RecordKey
+    from apisix_ingress.state.world import World
+
+
+async def both_sides(
+    paths: Sequence[str], settings: Settings, cluster: str, step: Step = lambda what: None
+) -> tuple[Wanted, Snapshot]:
+    """Return what is wanted, by manifests or, without any, by the API server; and what a gateway cluster holds.
+
+    Args:
+        paths: Manifests; empty: the API server.
+        settings: As the controller has them.
+        cluster: Name of the gateway cluster; empty: the first.
+        step: Told what is being done.
+
+    Raises:
+        ConfigError: A setting can't be used, or no cluster has the name.
+        IngressError: The API server or the gateway did not answer, or refused.
+    """
+    name = settings.clusters[find_cluster(settings, cluster)].name
+    step("reading objects")
+    wanted, world = wanted_by_files(paths, settings) if paths else await wanted_by_api(settings, name)
+    step(f"reading gateway cluster {name}")
+    snapshot = await read_snapshot(settings, name, wanted.desired)
+    listing = snapshot.listing(wanted.ledger or ())
+    if follow_gateway(world, translation_options(settings), name, {**listing.unclaimed, **listing.owned}):
+        wanted = replace(wanted, owners=_owners(world))
+        snapshot = await read_snapshot(settings, name, wanted.desired)
+    return wanted, snapshot
+
+
+def wanted_by_files(paths: Sequence[str], settings: Settings) -> tuple[Wanted, World]:
+    """Return what manifests give; their problems are printed to stderr.
+
+    Raises:
+        ConfigError: A file is not there or can't be read.
+    """
+    found = read_whole_manifests(paths, settings)
+    tell([*found.warnings(), *found.problems()])
+    return Wanted(found.outcome.wanted, found.outcome.owners), found.outcome.world
+
+
+async def wanted_by_api(settings: Settings, cluster: str) -> tuple[Wanted, World]:
+    """Return what the objects of an API server give, and which records its ledger names.
+
+    Raises:
+        ConfigError: There is no way to the API server, or an object has the cluster elsewhere.
+        KubeError: It did not answer, or does not show everything: half of the objects would look like many deletes.
+    """
+    from apisix_ingress.diagnostics.collect.inventory import take_inventory
+    from apisix_ingress.kube.client.api import KubeApi
+
+    async with await KubeApi.connect(settings.kubernetes.kubeconfig) as api:
+        found = await take_inventory(api, settings)
+        ledger_at = _ledger_name(settings, cluster, found.moved.get(cluster))
+        if found.unread:
+            kind, why = min(found.unread.items())
+            raise KubeUnavailable(f"{kind}: {why}: without all objects nothing can be compared")
+        reports = found.world.reports.items()
+        tell(f"{each.severity}: {owner}: {each}" for owner, report in sorted(reports) for each in report.problems)
+        ledger = await _ledger(api, settings, ledger_at)
+    return Wanted(found.world.desired, _owners(found.world), ledger), found.world
+
+
+def _owners(world: World) -> dict[RecordKey, ObjectKey]:
+    """Return the object that each record is for; of several, the one that wins."""
+    desired = world.desired
+    return {key: owner for key in desired.keys() for owner in desired.owners_of(key)[:1]}  # noqa: SIM118
+
+
+def _ledger_name(settings: Settings, cluster: str, moved: AdminAddress | None) -> str:
+    """Return where the ledger is kept; a controller follows an ApisixClusterConfig to another gateway."""
+    from apisix_ingress.wiring.clusters import ledger_name
+
+    if moved is None:
+        return cluster
+    if moved.url != settings.clusters[find_cluster(settings, cluster)].admin_url:
+        raise ConfigError(
+            f"ApisixClusterConfig {cluster} has the cluster at {moved.url}, the settings have it elsewhere: give that"
+            " address and its key with --admin-url and --admin-key, which stand for the first cluster of the settings"
+        )
+    return ledger_name(cluster, moved.url, home="")
+
+
+async def _ledger(api: KubeApi, settings: Settings, cluster: str) -> frozenset[RecordKey] | None:
+    from apisix_ingress.diagnostics.collect.leader import own_namespace
+    from apisix_ingress.kube.config_map_ledger import ConfigMapLedger
+
+    namespace = own_namespace(settings.kubernetes, api)
+    try:
+        return await ConfigMapLedger(api, namespace, settings.kubernetes.controller_name).keys(cluster)
+    except KubeError as error:
+        tell([f"warning: the ledger in namespace {namespace} can't be read: {error}"])
+        return None

@@ -1,0 +1,140 @@
+"""What commands have in common: options, exit codes, formats, and how a mistake is told."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+from typer.core import TyperCommand
+
+EXIT_FOUND = 1
+"""The command worked and found something: problems, a difference, no route."""
+EXIT_ERROR = 2
+"""The command could not do its work."""
+
+
+class Output(StrEnum):
+    """Formats of printed documents."""
+
+    yaml = "yaml"
+    json = "json"
+
+
+class Report(StrEnum):
+    """Formats of reports."""
+
+    text = "text"
+    json = "json"
+
+
+ConfigOption = Annotated[Path | None, typer.Option("--config", help="Configuration file (YAML).", show_default=False)]
+FilesOption = Annotated[
+    list[str] | None,
+    typer.Option("--filename", "-f", metavar="PATH", help="The same as PATH; may be repeated.", show_default=False),
+]
+PathsArgument = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="PATH", help="Manifest files or directories; - is stdin.", show_default=False),
+]
+AdminUrlOption = Annotated[str | None, typer.Option(help="URL of the Admin API.", show_default=False)]
+AdminKeyOption = Annotated[str | None, typer.Option(help="Admin key; safer in the environment.", show_default=False)]
+ManifestsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--filename", "-f", metavar="PATH", help="Manifests, a file or a folder; - is stdin.", show_default=False
+    ),
+]
+ClusterOption = Annotated[
+    str, typer.Option("--cluster", metavar="NAME", help="Gateway cluster; by default the first.", show_default=False)
+]
+KubeconfigOption = Annotated[str | None, typer.Option(help="Kubeconfig file.", show_default=False)]
+
+
+class PlainUsage(TyperCommand):
+    """A command whose usage names an argument without braces, which people take for something to type."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the pieces of the usage line."""
+        return [piece.replace("{", "").replace("}", "") for piece in super().collect_usage_pieces(ctx)]
+
+
+def one_of(words: type[StrEnum]) -> Any:
+    """Return the option `-o`: a word of an enumeration, refused in our words and not in those of a library."""
+
+    def checked(word: str) -> str:
+        if word not in tuple(words):
+            raise typer.BadParameter(f"must be one of {', '.join(words)}")
+        return word
+
+    return typer.Option(
+        "--output", "-o", metavar="|".join(words), help="Format.", callback=checked, autocompletion=lambda: list(words)
+    )
+
+
+OutputOption = Annotated[str, one_of(Output)]
+ReportOption = Annotated[str, one_of(Report)]
+
+
+def given_paths(paths: list[str] | None, filename: list[str] | None, example: str) -> list[str]:
+    """Return the manifests that are named by arguments and options; without any the command ends with an example."""
+    found = [*(paths or ()), *(filename or ())]
+    return found or fail(f"give the paths of manifests, e.g. apisix-ingress {example}")
+
+
+def fail(message: str) -> NoReturn:
+    """End with an error; one line of text is one line of the message."""
+    for line in message.splitlines() or [""]:
+        print(f"error: {line}", file=sys.stderr)
+    raise SystemExit(EXIT_ERROR)
+
+
+def tell(lines: Iterable[str]) -> None:
+    """Print lines to stderr, whatever the command prints."""
+    from apisix_ingress.model.secrets.redaction import escape
+
+    for line in lines:
+        print(escape(line), file=sys.stderr)
+
+
+def colours(stream: Any = None) -> bool:
+    """Say whether a stream, by default stdout, takes colours: a terminal, unless NO_COLOR is set (no-color.org)."""
+    import os
+
+    target = sys.stdout if stream is None else stream
+    return bool(target.isatty()) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def painted(text: str, colour: str, *, is_on: bool) -> str:
+    """Return a text in one of the colours red, green, yellow, cyan and dim, or as it is."""
+    codes = {"red": 31, "green": 32, "yellow": 33, "cyan": 36, "dim": 2}
+    return f"\x1b[{codes[colour]}m{text}\x1b[0m" if is_on else text
+
+
+def print_json(document: Any) -> None:
+    """Print a document as JSON."""
+    import json
+
+    print(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+def settings_of(config: Path | None, overrides: dict[str, Any] | None = None) -> Any:
+    """Return the settings of file, environment and flags."""
+    import os
+
+    from apisix_ingress.settings import load_settings
+
+    return load_settings(config, overrides or {}, os.environ)
+
+
+def print_document(document: dict[str, Any], output: str) -> None:
+    """Print a document as JSON or YAML."""
+    if output == Output.json:
+        print_json(document)
+    else:
+        from apisix_ingress.model.formats.yaml_output import print_yaml
+
+        print_yaml(document, sys.stdout)

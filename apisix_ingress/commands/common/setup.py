@@ -1,0 +1,101 @@
+"""What commands that look at manifests, an API server or gateways have in common: settings, progress, output."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from apisix_ingress.commands.common.output import Report, print_json, settings_of
+
+if TYPE_CHECKING:
+    from apisix_ingress.settings import Settings
+
+T = TypeVar("T")
+Step = Callable[[str], None]
+
+NamespaceOption = Annotated[
+    str | None,
+    typer.Option("--namespace", "-n", help="Namespace of the controller, of its Lease.", show_default=False),
+]
+
+
+def settings_for(
+    config: Path | None,
+    kubeconfig: str | None,
+    *,
+    admin_url: str | None = None,
+    admin_key: str | None = None,
+    namespace: str | None = None,
+) -> Settings:
+    """Return the settings with what was given on the command line over them.
+
+    Nothing is logged from now on: what goes wrong is in the report, or ends the command with its message.
+    """
+    import logging
+
+    import structlog
+
+    overrides = {
+        "kubernetes": {"kubeconfig": kubeconfig, "election": {"namespace": namespace}},
+        "clusters": {0: {"admin_url": admin_url, "admin_key": admin_key}},
+    }
+    settings: Settings = settings_of(config, overrides)
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    return settings
+
+
+def offline_settings(config: Path | None) -> Settings:
+    """Return the settings of a command that asks nobody; of the log only bugs of the program are shown."""
+    from apisix_ingress.observability.log import setup_logging
+
+    settings: Settings = settings_of(config)
+    setup_logging("error", settings.log.format)
+    return settings
+
+
+def run_with_progress(work: Callable[[Step], Coroutine[Any, Any, T]]) -> T:
+    """Run what takes a while; on a terminal it says what it is at."""
+    import asyncio
+
+    with _progress() as step:
+        return asyncio.run(work(step))
+
+
+def _as_it_is(lines: Iterable[str]) -> Iterable[str]:
+    return lines
+
+
+def print_report(
+    document: dict[str, Any],
+    lines: Iterable[str],
+    output: str,
+    *,
+    paint: Callable[[Iterable[str]], Iterable[str]] = _as_it_is,
+) -> None:
+    """Print a document, or the lines that people read; `paint` adds colours to these."""
+    from apisix_ingress.model.secrets.redaction import escape
+
+    if output == Report.json:
+        print_json(document)
+    else:
+        sys.stdout.writelines(f"{line}\n" for line in paint(map(escape, lines)))
+
+
+@contextmanager
+def _progress() -> Iterator[Step]:
+    """Give a function that shows on stderr what is being done; off a terminal it shows nothing."""
+    if not sys.stderr.isatty():
+        yield lambda what: None
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    from apisix_ingress.model.secrets.redaction import escape
+
+    with Console(stderr=True).status("starting") as shown:
+        yield lambda what: shown.update(Text(escape(what)))

@@ -1,0 +1,88 @@
+"""`adopt`: takes records over that somebody else made and that our objects want."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from apisix_ingress.commands.common.output import (
+    EXIT_FOUND,
+    AdminKeyOption,
+    AdminUrlOption,
+    ClusterOption,
+    ConfigOption,
+    KubeconfigOption,
+    ManifestsOption,
+    Report,
+    ReportOption,
+)
+from apisix_ingress.commands.common.setup import Step, print_report, run_with_progress, settings_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from apisix_ingress.model.json import JsonObject
+    from apisix_ingress.settings import Settings
+
+RecordsArgument = Annotated[list[str], typer.Argument(metavar="RECORD", help="Kind and id, as routes/46eb0e41.")]
+ApplyOption = Annotated[bool, typer.Option("--apply", help="Write; without it, only tell what would be written.")]
+
+
+def adopt(
+    record: RecordsArgument,
+    apply: ApplyOption = False,
+    filename: ManifestsOption = None,
+    admin_url: AdminUrlOption = None,
+    admin_key: AdminKeyOption = None,
+    cluster: ClusterOption = "",
+    kubeconfig: KubeconfigOption = None,
+    output: ReportOption = Report.text,
+    config: ConfigOption = None,
+) -> None:
+    """Take over records that somebody else made.
+
+    They get our labels, so that the controller keeps them as an object of it wants them.
+
+    Only the named records are written, only those that an object of the manifests (without -f: of the API server)
+    wants, and only with --apply. Records that another controller holds are refused.
+
+    Exit 0 if all are ours or would be, 1 if one is refused, 2 on an error.
+
+    Example: apisix-ingress adopt routes/46eb0e41 -f manifests/ --config config.yaml --apply
+    """
+    settings = settings_for(config, kubeconfig, admin_url=admin_url, admin_key=admin_key)
+    document = run_with_progress(lambda step: _adopt(record, filename or (), settings, cluster, step, is_written=apply))
+    print_report(document, _lines(document), output)
+    raise SystemExit(EXIT_FOUND if any(item["act"] == "refuse" for item in document["records"]) else 0)
+
+
+async def _adopt(
+    names: Sequence[str], paths: Sequence[str], settings: Settings, cluster: str, step: Step, *, is_written: bool
+) -> JsonObject:
+    from apisix_ingress.commands.common.both_sides import both_sides
+    from apisix_ingress.diagnostics.collect.live_records import admin_api
+    from apisix_ingress.diagnostics.reports.orphans import adoptions, parse_keys, take
+
+    keys = parse_keys(names)
+    wanted, snapshot = await both_sides(paths, settings, cluster, step)
+    found = adoptions(keys, wanted, snapshot)
+    if is_written:
+        step("writing labels")
+        async with admin_api(settings, cluster) as backend:
+            for key, item in zip(keys, found, strict=True):
+                if item["act"] == "adopt":
+                    await take(backend, key, snapshot)
+    return {"cluster": snapshot.cluster, "url": snapshot.url, "applied": is_written, "records": found}
+
+
+def _lines(document: JsonObject) -> Iterator[str]:
+    yield from (_told(item, is_written=document["applied"]) for item in document["records"])
+    if not document["applied"] and any(item["act"] == "adopt" for item in document["records"]):
+        yield "nothing was written: add --apply"
+
+
+def _told(item: JsonObject, *, is_written: bool) -> str:
+    name = f" ({item['name']})" if item["name"] else ""
+    act = {"adopt": "adopted" if is_written else "would adopt", "refuse": "refused", "nothing": "left"}[item["act"]]
+    return f"{act} {item['record']}{name}: {item['why']}"

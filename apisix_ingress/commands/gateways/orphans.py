@@ -1,0 +1,73 @@
+"""`orphans`: records of a gateway that no object looks after, and references that lead nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from apisix_ingress.commands.common.output import (
+    EXIT_FOUND,
+    AdminKeyOption,
+    AdminUrlOption,
+    ClusterOption,
+    ConfigOption,
+    KubeconfigOption,
+    ManifestsOption,
+    Report,
+    ReportOption,
+)
+from apisix_ingress.commands.common.setup import print_report, run_with_progress, settings_for
+
+if TYPE_CHECKING:
+    from apisix_ingress.model.json import JsonObject
+
+_HEADINGS = {
+    "orphans": "ours, without an object (the controller deletes them, or holds them if they are unusually many)",
+    "kept": "ours, of an object that can't be translated now (they stay)",
+    "foreign": "somebody else's (never touched)",
+    "dangling": "refer to a record that is not there",
+}
+
+
+def orphans(
+    filename: ManifestsOption = None,
+    admin_url: AdminUrlOption = None,
+    admin_key: AdminKeyOption = None,
+    cluster: ClusterOption = "",
+    kubeconfig: KubeconfigOption = None,
+    output: ReportOption = Report.text,
+    config: ConfigOption = None,
+) -> None:
+    """List records without an object, broken references.
+
+    The objects are those of the manifests, without -f those of the API server. Nothing is written.
+
+    Exit 0 if there is none, 1 if records lack their object or refer to nothing, 2 on an error.
+
+    Example: apisix-ingress orphans --kubeconfig ~/.kube/config --config config.yaml
+    """
+    from apisix_ingress.commands.common.both_sides import both_sides
+    from apisix_ingress.diagnostics.reports.orphans import orphans as found
+
+    settings = settings_for(config, kubeconfig, admin_url=admin_url, admin_key=admin_key)
+    document = found(*run_with_progress(lambda step: both_sides(filename or (), settings, cluster, step)))
+    print_report(document, lines(document), output)
+    raise SystemExit(EXIT_FOUND if document["orphans"] or document["dangling"] else 0)
+
+
+def lines(document: JsonObject) -> Iterator[str]:
+    """Yield the document as people read it."""
+    for part, heading in _HEADINGS.items():
+        if document[part]:
+            yield f"{heading}:"
+            yield from (f"  {_told(item)}" for item in document[part])
+    counts = ", ".join(f"{len(document[part])} {part}" for part in _HEADINGS)
+    yield f"cluster {document['cluster']} at {document['url']}: {counts}"
+
+
+def _told(item: JsonObject) -> str:
+    name = f" ({item['name']})" if item["name"] else ""
+    owner = f" of {item['owner']}" if item["owner"] else ""
+    missing = f": {item['missing']} is missing" if "missing" in item else ""
+    holder = f": controller {item['holder']} holds it" if item.get("holder") else ""
+    return f"{item['record']}{name}{owner}{missing}{holder}"

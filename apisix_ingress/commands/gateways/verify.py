@@ -1,0 +1,269 @@
+"""`verify`: sends the same requests to two gateways and reports where their answers differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from apisix_ingress.commands.common.output import (
+    EXIT_FOUND,
+    ConfigOption,
+    KubeconfigOption,
+    ManifestsOption,
+    Report,
+    ReportOption,
+    fail,
+)
+from apisix_ingress.commands.common.setup import Step, print_report, run_with_progress, settings_for
+
+if TYPE_CHECKING:
+    from apisix_ingress.model.objects import CustomObject
+    from apisix_ingress.verify.model import Address, Probe
+    from apisix_ingress.verify.report import Summary
+    from apisix_ingress.verify.session import Options
+
+_PORTS = "HOST[:HTTP_PORT[,HTTPS_PORT]]"
+OldArgument = Annotated[
+    str, typer.Argument(metavar="OLD", help=f"The gateway in use: {_PORTS}; default ports 80, 443.")
+]
+NewArgument = Annotated[str, typer.Argument(metavar="NEW", help="The gateway to examine, written alike.")]
+ClusterOption = Annotated[bool, typer.Option("--cluster", help="Take the Ingresses from the API server.")]
+RequestsOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--requests", metavar="FILE", help="Requests, one a line: [METHOD] URL [-H 'Name: value'].", show_default=False
+    ),
+]
+LogOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--access-log", metavar="FILE", help="Access log: nginx's combined format, or JSON lines.", show_default=False
+    ),
+]
+LogHostOption = Annotated[
+    str, typer.Option(metavar="HOST", help="Host of log lines that name none.", show_default=False)
+]
+ClassOption = Annotated[
+    str, typer.Option("--class", metavar="NAME", help="Only Ingresses of this class.", show_default=False)
+]
+MethodsOption = Annotated[
+    str, typer.Option("--methods", metavar="safe|all", help="all: also methods that may change data.")
+]
+RateOption = Annotated[float, typer.Option(min=0.1, metavar="NUMBER", help="Requests a second to each gateway.")]
+ConcurrencyOption = Annotated[int, typer.Option(min=1, max=64, metavar="NUMBER", help="Requests under way at once.")]
+SamplesOption = Annotated[
+    int, typer.Option(min=20, max=5000, metavar="NUMBER", help="Requests to each gateway where traffic is split.")
+]
+LimitOption = Annotated[int, typer.Option(min=1, metavar="NUMBER", help="Most different requests of a round.")]
+TimeoutOption = Annotated[str, typer.Option(metavar="DURATION", help="Time for one request.")]
+HeaderOption = Annotated[
+    str,
+    typer.Option(
+        "--backend-header", metavar="NAME", help="Response header that names the backend.", show_default=False
+    ),
+]
+FieldOption = Annotated[
+    str,
+    typer.Option(
+        "--backend-field", metavar="PATH", help="Field of a JSON body that does, e.g. pod.", show_default=False
+    ),
+]
+IgnoreOption = Annotated[
+    list[str] | None,
+    typer.Option("--ignore-header", metavar="NAME", help="A header that may differ.", show_default=False),
+]
+WatchOption = Annotated[
+    str, typer.Option("--watch", metavar="DURATION", help="Repeat for this long.", show_default=False)
+]
+HtmlOption = Annotated[
+    Path | None, typer.Option("--html", metavar="FILE", help="Write an HTML page.", show_default=False)
+]
+
+
+def verify(
+    old: OldArgument,
+    new: NewArgument,
+    filename: ManifestsOption = None,
+    cluster: ClusterOption = False,
+    ingress_class: ClassOption = "",
+    requests: RequestsOption = None,
+    access_log: LogOption = None,
+    log_host: LogHostOption = "",
+    methods: MethodsOption = "safe",
+    rate: RateOption = 20.0,
+    concurrency: ConcurrencyOption = 4,
+    samples: SamplesOption = 200,
+    limit: LimitOption = 5000,
+    timeout: TimeoutOption = "10s",
+    backend_header: HeaderOption = "",
+    backend_field: FieldOption = "",
+    ignore_header: IgnoreOption = None,
+    watch: WatchOption = "",
+    html: HtmlOption = None,
+    kubeconfig: KubeconfigOption = None,
+    output: ReportOption = Report.text,
+    config: ConfigOption = None,
+) -> None:
+    """Compare the answers of two gateways.
+
+    Requests come from Ingresses (-f or --cluster), from access logs and from files; each is sent to both gateways. What
+    varies from one request to the next is found by repetition and not reported.
+
+    Exit 0 if both answer alike, 1 if they differ, 2 on an error.
+
+    Example: apisix-ingress verify 10.0.0.1 10.0.0.2 -f ingresses/ --backend-header X-Backend --html report.html
+    """
+    from apisix_ingress.model.formats.duration import parse_duration
+    from apisix_ingress.verify.report import Summary, lines, page
+    from apisix_ingress.verify.session import Options
+    from translation.core.scope import written_class
+
+    if methods not in ("safe", "all"):
+        fail(f"--methods {methods}: must be safe or all")
+    summary = Summary(_address(old), _address(new))
+    items = [*_of_files(filename or []), *(_of_api(config, kubeconfig) if cluster else ())]
+    sources = [
+        _of_ingresses([item for item in items if ingress_class in ("", written_class(item))], samples),
+        *(_of_requests(path) for path in requests or []),
+        *(_of_log(path, log_host, summary) for path in access_log or []),
+    ]
+    probes = _chosen(chain.from_iterable(sources), summary, every_method=methods == "all", limit=limit)
+    if not probes:
+        fail("there is nothing to send: give Ingresses with -f or --cluster, or --requests or --access-log")
+    options = Options(rate, concurrency, frozenset(name.lower() for name in ignore_header or ()))
+    connection = {"timeout": parse_duration(timeout), "backend_header": backend_header, "backend_field": backend_field}
+    duration = parse_duration(watch) if watch else 0.0
+    run_with_progress(lambda step: _compare(summary, probes, options, connection, duration, step))
+    document = summary.document()
+    if html is not None:
+        html.write_text(page(document), encoding="utf-8")
+    print_report(document, lines(document), output)
+    raise SystemExit(EXIT_FOUND if document["different"] else 0)
+
+
+async def _compare(
+    summary: Summary,
+    probes: list[Probe],
+    options: Options,
+    connection: dict[str, Any],
+    duration: float,
+    step: Step,
+) -> None:
+    """Run rounds until the time is over, at least one."""
+    from contextlib import AsyncExitStack
+
+    from apisix_ingress.runtime.clock import MonotonicClock
+    from apisix_ingress.verify.client import GatewayClient
+    from apisix_ingress.verify.session import Session
+
+    clock = MonotonicClock()
+    async with AsyncExitStack() as stack:
+        old, new = (GatewayClient(address, **connection) for address in (summary.old, summary.new))
+        stack.push_async_callback(old.aclose)
+        stack.push_async_callback(new.aclose)
+        session = Session(old, new, options, clock=clock)
+        end, number = clock.monotonic() + duration, 0
+        while not number or clock.monotonic() < end:
+            number += 1
+            round_ = f"round {number}, " if duration else ""
+            summary.add(await session.run(probes, partial(_told, step, round_, len(probes))), clock.now())
+
+
+def _told(step: Step, round_: str, total: int, done: int) -> None:
+    step(f"{round_}{done} of {total} requests compared")
+
+
+def _address(text: str) -> Address:
+    from apisix_ingress.verify.model import Address
+
+    host, colon, ports = text.rpartition(":") if not text.endswith("]") and ":" in text else (text, "", "")
+    http, _, https = ports.partition(",")
+    try:
+        found = {"http": int(http) if colon else 80, "https": int(https) if https else 443}
+    except ValueError:
+        fail(f"{text!r} is not an address; write {_PORTS}, e.g. 10.0.0.1:8080,8443")
+    return Address(host.strip("[]"), found)
+
+
+def _of_files(paths: list[str]) -> list[CustomObject]:
+    """Return the Ingresses of manifests; what can't be read ends the command."""
+    from apisix_ingress.kube.manifests.loader import load
+    from apisix_ingress.model.objects import CustomObject
+
+    if not paths:
+        return []
+    loaded = load(paths)
+    if loaded.errors:
+        fail("\n".join(map(str, loaded.errors)))
+    return [item for item in loaded.objects if isinstance(item, CustomObject) and item.meta.kind == "Ingress"]
+
+
+def _of_api(config: Path | None, kubeconfig: str | None) -> list[CustomObject]:
+    """Return the Ingresses of an API server, of every class."""
+    from apisix_ingress.diagnostics.collect.cluster_state import api_server
+    from apisix_ingress.diagnostics.collect.inventory import listed
+    from apisix_ingress.model.objects import CustomObject
+    from apisix_ingress.model.resources import RESOURCES
+
+    settings = settings_for(config, kubeconfig)
+    resource = RESOURCES["Ingress"]
+
+    async def read(step: Step) -> list[CustomObject]:
+        step("reading Ingresses")
+        async with api_server(settings) as api:
+            found = [resource.decode(raw) async for raw in listed(api, resource.path(""))]
+        return [item for item in found if isinstance(item, CustomObject)]
+
+    return run_with_progress(read)
+
+
+def _of_ingresses(items: list[CustomObject], samples: int) -> Iterator[Probe]:
+    from apisix_ingress.verify.ingresses import probes_of
+
+    return probes_of(items, samples=samples)
+
+
+def _of_requests(path: Path) -> Iterator[Probe]:
+    from apisix_ingress.verify.requestfile import probes_of
+
+    return probes_of(_lines(path), path.name)
+
+
+def _of_log(path: Path, host: str, summary: Summary) -> Iterator[Probe]:
+    from apisix_ingress.verify.accesslog import probes_of
+
+    for probe in probes_of(_lines(path), path.name, host=host):
+        if probe is None:
+            summary.skipped[f"line of {path.name} without a request, or without a host (--log-host)"] += 1
+        else:
+            yield probe
+
+
+def _lines(path: Path) -> Iterator[str]:
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            yield from file
+    except OSError as error:
+        fail(f"{path}: {error.strerror}")
+
+
+def _chosen(found: Iterable[Probe], summary: Summary, *, every_method: bool, limit: int) -> list[Probe]:
+    """Return each probe once, in order; what is left out is counted."""
+    from apisix_ingress.verify.model import SAFE_METHODS
+
+    probes: dict[Probe, Probe] = {}
+    for probe in found:
+        if not every_method and probe.method not in SAFE_METHODS:
+            summary.skipped[f"method {probe.method} may change data (--methods all)"] += 1
+        elif probe in probes:
+            probes[probe] = probes[probe].merged(probe)
+        elif len(probes) < limit:
+            probes[probe] = probe
+        else:
+            summary.skipped["beyond --limit"] += 1
+    return list(probes.values())

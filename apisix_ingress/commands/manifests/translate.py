@@ -1,0 +1,48 @@
+"""`translate`: the records that manifests give."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from apisix_ingress.commands.common.output import (
+    EXIT_FOUND,
+    ConfigOption,
+    FilesOption,
+    Output,
+    OutputOption,
+    PathsArgument,
+    given_paths,
+    print_document,
+    tell,
+)
+from apisix_ingress.commands.common.setup import offline_settings
+
+
+def translate(
+    paths: PathsArgument = None,
+    filename: FilesOption = None,
+    output: OutputOption = Output.yaml,
+    config: ConfigOption = None,
+    show_secrets: Annotated[bool, typer.Option("--show-secrets", help="Print private keys as well.")] = False,
+) -> None:
+    """Print the records that manifests give.
+
+    No cluster and no gateway is asked.
+
+    Exit 0 if nothing is wrong, 1 if there are problems, 2 on an error.
+
+    Example: apisix-ingress translate -f examples/quickstart -o json
+    """
+    given = given_paths(paths, filename, "translate -f examples/quickstart")
+    from apisix_ingress.commands.common.manifests import read_manifests
+    from apisix_ingress.diagnostics.collect.offline import document
+
+    found = read_manifests(given, offline_settings(config))
+    shown = document(found.outcome, found.loaded, show_secrets=show_secrets)
+    print_document(shown, output)
+    # On a terminal the document, which ends with the problems, is what people see already.
+    tell([*found.warnings(), *(() if sys.stdout.isatty() else found.problems())])
+    raise SystemExit(EXIT_FOUND if shown["problems"] else 0)

@@ -1,0 +1,46 @@
+"""Objects that ask for hosts and paths without serving them: those with errors, and those that are not ours.
+
+`explain` and the searches of the status page name them, since a host that nobody serves has no record to be found by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from apisix_ingress.explain.answer import Claimant
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.network.route_keys import MOST_MATCHERS, count_matchers, rules_of
+from apisix_ingress.model.objects import CustomObject
+from apisix_ingress.model.problem_codes import CODES
+from apisix_ingress.state.world import World
+from translation.core.options import Options
+from translation.core.scope import why_left_out
+
+KINDS = ("ApisixRoute", "Ingress")
+
+
+def claimants(world: World, options: Options) -> Iterator[Claimant]:
+    """Yield every route object that has a problem other than a warning, or that is left out."""
+    return (found for key in candidates(world) if (found := claimant(world, options, key)) is not None)
+
+
+def candidates(world: World) -> Iterator[ObjectKey]:
+    """Yield the route objects of the stores."""
+    for kind in KINDS:
+        for item in world.stores[kind].values():
+            yield item.meta.key
+
+
+def claimant(world: World, options: Options, key: ObjectKey) -> Claimant | None:
+    """Return an object as somebody who asks for hosts; None if it is gone, or nothing is wrong with it."""
+    item = world.stores[key.kind].get(key)
+    if not isinstance(item, CustomObject) or count_matchers(item) > MOST_MATCHERS:
+        return None
+    report = world.reports.get(key)
+    if report is not None:
+        reasons = [f"{CODES[each.code].number} {each}" for each in report.problems if each.severity != "warning"]
+    else:
+        why = why_left_out(item, world.view(), options)
+        reasons = [why] if why else []
+    rules = [{"hosts": [host.lower() for host in rule.hosts], "uris": rule.paths} for rule in rules_of(item)]
+    return Claimant(str(key), rules, reasons) if reasons else None

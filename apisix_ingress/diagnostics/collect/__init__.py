@@ -1,0 +1,1 @@
+"""Reads objects, gateways and the lease once, for one command."""

@@ -1,0 +1,179 @@
+"""One pass from objects to records without a cluster and without a gateway: what `translate` shows.
+
+It runs the same stores and providers as the controller does.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from apisix_ingress.gateway.backend import ObservedRecord
+from apisix_ingress.gateway.sync.comparison.adoption import fitting
+from apisix_ingress.kube.manifests.loader import LoadResult
+from apisix_ingress.kube.manifests.unknown_fields import remedy
+from apisix_ingress.model.json import FrozenJson, JsonObject
+from apisix_ingress.model.keys import RECORD_KINDS, ObjectKey, RecordKey
+from apisix_ingress.model.objects import CustomObject, KubeObject
+from apisix_ingress.model.problem import Problem
+from apisix_ingress.model.records import Former, Record
+from apisix_ingress.model.secrets.fields import is_private_key
+from apisix_ingress.runtime.clock import MonotonicClock
+from apisix_ingress.state.adopted_ids import AdoptedIds
+from apisix_ingress.state.desired import Desired
+from apisix_ingress.state.world import World
+from providers.core.registry import Registry, resources
+from translation.core.options import Options
+from translation.core.scope import why_left_out
+
+HIDDEN = "[private key hidden: --show-secrets]"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Records that the objects give, and what is wrong with them by object."""
+
+    records: tuple[Record, ...]
+    problems: tuple[tuple[ObjectKey, Problem], ...]
+    left_out: Mapping[ObjectKey, str]
+    """Objects that are not ours, and why."""
+    owners: Mapping[RecordKey, ObjectKey]
+    """The object that each record is for; of several, the one that wins."""
+    world: World = field(repr=False)
+    """The stores, desired records and reports that all of it comes from."""
+
+    @property
+    def wanted(self) -> Desired:
+        """The same records as a plan asks for them, and which others have to stay."""
+        return self.world.desired
+
+    def bodies(self) -> dict[RecordKey, FrozenJson]:
+        """Return the bodies of the records by key."""
+        return {record.key: record.body for record in self.records}
+
+
+class OfflineGateway:
+    """A sink for a pass that nothing follows."""
+
+    def mark_dirty(self, keys: Iterable[RecordKey], *, urgent: bool, former: Former) -> None:
+        """Forget it."""
+
+    def reported(self, owner: ObjectKey) -> None:
+        """Forget it."""
+
+
+def settle(objects: Iterable[KubeObject], options: Options) -> Outcome:
+    """Translate objects until nothing changes any more; objects of kinds that are not read don't count."""
+    world = World(resources(options), wide_ids=options.record_ids == "wide")
+    registry = Registry(world, options, OfflineGateway(), clock=MonotonicClock(), rng=random.Random(0))
+    for item in objects:
+        store = world.stores.get(item.meta.kind)
+        if store is not None:
+            store.set(item)
+    registry.settle()
+    wanted = world.desired.keys()
+    owners = {key: owner for key in wanted for owner in world.desired.owners_of(key)[:1]}
+    return Outcome(_records(world), _problems(world), dict(_left_out(world, options)), owners, world)
+
+
+def follow_gateway(world: World, options: Options, cluster: str, held: Mapping[RecordKey, ObservedRecord]) -> bool:
+    """Give names the ids that a gateway cluster has for them, as a controller does; say whether that changed any."""
+    registry = Registry(world, options, OfflineGateway(), clock=MonotonicClock(), rng=random.Random(0))
+    world.ids.settle()
+    before, names = world.ids.changes, {key: found.name for key, found in held.items()}
+    fits = fitting(world.ids, world.desired, cluster, held)
+    for _ in AdoptedIds(world.ids, names, written=lambda key: (), proven=set(), fits=fits).steps():
+        pass
+    registry.settle()
+    return world.ids.changes != before
+
+
+def document(outcome: Outcome, loaded: LoadResult, *, show_secrets: bool = False) -> JsonObject:
+    """Return the document that `translate -o json` prints: bodies as sent, lists sorted by id.
+
+    Args:
+        outcome: Records, and problems of objects.
+        loaded: What was wrong with the files; such a problem has no object, its path is the file.
+        show_secrets: Leave private keys in.
+    """
+    records: dict[str, list[JsonObject]] = {kind: [] for kind in sorted(RECORD_KINDS)}
+    for record in sorted(outcome.records, key=lambda item: item.key):
+        body = dict(record.body) if show_secrets else _without_private_keys(record.body)
+        records[record.key.kind].append({"id": record.key.id, **body} if _is_nameless(record) else body)
+    of_files = [_shown("", "ManifestInvalid", error.file, error.message) for error in loaded.errors]
+    of_files += [_shown("", "KindNotRead", error.file, error.message) for error in loaded.unread]
+    found = (*outcome.problems, *misspelt(outcome, loaded))
+    of_objects = [_shown(str(owner), item.code, item.path, item.message) for owner, item in found]
+    return {"records": records, "problems": [*of_files, *of_objects]}
+
+
+def complaints(outcome: Outcome, loaded: LoadResult) -> Iterator[str]:
+    """Yield a line for each problem of the document."""
+    for error in (*loaded.errors, *loaded.unread):
+        yield f"error: {error}"
+    for owner, problem in (*outcome.problems, *misspelt(outcome, loaded)):
+        yield f"{problem.severity}: {owner}: {problem}"
+
+
+def warnings(outcome: Outcome, loaded: LoadResult) -> Iterator[str]:
+    """Yield a line for each thing that is no problem but gives no record either."""
+    for path in loaded.empty:
+        yield f"warning: no objects in {path}"
+    for name, count in sorted(loaded.ignored.items()):
+        advice = remedy(*name.rsplit("/", 1))
+        objects = f"{count} object{'s' if count > 1 else ''} left out"
+        yield f"warning: {name} is not a kind that is read: {objects}{f'; {advice}' if advice else ''}"
+    for owner, why in outcome.left_out.items():
+        yield f"warning: {owner}: left out: {why}"
+
+
+def misspelt(outcome: Outcome, loaded: LoadResult) -> Iterator[tuple[ObjectKey, Problem]]:
+    """Yield a problem for each field that does nothing; other controllers may know other fields."""
+    for each in loaded.unknown:
+        if each.key not in outcome.left_out:
+            yield each.key, Problem("UnknownField", each.message, each.path, "warning")
+
+
+def _left_out(world: World, options: Options) -> Iterator[tuple[ObjectKey, str]]:
+    view = world.view()
+    for store in world.stores.values():
+        for item in store.values():
+            if isinstance(item, CustomObject) and (why := why_left_out(item, view, options)):
+                yield item.meta.key, why
+
+
+def _records(world: World) -> tuple[Record, ...]:
+    """Return every record that wins its key, once per distinct body."""
+    desired, wanted = world.desired, world.desired.keys()
+    winners = (desired.of_owner(owner)[key] for key in wanted for owner in desired.owners_of(key)[:1])
+    return tuple(record for record in winners if not record.existing_only)
+
+
+def _problems(world: World) -> tuple[tuple[ObjectKey, Problem], ...]:
+    return tuple((owner, problem) for owner, report in sorted(world.reports.items()) for problem in report.problems)
+
+
+def _is_nameless(record: Record) -> bool:
+    """Whether the body does not say under which id it is written."""
+    return record.key.kind == "plugin_metadata"
+
+
+def _shown(owner: str, code: str, path: str, message: str) -> JsonObject:
+    return {"object": owner, "code": code, "path": path, "message": message}
+
+
+def _without_private_keys(body: FrozenJson) -> JsonObject:
+    return {
+        name: HIDDEN if value and is_private_key(name, body) else _without_inner_keys(value)
+        for name, value in body.items()
+    }
+
+
+def _without_inner_keys(value: Any) -> Any:
+    if isinstance(value, dict):
+        return _without_private_keys(value)
+    if isinstance(value, list):
+        return [_without_inner_keys(item) for item in value]
+    return HIDDEN if isinstance(value, str) and " PRIVATE KEY-----" in value else value

@@ -1,0 +1,205 @@
+"""What a sync would write to a gateway cluster, as a document: the sync engine's own plan, bodies side by side.
+
+Nothing is sent. The document is what `diff -o json` prints; secrets are masked before anything is compared by eye.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from apisix_ingress.diagnostics.collect.live_records import Snapshot
+from apisix_ingress.gateway.sync.plan import Plan, plan, unusual
+from apisix_ingress.gateway.sync.records.observed import ObservedState
+from apisix_ingress.model.json import FrozenJson, JsonObject
+from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind
+from apisix_ingress.model.record_owner import origin
+from apisix_ingress.model.records import UNLABELLED, comparable
+from apisix_ingress.model.secrets.fields import Place, hides_item, place_of
+from apisix_ingress.model.secrets.redaction import masked as without_secrets
+from apisix_ingress.model.secrets.redaction import redact_text
+from apisix_ingress.state.desired import Desired
+
+HIDDEN = "[hidden]"
+DIFFERS = "[hidden, differs]"
+"""Stands on the side of what is wanted for a secret that is another one than the gateway's."""
+
+SWEEP = (
+    "so many records at once, whose objects were never seen, are not deleted: the controller holds them and says so;"
+    " if their objects are gone on purpose, delete them through the Admin API"
+)
+FOREIGN = "a record of somebody else has this id: `apisix-ingress adopt` takes it over, or delete it"
+KEPT = "its object can't be translated now, so what the gateway has for it stays"
+NO_LEDGER = (
+    "which global rules and plugin metadata are ours is known to the ledger at the API server only:"
+    " those that nobody wants any more are not told here"
+)
+DISABLED = "the gateway does not serve this kind"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What should be in the gateway.
+
+    Attributes:
+        desired: The records.
+        owners: The object that each is for.
+        ledger: The records without labels that are ours; None: not known.
+    """
+
+    desired: Desired
+    owners: Mapping[RecordKey, ObjectKey]
+    ledger: Collection[RecordKey] | None = None
+
+
+def difference(wanted: Wanted, snapshot: Snapshot) -> JsonObject:
+    """Return what a sync would write, in the order in which it would.
+
+    Returns:
+        `cluster`, `url`, `version`, `changes` (each with `act`, `record`, `name`, `owner`, `why`, `before`, `after`),
+        `counts` by act, `unchanged` and `notes`.
+    """
+    holdings = holdings_of(wanted, snapshot)
+    keys = holdings.records().union(wanted.desired.keys())
+    found = plan(keys, wanted.desired, snapshot.cluster, holdings, wanted.desired.is_held)
+    changes = list(_changes(found, wanted, snapshot, holdings))
+    acts = [change["act"] for change in changes]
+    touched = {*found.upserts, *found.deletes, *found.held, *found.refused}
+    return {
+        "cluster": snapshot.cluster,
+        "url": snapshot.url,
+        "version": snapshot.version,
+        "changes": changes,
+        "counts": {act: acts.count(act) for act in dict.fromkeys(acts)},
+        "unchanged": len(holdings.records() - touched),
+        "notes": list(_notes(found, wanted, snapshot)),
+    }
+
+
+def holdings_of(wanted: Wanted, snapshot: Snapshot) -> ObservedState:
+    """Return what the gateway holds, as the engine takes it over: ours, and of kinds without labels what is wanted."""
+    listing = snapshot.listing(wanted.ledger or ())
+    unclaimed = (key for key in listing.unclaimed if wanted.desired.get(key, snapshot.cluster) is not None)
+    holdings = ObservedState()
+    for key, found in {**listing.owned, **{key: listing.unclaimed[key] for key in unclaimed}}.items():
+        holdings.observe(key, found)
+    holdings.foreign = set(listing.foreign)
+    return holdings
+
+
+def _changes(found: Plan, wanted: Wanted, snapshot: Snapshot, holdings: ObservedState) -> Iterator[JsonObject]:
+    withheld = unusual(found.deletes, (), len(holdings.records()))
+    for key in found.upserts:
+        act = "update" if key in holdings.applied else "create"
+        yield _change(act, key, wanted, snapshot, DISABLED if key.kind in snapshot.disabled else "")
+    for key in found.deletes:
+        if key in withheld:
+            yield _change("hold", key, wanted, snapshot, SWEEP)
+        else:
+            yield _change("delete", key, wanted, snapshot)
+    for key in sorted(found.held):
+        yield _change("keep", key, wanted, snapshot, KEPT)
+    for key in sorted(found.refused):
+        yield _change("refuse", key, wanted, snapshot, FOREIGN)
+
+
+def _change(act: str, key: RecordKey, wanted: Wanted, snapshot: Snapshot, why: str = "") -> JsonObject:
+    record = wanted.desired.get(key, snapshot.cluster)
+    there = snapshot.bodies.get(key)
+    before, after = masked(key.kind, there, record.body if record else None, key.id)
+    owner = wanted.owners.get(key) or (origin(key, there) if there else None)
+    name = redact_text(record.name if record else str((there or {}).get("name") or ""))
+    return {
+        "act": act,
+        "record": str(key),
+        "name": name,
+        "owner": str(owner) if owner else "",
+        "why": why,
+        "before": before,
+        "after": after,
+    }
+
+
+def _notes(found: Plan, wanted: Wanted, snapshot: Snapshot) -> Iterator[str]:
+    if wanted.ledger is None and any(key.kind in UNLABELLED for key in snapshot.bodies):
+        yield NO_LEDGER
+    for kind in sorted({key.kind for key in found.upserts} & snapshot.disabled):
+        yield f"{kind}: {DISABLED}, so these records stay unwritten; enable it there or leave their objects out"
+
+
+# Masking.
+
+
+def masked(
+    kind: RecordKind, before: FrozenJson | None, after: FrozenJson | None, id_: str = ""
+) -> tuple[JsonObject | None, JsonObject | None]:
+    """Return both bodies as they are compared, with secrets hidden: one that differs says so on the right."""
+    left, right = (_compared(kind, body) for body in (before, after))
+    shown: tuple[Any, Any] = _pair(left, right, place_of(kind, id_))
+    return shown
+
+
+def _compared(kind: RecordKind, body: FrozenJson | None) -> Any:
+    if body is None:
+        return None
+    try:
+        return json.loads(comparable(kind, body)) or {}
+    except (TypeError, RecursionError):
+        return {"id": body.get("id"), "desc": "[nested too deeply to be shown]"}
+
+
+def _pair(left: Any, right: Any, place: Place) -> tuple[Any, Any]:
+    """Return two values side by side, masked; a side that is missing stays None."""
+    if isinstance(left, dict) or isinstance(right, dict):
+        return _mappings(left, right, place)
+    if isinstance(left, list) and isinstance(right, list) and len(left) == len(right):
+        places = [(place.item(left, index), place.item(right, index)) for index in range(len(left))]
+        if all(here == there for here, there in places):
+            pairs = [_item(left, right, index, here) for index, (here, _) in enumerate(places)]
+            return [one for one, _ in pairs], [other for _, other in pairs]
+    return _alone(left, right, place)
+
+
+def _mappings(left: Any, right: Any, place: Place) -> tuple[Any, Any]:
+    one, other = left if isinstance(left, dict) else {}, right if isinstance(right, dict) else {}
+    shown: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
+    for name in {**one, **other}:
+        values = _field(name, one, other, place)
+        for side, value, body in zip(shown, values, (one, other), strict=True):
+            if name in body:
+                side[without_secrets(name)] = value
+    return (
+        shown[0] if isinstance(left, dict) else _alone(left, None, place)[0],
+        shown[1] if isinstance(right, dict) else _alone(None, right, place)[1],
+    )
+
+
+def _field(name: str, one: FrozenJson, other: FrozenJson, place: Place) -> tuple[Any, Any]:
+    left, right = one.get(name), other.get(name)
+    if place.hides(name, left, one) or place.hides(name, right, other):
+        return _hidden(left, right)
+    here, there = place.under(name, one or other), place.under(name, other or one)
+    if here == there:
+        return _pair(left, right, here)
+    # They belong to two plugins, each with secrets of its own.
+    return _alone(left, None, here)[0], _alone(None, right, there)[1]
+
+
+def _item(one: list[Any], other: list[Any], index: int, place: Place) -> tuple[Any, Any]:
+    left, right = one[index], other[index]
+    if hides_item(one, index) or hides_item(other, index):
+        return _hidden(left, right)
+    return _pair(left, right, place)
+
+
+def _hidden(left: Any, right: Any) -> tuple[Any, Any]:
+    both = left is not None and right is not None
+    return left and HIDDEN, right and (DIFFERS if both and left != right else HIDDEN)
+
+
+def _alone(left: Any, right: Any, place: Place) -> tuple[Any, Any]:
+    """Return two values that have no parts in common, with secrets in them hidden."""
+    one, other = (without_secrets([value], place, mark=HIDDEN)[0] for value in (left, right))
+    return one, DIFFERS if left != right and one == other and other is not None else other

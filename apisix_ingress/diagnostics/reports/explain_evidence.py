@@ -1,0 +1,111 @@
+"""What `explain` reasons from: a gateway's records, and what objects ask for that the gateway does not have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from apisix_ingress.diagnostics.claimants import claimants
+from apisix_ingress.diagnostics.collect.cluster_state import ClusterState, Step, api_server, look
+from apisix_ingress.diagnostics.collect.live_records import find_cluster, read_snapshot
+from apisix_ingress.diagnostics.reports.status import wellness
+from apisix_ingress.errors import GatewayUnavailable, IngressError
+from apisix_ingress.explain.answer import Claimant, Unapplied
+from apisix_ingress.model.json import FrozenJson
+from apisix_ingress.model.keys import ObjectKey, RecordKey
+from apisix_ingress.model.objects import CustomObject
+from apisix_ingress.model.record_owner import origin
+from apisix_ingress.settings import Settings
+
+NO_OBJECTS = (
+    "objects were not read, so an object that is not published is not listed; add --config or --kubeconfig to read them"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Inputs of `explain.report.explain`.
+
+    Attributes:
+        records: Bodies of the gateway's records.
+        owners: Record → the object that it exists for, where that is known.
+        unapplied: Records that should exist in a version that the gateway does not have.
+        claimants: Objects with problems, or that are not ours.
+        note: What could not be read; empty if everything was.
+    """
+
+    records: Mapping[RecordKey, FrozenJson]
+    owners: Mapping[RecordKey, str]
+    unapplied: Mapping[RecordKey, Unapplied] = field(default_factory=dict)
+    claimants: tuple[Claimant, ...] = ()
+    note: str = ""
+
+
+async def of_gateway(settings: Settings, cluster: str) -> Evidence:
+    """Read a gateway cluster alone.
+
+    Raises:
+        ConfigError: No cluster has the name, or its key or certificate can't be used.
+        GatewayError: It did not answer, or refused.
+    """
+    records = dict((await read_snapshot(settings, cluster)).bodies)
+    return Evidence(records, _origins(records), note=NO_OBJECTS)
+
+
+async def of_everything(settings: Settings, cluster: str, step: Step) -> Evidence:
+    """Read objects and the gateway cluster; the gateway alone if the API server can't be read.
+
+    Raises:
+        ConfigError: No cluster has the name, or its key or certificate can't be used.
+        GatewayError: The gateway did not answer, or refused.
+    """
+    name = settings.clusters[find_cluster(settings, cluster)].name
+    try:
+        async with api_server(settings) as api:
+            seen = await look(api, settings, step=step)
+    except IngressError as error:
+        alone = await of_gateway(settings, cluster)
+        return Evidence(alone.records, alone.owners, note=f"objects were not read: {error}")
+    gateway = next(each for each in seen.gateways if each.name == name)
+    if gateway.snapshot is None:
+        raise GatewayUnavailable(f"cluster {name} at {gateway.url}: {gateway.trouble}")
+    records, inventory = gateway.snapshot.bodies, seen.inventory
+    unapplied = dict(_unapplied(seen, name, records))
+    keys = {*records, *unapplied}
+    owners = {key: str(owner) for key in keys if (owner := inventory.owner_of(key)) is not None}
+    asking = tuple(claimants(inventory.world, inventory.options))
+    return Evidence(records, {**_origins(records), **owners}, unapplied, asking)
+
+
+def _origins(records: Mapping[RecordKey, FrozenJson]) -> dict[RecordKey, str]:
+    return {key: str(owner) for key, body in records.items() if (owner := origin(key, body))}
+
+
+def _unapplied(
+    seen: ClusterState, cluster: str, records: Mapping[RecordKey, FrozenJson]
+) -> list[tuple[RecordKey, Unapplied]]:
+    gateway = next(each for each in seen.gateways if each.name == cluster)
+    wanted = seen.inventory.world.desired.records(cluster)
+    return [
+        (key, Unapplied(record.body, _reason(seen, key), has_earlier=key in records))
+        for key, record in wanted.items()
+        if key.kind == "routes" and gateway.record_state(key).kind != "applied"
+    ]
+
+
+def _reason(seen: ClusterState, key: RecordKey) -> str:
+    """Return why a record is not applied, by the condition of its object."""
+    owner = seen.inventory.owner_of(key)
+    item = _object(seen, owner) if owner is not None else None
+    if item is None:
+        return "it is not applied yet"
+    well = wellness(item, seen)
+    if well.state == "ok":
+        return f"{owner} is reported as synced, but the gateway differs; the controller's next audit writes it again"
+    return f"{well.reason}: {well.message}"
+
+
+def _object(seen: ClusterState, owner: ObjectKey) -> CustomObject | None:
+    store = seen.inventory.world.stores.get(owner.kind)
+    item = store.get(owner) if store is not None else None
+    return item if isinstance(item, CustomObject) else None

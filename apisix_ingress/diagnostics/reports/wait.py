@@ -1,0 +1,133 @@
+"""Waiting until an object is in effect: its present generation is confirmed by every gateway cluster.
+
+Custom resources are watched, and their condition is the answer. An Ingress has none: its records are compared with what
+the gateways hold, from time to time. A gateway that does not answer refuses nothing: it may come back in time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from apisix_ingress.diagnostics.collect.cluster_state import ClusterState, look
+from apisix_ingress.diagnostics.reports.status import Wellness, computed_wellness, stored_wellness
+from apisix_ingress.errors import KubeError, KubeGone, KubeNotFound, KubeUnavailable
+from apisix_ingress.kube.client.api import KubeApi
+from apisix_ingress.kube.informer.watch_events import MalformedEvent, parse_event
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.objects import decode_custom
+from apisix_ingress.model.resources import CUSTOM_GROUP, RESOURCES
+from apisix_ingress.runtime.clock import Clock
+from apisix_ingress.settings import Settings
+
+LASTING_SECONDS = 3.0
+"""A refusal counts once it lasted so long: what an object names may come after it."""
+
+POLL_SECONDS = 2.0
+"""Between two comparisons of an Ingress, and after the API server failed."""
+
+FIRST_SECONDS = 10.0
+"""A first answer is waited for so long at least, however short the time."""
+
+WATCH_SECONDS = 60
+MARGIN_SECONDS = 10.0
+
+ABSENT = Wellness("pending", "NotFound", "there is no such object yet")
+
+UNHEARD = Wellness("pending", "Unavailable", "no answer yet")
+NOT_OURS = Wellness("pending", "NotOurs", "there is no such object, or its class or namespace is not ours")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How the waiting ended: live, failed or timed out."""
+
+    outcome: str
+    last: Wellness
+
+
+async def wait_live(
+    api: KubeApi, settings: Settings, key: ObjectKey, *, seconds: float, clock: Clock, step: Callable[[str], None]
+) -> Verdict:
+    """Wait until an object is in effect, or refused for a while, or the time is over.
+
+    Raises:
+        KubeError: The API server refuses, or does not know the kind.
+    """
+    last, doubted = UNHEARD, None
+    deadline = clock.monotonic() + seconds
+    states = _states(api, settings, key, clock)
+    async with aclosing(states):
+        while True:
+            now = clock.monotonic()
+            left = min(deadline, deadline if doubted is None else doubted + LASTING_SECONDS) - now
+            try:
+                async with asyncio.timeout(max(FIRST_SECONDS if last is UNHEARD else 0.0, left)):
+                    last = await anext(states)
+            except TimeoutError:
+                return Verdict("failed" if last.state == "failed" else "timed out", last)
+            step(f"{key}: {last.reason}: {last.message}" if last.state != "ok" else f"{key}: live")
+            if last.state == "ok":
+                return Verdict("live", last)
+            doubted = (clock.monotonic() if doubted is None else doubted) if last.state == "failed" else None
+
+
+def _states(api: KubeApi, settings: Settings, key: ObjectKey, clock: Clock) -> AsyncGenerator[Wellness, None]:
+    """Return what becomes of an object, whenever something is heard of it."""
+    has_condition = RESOURCES[key.kind].group == CUSTOM_GROUP and settings.kubernetes.status.enabled
+    return _watched(api, key, clock) if has_condition else _compared(api, settings, key, clock)
+
+
+async def _watched(api: KubeApi, key: ObjectKey, clock: Clock) -> AsyncGenerator[Wellness, None]:
+    path, fields = RESOURCES[key.kind].path(key.namespace), f"metadata.name={key.name}"
+    while True:
+        try:
+            page = await api.page(path, limit=1, fields=fields)
+            yield _wellness(page.items[0] if page.items else None, key.kind)
+            watch = api.watch(path, version=page.version, seconds=WATCH_SECONDS, margin=MARGIN_SECONDS, fields=fields)
+            async with watch as lines:
+                async for line in lines:
+                    event = parse_event(line, f"watch of {key}")
+                    name = (event.item.get("metadata") or {}).get("name")
+                    if name == key.name and event.type in ("ADDED", "MODIFIED", "DELETED"):
+                        yield _wellness(None if event.type == "DELETED" else event.item, key.kind)
+        except (KubeGone, MalformedEvent):
+            await clock.sleep(POLL_SECONDS)
+        except KubeNotFound:
+            remedy = "apisix-ingress crds | kubectl apply --server-side -f -"
+            raise KubeError(f"{key.kind} is not installed: {remedy}") from None
+        except KubeUnavailable as error:
+            yield Wellness("pending", "Unavailable", str(error))
+            await clock.sleep(POLL_SECONDS)
+
+
+async def _compared(api: KubeApi, settings: Settings, key: ObjectKey, clock: Clock) -> AsyncGenerator[Wellness, None]:
+    while True:
+        try:
+            yield _seen(await look(api, settings), key)
+        except KubeUnavailable as error:
+            yield Wellness("pending", "Unavailable", str(error))
+        await clock.sleep(POLL_SECONDS)
+
+
+def _seen(seen: ClusterState, key: ObjectKey) -> Wellness:
+    """Return how an object is by what gateways hold.
+
+    Raises:
+        KubeUnavailable: It can't be told now, since a list failed.
+        KubeError: It can't be told, since something may not be listed.
+    """
+    unread = seen.inventory.unread
+    if unread:
+        lasting = {kind: reason for kind, reason in unread.items() if kind not in seen.inventory.failed}
+        kind, reason = min((lasting or unread).items())
+        error = KubeError if lasting else KubeUnavailable
+        raise error(f"whether {key} is in effect can't be told without every {kind}: {reason}")
+    return computed_wellness(seen.condition(key)) if key in seen.inventory.world.reports else NOT_OURS
+
+
+def _wellness(raw: JsonObject | None, kind: str) -> Wellness:
+    return ABSENT if raw is None else stored_wellness(decode_custom(raw, kind))

@@ -1,0 +1,1 @@
+"""The client of the APISIX Admin API: requests, responses, retries and errors."""

@@ -1,0 +1,167 @@
+"""What a reply of the Admin API says, made fit for a condition, an event and a log.
+
+A reply can repeat what was sent (contract: fact 5), so what could be a secret is taken out here. It comes from anybody,
+so it is cut before anything else looks at it, and everything here takes time in proportion to what is left.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+
+import orjson
+
+from apisix_ingress.gateway.adminapi.echoed_values import BLOCK, EchoedValues, Run
+from apisix_ingress.model.json import FrozenJson
+
+LIMIT = 1024
+"""Longest message that is shown, in characters."""
+
+LONGEST_ERROR = 64 * 1024
+"""Bytes of a reply that are read for its message."""
+
+_LONGEST = 8 * 1024
+"""Characters of a message that are looked at: what is hidden may make it much shorter."""
+
+_HIDDEN = "***"
+_TITLE = re.compile(r"<title>([^<]*)</title>", re.IGNORECASE)
+_PEM = re.compile(r"-----BEGIN [A-Z ]{1,64}-----")
+_PEM_END = re.compile(r"-----END [A-Z ]{1,64}-----")
+# What the gateway says that it was given, up to the last quote: the value may hold some itself.
+_ECHO = re.compile(r'\b(?:with|got) "')
+_UNNAMED = r"(?<!property )(?<!plugin )"
+_QUOTED = re.compile(rf"""{_UNNAMED}(?:(?<!\w)"[^"]*"|(?<!\w)'[^']*')""")
+_OPENING = re.compile(rf"""{_UNNAMED}["']""")
+# The beginning of code that does not compile, and the word at which it does not.
+_CODE = re.compile(r'\[string "')
+_NEAR = re.compile(r"""\bnear ['"]""")
+_LINE = re.compile(r":\d{1,9}:")
+_WORD = re.compile(r"""[^\s"',;:=/?&()\[\]{}]*""")
+_LONGEST_WORD = 256
+_SAID = re.compile(r'"(?:error_msg|message)"\s*:\s*"((?:[^"\\]++|\\.)*+)', re.DOTALL)
+
+
+def said(content: bytes, status: int) -> str:
+    """Return what a reply says: `error_msg` with `description`, the title of an HTML page, or plain text."""
+    if len(content) > LONGEST_ERROR:
+        return _of_text(content[:LONGEST_ERROR].decode("utf-8", "replace")) or f"HTTP {status}"
+    try:
+        document = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        return _of_text(content.decode("utf-8", "replace")) or f"HTTP {status}"
+    if not isinstance(document, dict):
+        return f"HTTP {status}"
+    parts = [document.get(name) for name in ("error_msg", "message", "description")]
+    return ": ".join(part for part in parts if isinstance(part, str) and part) or f"HTTP {status}"
+
+
+def scrub(message: str, body: FrozenJson | None = None, *secrets: str) -> str:
+    """Return a message on one line, shortened, without PEM blocks and without sensitive values of the body.
+
+    Args:
+        message: What a gateway says.
+        body: The record that was sent. Its secret values are hidden wherever they stand, the other values of its
+            plugins where they are quoted.
+        secrets: Other texts not to repeat, such as the admin key.
+    """
+    # A value that begins before the cut is recognized by the characters behind it, which are not shown.
+    is_cut, message = len(message) > _LONGEST, message[: _LONGEST + BLOCK]
+    message = _without_blocks(message, is_cut)
+    if body is not None:
+        message = _without_echo(message, is_cut)
+    message = _without_values(message, body or {}, secrets)
+    if is_cut:
+        message = _without_tail(message[:_LONGEST])
+    message = " ".join("".join(char if char.isprintable() else " " for char in message).split())
+    return message if len(message) <= LIMIT else message[: LIMIT - 1] + "…"
+
+
+def _of_text(text: str) -> str:
+    """Return what is said by a reply that is no JSON, or the beginning of one."""
+    if text[:1] == "{" and (found := _SAID.search(text)):
+        return _unescaped(found[1])
+    title = _TITLE.search(text)
+    return title[1] if title else ("" if "<" in text[:20] else text)
+
+
+def _unescaped(text: str) -> str:
+    """Return a text of JSON that may end within an escape sequence."""
+    for cut in (text, text[:-6]):
+        try:
+            return str(orjson.loads(f'"{cut}"'))
+        except orjson.JSONDecodeError:
+            continue
+    return text
+
+
+def _without_blocks(message: str, is_cut: bool) -> str:
+    """Hide PEM blocks, and code that does not compile."""
+    pieces, at = list[str](), 0
+    while begin := _PEM.search(message, at):
+        end = _PEM_END.search(message, begin.end())
+        pieces += (message[at : begin.start()], _HIDDEN)
+        at = end.end() if end else len(message)
+    message = "".join((*pieces, message[at:]))
+    if code := _CODE.search(message):
+        last = -1 if is_cut else message.rfind('"]', code.end() - 1)
+        end_at = last + 2 if last >= 0 else len(message)
+        line = _LINE.match(message, end_at)
+        message = message[: code.start()] + _HIDDEN + message[line.end() if line else end_at :]
+    if near := _NEAR.search(message):
+        message = message[: near.start()] + _HIDDEN + _behind_last(message, near.end(), "\"'", is_cut)
+    return message
+
+
+def _without_echo(message: str, is_cut: bool) -> str:
+    """Hide what the gateway says that it was given."""
+    echo = _ECHO.search(message)
+    if echo is None:
+        return message
+    rest = _behind_last(message, echo.end(), '"', is_cut)
+    return f'{message[: echo.end()]}{_HIDDEN}"{rest}'
+
+
+def _behind_last(message: str, start: int, marks: str, is_cut: bool) -> str:
+    """Return what follows the last of some characters; nothing if there is none, or the message was cut."""
+    last = max(message.rfind(mark, start) for mark in marks)
+    return "" if is_cut or last < 0 else message[last + 1 :]
+
+
+def _without_values(message: str, body: FrozenJson, secrets: Sequence[str]) -> str:
+    """Hide secrets with the words that they are parts of, and quoted values of plugins."""
+    quotes = [found.span() for found in _QUOTED.finditer(message)]
+    echoes = EchoedValues(message, body, {message[start + 1 : end - 1] for start, end in quotes}, secrets)
+    runs = [_word(message, run) for run in echoes.secrets]
+    runs += [(start + 1, end - 1) for start, end in quotes if message[start + 1 : end - 1] in echoes.quoted]
+    starts = [start for start, _ in quotes]
+    for run in echoes.values:
+        place = bisect_right(starts, run[0]) - 1
+        if place >= 0 and run[0] < quotes[place][1]:
+            start, end = quotes[place]
+            runs.append((start + 1, max(end - 1, run[1])))
+        elif run[0] and _OPENING.match(message, run[0] - 1):
+            runs.append(run)
+    return _hide(message, runs)
+
+
+def _word(message: str, run: Run) -> Run:
+    """Return the place of the words that a part of a message is in."""
+    before = _WORD.match(message[max(0, run[0] - _LONGEST_WORD) : run[0]][::-1])
+    after = _WORD.match(message, run[1])
+    return run[0] - (before.end() if before else 0), after.end() if after else run[1]
+
+
+def _hide(message: str, runs: Iterable[Run]) -> str:
+    pieces, at = list[str](), 0
+    for start, end in sorted(runs):
+        if start > at or not pieces:
+            pieces += (message[at:start], _HIDDEN)
+        at = max(at, end)
+    return "".join((*pieces, message[at:]))
+
+
+def _without_tail(message: str) -> str:
+    """Hide what follows the last quote of a message that was cut: it may be the beginning of a value."""
+    last = max(message.rfind('"'), message.rfind("'"))
+    return message[: last + 1] + _HIDDEN if last >= 0 else message

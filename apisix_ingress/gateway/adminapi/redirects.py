@@ -1,0 +1,62 @@
+"""Redirects in the place of an answer: where one points to, and what to set so that none is needed.
+
+None is followed: the admin key is for the address in the settings, and what a write becomes elsewhere nobody knows. The
+words show no credentials and no query, which may hold some.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import SplitResult, urljoin, urlsplit
+
+from apisix_ingress.errors import GatewayRedirected
+from apisix_ingress.gateway.adminapi.admin_key import Fields
+from apisix_ingress.gateway.adminapi.error_text import scrub
+from apisix_ingress.gateway.adminapi.transport import Reply
+from apisix_ingress.model.admin_address import check_admin_url
+
+STATUSES = frozenset({301, 302, 303, 307, 308})
+"""The statuses that send a client elsewhere; others below 400, such as 304, do not."""
+
+_EXAMPLE = "the address of the Admin API itself, as http://gateway:9180/apisix/admin"
+
+
+def redirected(
+    reply: Reply, method: str, path: str, url: str, fields: Fields, secret: str, *, sent: bool = False
+) -> GatewayRedirected:
+    """Return the error that a redirect stands for.
+
+    Args:
+        reply: One with one of `STATUSES`.
+        method: Of the request.
+        path: What was asked for, below the Admin API.
+        url: Of the Admin API.
+        fields: Where people put the address right.
+        secret: The admin key: a redirect may repeat it.
+        sent: Whether an earlier copy of the request may have been carried out.
+    """
+    resource = path.partition("?")[0]
+    place = _place(reply.headers.get("Location", ""), f"{url}/{resource}")
+    shown = scrub(place, None, secret)
+    base = _base(place, resource) if shown == place else ""
+    remedy = base if base and base != url else _EXAMPLE
+    target = f"to {shown}" if shown else "without an address"
+    words = f"redirected {target} (HTTP {reply.status_code}), which is not followed: set {fields.url} to {remedy}"
+    return GatewayRedirected(f"{method} {resource}: {words}", status=reply.status_code, sent=sent)
+
+
+def _place(location: str, asked: str) -> str:
+    """Return where a redirect points to, with scheme, host, port and path; empty: it does not say."""
+    try:
+        parts = urlsplit(urljoin(asked, location)) if location else SplitResult("", "", "", "", "")
+        authority = parts.netloc.rpartition("@")[2] if parts.hostname and parts.port != 0 else ""
+    except ValueError:
+        return ""
+    return f"{parts.scheme}://{authority}{parts.path.partition(';')[0]}" if authority else ""
+
+
+def _base(place: str, resource: str) -> str:
+    """Return the Admin API at which what was asked for would be there; empty: it would be at none."""
+    try:
+        return check_admin_url(place.removesuffix(f"/{resource}")) if place.endswith(f"/{resource}") else ""
+    except ValueError:
+        return ""

@@ -1,0 +1,1 @@
+"""The sync engine of one gateway cluster."""

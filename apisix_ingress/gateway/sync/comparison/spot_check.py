@@ -1,0 +1,138 @@
+"""The check between audits: every few seconds a few records of a cluster are read, which is cheap.
+
+It answers two questions. Does the gateway answer at all? If it does not for as long as one request may take, the gate
+is shut, whether or not a write is waiting. And does it still have what was written? If not, it lost its data or was
+restored from a backup, and is audited at once. Nothing is written, and no repair is decided here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+
+import structlog
+
+from apisix_ingress.errors import GatewayError, GatewayUnauthorized, GatewayUnavailable
+from apisix_ingress.gateway.backend import Backend, ObservedRecord
+from apisix_ingress.gateway.sync.circuit_breaker import UNREACHED, CircuitBreaker
+from apisix_ingress.gateway.sync.comparison.sentinels import Sentinels
+from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.runtime.clock import Clock
+from apisix_ingress.runtime.tasks import bounded
+
+log = structlog.get_logger()
+
+SPREAD = 0.9
+"""The least share of the interval after which the next check starts; the rest is drawn at random."""
+
+IsExpected = Callable[[RecordKey, ObservedRecord], Awaitable[bool]]
+"""Whether what a gateway has under a key is what was written there."""
+
+PAUSE = 0.5
+"""Seconds between two tries of one check."""
+
+
+class SpotCheck:
+    """The check of one cluster.
+
+    Args:
+        cluster: Its name.
+        backend: How it is asked.
+        gate: Shut when the cluster does not answer.
+        sentinels: Which records are read.
+        interval: Seconds between two checks at most.
+        is_expected: Whether a record is what it should be, as far as its body shows.
+        suspect: Called when records are not as they were left.
+    """
+
+    def __init__(
+        self,
+        cluster: str,
+        backend: Backend,
+        gate: CircuitBreaker,
+        sentinels: Sentinels,
+        *,
+        interval: float,
+        clock: Clock,
+        rng: random.Random,
+        is_expected: IsExpected,
+        suspect: Callable[[], None],
+    ) -> None:
+        self._log = log.bind(cluster=cluster)
+        self._backend = backend
+        self._gate = gate
+        self._sentinels = sentinels
+        self._interval = interval
+        self._clock = clock
+        self._rng = rng
+        self._is_expected = is_expected
+        self._suspect = suspect
+
+    async def attend(self) -> None:
+        """Check from time to time while the gate is open. Never returns."""
+        while True:
+            await self._gate.passable()
+            await self._clock.sleep(self._interval * self._rng.uniform(SPREAD, 1.0))
+            try:
+                await self.run()
+            except Exception as error:
+                self._log.error("check.crashed", exc_info=error)
+
+    async def run(self) -> None:
+        """Ask until the cluster answers; shut the gate if it does not for as long as one request may take."""
+        began, since = self._clock.monotonic(), self._clock.now()
+        end, unreached, tries = began + self._backend.timeout, 0, 0
+        error: GatewayError = GatewayUnavailable("no answer")
+        while self._gate.is_passable:
+            tries += 1
+            try:
+                # The first try is bounded by the backend, which knows best how to say so.
+                await (self._ask() if tries == 1 else bounded(self._ask(), end - self._now(), clock=self._clock))
+                return
+            except TimeoutError:
+                pass
+            except GatewayError as failure:
+                error = failure
+                unreached += not error.sent
+            if isinstance(error, GatewayUnauthorized) or unreached >= UNREACHED or self._now() + PAUSE >= end:
+                self._give_up(error, began, since)
+                return
+            await self._clock.sleep(PAUSE)
+
+    def _now(self) -> float:
+        return self._clock.monotonic()
+
+    def _give_up(self, error: GatewayError, began: float, since: datetime) -> None:
+        if self._gate.is_passable and not self._gate.has_succeeded_since(began):
+            self._gate.shut(error, since=since)
+
+    async def _ask(self) -> None:
+        """Read the records that are due, or see that the cluster answers if there are none.
+
+        Raises:
+            GatewayError: No request was answered.
+        """
+        keys = self._sentinels.due()
+        if not keys:
+            await self._backend.probe()
+            return
+        answers = await asyncio.gather(*map(self._look, keys), return_exceptions=True)
+        errors = [answer for answer in answers if isinstance(answer, BaseException)]
+        for error in errors:
+            if not isinstance(error, GatewayError) or len(errors) == len(answers):
+                raise error
+        if False in answers:
+            self._suspect()
+
+    async def _look(self, key: RecordKey) -> bool:
+        before = self._sentinels.known(key)
+        found = await self._backend.look(key)
+        is_as_left = self._sentinels.is_as_left(key, before, found)
+        if is_as_left is None and found is not None:
+            is_expected = await self._is_expected(key, found) or self._sentinels.known(key) is not before
+            is_as_left = self._sentinels.compared(is_expected=is_expected)
+        if not is_as_left:
+            self._log.info("check.differs", record=str(key), found="changed" if found else "missing")
+        return bool(is_as_left)

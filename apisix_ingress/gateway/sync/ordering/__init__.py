@@ -1,0 +1,1 @@
+"""The order in which records are written and deleted."""

@@ -1,0 +1,199 @@
+"""What to write to a gateway cluster: the difference between what is wanted and what is there. Pure arithmetic.
+
+Make before break: a record is written once everything that it names is there, and deleted once nothing names it any
+more. An id goes from one name to another only when nothing means the former name by it. `decide` says so for one record
+at the moment it could be written; `plan` for many, in the order to write them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from apisix_ingress.gateway.sync.records.observed import ObservedState
+from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.model.records import UPSERT_RANK, Record
+
+UNUSUAL_SHARE = 0.3
+UNUSUAL_COUNT = 20
+"""A sweep that would delete more than both, of records that this process never knew to be wanted, is held back."""
+
+Act = Literal["nothing", "put", "delete", "wait", "hold", "refuse"]
+IsHeld = Callable[[RecordKey, str, tuple[str, ...] | None], bool]
+WantedAt = Callable[[RecordKey], Record | None]
+
+
+class Wanted(Protocol):
+    """The desired records, as far as a plan asks for them."""
+
+    def get(self, key: RecordKey, cluster: str) -> Record | None:
+        """Return the record that a cluster should have under a key, or None."""
+
+    def namespace(self, key: RecordKey, cluster: str) -> str:
+        """Return the namespace of the owner of a wanted record; empty if it has none, or the record is not wanted."""
+
+    def is_held(self, key: RecordKey, name: str, hosts: tuple[str, ...] | None) -> bool:
+        """Say whether a record that is not wanted must stay."""
+
+    def keys(self) -> Iterable[RecordKey]:
+        """Return the keys of all wanted records, of any cluster."""
+
+    def older_takers(self, key: RecordKey, cluster: str) -> Iterator[RecordKey]:
+        """Yield others that may be to have what this record is to have alone, of older owners, the youngest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What to do about one record.
+
+    Attributes:
+        act: nothing; put; delete; wait for another record; hold: it stays although not wanted as it is; refuse: it is
+            wanted, and must not be written.
+        record: What is wanted; None: it should be gone, be it for another one to take its place.
+        on: The record to wait for.
+    """
+
+    act: Act
+    record: Record | None = None
+    on: RecordKey | None = None
+
+
+NOTHING = Step("nothing")
+HOLD = Step("hold")
+DELETE = Step("delete")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a cluster lacks and has too much, each in the order in which it is to be written."""
+
+    upserts: tuple[RecordKey, ...] = ()
+    deletes: tuple[RecordKey, ...] = ()
+    held: tuple[RecordKey, ...] = ()
+    refused: tuple[RecordKey, ...] = ()
+
+    @classmethod
+    def of(cls, parts: Sequence[Plan]) -> Plan:
+        """Return the plan for the keys of all parts."""
+        return cls(
+            tuple(sorted((key for part in parts for key in part.upserts), key=_rank)),
+            tuple(sorted((key for part in parts for key in part.deletes), key=_reverse_rank)),
+            tuple(key for part in parts for key in part.held),
+            tuple(key for part in parts for key in part.refused),
+        )
+
+
+def decide(key: RecordKey, wanted_at: WantedAt, holdings: ObservedState, is_held: IsHeld) -> Step:
+    """Return what to do about one record now.
+
+    Args:
+        key: The record.
+        wanted_at: Returns what the cluster is to have under a key; None: nothing.
+        holdings: What the cluster holds.
+        is_held: Whether a record that is not wanted must stay; asked with its key, name and hosts.
+    """
+    record = wanted_at(key)
+    if record is None:
+        return _removal(key, holdings, is_held)
+    return _upsert(key, record, holdings, is_held=is_held, wanted_at=wanted_at)
+
+
+def plan(keys: Iterable[RecordKey], wanted: Wanted, cluster: str, holdings: ObservedState, is_held: IsHeld) -> Plan:
+    """Return what is to be written to a cluster of the given records.
+
+    A record that has to wait for another one has its place in the order as well.
+    """
+    sorted_in: dict[str, list[RecordKey]] = {"put": [], "delete": [], "hold": [], "refuse": [], "nothing": []}
+
+    def wanted_at(key: RecordKey) -> Record | None:
+        return wanted.get(key, cluster)
+
+    for key in keys:
+        act = decide(key, wanted_at, holdings, is_held).act
+        if act in ("wait", "delete"):
+            act = "put" if wanted_at(key) is not None else "delete"
+        sorted_in[act].append(key)
+    return Plan(
+        tuple(sorted(sorted_in["put"], key=_rank)),
+        tuple(sorted(sorted_in["delete"], key=_reverse_rank)),
+        tuple(sorted_in["hold"]),
+        tuple(sorted_in["refuse"]),
+    )
+
+
+def unusual(deletes: Iterable[RecordKey], known: Collection[RecordKey], owned: int) -> frozenset[RecordKey]:
+    """Return the deletes to hold back: none, or all those of records that this process never knew to be wanted.
+
+    So many at once are more often a half-read API server or a wrong setting than the wish of somebody.
+
+    Args:
+        deletes: What a sweep would delete.
+        known: Records that were wanted at some time in this process' life: their objects' deletion was seen.
+        owned: How many records of ours the cluster has.
+    """
+    orphans = frozenset(key for key in deletes if key not in known)
+    return orphans if len(orphans) > max(UNUSUAL_COUNT, UNUSUAL_SHARE * owned) else frozenset()
+
+
+def _upsert(key: RecordKey, record: Record, holdings: ObservedState, *, is_held: IsHeld, wanted_at: WantedAt) -> Step:
+    applied = holdings.applied.get(key)
+    if applied is not None and applied.matches(record):
+        return NOTHING
+    if key in holdings.foreign:
+        return Step("refuse", record)
+    if record.existing_only and applied is None and not holdings.exists(key):
+        return NOTHING
+    if holdings.is_of_another(key, record.name):
+        step = _vacate(key, record, holdings, is_held=is_held, wanted_at=wanted_at)
+        if step is not None:
+            return step
+    missing = [ref for ref in record.refs if not _is_there(ref, record, holdings)]
+    # The least, so that every replica names the same one in the condition of an object.
+    return Step("wait", record, min(missing)) if missing else Step("put", record)
+
+
+def _is_there(ref: RecordKey, record: Record, holdings: ObservedState) -> bool:
+    """Say whether a record may rely on another one: that is there, and is not the one of another name."""
+    return holdings.exists(ref) and not (ref in record.meant and holdings.is_of_another(ref, record.meant[ref]))
+
+
+def _vacate(
+    key: RecordKey, record: Record, holdings: ObservedState, *, is_held: IsHeld, wanted_at: WantedAt
+) -> Step | None:
+    """Return what has to be done before a record takes the id of another name; None: it may be written.
+
+    Whoever names that id may mean the other one. It is deleted first, so that the gateway has a say in it as well: it
+    knows of records that are not ours. Only where all who name it are to mean the new name, as in a gateway that was
+    restored, there is nobody to wait for.
+    """
+    if record.existing_only:
+        return NOTHING
+    known = holdings.get(key)
+    if known is not None and is_held(key, known.name, known.hosts):
+        return Step("hold", record)
+    is_meant = False
+    for referrer in holdings.referrers(key):
+        wanted = wanted_at(referrer)
+        if wanted is None or key not in wanted.refs or wanted.meant.get(key, record.name) != record.name:
+            return Step("wait", record, referrer)
+        is_meant = True
+    return None if is_meant else DELETE
+
+
+def _removal(key: RecordKey, holdings: ObservedState, is_held: IsHeld) -> Step:
+    known = holdings.get(key)
+    if known is None:
+        return NOTHING
+    if is_held(key, known.name, known.hosts):
+        return HOLD
+    referrer = holdings.referrer(key)
+    return DELETE if referrer is None else Step("wait", None, referrer)
+
+
+def _rank(key: RecordKey) -> tuple[int, RecordKey]:
+    return (UPSERT_RANK[key.kind], key)
+
+
+def _reverse_rank(key: RecordKey) -> tuple[int, RecordKey]:
+    return (-UPSERT_RANK[key.kind], key)

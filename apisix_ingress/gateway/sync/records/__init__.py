@@ -1,0 +1,1 @@
+"""What the sync engine knows about single records of one gateway cluster."""

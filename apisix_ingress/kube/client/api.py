@@ -1,0 +1,395 @@
+"""The API server as the rest of `kube` sees it: raw JSON in and out, every failure a member of the error tree.
+
+One method a verb, each with a bound in seconds. Nothing here retries, apart from one more try with re-read
+credentials after a 401: who retries is said by the class of the error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from typing import Any, Self
+
+import aiohttp
+import orjson
+import structlog
+
+from apisix_ingress.errors import (
+    KubeConflict,
+    KubeError,
+    KubeForbidden,
+    KubeGone,
+    KubeNotFound,
+    KubeTimeout,
+    KubeUnavailable,
+    KubeUnreachable,
+)
+from apisix_ingress.kube.client.credentials import find_credentials
+from apisix_ingress.kube.client.json_depth import cut
+from apisix_ingress.kube.client.line_splitter import LineSplitter
+from apisix_ingress.kube.client.requests import Request, Transport
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.resources import Resource
+from apisix_ingress.runtime.clock import Clock, MonotonicClock
+
+log = structlog.get_logger()
+
+CUT_OFF = (aiohttp.ClientPayloadError, aiohttp.ServerDisconnectedError, ConnectionResetError)
+"""An exchange that ended in the middle; whether that is an outage shows when the next one begins."""
+
+REQUEST_SECONDS = 10.0
+LIST_SECONDS = 60.0
+CONNECT_SECONDS = 10.0
+_LONGEST_REASON = 500
+
+NO_VERSIONS = ("", "0")
+"""resourceVersions that mean "any" to who asks for one: a watch from there would miss deletes."""
+
+_MERGE_PATCH = {"Content-Type": "application/merge-patch+json"}
+_JSON_PATCH = {"Content-Type": "application/json-patch+json"}
+_TEST_FAILED = 422
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page of a list.
+
+    Attributes:
+        version: resourceVersion of the list, opaque.
+        more: Token of the next page, empty on the last one.
+    """
+
+    items: Sequence[JsonObject]
+    version: str
+    more: str
+
+
+class KubeApi:
+    """A connection to one API server."""
+
+    def __init__(self, transport: Transport, *, host: str, namespace: str) -> None:
+        self._transport = transport
+        self.host = host
+        """Host and port, for messages."""
+        self.namespace = namespace
+        """The namespace that this process runs in, or that its kubeconfig names."""
+        self.outage = ""
+        """Why no connection can be made right now, for people; empty: the last try succeeded."""
+        self._reachable = asyncio.Event()
+        self._reachable.set()
+        self.date = ""
+        """When the API server sent its last answer but watches, by its own clock, as HTTP writes it."""
+
+    @classmethod
+    async def connect(cls, kubeconfig: str = "", *, clock: Clock | None = None) -> Self:
+        """Read the credentials; sends nothing yet.
+
+        Args:
+            kubeconfig: Path; empty: the Pod's account, else $KUBECONFIG, else ~/.kube/config.
+            clock: For the age of credentials.
+
+        Raises:
+            ConfigError: there are none, or they are malformed.
+        """
+        clock = clock or MonotonicClock()
+        transport = Transport(find_credentials(kubeconfig, clock=clock, environ=os.environ), clock=clock)
+        access = await transport.open()
+        return cls(transport, host=access.host, namespace=access.namespace)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._transport.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def end_of_outage(self) -> None:
+        """Return as soon as any request has been answered again."""
+        await self._reachable.wait()
+
+    async def get(self, path: str, *, timeout: float = REQUEST_SECONDS) -> JsonObject:
+        """Return an object, or whatever else is at a path."""
+        return await self._request("GET", path, timeout=timeout)
+
+    async def create(self, path: str, body: JsonObject, *, timeout: float = REQUEST_SECONDS) -> JsonObject:
+        """Create an object in a collection; KubeConflict if it exists."""
+        return await self._request("POST", path, body=body, timeout=timeout)
+
+    async def update(self, path: str, body: JsonObject, *, timeout: float = REQUEST_SECONDS) -> JsonObject:
+        """Replace an object; KubeConflict unless `metadata.resourceVersion` in it is the current one."""
+        return await self._request("PUT", path, body=body, timeout=timeout)
+
+    async def patch(
+        self, path: str, body: object, *, manager: str = "", timeout: float = REQUEST_SECONDS
+    ) -> JsonObject:
+        """Merge-patch an object; KubeConflict if the patch holds a resourceVersion that is not the current one.
+
+        The API server keeps who set which field: `manager`, or if empty the name of this program.
+        """
+        query = [("fieldManager", manager)] if manager else []
+        return await self._request("PATCH", path, query=query, body=body, headers=_MERGE_PATCH, timeout=timeout)
+
+    async def edit(
+        self, path: str, operations: Sequence[JsonObject], *, timeout: float = REQUEST_SECONDS
+    ) -> JsonObject:
+        """JSON-patch an object (RFC 6902), all or nothing; KubeConflict with status 422 if a `test` in it fails."""
+        try:
+            return await self._request("PATCH", path, body=list(operations), headers=_JSON_PATCH, timeout=timeout)
+        except KubeError as error:
+            if error.status != _TEST_FAILED:
+                raise
+            raise KubeConflict(str(error), status=error.status) from None
+
+    async def page(
+        self, path: str, *, limit: int, more: str = "", fields: str = "", timeout: float = LIST_SECONDS
+    ) -> Page:
+        """Return a page of a list, of the objects that match the field selector `fields` if there is one.
+
+        No resourceVersion is asked for: the first page is as new as etcd is, and the others belong to it.
+
+        Raises:
+            KubeGone: the token is too old; the list has to begin anew.
+            KubeUnavailable: among others, when the answer is no list with a resourceVersion.
+        """
+        query = [("limit", str(limit)), *([("continue", more)] if more else ()), *_selecting(fields)]
+        answer = await self._request("GET", path, query=query, timeout=timeout)
+        meta, items = answer.get("metadata"), answer.get("items", ())
+        version = meta.get("resourceVersion") if isinstance(meta, dict) else None
+        if not isinstance(version, str) or version in NO_VERSIONS or "items" not in answer:
+            raise KubeUnavailable(f"{self._at('GET', path)}: the answer is no list")
+        if not isinstance(items, list | None):
+            raise KubeUnavailable(f"{self._at('GET', path)}: the items of the answer are no list")
+        return Page(items or (), version, str(meta.get("continue") or "") if meta else "")
+
+    async def serves(self, resource: Resource) -> bool:
+        """Say whether the API server knows a kind in its version, by the resource list of the API group.
+
+        A 404 is no proof: who stands before the API server may answer so whatever is asked. The list of all groups has
+        to lack the version, too.
+
+        Raises:
+            KubeUnavailable: among others, when what is answered is no such list, or the two disagree.
+        """
+        try:
+            answer = await self.get(resource.base_path)
+        except KubeNotFound:
+            if resource.api_version in await self._group_versions(resource):
+                where = self._at("GET", resource.base_path)
+                raise KubeUnavailable(f"{where}: 404, though the list of all API groups has it") from None
+            return False
+        known = answer.get("resources")
+        if not isinstance(known, list):
+            raise KubeUnavailable(f"{self._at('GET', resource.base_path)}: the answer is no list of resources")
+        return any(isinstance(item, dict) and item.get("name") == resource.plural for item in known)
+
+    async def _group_versions(self, resource: Resource) -> set[str]:
+        """Return all versions of API groups that are served, of the core group those of it."""
+        path = "/apis" if resource.group else "/api"
+        try:
+            answer = await self.get(path)
+            if not resource.group:
+                return set(map(str, answer["versions"]))
+            return {str(each["groupVersion"]) for group in answer["groups"] for each in group["versions"]}
+        except KubeNotFound:
+            problem = "404, which no API server answers: check what stands before it, and the server of the kubeconfig"
+        except (KeyError, TypeError):
+            problem = "the answer is no list of API groups"
+        raise KubeUnavailable(f"{self._at('GET', path)}: {problem}")
+
+    def watch(
+        self, path: str, *, version: str, seconds: int, margin: float, fields: str = ""
+    ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        """Watch a collection from a resourceVersion on; hands out the lines of the answer as they come.
+
+        Args:
+            path: Of the collection.
+            version: Where to begin.
+            seconds: After which the API server ends the watch.
+            margin: Seconds on top: after both together without a byte, the watch is given up.
+            fields: Field selector; empty: all objects.
+        """
+        return self._watch(path, version, seconds, margin, fields)
+
+    @asynccontextmanager
+    async def _watch(
+        self, path: str, version: str, seconds: int, margin: float, fields: str
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        query = [
+            ("watch", "true"),
+            ("allowWatchBookmarks", "true"),
+            ("resourceVersion", version),
+            ("timeoutSeconds", str(seconds)),
+            *_selecting(fields),
+        ]
+        timeout = aiohttp.ClientTimeout(sock_read=seconds + margin, sock_connect=CONNECT_SECONDS)
+        where = self._at("WATCH", path)
+        exchange = self._transport.exchange(Request("GET", path, timeout, query))
+        with self._mapped(where):
+            response = await exchange.__aenter__()
+        self._reached()
+        try:
+            with self._mapped(where):
+                await self._raise_for(response, where)
+            async with aclosing(self._lines(response, where)) as lines:
+                yield lines
+        finally:
+            await exchange.__aexit__(None, None, None)
+
+    async def _lines(self, response: aiohttp.ClientResponse, where: str) -> AsyncGenerator[bytes, None]:
+        splitter = LineSplitter()
+        with self._mapped(where):
+            async for chunk in response.content.iter_any():
+                for line in splitter.feed(chunk):
+                    yield line
+        if splitter.pending:
+            raise KubeUnavailable(f"{where}: the stream ended in the middle of an event")
+
+    async def _request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Sequence[tuple[str, str]] = (),
+        headers: Mapping[str, str] | None = None,
+        body: object = None,
+        timeout: float,
+    ) -> JsonObject:
+        where = self._at(method, path)
+        bound = aiohttp.ClientTimeout(total=timeout, sock_connect=min(timeout, CONNECT_SECONDS))
+        request = Request(method, path, bound, query, headers or {}, body)
+        with self._mapped(where):
+            async with self._transport.exchange(request) as response:
+                self._reached()
+                self.date = response.headers.get("Date", "")
+                await self._raise_for(response, where)
+                content = await response.read()
+        return await self._parse(content, where)
+
+    async def _parse(self, content: bytes, where: str) -> JsonObject:
+        try:
+            answer = await _loads(content)
+        except orjson.JSONDecodeError:
+            raise KubeUnavailable(f"{where}: the answer is no JSON") from None
+        if not isinstance(answer, dict) or not isinstance(answer.get("metadata") or {}, dict):
+            raise KubeUnavailable(f"{where}: the answer is no JSON object of the API")
+        return answer
+
+    async def _raise_for(self, response: aiohttp.ClientResponse, where: str) -> None:
+        if response.status >= 300:
+            raise error_of(response.status, await response.read(), where, response.headers.get("Retry-After"))
+
+    @contextmanager
+    def _mapped(self, where: str) -> Iterator[None]:
+        """Turn the errors of the transport into KubeUnavailable; they never hold headers."""
+        try:
+            yield
+        except (aiohttp.ClientError, OSError) as error:
+            # A stream of aiohttp keeps its error, and the frames of that the stream: all would stay until the garbage
+            # collector runs, which it does rarely.
+            error.__traceback__ = None
+            raise self._translated(error, where) from None
+
+    def _translated(self, error: Exception, where: str) -> KubeUnavailable:
+        if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
+            self._lost(_explain(error))
+            return KubeUnreachable(f"{where}: {_explain(error)}")
+        if isinstance(error, CUT_OFF):
+            return KubeUnreachable(f"{where}: {_explain(error)}")
+        kind = KubeTimeout if isinstance(error, TimeoutError) else KubeUnavailable
+        return kind(f"{where}: {_explain(error)}")
+
+    def _lost(self, why: str) -> None:
+        """Tell of an outage once, however many requests find it out."""
+        if not self.outage:
+            remedy = "check that it runs and that the kubeconfig names it rightly"
+            log.error("apiserver.unreachable", server=self.host, problem=why, remedy=remedy)
+        self.outage = why
+        self._reachable.clear()
+
+    def _reached(self) -> None:
+        if self.outage:
+            log.info("apiserver.reachable", server=self.host)
+            self.outage = ""
+            self._reachable.set()
+
+    def _at(self, method: str, path: str) -> str:
+        return f"API server {self.host}: {method} {path}"
+
+
+async def _loads(content: bytes) -> Any:
+    """Parse JSON; where one object is nested too deep to be parsed, all but its depths are.
+
+    Raises:
+        orjson.JSONDecodeError: it is no JSON.
+    """
+    try:
+        return orjson.loads(content)
+    except orjson.JSONDecodeError:
+        # It may take long, and is rarely needed: the loop goes on meanwhile.
+        return orjson.loads(await asyncio.to_thread(cut, content))
+
+
+def _selecting(fields: str) -> list[tuple[str, str]]:
+    return [("fieldSelector", fields)] if fields else []
+
+
+def error_of(status: int, content: bytes, where: str, retry_after: str | None = None) -> KubeError:
+    """Return the error for an answer: its class by the status, its text in the API server's own words."""
+    details = _status_object(content)
+    message = f"{where}: {status}: {str(details.get('message') or 'no reason given')[:_LONGEST_REASON]}"
+    if 300 <= status < 400:
+        return KubeUnavailable(
+            f"{where}: {status}: no API server redirects: check the kubeconfig's server", status=status
+        )
+    if status in (401, 403):
+        return KubeForbidden(message, status=status)
+    if status in (408, 429) or status >= 500:
+        return KubeUnavailable(message, status=status, retry_after=_retry_after(details, retry_after))
+    classes: dict[int, type[KubeError]] = {404: KubeNotFound, 409: KubeConflict, 410: KubeGone}
+    return classes.get(status, KubeError)(message, status=status)
+
+
+def _status_object(content: bytes) -> JsonObject:
+    try:
+        found = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _retry_after(status: Mapping[str, Any], header: str | None) -> float | None:
+    details = status.get("details")
+    asked = header or (details.get("retryAfterSeconds") if isinstance(details, dict) else None)
+    try:
+        return max(0.0, float(asked)) if asked is not None else None
+    except (TypeError, ValueError):  # a date, or anything
+        return None
+
+
+def _explain(error: Exception) -> str:
+    match error:
+        case aiohttp.ClientConnectorCertificateError() | ssl.SSLCertVerificationError():
+            return "its certificate is not trusted: check the certificate authority of the credentials"
+        case aiohttp.ClientConnectorDNSError():
+            return "the host name can't be resolved"
+        case aiohttp.ClientConnectorSSLError() | ssl.SSLError():
+            return "TLS failed: check the URL's scheme and the client certificate"
+        case aiohttp.ClientConnectorError():
+            # asyncio words the error itself when it tries several addresses; the system's words are plainer.
+            number = error.os_error.errno
+            return f"can't connect: {os.strerror(number) if number else error.os_error.strerror or 'refused'}"
+        case TimeoutError():
+            return "no answer in time"
+        case aiohttp.ClientPayloadError() | aiohttp.ServerDisconnectedError() | ConnectionResetError():
+            return "the connection was cut"
+        case aiohttp.InvalidURL():
+            return "the server's URL is not valid"
+        case _:
+            return f"the exchange failed ({type(error).__name__})"

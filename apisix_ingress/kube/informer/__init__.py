@@ -1,0 +1,1 @@
+"""Reflectors: each keeps one store equal to one collection of the API server."""

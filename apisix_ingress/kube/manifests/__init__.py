@@ -1,0 +1,1 @@
+"""Objects from YAML and JSON files instead of an API server."""

@@ -1,0 +1,1 @@
+"""Writes statuses and Events to the API server."""

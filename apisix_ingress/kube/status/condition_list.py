@@ -1,0 +1,54 @@
+"""The list of conditions in a status: what it holds, and what it has to become. Pure; `status` writes it."""
+
+from __future__ import annotations
+
+from apisix_ingress.kube.status.text_limits import bounded_message
+from apisix_ingress.model.condition import Condition
+from apisix_ingress.model.json import FrozenJson, JsonObject
+
+
+def listed(status: FrozenJson) -> list[JsonObject]:
+    """Return the conditions that a status has."""
+    found = status.get("conditions")
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
+def of_type(status: FrozenJson, type: str) -> JsonObject | None:
+    """Return the condition of a type, None if there is none."""
+    return next((each for each in listed(status) if each.get("type") == type), None)
+
+
+def rendered(condition: Condition) -> JsonObject:
+    """Return a condition as the API server takes it, but for the time of its transition."""
+    return {
+        "type": condition.type,
+        "status": condition.status,
+        "reason": condition.reason,
+        "message": bounded_message(condition.message),
+        "observedGeneration": condition.generation,
+    }
+
+
+def differing(stored: JsonObject, wanted: JsonObject) -> frozenset[str]:
+    """Return the fields in which a stored condition is not as wanted."""
+    return frozenset(name for name, value in wanted.items() if stored.get(name) != value)
+
+
+def is_newer(stored: JsonObject, condition: Condition) -> bool:
+    """Say whether a stored condition speaks of a later generation than the wanted one."""
+    observed = stored.get("observedGeneration")
+    return isinstance(observed, int) and observed > condition.generation
+
+
+def merged(status: FrozenJson, wanted: JsonObject, moment: str) -> list[JsonObject]:
+    """Return the whole list with a condition in its place; the time of its transition changes with its status only."""
+    known, stored = listed(status), of_type(status, wanted["type"])
+    kept = stored is not None and stored.get("status") == wanted["status"] and stored.get("lastTransitionTime")
+    entry = {**wanted, "lastTransitionTime": kept or moment}
+    return [*known, entry] if stored is None else [entry if each is stored else each for each in known]
+
+
+def says(status: FrozenJson, condition: Condition) -> bool:
+    """Say whether a stored status says the same already, if for another generation."""
+    stored, wanted = of_type(status, condition.type), rendered(condition)
+    return stored is not None and differing(stored, wanted) <= {"observedGeneration"}

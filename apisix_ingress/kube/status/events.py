@@ -1,0 +1,229 @@
+"""Events: what happened to an object, for people who run `kubectl describe`. Never a reason for anybody to wait.
+
+Recording only queues; sending is bounded, rate limited and given up easily. The same news about one object within a
+while becomes one Event with a count.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Protocol
+
+import structlog
+
+from apisix_ingress.errors import KubeError, KubeForbidden, KubeNotFound, KubeUnavailable
+from apisix_ingress.kube.status.text_limits import bounded_message, timestamp
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.objects import Meta
+from apisix_ingress.model.resources import RESOURCES, Resource
+from apisix_ingress.runtime.clock import Clock
+from apisix_ingress.runtime.queue.rate_limiters import Bucket
+from apisix_ingress.runtime.term import Term
+
+log = structlog.get_logger()
+
+COMPONENT = "ApisixIngress"
+EventType = Literal["Normal", "Warning"]
+
+_QUEUE_LIMIT = 1000
+_EVENTS_A_SECOND = 10.0
+"""On average,"""
+_BURST = 50
+"""and so many at once."""
+BESIDE_NEWS_SECONDS = 0.5
+"""Before each that is no warning while gateways are being changed: to the API server it is as much work as a change."""
+_REMEMBERED = 2000
+_SAME_FOR_SECONDS = 600.0
+SEND_SECONDS = 5.0
+"""Bound of one request, unless a shorter lease asks for less."""
+_TRIES = 3
+_LONGEST_NAME = 230
+_TERMINATING = "is being terminated"
+"""What the API server says when a namespace goes: no permission is missing, and nobody will look for the Event."""
+
+
+class EventApi(Protocol):
+    """What the recorder needs of the API server; `api.KubeApi` has it."""
+
+    async def create(self, path: str, body: JsonObject, *, timeout: float = ...) -> JsonObject:
+        """Create an object."""
+
+    async def patch(self, path: str, body: object, *, timeout: float = ...) -> JsonObject:
+        """Merge-patch an object."""
+
+
+class _News(NamedTuple):
+    """What makes two Events the same."""
+
+    meta_key: tuple[str, str, str, str]
+    type: EventType
+    reason: str
+    message: str
+
+
+@dataclass(slots=True)
+class _Sent:
+    """An Event that the API server has."""
+
+    path: str
+    count: int
+    at: float
+
+
+class EventRecorder:
+    """Queues Events and sends them within a term.
+
+    Args:
+        api: The API server.
+        clock: For rates, windows and the times in Events.
+        rng: For names and jitter.
+        resources: Kind → resource.
+        on_drop: Called for each Event that is dropped; for a metric.
+        news: Whether records were wanted differently a moment ago: then Events of successes are sent slowly.
+        timeout: Bound of one request in seconds; the term has to last as long when one begins.
+    """
+
+    def __init__(
+        self,
+        api: EventApi,
+        *,
+        clock: Clock,
+        rng: random.Random,
+        resources: Mapping[str, Resource] = RESOURCES,
+        on_drop: Callable[[], None] | None = None,
+        news: Callable[[], bool] = lambda: False,
+        timeout: float = SEND_SECONDS,
+    ) -> None:
+        self._timeout = timeout
+        self._api = api
+        self._clock = clock
+        self._rng = rng
+        self._resources = resources
+        self._on_drop = on_drop or (lambda: None)
+        self._news = news
+        self._bucket: Bucket[str] = Bucket(_EVENTS_A_SECOND, _BURST, clock=clock)
+        # Warnings go first: one among the successes of a start must not wait for them, nor be dropped for them.
+        self._queues: dict[EventType, OrderedDict[_News, tuple[Meta, int]]] = {
+            "Warning": OrderedDict(),
+            "Normal": OrderedDict(),
+        }
+        self._sent: OrderedDict[_News, _Sent] = OrderedDict()
+        self._filled = asyncio.Event()
+        self._problem = ""
+
+    def record(self, meta: Meta, type: EventType, reason: str, message: str) -> None:
+        """Queue an Event about an object; the same again only counts.
+
+        When there are too many the oldest goes, a warning only if there is nothing else.
+        """
+        news = _News((*meta.key, meta.uid), type, reason, bounded_message(message))
+        queue = self._queues[type]
+        _, count = queue.get(news, (meta, 0))
+        queue[news] = (meta, count + 1)
+        if len(self) > _QUEUE_LIMIT:
+            (self._queues["Normal"] or self._queues["Warning"]).popitem(last=False)
+            self._on_drop()
+        self._filled.set()
+
+    def __len__(self) -> int:
+        """Return how many Events wait to be sent."""
+        return sum(map(len, self._queues.values()))
+
+    async def run(self, term: Term) -> None:
+        """Send what is queued until cancelled.
+
+        Raises:
+            LeadershipLost: the term is over.
+        """
+        while True:
+            while len(self):
+                await self._clock.sleep(self._bucket.when(""))
+                if self._news() and not self._queues["Warning"]:
+                    await self._clock.sleep(BESIDE_NEWS_SECONDS)
+                queue = self._queues["Warning"] or self._queues["Normal"]
+                news, (meta, count) = queue.popitem(last=False)
+                await self._deliver(term, news, meta, count)
+            self._filled.clear()
+            await self._filled.wait()
+
+    async def _deliver(self, term: Term, news: _News, meta: Meta, count: int) -> None:
+        """Send one Event; give up after a few tries."""
+        for left in reversed(range(_TRIES)):
+            term.check(self._timeout)
+            try:
+                await self._send(news, meta, count)
+            except KubeUnavailable as error:
+                if not left:
+                    self._drop(error)
+                    return
+                await self._clock.sleep(min(error.retry_after or 0.5, SEND_SECONDS) * (1 + self._rng.random()))
+            except KubeError as error:
+                self._drop(error)
+                return
+            else:
+                self._problem = ""
+                return
+
+    async def _send(self, news: _News, meta: Meta, count: int) -> None:
+        now = self._clock.monotonic()
+        known = self._sent.pop(news, None)
+        if known is not None and now - known.at < _SAME_FOR_SECONDS:
+            total = known.count + count
+            patch = {"count": total, "lastTimestamp": timestamp(self._clock.now())}
+            try:
+                await self._api.patch(known.path, patch, timeout=self._timeout)
+            except KubeNotFound:
+                pass  # it has expired at the API server: begin a new one
+            else:
+                self._remember(news, _Sent(known.path, total, now))
+                return
+        namespace = meta.namespace or "default"
+        body = self._body(news, meta, namespace, count)
+        collection = f"/api/v1/namespaces/{namespace}/events"
+        await self._api.create(collection, body, timeout=self._timeout)
+        self._remember(news, _Sent(f"{collection}/{body['metadata']['name']}", count, now))
+
+    def _remember(self, news: _News, sent: _Sent) -> None:
+        self._sent[news] = sent
+        if len(self._sent) > _REMEMBERED:
+            self._sent.popitem(last=False)
+
+    def _body(self, news: _News, meta: Meta, namespace: str, count: int) -> dict[str, Any]:
+        now = timestamp(self._clock.now())
+        return {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {
+                "name": f"{meta.name[:_LONGEST_NAME]}.{self._rng.getrandbits(64):016x}",
+                "namespace": namespace,
+            },
+            "involvedObject": {
+                "apiVersion": self._resources[meta.kind].api_version,
+                "kind": meta.kind,
+                "namespace": meta.namespace,
+                "name": meta.name,
+                "uid": meta.uid,
+            },
+            "type": news.type,
+            "reason": news.reason,
+            "message": news.message,
+            "source": {"component": COMPONENT},
+            "reportingComponent": COMPONENT,
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "count": count,
+        }
+
+    def _drop(self, error: KubeError) -> None:
+        self._on_drop()
+        if isinstance(error, KubeForbidden) and _TERMINATING in str(error):
+            log.debug("event.dropped", problem=str(error))
+            return
+        remedy = "grant create, patch on events" if isinstance(error, KubeForbidden) else ""
+        if (problem := type(error).__name__) != self._problem:
+            self._problem = problem
+            log.warning("event.dropped", problem=str(error), remedy=remedy)

@@ -1,0 +1,94 @@
+"""What the API server has of objects, for who writes a part of them: as the store says, unless we know better.
+
+Nothing is written here, and what a status should say is nobody's business here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from apisix_ingress.errors import KubeNotFound
+from apisix_ingress.model.json import FrozenJson, JsonObject
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.objects import Meta
+from apisix_ingress.model.resources import Resource
+
+
+class ReadApi(Protocol):
+    """What is needed of the API server here; `api.KubeApi` has it."""
+
+    async def get(self, path: str, *, timeout: float = ...) -> JsonObject:
+        """Return an object."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What the API server has of an object: newer than the store, where our own write is not back yet.
+
+    `seen` is the version that the store had when this was learnt; once the store moves on, it knows better.
+    """
+
+    seen: str
+    version: str
+    status: FrozenJson
+
+
+class KnownStatus:
+    """What the API server has of each object.
+
+    Args:
+        api: The API server.
+        timeout: Bound of one request in seconds.
+    """
+
+    def __init__(self, api: ReadApi, *, timeout: float) -> None:
+        self._api = api
+        self._timeout = timeout
+        self._held: dict[ObjectKey, Held] = {}
+        self._outdated: set[ObjectKey] = set()
+
+    async def of(self, resource: Resource, item: Any) -> Held:
+        """Return what the API server has of an object, which is asked if what we know of it was doubted.
+
+        Raises:
+            KubeError: It was asked, as `look` does.
+        """
+        key, version = item.meta.key, item.meta.resource_version
+        if key in self._outdated:
+            raw = await self.look(resource, item.meta)
+            self._outdated.discard(key)
+            self.learn(key, version, raw)
+        held = self._held.get(key)
+        if held is not None and held.seen == version:
+            return held
+        self._held.pop(key, None)
+        return Held(version, version, getattr(item, "status", {}))
+
+    async def look(self, resource: Resource, meta: Meta) -> JsonObject:
+        """Return the object as the API server has it.
+
+        Raises:
+            KubeNotFound: It is gone; another one of its name is on its way to the store, and what was found out about
+                this one says nothing of it.
+        """
+        raw = await self._api.get(resource.path(meta.key.namespace, meta.key.name), timeout=self._timeout)
+        if (raw.get("metadata") or {}).get("uid") != meta.uid:
+            raise KubeNotFound(f"{meta.key} was deleted and made anew")
+        return raw
+
+    def learn(self, key: ObjectKey, seen: str, raw: JsonObject) -> Held:
+        """Take in a raw object that the API server gave while the store had version `seen` of it."""
+        meta, status = raw.get("metadata") or {}, raw.get("status")
+        held = Held(seen, str(meta.get("resourceVersion") or ""), status if isinstance(status, dict) else {})
+        self._held[key] = held
+        return held
+
+    def doubt(self, key: ObjectKey) -> None:
+        """Note that somebody else wrote, or we did and the reply is lost: what we know of it is no longer so."""
+        self._outdated.add(key)
+
+    def forget(self, key: ObjectKey) -> None:
+        """Forget an object that is gone."""
+        self._held.pop(key, None)
+        self._outdated.discard(key)

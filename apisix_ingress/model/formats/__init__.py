@@ -1,0 +1,1 @@
+"""Readers and writers of small text formats: durations, sizes, selectors, YAML. Pure."""

@@ -1,0 +1,1 @@
+"""Host names, IP addresses and the keys by which objects compete for hosts and paths. Pure."""

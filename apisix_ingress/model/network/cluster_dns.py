@@ -1,0 +1,74 @@
+"""Names of the cluster domain: which Service or Pod a host name stands for, as the resolver of a Pod reads it.
+
+A Pod has a search list (`<its namespace>.svc.<domain>`, `svc.<domain>`, `<domain>`), so `web.shop`, `web.shop.svc` and
+`web.shop.svc.cluster.local` are one Service (Kubernetes: DNS for Services and Pods).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from apisix_ingress.model.network.ip_address import parse_ip
+
+DEFAULT_DOMAIN = "cluster.local"
+
+_DASHED_IPV4 = re.compile(r"\d{1,3}(?:-\d{1,3}){3}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterName:
+    """What a name of the cluster domain stands for.
+
+    Attributes:
+        namespace: Of the Service or Pod; empty where the name is of the domain and stands for neither.
+        service: Name of the Service; empty for a Pod by its address.
+        address: The Pod's address that the name spells, or empty.
+        is_sure: Whether the name can stand for nothing else. `web.shop` may be a name of the Internet, too.
+    """
+
+    namespace: str = ""
+    service: str = ""
+    address: str = ""
+    is_sure: bool = True
+
+
+def shorten(name: str, domain: str) -> str:
+    """Return a lower-case name without the domain of the cluster and without `svc` in front of it."""
+    inner = name.removesuffix(f".{domain}") if domain else name
+    head, _, last = inner.rpartition(".")
+    return head if last == "svc" and "." in head else inner
+
+
+def cluster_name(name: str, domain: str) -> ClusterName | None:
+    """Return what a lower-case name stands for in the cluster; None for a name from elsewhere or a single label."""
+    inner = name.removesuffix(f".{domain}")
+    labels = inner.split(".")
+    if name == domain or (inner != name and len(labels) < 3):
+        return ClusterName()
+    if len(labels) >= 3 and labels[-1] == "svc":
+        return ClusterName(labels[-2], labels[-3])
+    if len(labels) >= 3 and labels[-1] == "pod":
+        return ClusterName(labels[-2], address=_address(labels[-3]))
+    if inner != name:
+        return ClusterName()
+    return _elsewhere(labels) or (ClusterName(labels[-1], labels[-2], is_sure=False) if len(labels) >= 2 else None)
+
+
+def _elsewhere(labels: Sequence[str]) -> ClusterName | None:
+    """Return what a name means that looks like one of a cluster with another domain, such as `clusterset.local`."""
+    for place in range(2, len(labels) - 1):
+        above, below = labels[place - 1], labels[place - 2]
+        if labels[place] == "svc":
+            return ClusterName(above, below, is_sure=False)
+        if labels[place] == "pod" and (address := _address(below)):
+            return ClusterName(above, address=address)
+    return None
+
+
+def _address(label: str) -> str:
+    """Return the address that the name of a Pod spells with dashes."""
+    text = label.replace("-", "." if _DASHED_IPV4.fullmatch(label) else ":")
+    address = parse_ip(text)
+    return "" if address is None else str(address)

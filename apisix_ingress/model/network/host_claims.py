@@ -1,0 +1,135 @@
+"""Host claims: the hosts that an object names, and the wildcards above them, so that the owner of a host can be found.
+
+Read from raw specs, as every index is, so that an object that can't be translated has its claims as well. The port of a
+stream rule without a host is claimed like a host, as `:9100`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from apisix_ingress.model.json import FrozenJson, list_in, mapping_in
+from apisix_ingress.model.network.host_names import canonical_host
+from apisix_ingress.model.objects import ASSIGNED_HOSTS, CustomObject, Namespace
+
+MOST_NAMES = 20_000
+"""Hosts of one object and wildcards above them; an object with more claims none, and is refused."""
+
+EVERY_HOST = "*"
+
+SHARED_WITH = "apisix.apache.org/share-hosts-with"
+"""Annotation of an object: the namespaces that may use the hosts that it names, separated by commas."""
+
+_WITH_PORT = re.compile(r"(\[.*\]|[^:]+):[0-9]+")
+
+
+def claimed_hosts(obj: CustomObject) -> tuple[str, ...]:
+    """Return the hosts that an object names, each once; none if there are too many."""
+    hosts = _hosts(obj)
+    return hosts if _count(hosts) <= MOST_NAMES else ()
+
+
+def has_too_many(obj: CustomObject) -> bool:
+    """Say whether an object names more hosts than are looked at."""
+    return _count(_hosts(obj)) > MOST_NAMES
+
+
+def claimed_name(host: str) -> str:
+    """Return a host as it is claimed: in its one spelling, without the port that no request is matched with."""
+    found = _WITH_PORT.fullmatch(host) if ":" in host else None
+    return canonical_host(found[1] if found else host)
+
+
+def claimed_port(port: object) -> str:
+    """Return what a stream rule without a host claims."""
+    return f":{port}"
+
+
+def is_ownable(host: str) -> bool:
+    """Say whether a host is a name or a wildcard of whole labels; `*a.com` takes hosts like `other-a.com`."""
+    return not host.startswith("*") or host.startswith("*.")
+
+
+def wildcards_over(host: str) -> Iterator[str]:
+    """Yield the wildcards that take the requests of a host as well, the most specific one first."""
+    at = host.find(".", 2 if host.startswith("*.") else 0)
+    while at >= 0:
+        yield f"*{host[at:]}"
+        at = host.find(".", at + 1)
+
+
+def names_over(obj: CustomObject) -> Iterable[str]:
+    """Return the wildcards over the hosts of an object: the values under which it is found from above."""
+    return _over(claimed_hosts(obj))
+
+
+def assigned_hosts(item: Namespace) -> tuple[str, ...]:
+    """Return the hosts that a Namespace was given, without those that nobody can own."""
+    hosts = map(claimed_name, texts_in(item.meta.annotations.get(ASSIGNED_HOSTS, "")))
+    found = tuple(dict.fromkeys(host for host in hosts if is_ownable(host) or host == EVERY_HOST))
+    return found if _count(found) <= MOST_NAMES else ()
+
+
+def assigned_over(item: Namespace) -> Iterable[str]:
+    """Return the wildcards over the hosts that a Namespace was given."""
+    return _over(assigned_hosts(item))
+
+
+def shares_with(obj: CustomObject, namespace: str) -> bool:
+    """Say whether an object lets a namespace use the hosts that it names."""
+    return namespace in texts_in(obj.meta.annotations.get(SHARED_WITH, ""))
+
+
+def lent_hosts(obj: CustomObject) -> Iterable[str]:
+    """Return the hosts that an object lets other namespaces use, with its own namespace: only there it can lend."""
+    if SHARED_WITH not in obj.meta.annotations:
+        return ()
+    return [lent_key(obj.meta.namespace, host) for host in claimed_hosts(obj)]
+
+
+def lent_key(namespace: str, host: str) -> str:
+    """Return under what the objects of a namespace are found that lend a host."""
+    return f"{namespace}/{host}"
+
+
+def texts_in(text: str) -> list[str]:
+    """Return the items of a list that is separated by commas."""
+    return [item.strip() for item in text.split(",") if item.strip()]
+
+
+def _over(hosts: Iterable[str]) -> dict[str, None]:
+    return {wildcard: None for host in hosts for wildcard in wildcards_over(host)}
+
+
+def _count(hosts: tuple[str, ...]) -> int:
+    """Return how many names there are with the wildcards above them; beyond the limit not exactly."""
+    over: dict[str, None] = {}
+    for host in hosts:
+        if len(hosts) + len(over) > MOST_NAMES:
+            break
+        over |= dict.fromkeys(wildcards_over(host))
+    return len(hosts) + len(over)
+
+
+def _hosts(obj: CustomObject) -> tuple[str, ...]:
+    found = {"Ingress": _ingress, "ApisixRoute": _route, "ApisixTls": _tls}[obj.meta.kind](obj.spec)
+    return tuple(dict.fromkeys(claimed_name(host) for host in found if isinstance(host, str) and host))
+
+
+def _ingress(spec: FrozenJson) -> Iterator[object]:
+    yield from (mapping_in(rule).get("host") for rule in list_in(spec.get("rules")))
+    for entry in list_in(spec.get("tls")):
+        yield from list_in(mapping_in(entry).get("hosts"))
+
+
+def _route(spec: FrozenJson) -> Iterator[object]:
+    for rule in list_in(spec.get("http")):
+        yield from list_in(mapping_in(mapping_in(rule).get("match")).get("hosts"))
+    for rule in list_in(spec.get("stream")):
+        match = mapping_in(mapping_in(rule).get("match"))
+        yield match.get("host") or claimed_port(match.get("ingressPort"))
+
+
+def _tls(spec: FrozenJson) -> Iterator[object]:
+    yield from list_in(spec.get("hosts"))

@@ -1,0 +1,168 @@
+"""Matchers: which requests the rules of an object take, so that two objects with one and the same are found.
+
+Read from raw specs, as every index is, so that what can't be translated counts as well. Two matchers are one if host,
+path, and everything else that tells requests apart are equal; so a canary with another condition or priority is none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from apisix_ingress.model.json import FrozenJson, list_in, mapping_in
+from apisix_ingress.model.network.host_names import canonical_host
+from apisix_ingress.model.objects import CustomObject
+
+MOST_MATCHERS = 20_000
+"""Pairs of host and path in one object; one with more has no matchers, and is refused when it is translated."""
+
+REGEX_ANNOTATION = "k8s.apisix.apache.org/use-regex"
+REGEX_PRIORITY = 100
+DEFAULT_PRIORITY = -1
+"""Of the routes of an Ingress: for a path that is a regular expression, and for the default backend."""
+
+_LONG = 256
+"""Characters of a path from which on a digest stands for it."""
+
+
+class Matcher(NamedTuple):
+    """One host and path of a rule.
+
+    Attributes:
+        field: The rule in the object, e.g. `spec.http[0]`.
+        host: As written; empty for every host.
+        path: As written.
+        value: Equal for two matchers that take the same requests.
+    """
+
+    field: str
+    host: str
+    path: str
+    value: str
+
+
+class Rule(NamedTuple):
+    """Hosts and paths of one rule of an object; no hosts: every host."""
+
+    field: str
+    hosts: list[str]
+    paths: list[str]
+    """As the gateway has them: exact, or with `*` at the end."""
+    rest: str = ""
+    shown: str = ""
+
+
+def matchers(obj: CustomObject) -> tuple[Matcher, ...]:
+    """Return the matchers of an ApisixRoute or Ingress in the order of its fields; none if there are too many."""
+    return _matchers(rules_of(obj)) if count_matchers(obj) <= MOST_MATCHERS else ()
+
+
+def count_matchers(obj: CustomObject) -> int:
+    """Return how many pairs of host and path an object has."""
+    return sum(max(len(rule.hosts), 1) * len(rule.paths) for rule in rules_of(obj))
+
+
+def matcher_values(obj: CustomObject) -> Iterable[str]:
+    """Return the values under which an object is indexed."""
+    return (matcher.value for matcher in matchers(obj))
+
+
+def _matchers(rules: Iterable[Rule]) -> tuple[Matcher, ...]:
+    found = []
+    for rule in rules:
+        paths = [(path, _path_value(path)) for path in rule.paths]
+        for host in rule.hosts or [""]:
+            spelled = canonical_host(host)
+            found += [
+                Matcher(rule.field, host, rule.shown or path, f"{spelled}\n{value}\n{rule.rest}")
+                for path, value in paths
+            ]
+    return tuple(found)
+
+
+def _path_value(path: str) -> str:
+    return path if len(path) <= _LONG else _digest(path)
+
+
+def rules_of(obj: CustomObject) -> Iterator[Rule]:
+    """Yield the rules of an ApisixRoute or Ingress, whether or not it can be translated."""
+    if obj.meta.kind == "Ingress":
+        return _ingress(obj.spec, regex=obj.meta.annotations.get(REGEX_ANNOTATION, "").strip() == "true")
+    return _route(obj.spec)
+
+
+def _route(spec: FrozenJson) -> Iterator[Rule]:
+    for index, rule in enumerate(list_in(spec.get("http"))):
+        match = mapping_in(mapping_in(rule).get("match"))
+        rest = _rest(
+            _number(mapping_in(rule).get("priority")),
+            methods=_texts(match.get("methods")),
+            addresses=_texts(match.get("remoteAddrs")),
+            conditions=list_in(match.get("exprs")),
+            function=match.get("filter_func"),
+        )
+        yield Rule(f"spec.http[{index}]", _texts(match.get("hosts")), _texts(match.get("paths")), rest)
+
+
+def _ingress(spec: FrozenJson, *, regex: bool) -> Iterator[Rule]:
+    for index, rule in enumerate(list_in(spec.get("rules"))):
+        hosts = _texts([mapping_in(rule).get("host")])
+        for number, item in enumerate(list_in(mapping_in(mapping_in(rule).get("http")).get("paths"))):
+            yield _ingress_path(f"spec.rules[{index}].http.paths[{number}]", hosts, mapping_in(item), regex=regex)
+    if spec.get("defaultBackend"):
+        yield Rule("spec.defaultBackend", [], ["/*"], _rest(DEFAULT_PRIORITY))
+
+
+def _ingress_path(field: str, hosts: list[str], item: FrozenJson, *, regex: bool) -> Rule:
+    """Return the rule for a path. That an Exact path may have a priority of its own is not for a user to choose."""
+    path, kind = item.get("path") or "", item.get("pathType")
+    if not isinstance(path, str):
+        return Rule(field, hosts, [])
+    if kind == "Prefix":
+        return Rule(field, hosts, [f"{path.rstrip('/')}/*"], shown=path)
+    if kind != "Exact" and regex:
+        condition = {"subject": {"scope": "Path"}, "op": "RegexMatch", "value": path}
+        return Rule(field, hosts, ["/*"], _rest(REGEX_PRIORITY, conditions=[condition]), shown=path)
+    return Rule(field, hosts, [path or "/*"])
+
+
+def _rest(
+    priority: int,
+    *,
+    methods: Iterable[str] = (),
+    addresses: Iterable[str] = (),
+    conditions: Iterable[Any] = (),
+    function: object = None,
+) -> str:
+    """Return what else tells requests apart; empty if nothing does."""
+    told = sorted({json.dumps(_condition(item), sort_keys=True) for item in conditions})
+    parts = [priority, sorted(set(methods)), sorted(set(addresses)), told, function or ""]
+    return _digest(json.dumps(parts, default=str)) if any(parts) else ""
+
+
+def _condition(value: Any) -> Any:
+    """Return a condition so that equal ones are written alike."""
+    condition = {key: item for key, item in mapping_in(value).items() if item is not None}
+    subject = mapping_in(condition.get("subject"))
+    name = subject.get("name")
+    if subject.get("scope") == "Header" and isinstance(name, str):
+        condition["subject"] = {"scope": "Header", "name": name.lower().replace("-", "_")}
+    elif subject.get("scope") == "Path":
+        condition["subject"] = {"scope": "Path"}
+    if "set" in condition:
+        condition["set"] = sorted(set(_texts(condition["set"])))
+    return condition
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()
+
+
+def _texts(value: object) -> list[str]:
+    return [item for item in list_in(value) if isinstance(item, str) and item]
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) else 0

@@ -1,0 +1,1 @@
+"""Which values are secret, and how they are masked. Pure."""

@@ -1,0 +1,179 @@
+"""Making values safe to show: secrets masked, control characters escaped, everything plain data.
+
+Used by logging and by whatever shows text that came from outside. Values are masked by the name of their key and
+the plugin that they belong to (`model.secrets.fields`), by having been registered, and by pattern, whichever hits
+first. Nothing here knows where the text goes.
+"""
+
+import base64
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from apisix_ingress.model.secrets.fields import ANYWHERE, Place, hides_item, is_secret_name
+from apisix_ingress.model.secrets.texts import without_credentials, without_header
+
+REDACTED = "[redacted]"
+
+# A secret shorter than this is not masked by value: it would blot out half of every line and is guessed
+# anyway.
+_SHORTEST_SECRET = 4
+_DEEPEST = 8
+_DEEPEST_SHOWN = 64
+_LARGEST_INTEGER = 2**63 - 1
+
+# Control characters, line separators, directional overrides (they reorder what a reader sees) and lone
+# surrogates (they can't be encoded).
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+_registered: set[str] = set()
+_registered_pattern: re.Pattern[str] | None = None
+
+
+def register_secret(value: str) -> None:
+    """Mask `value` from now on wherever it turns up, also as base64, in JSON or in a URL.
+
+    Idempotent. Values under four characters are ignored.
+    """
+    global _registered_pattern
+    if len(value) < _SHORTEST_SECRET:
+        return
+    _registered.update(
+        (value, base64.b64encode(value.encode()).decode(), json.dumps(value)[1:-1], quote(value, safe=""))
+    )
+    # Longest first, so that a secret which contains another one is masked as a whole.
+    longest_first = sorted(_registered, key=len, reverse=True)
+    _registered_pattern = re.compile("|".join(map(re.escape, longest_first)))
+
+
+def redact_text(text: str) -> str:
+    """Mask registered secrets, private keys, credentials in headers, URLs and ``password=…`` in `text`."""
+    # Most of what is logged is a short name: these checks take a tenth of the time that the patterns do.
+    if _registered_pattern is not None and any(secret in text for secret in _registered):
+        text = _registered_pattern.sub(REDACTED, text)
+    return without_credentials(text, REDACTED)
+
+
+def escape(text: str, keep: str = "") -> str:
+    r"""Write control characters as ``\n``, ``\x1b``, ``\u202e``, so that none can forge or repaint a line.
+
+    Args:
+        text: the text.
+        keep: characters to leave as they are.
+    """
+    if text.isprintable():
+        return text
+    return _UNPRINTABLE.sub(lambda m: m[0] if m[0] in keep else _escaped(m[0]), text)
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def masked(
+    value: Any,
+    place: Place = ANYWHERE,
+    *,
+    leaf: Callable[[Any], Any] = lambda value: value,
+    mark: str = REDACTED,
+    depth: int = 0,
+) -> Any:
+    """Return a document of JSON without secrets and code; names, shape and line breaks stay.
+
+    Args:
+        value: The document.
+        place: Where it stands.
+        leaf: What every text, number and name goes through first.
+        mark: What stands for a field that is hidden.
+        depth: How many levels are above it; below 64 it is cut off.
+    """
+    if isinstance(value, str):
+        return _masked_text(value, place, leaf, mark, depth)
+    if isinstance(value, Mapping | list | tuple) and depth >= _DEEPEST_SHOWN:
+        return "..."
+    if isinstance(value, Mapping):
+        return {
+            escape(redact_text(without_header(leaf(str(name)), REDACTED))): mark
+            if place.hides(str(name), item, value)
+            else masked(item, place.under(str(name), value), leaf=leaf, mark=mark, depth=depth + 1)
+            for name, item in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [
+            mark
+            if hides_item(value, index)
+            else masked(item, place.item(value, index), leaf=leaf, mark=mark, depth=depth + 1)
+            for index, item in enumerate(value)
+        ]
+    return leaf(value)
+
+
+def _masked_text(text: str, place: Place, leaf: Callable[[Any], Any], mark: str, depth: int) -> str:
+    shown = without_header(str(leaf(text)), REDACTED)
+    if text[:1] in ("{", "[") and shown != REDACTED and (inner := _parsed(text)) is not None:
+        clean = masked(inner, place, leaf=leaf, mark=mark, depth=depth + 1)
+        if clean != inner:
+            return escape(str(leaf(json.dumps(clean, ensure_ascii=False))), keep="\n\t")
+    return escape(redact_text(shown), keep="\n\t")
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text, object_pairs_hook=_all_of)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _all_of(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a mapping that loses no value of a name that stands there twice."""
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        found[name] = [found[name], value] if name in found else value
+    return found
+
+
+def sanitize(value: object, depth: int = 0, place: Place = ANYWHERE) -> object:
+    """Return `value` as plain data that JSON can hold, masked and escaped at every level.
+
+    Mappings and iterables are copied; an object that is none of JSON's types is shown as its `str`.
+    """
+    if value is None or isinstance(value, bool | float):
+        return value
+    if isinstance(value, int):
+        return value if abs(value) <= _LARGEST_INTEGER else str(value)
+    if isinstance(value, str):
+        # A line of its own may well begin with a word and a colon.
+        return escape(redact_text(without_header(value, REDACTED) if depth else value))
+    if depth >= _DEEPEST:
+        return "..."
+    if isinstance(value, Mapping):
+        return sanitize_mapping(value, depth + 1, place)
+    if isinstance(value, list | tuple | set | frozenset):
+        items = _ordered(value)
+        return [
+            REDACTED if hides_item(items, index) else sanitize(item, depth + 1, place.item(items, index))
+            for index, item in enumerate(items)
+        ]
+    if isinstance(value, bytes | bytearray):
+        return escape(redact_text(value.decode("utf-8", "backslashreplace")))
+    return escape(redact_text(str(value)))
+
+
+def sanitize_mapping(values: Mapping[Any, object], depth: int = 0, place: Place = ANYWHERE) -> dict[str, object]:
+    """Sanitize keys and values; what stands under a key named like a secret is masked unless it is empty."""
+    sanitized: dict[str, object] = {}
+    for key, value in values.items():
+        name = escape(redact_text(without_header(str(key), REDACTED)))
+        is_empty = value is None or value in ("", b"")
+        if not is_empty and (is_secret_name(name) or (depth and place.hides(name, value, values))):
+            sanitized[name] = REDACTED
+        else:
+            nested = isinstance(value, Mapping | list | tuple)
+            sanitized[name] = sanitize(value, depth, place.under(name, values) if nested else place)
+    return sanitized
+
+
+def _ordered(values: Iterable[object]) -> Sequence[object]:
+    return sorted(values, key=str) if isinstance(values, set | frozenset) else tuple(values)

@@ -1,0 +1,96 @@
+"""Which parts of a text are credentials: of headers, of URLs, of what looks like either. No names of fields, see there.
+
+A text comes from anybody, and most have nothing to hide: each pattern here takes time in proportion to the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from urllib.parse import unquote
+
+from apisix_ingress.model.secrets.fields import ONLY_IN_URLS, is_secret_of_request, suggests_secret
+
+# To the end of the text if the end of the block was cut off.
+_PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL)
+_SCHEMES = r"(?:bearer|basic)"
+_NAMED = (
+    re.compile(rf"\b({_SCHEMES})(\s+)[A-Za-z0-9._~+/=-]{{8,}}", re.IGNORECASE),
+    # These have spaces inside: to the end of the line, or of what is quoted. Behind a dot stands a problem of a field.
+    re.compile(
+        rf"""(?<![\w.\]])((?:proxy-)?authorization|(?:set-)?cookie)(\s*:\s*)(?!{_SCHEMES}\s)[^\s"'\[][^\r\n"']*""",
+        re.IGNORECASE,
+    ),
+    re.compile(
+        r"""\b((?:x[-_])?api[-_]key|(?:admin|client|private)[-_]key|password|authorization)\b(["']?\s*[:=]\s*)"""
+        rf"""(?!{_SCHEMES}\s|\[[a-z]+\])("[^"]*"|'[^']*'|[^\s"',;&}})\]]+)""",
+        re.IGNORECASE,
+    ),
+)
+# Up to the last @ of an authority. Beyond a slash too if a password may hold it: what is before that is no port.
+_USER_OF_URL = re.compile(r"""://(?!\[)(?:[^/?#\s"'<>]+|[^/?#\s:"'<>]{0,64}:(?!\d{1,5}[/?#])[^\s"'<>]{1,256})@""")
+_USER_OF_ENCODED_URL = re.compile(r"""(%3a%2f%2f)(?:(?!%2f|%3f|%23)[^\s"'&])+%40""", re.IGNORECASE)
+# Without a scheme: a name and a password before a host.
+_USER = re.compile(
+    r"""(?<![\w/.@:%+~-])(?!(?:mailto|sips?|urn):)([A-Za-z_][\w.+%~-]{0,63}:)(?![\w.-]{1,128}@sha\d{3}:)"""
+    r"""[^\s/@"'<>]{1,256}@(?=[\w\[])"""
+)
+_PARAMETER = re.compile(r"(?:\A|[?&#]|;\s?|%3f|%26|%23)([\w.~%\[\]$-]{1,64}?)(?:=|%3d)", re.IGNORECASE)
+# A quote or semicolon ends it unless it goes on behind that.
+_VALUE = re.compile(rf"""(?!{_SCHEMES}\s)(?:[^&\s"'#;<>%]|%(?!26|23)|["';](?=[\w%+/=-]))+""", re.IGNORECASE)
+_HEADER = re.compile(r"^([A-Za-z][\w.-]{0,127})([^\S\n]*:[^\S\n]*)\S.*", re.MULTILINE)
+# Whoever has the path of such a URL may post there.
+_WEBHOOK = re.compile(
+    r"""((?:hooks\.slack\.com/(?:services|workflows|triggers)|discord(?:app)?\.com/api/webhooks|hooks\.zapier\.com/hooks"""
+    r"""|webhook\.office\.com/webhookb2|outlook\.office(?:365)?\.com/webhook|open\.(?:feishu\.cn|larksuite\.com)/open-apis/bot/v2/hook"""
+    r"""|chat\.googleapis\.com/v1/spaces)/|api\.telegram\.org/bot)[^\s"'<>?#]+""",
+    re.IGNORECASE,
+)
+_WEBHOOK_HINT = re.compile(r"hook|telegram|googleapis", re.IGNORECASE)
+# None of the patterns matches in such a text.
+_PLAIN = re.compile(r"[\w./-]*")
+
+
+def without_credentials(text: str, mark: str) -> str:
+    """Return a text with `mark` for private keys, credentials in headers and URLs, and ``password=…``."""
+    if "/" in text and _WEBHOOK_HINT.search(text):
+        text = _WEBHOOK.sub(rf"\1{mark}", text)
+    if _PLAIN.fullmatch(text):
+        return text
+    text = _PRIVATE_KEY.sub(mark, text)
+    for pattern in _NAMED:
+        text = pattern.sub(rf"\1\2{mark}", text)
+    if "@" in text:
+        text = _USER_OF_URL.sub(f"://{mark}@", text)
+        text = _USER.sub(rf"\1{mark}@", text)
+    if "%40" in text:
+        text = _USER_OF_ENCODED_URL.sub(rf"\1{mark}%40", text)
+    if "=" in text or "%3" in text:
+        text = "".join(_without_parameters(text, mark))
+    return text
+
+
+def without_header(text: str, mark: str) -> str:
+    """Return a text with `mark` for the value of each line that is a header of credentials."""
+    return _HEADER.sub(lambda found: _header(found, mark), text) if ":" in text else text
+
+
+def _without_parameters(text: str, mark: str) -> Iterator[str]:
+    """Yield a text in pieces; a value may be a URL with parameters of its own."""
+    told, at = 0, 0
+    while found := _PARAMETER.search(text, at):
+        at = found.end()
+        if _is_secret(found) and (value := _VALUE.match(text, at)):
+            yield text[told:at] + mark
+            told = at = value.end()
+    yield text[told:]
+
+
+def _is_secret(found: re.Match[str]) -> bool:
+    name = unquote(found[1])
+    # Behind a semicolon stands a cookie, or what a sentence counts.
+    return is_secret_of_request(name) and not (found[0].startswith(";") and name.lower() in ONLY_IN_URLS)
+
+
+def _header(found: re.Match[str], mark: str) -> str:
+    return f"{found[1]}{found[2]}{mark}" if suggests_secret(found[1]) else found[0]

@@ -1,0 +1,1 @@
+"""Logs, metrics and the HTTP server for health, readiness and metrics."""

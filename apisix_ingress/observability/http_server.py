@@ -1,0 +1,286 @@
+"""The HTTP server of health, readiness and metrics. What ready means is decided by the checks it is given.
+
+====================  ==================================================================================
+/healthz              200 as long as the event loop runs: the answer itself is the proof
+/readyz               200 or 503, and each check by name with ``ok`` or the reason why not; ``notes`` if there are any
+/apisix/healthz       200 ``{"status":"ok"}`` or 500 ``{"status":"<error>"}``, as in the 1.8 line: a gateway is not
+                      written to by who leads, or refuses the key of who follows
+/metrics              Prometheus text
+====================  ==================================================================================
+
+What else is served is installed by whoever knows it. Listening and serving are two steps: who comes in between waits.
+Everybody in the cluster may reach the port, so the number of connections and their silence are bounded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import socket
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol, Self
+
+import orjson
+
+from apisix_ingress.errors import ConfigError
+from apisix_ingress.model.secrets.redaction import escape, redact_text
+from apisix_ingress.observability.metrics import CONTENT_TYPE, Metrics
+from apisix_ingress.runtime.clock import Clock, MonotonicClock
+
+if TYPE_CHECKING:  # the server of aiohttp is imported when it is to serve: no start waits for it
+    from aiohttp import web
+
+    from apisix_ingress.runtime.connections import Connections
+
+    _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+# Seconds that a request in flight gets to end when the server stops; every answer here is computed at once.
+_SHUTDOWN_TIMEOUT = 1.0
+
+_BACKLOG = 128
+"""Connections that wait until they are served."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of the connections to the server.
+
+    Attributes:
+        connections: Connections at once; with one more, the one that has been idle longest is closed.
+        first: Seconds to the first request.
+        idle: Seconds between two requests; more than Prometheus waits between two scrapes.
+    """
+
+    connections: int = 256
+    first: float = 10.0
+    idle: float = 120.0
+
+
+Check = Callable[[], str | None]
+
+
+class Readiness:
+    """Named checks. Each returns None when all is well, else a short reason for the person who asks.
+
+    A note is a check that is told only: what a person has to mend, and no other replica would do better.
+    """
+
+    def __init__(self) -> None:
+        self._checks: dict[str, Check] = {}
+        self._notes: dict[str, Check] = {}
+
+    def add(self, name: str, check: Check) -> None:
+        """Ask `check` from now on under `name`; it replaces one of that name."""
+        self._checks[name] = check
+
+    def add_note(self, name: str, check: Check) -> None:
+        """Tell what `check` returns under `name`, ready or not."""
+        self._notes[name] = check
+
+    def failures(self) -> dict[str, str]:
+        """Return the reasons of the checks that do not hold; empty means ready."""
+        return _reasons(self._checks)
+
+    def notes(self) -> dict[str, str]:
+        """Return what there is to note."""
+        return _reasons(self._notes)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all checks."""
+        return tuple(self._checks)
+
+
+def _reasons(checks: Mapping[str, Check]) -> dict[str, str]:
+    asked = ((name, _ask(check)) for name, check in checks.items())
+    return {name: reason for name, reason in asked if reason is not None}
+
+
+def _ask(check: Check) -> str | None:
+    try:
+        reason = check()
+    except Exception as error:
+        # A probe must answer; a broken check is a reason like any other.
+        return f"the check failed: {type(error).__name__}"
+    return None if reason is None else escape(redact_text(reason))
+
+
+def _all_well() -> str | None:
+    return None
+
+
+def _no_pages() -> None:
+    return None
+
+
+class Pages(Protocol):
+    """More that is served."""
+
+    def install(self, app: web.Application) -> None:
+        """Add addresses."""
+
+
+class HttpServer:
+    """Serves the endpoints above; use ``async with`` and `serve`.
+
+    Args:
+        host: address to listen on, empty for every interface.
+        port: 0 for any free one, see `port`.
+        readiness: what /readyz reports.
+        metrics: what /metrics exposes.
+        gateways: None if the gateways can be reached, else the error; what /apisix/healthz reports.
+        pages: Makes what else is served, or None.
+        clock: Measures how long connections are idle.
+        limits: The bounds.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        *,
+        readiness: Readiness,
+        metrics: Metrics,
+        gateways: Check = _all_well,
+        pages: Callable[[], Pages | None] = _no_pages,
+        clock: Clock | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self._host = host
+        self._port = port
+        self._readiness = readiness
+        self._metrics = metrics
+        self._gateways = gateways
+        self._pages = pages
+        self._sockets: list[socket.socket] = []
+        self._clock = clock or MonotonicClock()
+        self._limits = limits or Limits()
+        self._runner: web.AppRunner | None = None
+        self._connections: Connections | None = None
+        self._servers: list[asyncio.Server] = []
+
+    async def listen(self) -> None:
+        """Take the address: who connects from now on is answered once `serve` was called.
+
+        Raises:
+            ConfigError: the address can't be listened on.
+        """
+        loop = asyncio.get_running_loop()
+        try:
+            # It finds the addresses of a name, and takes all of them or none; its sockets can't wait, so ours do.
+            taken = await loop.create_server(asyncio.Protocol, self._host or None, self._port, start_serving=False)
+            self._sockets = [each.dup() for each in taken.sockets]
+            taken.close()
+            for each in self._sockets:
+                each.listen(_BACKLOG)
+        except (OSError, UnicodeError) as error:
+            await self.stop()
+            raise ConfigError(self._explain(error)) from None
+
+    async def serve(self) -> None:
+        """Answer who is there and who comes, until `stop`."""
+        from aiohttp import web
+
+        from apisix_ingress.observability.http_log import server_logger
+        from apisix_ingress.runtime.connections import Connections
+
+        @web.middleware
+        async def keep_open(request: web.Request, handler: _Handler) -> web.StreamResponse:
+            assert self._connections is not None  # a request came
+            with self._connections.active(request):
+                return await handler(request)
+
+        app = web.Application(middlewares=[keep_open])
+        app.router.add_get("/healthz", self._healthz)
+        app.router.add_get("/readyz", self._readyz)
+        app.router.add_get("/apisix/healthz", self._apisix_healthz)
+        app.router.add_get("/metrics", self._expose)
+        if (pages := self._pages()) is not None:
+            pages.install(app)
+        limits = self._limits
+        self._runner = web.AppRunner(
+            app,
+            logger=server_logger(),
+            access_log=None,
+            keepalive_timeout=limits.idle,
+            lingering_time=0,
+            shutdown_timeout=_SHUTDOWN_TIMEOUT,
+        )
+        await self._runner.setup()
+        assert self._runner.server is not None  # it is set up
+        self._connections = Connections(
+            self._runner.server, self._clock, limits.connections, limits.first, limits.first, limits.idle
+        )
+        loop = asyncio.get_running_loop()
+        for each in self._sockets:
+            server = await loop.create_server(self._connections.accept, sock=each.dup(), backlog=_BACKLOG)
+            self._servers.append(server)
+
+    async def run(self) -> None:
+        """Look after connections until cancelled; call it once `serve` has returned."""
+        assert self._connections is not None, "the server is not started"
+        await self._connections.run()
+
+    async def stop(self) -> None:
+        """Stop listening and end what is in flight. Idempotent."""
+        sockets, self._sockets = self._sockets, []
+        for server in self._servers:
+            server.close()
+        self._servers.clear()
+        if self._runner is not None:
+            runner, self._runner = self._runner, None
+            await runner.cleanup()
+        for each in sockets:
+            each.close()
+
+    async def __aenter__(self) -> Self:
+        await self.listen()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    @property
+    def port(self) -> int:
+        """The port that is listened on; the configured one before `listen`."""
+        return int(self._sockets[0].getsockname()[1]) if self._sockets else self._port
+
+    def _explain(self, error: OSError | UnicodeError) -> str:
+        where = f"http.listen: can't listen on {self._host}:{self._port}"
+        if isinstance(error, UnicodeError):
+            return f"{where}: that is no host name; set http.listen to an address of this host"
+        if error.errno == errno.EADDRINUSE:
+            return f"{where}: another process does; stop it or set http.listen to a free port"
+        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
+        return f"{where}: {reason}; set http.listen to an address of this host and a port it may use"
+
+    async def _healthz(self, _request: web.Request) -> web.Response:
+        return _json({"status": "ok"})
+
+    async def _readyz(self, _request: web.Request) -> web.Response:
+        failures = self._readiness.failures()
+        checks = dict.fromkeys(self._readiness.names, "ok") | failures
+        body: dict[str, object] = {"status": "not ready" if failures else "ok", "checks": checks}
+        if notes := self._readiness.notes():
+            body["notes"] = notes
+        return _json(body, 503 if failures else 200)
+
+    async def _apisix_healthz(self, _request: web.Request) -> web.Response:
+        reason = _ask(self._gateways)
+        return _json({"status": "ok" if reason is None else reason}, 200 if reason is None else 500)
+
+    async def _expose(self, _request: web.Request) -> web.Response:
+        from aiohttp import web
+
+        return web.Response(body=self._metrics.render(), headers={"Content-Type": CONTENT_TYPE})
+
+
+def _json(body: dict[str, object], status: int = 200) -> web.Response:
+    from aiohttp import web
+
+    return web.Response(body=orjson.dumps(body), status=status, content_type="application/json")

@@ -1,0 +1,134 @@
+"""Logging: structlog set up once, at the start; JSON lines, or a console where a person is looking.
+
+Every line, those of libraries included, goes through the redaction before it is rendered. What is worth
+logging is decided where it happens; nothing here is imported for its loggers, they come from
+`structlog.get_logger`.
+"""
+
+import logging
+import sys
+from collections.abc import MutableMapping
+from typing import Any, Literal, TextIO
+
+import orjson
+import structlog
+from structlog.typing import EventDict, Processor
+
+from apisix_ingress.model.secrets.redaction import escape, redact_text, register_secret, sanitize_mapping
+from apisix_ingress.observability.log_stream import LogStream
+from apisix_ingress.startup.std_streams import open_streams
+
+__all__ = ["register_secret", "setup_logging"]
+
+_LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+# Text that structlog renders from tracebacks: line breaks belong there.
+_MULTILINE = ("exception", "stack")
+_STAMP = structlog.processors.TimeStamper(fmt="iso", utc=True)
+_CHATTY_LIBRARIES = ("aiohttp", "asyncio", "httpx", "httpcore", "kubernetes", "urllib3")
+
+
+class _Lines(logging.Handler):
+    """Hands the lines of the standard library's loggers on to where all others go."""
+
+    def __init__(self, outlet: LogStream) -> None:
+        super().__init__()
+        self._outlet = outlet
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._outlet.write(_encode(None, "", self.format(record)) + b"\n")
+
+
+def setup_logging(
+    level: Literal["debug", "info", "warning", "error"] = "info",
+    format: Literal["auto", "console", "json"] = "auto",
+    *,
+    stream: TextIO | None = None,
+) -> None:
+    """Send the logs of the program, and warnings of its libraries, to `stream` (stderr by default).
+
+    With ``auto`` it is the console format on a terminal and JSON elsewhere. Call it once, before the first
+    line is logged: loggers keep the set-up they had at first use.
+    """
+    if stream is None:
+        open_streams()
+        stream = sys.stderr
+    console = format == "console" or (format == "auto" and stream.isatty())
+    shared = _shared_processors(console)
+    render = _console_renderer(stream) if console else _render_json
+    outlet = LogStream(stream.buffer, tell=lambda count: _encode(None, "", render(None, "", _missing(count))) + b"\n")
+    structlog.configure(
+        processors=[*shared, render, _encode],
+        wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
+        logger_factory=structlog.BytesLoggerFactory(outlet),  # type: ignore[arg-type]  # write and flush are all it needs
+        cache_logger_on_first_use=True,
+    )
+    _route_libraries(outlet, shared, render)
+
+
+def _missing(count: int) -> EventDict:
+    """Return the event that tells of lines that nobody took."""
+    remedy = "see to it that whoever reads the log keeps up, and that its disk has room"
+    return _STAMP(None, "", {"event": "log.incomplete", "level": "warning", "lines": count, "remedy": remedy})
+
+
+def _shared_processors(console: bool) -> list[Processor]:
+    """Return what every line goes through before it is rendered."""
+    processors: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.StackInfoRenderer(),
+        structlog.processors.format_exc_info,
+        redact,
+        # After the redaction: no value that was passed in can stand for one of these.
+        structlog.processors.add_log_level,
+        _STAMP,
+    ]
+    return [*processors, _indent_tracebacks] if console else processors
+
+
+def redact(_logger: object, _method: str, event: EventDict) -> EventDict:
+    """Mask secrets and escape control characters in every value of `event` (a structlog processor)."""
+    texts = {name: event.pop(name) for name in _MULTILINE if name in event}
+    sanitized: dict[str, Any] = sanitize_mapping(event)
+    for name, text in texts.items():
+        sanitized[name] = escape(redact_text(str(text)), keep="\n\t")
+    return sanitized
+
+
+def _indent_tracebacks(_logger: object, _method: str, event: EventDict) -> EventDict:
+    """Put a bar before each line of a traceback: no line of an error's text can pass for a line of the log."""
+    for name in _MULTILINE:
+        if name in event:
+            event[name] = "\n".join(f"  | {line}" for line in event[name].splitlines())
+    return event
+
+
+def _console_renderer(stream: TextIO) -> Processor:
+    return structlog.dev.ConsoleRenderer(
+        colors=stream.isatty(), exception_formatter=structlog.dev.plain_traceback, sort_keys=False
+    )
+
+
+def _render_json(_logger: object, _method: str, event: EventDict) -> str:
+    return orjson.dumps(event).decode()
+
+
+def _encode(_logger: object, _method: str, line: Any) -> bytes:
+    return str(line).encode("utf-8", "backslashreplace")
+
+
+def _route_libraries(outlet: LogStream, shared: list[Processor], render: Processor) -> None:
+    """Have the standard library's loggers write the same lines, from warnings up."""
+
+    def take_record(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+        record: logging.LogRecord = event.pop("_record")
+        event.pop("_from_structlog", None)
+        return {"logger": record.name, **event}
+
+    formatter = structlog.stdlib.ProcessorFormatter(processors=[take_record, *shared, render])
+    handler = _Lines(outlet)
+    handler.setFormatter(formatter)
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.WARNING)
+    for library in _CHATTY_LIBRARIES:
+        logging.getLogger(library).setLevel(logging.WARNING)

@@ -1,0 +1,377 @@
+"""Prometheus metrics: every name, label and type in one place, behind methods that hide the client.
+
+The names that the 1.8 line exposed are kept. No label ever takes a value that users can make many of (object, record,
+namespace, host, route), but for certificates, of which only those that expire first are shown. Figures that only matter
+when somebody looks are set by `on_scrape`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, TypeVar
+
+from prometheus_client.metrics import Counter, Gauge, Histogram, MetricWrapperBase, Summary, disable_created_metrics
+from prometheus_client.registry import CollectorRegistry
+
+NAMESPACE = "apisix_ingress_controller"
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+Operation = Literal["get", "list", "create", "update", "delete", "getSchema", "getList"]
+Event = Literal["add", "update", "delete"]
+
+M = TypeVar("M", bound=MetricWrapperBase)
+
+_CONSTANT_LABELS = ("controller_pod", "controller_namespace")
+_WRITES = frozenset({"create", "update", "delete"})
+_QUICK_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+_LAG_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+_NANOSECONDS = 1e9
+_REQUESTS = "apisix_requests"
+_NOTED = 200
+"""So many keys of a queue are noted before they are told: half a millisecond's work."""
+
+
+class QueueMetrics:
+    """The metrics of one queue; it is a ``QueueObserver`` of `apisix_ingress.runtime.queue.workqueue`.
+
+    Each key costs it some numbers: the client's series, with a lock and a search for each, are told by `settle`.
+    """
+
+    def __init__(
+        self,
+        depth: Gauge,
+        adds: Counter,
+        retries: Counter,
+        waited: Histogram,
+        worked: Histogram,
+        *,
+        on_start: Callable[[float], None],
+    ) -> None:
+        self._depth = depth
+        self._adds = adds
+        self._retries = retries
+        self._waited = waited
+        self._worked = worked
+        self._on_start = on_start
+        self._keys = self._added = 0
+        self._waits: list[float] = []
+        self._works: list[float] = []
+
+    def depth(self, keys: int) -> None:
+        """Note how many keys are dirty."""
+        self._keys = keys
+
+    def added(self) -> None:
+        """Count a key that became dirty."""
+        self._added += 1
+
+    def retried(self) -> None:
+        """Count a retry."""
+        self._retries.inc()
+
+    def started(self, waited: float) -> None:
+        """Note the seconds a key waited."""
+        self._waits.append(waited)
+        self._on_start(waited)
+
+    def finished(self, worked: float) -> None:
+        """Note the seconds a key was worked on."""
+        self._works.append(worked)
+        if len(self._works) >= _NOTED:
+            self.settle()
+
+    def settle(self) -> None:
+        """Tell what was noted."""
+        self._depth.set(self._keys)
+        self._adds.inc(self._added)
+        self._added = 0
+        for series, noted in ((self._waited, self._waits), (self._worked, self._works)):
+            for seconds in noted:
+                series.observe(seconds)
+            noted.clear()
+
+
+class Metrics:
+    """All metrics of one process, in a registry of their own.
+
+    Args:
+        pod: name of this Pod, the label ``controller_pod`` of every metric.
+        namespace: its namespace, the label ``controller_namespace``.
+        names_secrets: whether whoever reads the metrics may know the names of Secrets.
+    """
+
+    def __init__(self, *, pod: str, namespace: str, names_secrets: bool = True) -> None:
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # the client leaves it without annotations
+        self._constants = (pod, namespace)
+        self._names_secrets = names_secrets
+        self._registry = CollectorRegistry()
+        self._scrape_hooks: list[Callable[[], None]] = []
+        # The client's own look-up takes a lock and words every label: several times for each write.
+        self._series: dict[tuple[object, ...], Any] = {}
+        self._define_legacy()
+        self._define_queues()
+        self._define_sync()
+        self._define_webhook()
+        self._define_objects()
+
+    def _define_legacy(self) -> None:
+        """Metrics of the 1.8 line (v1-behaviour.md §9), which counts requests and answers without ``_total``.
+
+        The client has no such counters, so gauges count; the 1.8 line calls the first one a counter, see `render`.
+        """
+        self._requests = self._make(Gauge, _REQUESTS, "Requests to the Admin API.", ["resource", "op"])
+        self._status_codes = self._make(
+            Gauge, "apisix_status_codes", "Answers of the Admin API; 0: none came.", ["resource", "status_code"]
+        )
+        self._latencies = self._make(
+            Summary, "apisix_request_latencies", "Nanoseconds that requests to the Admin API took.", ["operation"]
+        )
+        self._is_leader = self._make(Gauge, "is_leader", "1 while this process leads.")
+        self._health = self._make(Counter, "check_cluster_health", "Successful checks of a gateway cluster.", ["name"])
+        self._sync_operations = self._make(
+            Counter, "sync_operation", "Reconciled objects by outcome.", ["resource", "result"]
+        )
+        self._cache_syncs = self._make(Counter, "cache_sync", "Takeovers and audits by outcome.", ["result"])
+        self._events = self._make(Counter, "events", "Changes seen at the API server.", ["operation", "resource"])
+
+    def _define_queues(self) -> None:
+        self._queue_depth = self._make(Gauge, "queue_depth", "Keys that wait to be worked on.", ["queue"])
+        self._queue_age = self._make(
+            Gauge, "queue_oldest_age_seconds", "Seconds that the oldest key has waited.", ["queue"]
+        )
+        self._queue_adds = self._make(Counter, "queue_adds", "Keys that were added to a queue.", ["queue"])
+        self._queue_retries = self._make(Counter, "queue_retries", "Keys that came back after a failure.", ["queue"])
+        self._queue_wait = self._seconds("queue_wait_seconds", "Seconds a key waited.", "queue")
+        self._queue_work = self._seconds("queue_work_seconds", "Seconds the work on a key took.", "queue")
+
+    def _define_sync(self) -> None:
+        per_kind = ["cluster", "kind"]
+        self._lag = self._seconds(
+            "sync_lag_seconds", "From a change seen to its records confirmed by a cluster.", "cluster", _LAG_BUCKETS
+        )
+        self._pending_age = self._make(
+            Gauge, "sync_pending_age_seconds", "Age of the oldest change that a cluster has not confirmed.", ["cluster"]
+        )
+        self._backlog = self._make(Gauge, "sync_backlog", "Records that wait for a look or a write.", ["cluster"])
+        self._desired = self._make(Gauge, "records_desired", "Records that should exist.", per_kind)
+        self._applied = self._make(Gauge, "records_applied", "Records known to exist.", per_kind)
+        self._quarantined = self._make(Gauge, "records_quarantined", "Records the gateway rejected.", per_kind)
+        self._drift = self._make(Counter, "drift_repaired", "Records that an audit put right.", ["cluster"])
+        self._held = self._make(Gauge, "mass_delete_held", "1 while a suspicious sweep is held back.", ["cluster"])
+        self._breaker = self._make(
+            Gauge, "breaker_open", "1 while a cluster is paused, or refuses the key of a follower.", ["cluster"]
+        )
+        self._outage = self._make(
+            Gauge,
+            "outage_start_timestamp_seconds",
+            "When the present outage of a cluster began, in Unix time; no series while there is none.",
+            ["cluster", "reason"],
+        )
+        self._writes = self._make(
+            Counter,
+            "record_writes",
+            "Writes of records by how they ended: ok, or the name of the error.",
+            ["cluster", "kind", "operation", "outcome"],
+        )
+        self._requests_took = self._seconds(
+            "admin_request_seconds", "Seconds that requests to the Admin API took.", "operation"
+        )
+
+    def _define_objects(self) -> None:
+        self._watch_failures = self._make(
+            Counter, "watch_failures", "Lists and watches that ended badly.", ["kind", "reason"]
+        )
+        self._deletes_held = self._make(Gauge, "deletes_held", "Deletes that a relist implies, held back.", ["kind"])
+        self._lists = self._seconds("list_seconds", "Seconds a complete list took.", "kind")
+        self._watch_age = self._make(
+            Gauge, "watch_age_seconds", "Seconds since the API server last said anything about a kind.", ["kind"]
+        )
+        self._status_writes = self._make(
+            Counter,
+            "status_writes",
+            "Writes of objects' status by how they ended: ok, or the name of the error.",
+            ["kind", "outcome"],
+        )
+        self._events_dropped = self._make(
+            Counter, "kube_events_dropped", "Events for kubectl describe that could not be sent."
+        )
+        self._at(self._events_dropped)  # shown from the start: a rate needs a zero to begin with
+        self._expiry = self._make(
+            Gauge,
+            "certificate_expiry_timestamp_seconds",
+            "When a certificate in use expires, in Unix time; of the secrets that expire first.",
+            ["secret_namespace", "secret_name"],
+        )
+        self._stall = self._make(
+            Gauge, "event_loop_lag_seconds", "The longest that the event loop kept a task waiting in the last minute."
+        )
+
+    def _define_webhook(self) -> None:
+        self._reviews = self._make(Counter, "webhook_requests", "Admission requests by outcome.", ["kind", "result"])
+        self._review_seconds = self._seconds("webhook_request_seconds", "Seconds an admission request took.", "result")
+        self._schema_age = self._make(
+            Gauge, "webhook_schema_age_seconds", "Seconds since a cluster told its plugin schemas.", ["cluster"]
+        )
+
+    def _make(self, kind: type[M], name: str, text: str, labels: Sequence[str] = ()) -> M:
+        return kind(name, text, [*_CONSTANT_LABELS, *labels], namespace=NAMESPACE, registry=self._registry)
+
+    def _seconds(self, name: str, text: str, label: str, buckets: Sequence[float] = _QUICK_BUCKETS) -> Histogram:
+        labels = [*_CONSTANT_LABELS, label]
+        return Histogram(name, text, labels, namespace=NAMESPACE, registry=self._registry, buckets=buckets)
+
+    def _at(self, metric: M, *values: str) -> M:
+        """Return the series of `metric`, which keeps all that it ever had, with these values of its own labels."""
+        series: M | None = self._series.get((metric, *values))
+        if series is None:
+            series = self._series[metric, *values] = metric.labels(*self._constants, *values)
+        return series
+
+    # The gateway.
+
+    def record_request(self, *, resource: str, operation: Operation, status: int | None, seconds: float) -> None:
+        """Count a request to the Admin API: its kind of record, HTTP status (None: no answer) and seconds."""
+        op = "write" if operation in _WRITES else "read"
+        self._at(self._requests, resource, op).inc()
+        self._at(self._status_codes, resource, str(status or 0)).inc()
+        self._at(self._latencies, operation).observe(seconds * _NANOSECONDS)
+        self._at(self._requests_took, operation).observe(seconds)
+
+    def record_cluster_healthy(self, cluster: str) -> None:
+        """Count a successful health check of a gateway cluster."""
+        self._at(self._health, cluster).inc()
+
+    def record_sync_lag(self, cluster: str, seconds: float) -> None:
+        """Note how long after a change was seen `cluster` confirmed a record of it."""
+        self._at(self._lag, cluster).observe(seconds)
+
+    def set_pending(self, cluster: str, *, age: float, backlog: int) -> None:
+        """Set the age in seconds of the oldest change that `cluster` has not confirmed, and how many records wait."""
+        self._at(self._pending_age, cluster).set(age)
+        self._at(self._backlog, cluster).set(backlog)
+
+    def set_records(self, cluster: str, kind: str, *, desired: int, applied: int, quarantined: int) -> None:
+        """Set how many records of `kind` should exist in `cluster`, do, and were rejected."""
+        self._at(self._desired, cluster, kind).set(desired)
+        self._at(self._applied, cluster, kind).set(applied)
+        self._at(self._quarantined, cluster, kind).set(quarantined)
+
+    def record_drift(self, cluster: str, records: int) -> None:
+        """Count records that an audit found changed, missing or added, and put right."""
+        self._at(self._drift, cluster).inc(records)
+
+    def set_mass_delete_held(self, cluster: str, held: bool) -> None:
+        """Say whether a sweep of `cluster` is held back."""
+        self._at(self._held, cluster).set(held)
+
+    def set_breaker_open(self, cluster: str, is_open: bool) -> None:
+        """Say whether `cluster` is paused and probed."""
+        self._at(self._breaker, cluster).set(is_open)
+
+    def set_outages(self, outages: Mapping[tuple[str, str], float]) -> None:
+        """Show when the outages of these clusters (name, reason) began, in Unix time, and no others."""
+        self._outage.clear()
+        for (cluster, reason), since in outages.items():
+            self._outage.labels(*self._constants, cluster, reason).set(since)
+
+    def record_write(self, cluster: str, kind: str, operation: str, outcome: str) -> None:
+        """Count a write of a record of `kind`: `put` or `delete`, `ok` or the name of the error."""
+        self._at(self._writes, cluster, kind, operation, outcome).inc()
+
+    # The API server and the loop.
+
+    def record_list(self, kind: str, seconds: float) -> None:
+        """Note how long a complete list of `kind` took."""
+        self._at(self._lists, kind).observe(seconds)
+
+    def record_watch_failure(self, kind: str, reason: str) -> None:
+        """Count a list or watch of `kind` that ended badly; the reason is one of a few constant words."""
+        self._at(self._watch_failures, kind, reason).inc()
+
+    def set_deletes_held(self, kind: str, objects: int) -> None:
+        """Set how many deletes of `kind` are held back until a second list confirms them."""
+        self._at(self._deletes_held, kind).set(objects)
+
+    def set_leader(self, leads: bool) -> None:
+        """Say whether this process leads."""
+        self._at(self._is_leader).set(leads)
+
+    def record_reconcile(self, resource: str, *, success: bool) -> None:
+        """Count a reconciled object of the kind `resource`."""
+        self._at(self._sync_operations, resource, "success" if success else "failure").inc()
+
+    def record_cache_sync(self, *, success: bool) -> None:
+        """Count a takeover or audit."""
+        self._at(self._cache_syncs, "success" if success else "failure").inc()
+
+    def record_event(self, operation: Event, resource: str) -> None:
+        """Count a change of an object of the kind `resource`."""
+        self._at(self._events, operation, resource).inc()
+
+    def set_watch_age(self, kind: str, seconds: float) -> None:
+        """Set the seconds since the last event or bookmark of `kind`."""
+        self._at(self._watch_age, kind).set(seconds)
+
+    def record_status_write(self, kind: str, outcome: str) -> None:
+        """Count a write of the status of an object of `kind`: `ok` or the name of the error."""
+        self._at(self._status_writes, kind, outcome).inc()
+
+    def record_event_dropped(self) -> None:
+        """Count an Event that was given up."""
+        self._at(self._events_dropped).inc()
+
+    def set_certificates(self, expiries: Mapping[tuple[str, str], float]) -> None:
+        """Show when the certificates of these secrets (namespace, name) expire, and no others.
+
+        Where names are not for everybody, of each namespace the one that expires first, under no name.
+        """
+        self._expiry.clear()
+        for (namespace, name), expiry in sorted(expiries.items(), key=lambda each: -each[1]):
+            labels = (*self._constants, namespace, name if self._names_secrets else "")
+            self._expiry.labels(*labels).set(expiry)
+
+    def set_event_loop_lag(self, seconds: float) -> None:
+        """Set how long the event loop kept a task waiting at most of late."""
+        self._at(self._stall).set(seconds)
+
+    def queue(self, name: str, on_start: Callable[[float], None] = lambda waited: None) -> QueueMetrics:
+        """Return the observer for the queue `name`; `on_start` is told how long each key waited that is handed out."""
+        found = QueueMetrics(
+            self._at(self._queue_depth, name),
+            self._at(self._queue_adds, name),
+            self._at(self._queue_retries, name),
+            self._at(self._queue_wait, name),
+            self._at(self._queue_work, name),
+            on_start=on_start,
+        )
+        self.on_scrape(found.settle)
+        return found
+
+    def set_queue_age(self, queue: str, seconds: float) -> None:
+        """Set the seconds that the oldest key of `queue` has waited."""
+        self._at(self._queue_age, queue).set(seconds)
+
+    # The webhook.
+
+    def record_review(self, kind: str, result: str, seconds: float) -> None:
+        """Count an admission request; kind and result are one of a few constant words."""
+        self._at(self._reviews, kind, result).inc()
+        self._at(self._review_seconds, result).observe(seconds)
+
+    def set_schema_age(self, cluster: str, seconds: float) -> None:
+        """Set the seconds since `cluster` told its plugin schemas."""
+        self._at(self._schema_age, cluster).set(seconds)
+
+    # Exposition.
+
+    def on_scrape(self, hook: Callable[[], None]) -> None:
+        """Call `hook` before each exposition, to set what is not worth keeping up to date in between."""
+        self._scrape_hooks.append(hook)
+
+    def render(self) -> bytes:
+        """Return the text exposition, of type `CONTENT_TYPE`."""
+        from prometheus_client.exposition import generate_latest  # it loads servers of its own
+
+        for hook in self._scrape_hooks:
+            hook()
+        name = f"{NAMESPACE}_{_REQUESTS}"
+        text = generate_latest(self._registry)
+        return text.replace(f"# TYPE {name} gauge".encode(), f"# TYPE {name} counter".encode())

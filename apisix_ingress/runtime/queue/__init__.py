@@ -1,0 +1,1 @@
+"""The keyed work queue and its parts, after client-go."""

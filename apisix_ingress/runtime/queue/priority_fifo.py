@@ -1,0 +1,110 @@
+"""The ready keys of a queue in two lanes, an urgent and a normal one. In each lane the groups take turns.
+
+A turn is one key, the oldest of the group, so a group with thousands of keys delays another one by one key a turn. The
+urgent lane goes first, yet never starves the normal one. What is ready, and who gets it, is decided in `workqueue`.
+"""
+
+from collections import OrderedDict
+from collections.abc import Hashable, Iterator
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+
+
+class _Lane(Generic[K]):
+    """Keys with the times at which they were added, by group; the group whose turn it is comes first."""
+
+    def __init__(self) -> None:
+        self._groups: OrderedDict[Hashable, OrderedDict[K, float]] = OrderedDict()
+
+    def __bool__(self) -> bool:
+        return bool(self._groups)
+
+    def count(self, group: Hashable) -> int:
+        return len(self._groups.get(group, ()))
+
+    def push(self, key: K, group: Hashable, added_at: float) -> None:
+        keys = self._groups.get(group)
+        if keys is None:
+            keys = self._groups[group] = OrderedDict()
+        keys[key] = added_at
+
+    def remove(self, key: K, group: Hashable) -> float:
+        keys = self._groups[group]
+        added_at = keys.pop(key)
+        if not keys:
+            del self._groups[group]
+        return added_at
+
+    def pop(self) -> tuple[K, float]:
+        group, keys = next(iter(self._groups.items()))
+        found = keys.popitem(last=False)
+        if keys:
+            self._groups.move_to_end(group)
+        else:
+            del self._groups[group]
+        return found
+
+    def times(self) -> Iterator[float]:
+        for keys in self._groups.values():
+            yield from keys.values()
+
+
+class PriorityFifo(Generic[K]):
+    """Keys with the monotonic times at which they were added.
+
+    Args:
+        urgent_burst: so many urgent keys go in a row while a normal one waits, then a normal one goes.
+    """
+
+    def __init__(self, urgent_burst: int) -> None:
+        if urgent_burst < 1:
+            raise ValueError(f"urgent_burst must be at least 1, got {urgent_burst}")
+        self._urgent_burst = urgent_burst
+        self._urgent_streak = 0
+        self._normal: _Lane[K] = _Lane()
+        self._urgent: _Lane[K] = _Lane()
+        # The lane and the group of each key: its group when it is looked up may be another one than when it came.
+        self._places: dict[K, tuple[_Lane[K], Hashable]] = {}
+
+    def __len__(self) -> int:
+        """Return how many keys are ready."""
+        return len(self._places)
+
+    def __contains__(self, key: object) -> bool:
+        """Say whether a key is in either lane."""
+        return key in self._places
+
+    def count(self, group: Hashable) -> int:
+        """Return how many keys of a group are ready."""
+        return self._normal.count(group) + self._urgent.count(group)
+
+    def push(self, key: K, group: Hashable, added_at: float, *, urgent: bool) -> None:
+        """Put `key`, which is in neither lane, behind the other keys of its group in one."""
+        lane = self._urgent if urgent else self._normal
+        self._places[key] = (lane, group)
+        lane.push(key, group, added_at)
+
+    def expedite(self, key: K) -> None:
+        """Move `key` to the urgent lane, if it is in the normal one."""
+        lane, group = self._places.get(key, (self._urgent, None))
+        if lane is self._normal:
+            self._places[key] = (self._urgent, group)
+            self._urgent.push(key, group, self._normal.remove(key, group))
+
+    def pop(self) -> tuple[K, float]:
+        """Take the next key out, with the time it was added. At least one lane must hold one."""
+        if self._urgent and (not self._normal or self._urgent_streak < self._urgent_burst):
+            # Only urgent keys that overtake count: a streak before the normal key came harmed nobody.
+            self._urgent_streak = self._urgent_streak + 1 if self._normal else 0
+            key, added_at = self._urgent.pop()
+        else:
+            self._urgent_streak = 0
+            key, added_at = self._normal.pop()
+        del self._places[key]
+        return key, added_at
+
+    def times(self) -> Iterator[float]:
+        """Yield the times at which the keys were added."""
+        yield from self._normal.times()
+        yield from self._urgent.times()

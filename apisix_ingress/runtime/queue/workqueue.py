@@ -1,0 +1,360 @@
+"""The keyed work queue: dirty and processing sets after client-go, with delays, a limiter, an urgent lane and groups.
+
+A queue holds keys, never events and never objects. It belongs to one event loop and takes no lock: no method
+but `get` and `idle` awaits, so each call is one indivisible step. What a key means and when one is added is
+decided elsewhere, as is what a metric looks like.
+
+The life of a key, and every transition there is::
+
+    absent      ── add ─────────► ready
+    absent      ── add_after ───► delayed          delayed ── its time, or add ──► ready
+    ready       ── get, take ───► processing       processing ── done ───────────► absent
+    processing  ── add ─────────► again            again ── done ────────────────► ready
+    processing  ── add_after ───► processing and delayed
+
+Properties, proven with a model in ``tests/property/test_workqueue.py``:
+
+* P1: a key is with one worker at most. Between `get` and `done` it is handed out to nobody else.
+* P2: a key added while it is processed is handed out again after `done`. No add is ever lost.
+* P3: however often a key is added before it is handed out, it is handed out once.
+* P4: `retry` delays by the limiter, which counts failures for each key and all of them; `forget` starts
+  afresh.
+* P5: after `shut_down` what was dirty is handed out once more, nothing new comes in, delayed
+  keys are dropped, and then every `get` raises `QueueShutDown`.
+* P6: in each lane the groups take turns, and each group is first in, first out. A normal key that comes behind `n`
+  keys of its own group waits for ``n + 1`` turns at most, one key of each other group. With `m` normal keys before it,
+  at most ``urgent_burst * (m + 1)`` urgent ones go first: the urgent lane never starves the normal one.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Hashable
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+from apisix_ingress.runtime.clock import Clock
+from apisix_ingress.runtime.queue.delaying import DelayingHeap
+from apisix_ingress.runtime.queue.priority_fifo import PriorityFifo
+from apisix_ingress.runtime.queue.rate_limiters import RateLimiter
+
+K = TypeVar("K", bound=Hashable)
+
+
+class QueueShutDown(Exception):
+    """The queue is shut down and has nothing left to hand out: a signal, not an error."""
+
+
+class QueueObserver(Protocol):
+    """What a metric may want to know. Called synchronously: it must be quick and must not raise."""
+
+    def depth(self, keys: int) -> None:
+        """Note that `keys` keys are dirty now."""
+
+    def added(self) -> None:
+        """Note that a key became dirty (an add that changed nothing is not counted)."""
+
+    def retried(self) -> None:
+        """Note a call of `WorkQueue.retry`."""
+
+    def started(self, waited: float) -> None:
+        """Note that a key was handed out after `waited` seconds of being dirty."""
+
+    def finished(self, worked: float) -> None:
+        """Note that a key was done after `worked` seconds."""
+
+
+class _Silent:
+    """The observer of a queue nobody observes."""
+
+    def depth(self, keys: int) -> None: ...
+
+    def added(self) -> None: ...
+
+    def retried(self) -> None: ...
+
+    def started(self, waited: float) -> None: ...
+
+    def finished(self, worked: float) -> None: ...
+
+
+class _Again(NamedTuple):
+    """A key that was added while it was being processed."""
+
+    added_at: float
+    urgent: bool
+
+
+class WorkQueue(Generic[K]):
+    """A queue of keys for several workers of one event loop; P1 to P6 are in the module docstring.
+
+    Args:
+        clock: measures delays and ages.
+        limiter: how long a key given to `retry` waits.
+        name: names the timer task; for logs and metrics.
+        urgent_burst: so many urgent keys go in a row while a normal one waits, then a normal one goes.
+        group: to which group a key belongs when it becomes ready; by default all keys are one group.
+        observer: told about depth, adds, retries, latency and work duration.
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        limiter: RateLimiter[K],
+        name: str = "queue",
+        urgent_burst: int = 8,
+        group: Callable[[K], Hashable] = lambda key: None,
+        observer: QueueObserver | None = None,
+    ) -> None:
+        self.name = name
+        self._group = group
+        self._clock = clock
+        self._limiter = limiter
+        self._observer: QueueObserver = observer or _Silent()
+        # Dirty is exactly: one of the lanes, or _again. The lanes and _processing are disjoint; _again is a
+        # subset of _processing; a key in _delays is not dirty. Values are the monotonic times of add and
+        # hand-out.
+        self._lanes: PriorityFifo[K] = PriorityFifo(urgent_burst)
+        self._again: dict[K, _Again] = {}
+        self._processing: dict[K, float] = {}
+        self._delays: DelayingHeap[K] = DelayingHeap()
+        self._shut_down = False
+        self._getters: deque[asyncio.Future[None]] = deque()
+        self._idlers: set[asyncio.Future[None]] = set()
+        self._timer: asyncio.Task[None] | None = None
+        self._timer_due = 0.0
+
+    # Putting keys in.
+
+    def add(self, key: K, *, urgent: bool = False) -> None:
+        """Make `key` dirty: it is handed out once more, now or after the `done` of the worker that has it.
+
+        Adding a dirty key again changes nothing, but that an urgent add moves it to the urgent lane. A delay
+        of the key ends, since its earliest time counts. Ignored after `shut_down`.
+        """
+        if self._shut_down:
+            return
+        delayed = self._delays.pop(key)
+        urgent = urgent or (delayed is not None and delayed.urgent)
+        if self._is_dirty(key):
+            if urgent:
+                self.expedite(key)
+            return
+        now = self._clock.monotonic()
+        if key in self._processing:
+            self._again[key] = _Again(now, urgent)
+        else:
+            self._push(key, now, urgent=urgent)
+        self._observer.added()
+        self._observer.depth(self._dirty_count())
+
+    def expedite(self, key: K) -> None:
+        """Move `key` to the urgent lane if it is dirty, now or after its `done`; leave any other key alone."""
+        if key in self._again:
+            self._again[key] = self._again[key]._replace(urgent=True)
+        else:
+            self._lanes.expedite(key)
+
+    def add_after(self, key: K, seconds: float, *, urgent: bool = False) -> None:
+        """Add `key` once `seconds` have passed; now if that is zero or less.
+
+        A key has one time, the earliest: a later one is ignored, and so is any delay of a key that is dirty
+        already, since it is going to be handed out anyway. Ignored after `shut_down`.
+        """
+        if seconds <= 0:
+            self.add(key, urgent=urgent)
+            return
+        if self._shut_down or self._is_dirty(key):
+            return
+        if self._delays.put(key, self._clock.monotonic() + seconds, urgent=urgent):
+            self._wind_timer()
+
+    def retry(self, key: K) -> float:
+        """Count a failure of `key`, add it after the delay its limiter asks for, and return that delay."""
+        delay = self._limiter.when(key)
+        self._observer.retried()
+        self.add_after(key, delay)
+        return delay
+
+    def forget(self, key: K) -> None:
+        """Clear the failures of `key`: after a success, or when its object is gone. A waiting key stays."""
+        self._limiter.forget(key)
+
+    # Taking keys out.
+
+    async def get(self) -> K:
+        """Wait for a key and return it; the caller owes a `done`.
+
+        Raises:
+            QueueShutDown: shut down, and nothing is or will become dirty any more.
+        """
+        while True:
+            self._promote()
+            if self._lanes:
+                return self._pop()
+            if self._shut_down and not self._again:
+                raise QueueShutDown(self.name)
+            await self._wait_for_key()
+
+    def take(self) -> K | None:
+        """Return a key if one is ready, else None; the caller owes a `done`. For a driver without workers."""
+        self._promote()
+        return self._pop() if self._lanes else None
+
+    def done(self, key: K) -> None:
+        """End the work on `key`; if it was added meanwhile, it is ready again.
+
+        Raises:
+            ValueError: nobody has `key`, which is a bug of the caller.
+        """
+        started_at = self._processing.pop(key, None)
+        if started_at is None:
+            raise ValueError(f"done() of a key of queue {self.name} that nobody has")
+        self._observer.finished(self._clock.monotonic() - started_at)
+        again = self._again.pop(key, None)
+        if again is not None:
+            self._push(key, again.added_at, urgent=again.urgent)
+        if self._shut_down and not self._again:
+            self._wake_all_getters()
+        self._wake_idlers()
+
+    def shut_down(self) -> None:
+        """Take in nothing more and drop the delayed keys; what is dirty is still handed out. Idempotent.
+
+        `idle` returns when the last of it is done.
+        """
+        self._shut_down = True
+        self._delays.clear()
+        self._stop_timer()
+        self._wake_all_getters()
+        self._wake_idlers()
+
+    # Looking at it.
+
+    def __len__(self) -> int:
+        """Return how many keys a worker could get now."""
+        self._promote()
+        return len(self._lanes)
+
+    @property
+    def depth(self) -> int:
+        """How many keys are dirty: ready, or added again while being processed."""
+        self._promote()
+        return self._dirty_count()
+
+    def waiting(self, group: Hashable) -> int:
+        """Return how many keys of a group a worker could get now."""
+        self._promote()
+        return self._lanes.count(group)
+
+    @property
+    def delayed(self) -> int:
+        """How many keys wait for their time."""
+        self._promote()
+        return len(self._delays)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is dirty, processed, or delayed and due by now."""
+        self._promote()
+        return not self._lanes and not self._processing
+
+    async def idle(self) -> None:
+        """Return once the queue is idle; keys that are delayed into the future do not count."""
+        while not self.is_idle:
+            waiter = asyncio.get_running_loop().create_future()
+            self._idlers.add(waiter)
+            try:
+                await waiter
+            finally:
+                self._idlers.discard(waiter)
+
+    def oldest_age(self, now: float) -> float:
+        """Return the seconds that the oldest dirty key has waited at monotonic time `now`; 0 if none."""
+        times = [*self._lanes.times(), *(a.added_at for a in self._again.values())]
+        return max(0.0, now - min(times)) if times else 0.0
+
+    # Inside.
+
+    def _is_dirty(self, key: K) -> bool:
+        return key in self._lanes or key in self._again
+
+    def _dirty_count(self) -> int:
+        return len(self._lanes) + len(self._again)
+
+    def _push(self, key: K, added_at: float, *, urgent: bool) -> None:
+        """Put `key` into its lane, behind the others of its group, and wake one getter."""
+        self._lanes.push(key, self._group(key), added_at, urgent=urgent)
+        self._wake_getter()
+
+    def _pop(self) -> K:
+        """Hand out the next key. At least one lane must hold one."""
+        key, added_at = self._lanes.pop()
+        now = self._clock.monotonic()
+        self._processing[key] = now
+        self._observer.started(now - added_at)
+        self._observer.depth(self._dirty_count())
+        return key
+
+    def _promote(self) -> None:
+        """Add the delayed keys whose time has come, in the order of their times."""
+        now = self._clock.monotonic()
+        while (key := self._delays.ripe(now)) is not None:
+            self.add(key)
+
+    async def _wait_for_key(self) -> None:
+        """Wait until `get` should look again."""
+        waiter = asyncio.get_running_loop().create_future()
+        self._getters.append(waiter)
+        self._wind_timer()
+        try:
+            await waiter
+        except asyncio.CancelledError:
+            # The wake-up that this getter was given must not die with it.
+            if waiter.done() and not waiter.cancelled() and self._lanes:
+                self._wake_getter()
+            raise
+        finally:
+            if waiter in self._getters:
+                self._getters.remove(waiter)
+            if not self._getters:
+                self._stop_timer()
+
+    def _wake_getter(self) -> None:
+        while self._getters:
+            waiter = self._getters.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                return
+
+    def _wake_all_getters(self) -> None:
+        while self._getters:
+            self._wake_getter()
+
+    def _wake_idlers(self) -> None:
+        if self._idlers and self.is_idle:
+            for waiter in self._idlers:
+                if not waiter.done():
+                    waiter.set_result(None)
+            self._idlers.clear()
+
+    def _wind_timer(self) -> None:
+        """See that a getter wakes when the first delayed key is due; no timer runs while nobody waits."""
+        if not self._getters or not self._delays:
+            return
+        due = self._delays.look_at()
+        if self._timer is None or self._timer.done() or self._timer_due > due:
+            self._stop_timer()
+            self._timer = asyncio.get_running_loop().create_task(self._tick(), name=f"{self.name}-timer")
+            self._timer_due = due
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    async def _tick(self) -> None:
+        """Sleep until the next delayed key is due, put it into its lane, and so on while there are any."""
+        while self._delays:
+            self._timer_due = self._delays.look_at()
+            await self._clock.sleep(self._timer_due - self._clock.monotonic())
+            self._promote()

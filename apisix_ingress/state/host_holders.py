@@ -1,0 +1,116 @@
+"""Which namespace holds which host: a host that belongs to a namespace stays with it as long as its objects name it.
+
+Until the table is settled, the oldest object decides, in whatever order the objects arrive. From then on age no longer
+counts for a host that somebody holds: an object is as old as its creation, but a host may be added to it much later.
+Only used with `host_ownership: namespace`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+
+from apisix_ingress.model.keys import IndexKey, ObjectKey
+from apisix_ingress.model.network.host_claims import wildcards_over
+
+HOLDER_INDEX, BELOW_INDEX = "host-holder", "host-holders-below"
+
+
+def holder_read(host: str) -> IndexKey:
+    """Return the read that stands for the holder of a host."""
+    return IndexKey("Namespace", HOLDER_INDEX, host)
+
+
+def below_read(wildcard: str) -> IndexKey:
+    """Return the read that stands for the holders of names below a wildcard."""
+    return IndexKey("Namespace", BELOW_INDEX, wildcard)
+
+
+class HostHolders:
+    """Holders of hosts, and the owners that claim them.
+
+    Args:
+        listener: Called with each read whose answer changed.
+    """
+
+    def __init__(self, listener: Callable[[IndexKey], None]) -> None:
+        self._listener = listener
+        self._settled = False
+        self._of_owner: dict[ObjectKey, frozenset[str]] = {}
+        # Host → namespace → number of its owners that claim it.
+        self._claims: dict[str, dict[str, int]] = {}
+        self._holders: dict[str, str] = {}
+        # Wildcard → namespace → number of hosts below it that it holds.
+        self._below: dict[str, dict[str, int]] = {}
+
+    def holder(self, host: str) -> str:
+        """Return the namespace that holds a host or wildcard; empty: nobody does."""
+        return self._holders.get(host, "")
+
+    def hosts(self) -> tuple[str, ...]:
+        """Return the hosts that somebody holds."""
+        return tuple(self._holders)
+
+    def below(self, wildcard: str) -> Collection[str]:
+        """Return the namespaces that hold a name below a wildcard."""
+        return self._below.get(wildcard, {}).keys()
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether hosts stay with who has them, rather than with who is oldest."""
+        return self._settled
+
+    def claim(self, owner: ObjectKey, hosts: Iterable[str]) -> None:
+        """Note which hosts an owner names that belong to its namespace; it claims no others any more."""
+        before, after = self._of_owner.get(owner, frozenset()), frozenset(hosts)
+        if after:
+            self._of_owner[owner] = after
+        else:
+            self._of_owner.pop(owner, None)
+        for host in after - before:
+            _count(self._claims, host, owner.namespace, 1)
+            if self._settled and host not in self._holders:
+                self._hold(host, owner.namespace)
+        for host in before - after:
+            _count(self._claims, host, owner.namespace, -1)
+            if owner.namespace not in self._claims.get(host, {}) and self.holder(host) == owner.namespace:
+                self.release(host)
+
+    def settle(self) -> None:
+        """Let every host stay with the namespace that it belongs to now."""
+        if not self._settled:
+            self._settled = True
+            for host, namespaces in self._claims.items():
+                self._hold(host, next(iter(namespaces)))
+
+    def give(self, host: str, namespace: str) -> None:
+        """Let a namespace hold a host, since a gateway has it for that namespace."""
+        if self.holder(host) != namespace:
+            if host in self._holders:
+                self.release(host)
+            self._hold(host, namespace)
+            self._listener(holder_read(host))
+
+    def _hold(self, host: str, namespace: str) -> None:
+        # Nobody is told: the host belonged to the namespace before, as that of the oldest object.
+        self._holders[host] = namespace
+        for wildcard in wildcards_over(host):
+            _count(self._below, wildcard, namespace, 1)
+
+    def release(self, host: str) -> None:
+        """Let nobody hold a host."""
+        namespace = self._holders.pop(host)
+        self._listener(holder_read(host))
+        for wildcard in wildcards_over(host):
+            if not _count(self._below, wildcard, namespace, -1):
+                self._listener(below_read(wildcard))
+
+
+def _count(counts: dict[str, dict[str, int]], name: str, namespace: str, change: int) -> int:
+    """Change a count, and return it; what nobody counts any more is forgotten."""
+    found = counts.setdefault(name, {})
+    number = found[namespace] = found.get(namespace, 0) + change
+    if not number:
+        del found[namespace]
+    if not found:
+        del counts[name]
+    return number

@@ -1,0 +1,106 @@
+"""Conflicts: who takes the requests of one host and path, or has its certificate there, and who stands behind.
+
+What the objects themselves are told names no object of another namespace; whoever may see this page sees all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.network.route_keys import Matcher, count_matchers, matchers
+from apisix_ingress.model.objects import CustomObject
+from apisix_ingress.model.resources import MATCHER_INDEX
+from apisix_ingress.state.store import NEAR
+from apisix_ingress.statuspage.inputs import PageInputs
+from apisix_ingress.statuspage.record_masking import clean
+from apisix_ingress.statuspage.snapshot import Snapshot, paced
+from translation.hosts.certificate_conflicts import CONFLICT, HostConflicts
+from translation.hosts.host_certificates import faces
+
+KINDS = ("Ingress", "ApisixRoute")
+MOST_OBJECTS, MOST_MATCHERS, MOST_ROWS = 200, 1_000, 200
+"""Objects that are looked into, pairs of host and path of one of them, and rows that are shown."""
+
+
+async def conflicts(facts: PageInputs, snapshot: Snapshot) -> JsonObject:
+    """Return what several objects want: hosts with their paths, hosts of certificates, records."""
+    behind = _told(snapshot, "Conflicted")
+    rows: dict[str, JsonObject] = {}
+    async for owner in paced(list(islice((key for key in behind if key.kind in KINDS), MOST_OBJECTS))):
+        for matcher in _matchers(facts, owner):
+            if matcher.value not in rows and len(rows) < MOST_ROWS and len(found := _takers(facts, matcher)) > 1:
+                rows[matcher.value] = {
+                    "host": clean(matcher.host),
+                    "path": clean(matcher.path or "/"),
+                    "front": _object(found[0]),
+                    "behind": [_object(key) for key in found[1:]],
+                }
+    shared = [entry async for entry in paced(snapshot.entries.values()) if len(entry.owners) > 1]
+    return {
+        "objects": count(snapshot),
+        "matchers": list(rows.values()),
+        "certificates": await _certificates(facts, _told(snapshot, CONFLICT)),
+        "records": [
+            {
+                "record": str(entry.key),
+                "front": _object(entry.owner),
+                "behind": [_object(key) for key in entry.owners[1:]],
+            }
+            for entry in shared[:MOST_ROWS]
+        ],
+    }
+
+
+def count(snapshot: Snapshot) -> int:
+    """Return how many objects stand behind an older one."""
+    return len({owner for code in ("Conflicted", CONFLICT) for owner in _told(snapshot, code)})
+
+
+def _told(snapshot: Snapshot, code: str) -> list[ObjectKey]:
+    """Return the objects that have a problem of a code, each once."""
+    return list(dict.fromkeys(owner for owner, problem in snapshot.problems if problem.code == code))
+
+
+async def _certificates(facts: PageInputs, owners: list[ObjectKey]) -> list[JsonObject]:
+    """Return each host whose certificates differ, with the objects that want one there, the older first."""
+    found = [facts.world.stores[owner.kind].get(owner) for owner in owners[:MOST_OBJECTS]]
+    rows: dict[tuple[str, ObjectKey], JsonObject] = {}
+    async for item in paced(sorted((each for each in found if each is not None), key=lambda each: each.meta.age)):
+        for host, winner in islice(_lost(facts, item), MOST_MATCHERS):
+            if len(rows) < MOST_ROWS or (host, winner) in rows:
+                row = rows.setdefault((host, winner), {"host": clean(host), "front": _object(winner), "behind": []})
+                is_left_out = winner.namespace != item.meta.namespace
+                row["behind"].append({"object": _object(item.meta.key), "left_out": is_left_out})
+    return list(rows.values())
+
+
+def _lost(facts: PageInputs, item: CustomObject) -> Iterator[tuple[str, ObjectKey]]:
+    """Yield each host of an object that an older one has with another certificate, and that one."""
+    view = facts.world.view()
+    rivals = HostConflicts(item, view, facts.options)
+    for host, face in dict(faces(item, view, facts.options)).items():
+        if face is not None and (winner := rivals.ahead(host, face, item.meta.age)) is not None:
+            yield host, winner.meta.key
+
+
+def _matchers(facts: PageInputs, owner: ObjectKey) -> tuple[Matcher, ...]:
+    item: CustomObject | None = facts.world.stores[owner.kind].get(owner)
+    return matchers(item) if item is not None and count_matchers(item) <= MOST_MATCHERS else ()
+
+
+def _takers(facts: PageInputs, matcher: Matcher) -> list[ObjectKey]:
+    """Return who takes the requests of a matcher, the oldest first; only objects that are ours."""
+    ages = sorted(age for kind in KINDS for age in _oldest(facts, kind, matcher))
+    return [ObjectKey(kind, namespace, name) for _, namespace, name, kind in ages[:NEAR]]
+
+
+def _oldest(facts: PageInputs, kind: str, matcher: Matcher) -> Iterator[tuple[str, str, str, str]]:
+    found = islice(facts.world.stores[kind].oldest(MATCHER_INDEX, matcher.value), NEAR)
+    return (item.meta.age for item in found if item.meta.key in facts.world.reports)
+
+
+def _object(key: ObjectKey) -> JsonObject:
+    return {"kind": key.kind, "namespace": key.namespace, "name": key.name, "text": clean(str(key))}

@@ -1,0 +1,176 @@
+"""The form of `explain`: reads what was asked, and answers from the desired records in a thread, within a deadline."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from apisix_ingress.diagnostics.claimants import candidates, claimant
+from apisix_ingress.errors import UsageError
+from apisix_ingress.explain.answer import Claimant, Unapplied
+from apisix_ingress.explain.request import ProbeRequest, parse_request
+from apisix_ingress.gateway.sync.observer import RecordState
+from apisix_ingress.model.json import FrozenJson, JsonObject
+from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.statuspage.inputs import PageInputs
+from apisix_ingress.statuspage.snapshot import NOT_COMPARED, Entry, Snapshot, paced
+
+if TYPE_CHECKING:
+    from apisix_ingress.explain.report import Records
+
+DEADLINE = 2.0
+"""Seconds for one answer."""
+
+LONGEST_URL, LONGEST_HEADERS, MOST_HEADERS, LONGEST_PORT = 2_048, 4_096, 20, 10
+
+_WORDS = {
+    "pending": "the write to cluster {} has not been confirmed yet",
+    "waiting": "the write to cluster {} waits for another record",
+    "rejected": "cluster {} rejected it",
+    "unreachable": "cluster {} is not reachable",
+}
+
+
+class Busy(Exception):
+    """No answer in time, or another one is being worked out; the message is for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """The fields of the form, as they were filled in."""
+
+    url: str = ""
+    method: str = "GET"
+    headers: str = ""
+    remote_addr: str = ""
+    server_port: str = ""
+    cluster: str = ""
+
+    @classmethod
+    def of(cls, query: Mapping[str, str]) -> Question:
+        """Take the fields out of a query."""
+        return cls(**{field.name: query[field.name].strip() for field in fields(cls) if query.get(field.name)})
+
+    def request(self) -> ProbeRequest:
+        """Return the request that is asked about.
+
+        Raises:
+            UsageError: A field can't be read.
+        """
+        if len(self.url) > LONGEST_URL or len(self.headers) > LONGEST_HEADERS:
+            raise UsageError(f"too long: a URL has {LONGEST_URL} characters at most, headers {LONGEST_HEADERS}")
+        headers = tuple(line.strip() for line in self.headers.splitlines() if line.strip())
+        if len(headers) > MOST_HEADERS:
+            raise UsageError(f"{len(headers)} headers: {MOST_HEADERS} are the most")
+        return parse_request(self.url, self.method, headers, self.remote_addr, self._port())
+
+    def _port(self) -> int | None:
+        if not self.server_port:
+            return None
+        text = self.server_port
+        # Python reads no number of thousands of digits.
+        if not (text.isascii() and text.isdecimal() and len(text) <= LONGEST_PORT and 0 < int(text) < 65536):
+            raise UsageError(f"port {text!r} is none; write a number from 1 to 65535")
+        return int(text)
+
+
+@dataclass(frozen=True)
+class _Timed(ProbeRequest):
+    """A request that stops answering at an instant of `time.monotonic`: conditions are asked in a thread."""
+
+    until: float = 0.0
+
+    def variable(self, name: str) -> str | None:
+        """Return a variable.
+
+        Raises:
+            Busy: It is too late.
+        """
+        if time.monotonic() > self.until:
+            raise Busy(f"no answer within {DEADLINE:g} s: the conditions of the routes take too long")
+        return super().variable(name)
+
+
+class Explainer:
+    """Answers one question at a time."""
+
+    def __init__(self) -> None:
+        self._running: asyncio.Future[JsonObject] | None = None
+
+    async def answer(self, question: Question, facts: PageInputs, snapshot: Snapshot, cluster: str) -> JsonObject:
+        """Return the document that `explain -o json` prints.
+
+        Raises:
+            UsageError: The question can't be read.
+            Busy: There is no answer in time.
+        """
+        asked = question.request()
+        if self._running is not None and not self._running.done():
+            raise Busy("another request is being explained; try again in a moment")
+        timed = _Timed(**_fields(asked), until=time.monotonic() + DEADLINE)
+        # From here on it is running: others ask while the records are gathered.
+        self._running = asyncio.ensure_future(_explained(timed, facts, snapshot, cluster))
+        self._running.add_done_callback(_looked_at)
+        done, _ = await asyncio.wait((self._running,), timeout=DEADLINE + 0.5)
+        if not done:
+            raise Busy(f"no answer within {DEADLINE:g} s")
+        return self._running.result()
+
+
+async def _explained(request: ProbeRequest, facts: PageInputs, snapshot: Snapshot, cluster: str) -> JsonObject:
+    records: dict[RecordKey, FrozenJson] = {}
+    unapplied: dict[RecordKey, Unapplied] = {}
+    async for entry in paced(snapshot.entries.values()):
+        state = next((state for name, state in entry.states if name == cluster), None)
+        missing = _missing(facts, cluster, entry, state) if state is not None else None
+        if missing is not None:
+            unapplied[entry.key] = missing
+        if state is not None and (missing is None or missing.has_earlier):
+            records[entry.key] = entry.record.body
+    asking = [
+        found
+        async for key in paced(tuple(candidates(facts.world)))
+        if (found := claimant(facts.world, facts.options, key)) is not None
+    ]
+    return await asyncio.to_thread(_explain, request, snapshot, records, unapplied, asking)
+
+
+def _missing(facts: PageInputs, cluster: str, entry: Entry, state: RecordState) -> Unapplied | None:
+    """Return what a gateway does not have as it should be; what this replica did not compare counts as applied."""
+    if state.kind == "applied" or state is NOT_COMPARED:
+        return None
+    has_earlier = any(each.holds(entry.key) for each in facts.clusters if each.name == cluster)
+    return Unapplied(entry.record.body, f"{_WORDS[state.kind].format(cluster)}{_because(state)}", has_earlier)
+
+
+def _because(state: RecordState) -> str:
+    return f": {state.message}" if state.message else ""
+
+
+def _explain(
+    request: ProbeRequest,
+    snapshot: Snapshot,
+    records: Records,
+    unapplied: Mapping[RecordKey, Unapplied],
+    claimants: Sequence[Claimant],
+) -> JsonObject:
+    from apisix_ingress.explain.report import explain  # its regular expressions take time and memory at the start
+
+    def owner_of(key: RecordKey) -> str:
+        return str(snapshot.entries[key].owner)
+
+    return explain(request, records, owner_of, unapplied=unapplied, claimants=claimants)
+
+
+def _looked_at(done: asyncio.Future[JsonObject]) -> None:
+    """Take note of how it ended: after the deadline nobody else does."""
+    if not done.cancelled():
+        done.exception()
+
+
+def _fields(request: ProbeRequest) -> dict[str, Any]:
+    """Return the fields of a request by name."""
+    return {field.name: getattr(request, field.name) for field in fields(ProbeRequest)}

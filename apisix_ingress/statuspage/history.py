@@ -1,0 +1,141 @@
+"""What happened in the gateway clusters of late, as the status page tells it, and whether anything happened at all.
+
+Filled by the sync engines and by whoever wakes statuses, on the hot path: each call is a few assignments.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from apisix_ingress.gateway.sync.observer import Operation, RecordState, SyncObserver
+from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind
+from apisix_ingress.runtime.clock import Clock
+
+REMEMBERED = 50
+"""So many repairs of drift are remembered for each cluster."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """An audit that found records changed, missing or added behind our back."""
+
+    at: datetime
+    records: int
+
+
+@dataclass(slots=True)
+class ClusterHistory:
+    """What is known of one cluster.
+
+    Attributes:
+        compared_at: When it was last read and compared with what is wanted.
+        failed_at: When that last failed; None if it has succeeded since.
+        held: Deletes that are held back, since there would be unusually many.
+        repairs: The latest repairs of drift, the oldest first.
+    """
+
+    compared_at: datetime | None = None
+    failed_at: datetime | None = None
+    held: int = 0
+    repairs: deque[Repair] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
+
+
+class History:
+    """Listens to the sync engines of all clusters. `revision` grows whenever a page may look otherwise than before."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.revision = 0
+        self._standing: object = None
+        self._clock = clock
+        self._clusters: dict[str, ClusterHistory] = {}
+
+    def of(self, cluster: str) -> ClusterHistory:
+        """Return what happened in a cluster."""
+        return self._clusters.setdefault(cluster, ClusterHistory())
+
+    def stands(self, standing: object) -> None:
+        """Note how things stand of which no engine tells; other than the last time it is news."""
+        if self._standing not in (None, standing):
+            self.revision += 1
+        self._standing = standing
+
+    def waking(self, wake: Callable[[ObjectKey], None]) -> Callable[[ObjectKey], None]:
+        """Return a wake-up call that is noted before it is passed on."""
+
+        def noted(key: ObjectKey) -> None:
+            self.revision += 1
+            wake(key)
+
+        return noted
+
+    def outcome(self, cluster: str, key: RecordKey, state: RecordState) -> None:
+        """Note that a record's state may have changed."""
+        self.revision += 1
+
+    def written(self, cluster: str, kind: RecordKind, op: Operation, seconds: float, status: str) -> None:
+        """Nothing: the outcome tells."""
+
+    def compared(self, cluster: str, ok: bool) -> None:
+        """Note when a cluster was compared."""
+        found = self.of(cluster)
+        if ok:
+            found.compared_at, found.failed_at = self._clock.now(), None
+        else:
+            found.failed_at = self._clock.now()
+        self.revision += 1
+
+    def drift(self, cluster: str, records: int) -> None:
+        """Note a repair."""
+        if records:
+            self.of(cluster).repairs.append(Repair(self._clock.now(), records))
+            self.revision += 1
+
+    def held(self, cluster: str, records: int) -> None:
+        """Note how many deletes are held back."""
+        self.of(cluster).held = records
+        self.revision += 1
+
+    def breaker(self, cluster: str, is_open: bool) -> None:
+        """Note that a cluster can't be reached, or can again."""
+        self.revision += 1
+
+
+class Both:
+    """Tells two observers."""
+
+    def __init__(self, first: SyncObserver, second: SyncObserver) -> None:
+        self._first = first
+        self._second = second
+
+    def outcome(self, cluster: str, key: RecordKey, state: RecordState) -> None:
+        """Pass it on."""
+        self._first.outcome(cluster, key, state)
+        self._second.outcome(cluster, key, state)
+
+    def written(self, cluster: str, kind: RecordKind, op: Operation, seconds: float, status: str) -> None:
+        """Pass it on."""
+        self._first.written(cluster, kind, op, seconds, status)
+        self._second.written(cluster, kind, op, seconds, status)
+
+    def compared(self, cluster: str, ok: bool) -> None:
+        """Pass it on."""
+        self._first.compared(cluster, ok)
+        self._second.compared(cluster, ok)
+
+    def drift(self, cluster: str, records: int) -> None:
+        """Pass it on."""
+        self._first.drift(cluster, records)
+        self._second.drift(cluster, records)
+
+    def held(self, cluster: str, records: int) -> None:
+        """Pass it on."""
+        self._first.held(cluster, records)
+        self._second.held(cluster, records)
+
+    def breaker(self, cluster: str, is_open: bool) -> None:
+        """Pass it on."""
+        self._first.breaker(cluster, is_open)
+        self._second.breaker(cluster, is_open)

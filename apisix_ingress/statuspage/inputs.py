@@ -1,0 +1,104 @@
+"""Where the page's facts come from: the live parts of the program behind a few read-only questions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from apisix_ingress.gateway.sync.observer import Outage, RecordState
+from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.runtime.clock import Clock
+from apisix_ingress.state.world import World
+from apisix_ingress.statuspage.history import History
+from translation.core.options import Options
+
+
+class Cluster(Protocol):
+    """A gateway cluster, as far as the page looks at it."""
+
+    @property
+    def name(self) -> str:
+        """The name in the settings."""
+
+    @property
+    def taken_over(self) -> bool:
+        """Whether this process leads, and has compared the cluster with what is wanted."""
+
+    @property
+    def outage(self) -> Outage | None:
+        """Since when and why it is not written to; None while it is."""
+
+    @property
+    def audit_failure(self) -> str:
+        """Why it could not be compared the last time; empty: it could."""
+
+    @property
+    def version(self) -> str:
+        """What the gateway called itself when it was read last, or empty."""
+
+    @property
+    def backlog(self) -> int:
+        """How many records wait for a look or a write."""
+
+    def record_state(self, key: RecordKey) -> RecordState:
+        """Return how far a wanted record is."""
+
+    def holds(self, key: RecordKey) -> bool:
+        """Say whether the gateway is known to have the record, in whatever version."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leadership:
+    """Who writes.
+
+    Attributes:
+        leads: Whether this process does.
+        holder: The holder of the lease that was seen last; empty: nobody was.
+    """
+
+    leads: bool
+    holder: str
+
+
+@dataclass(frozen=True, slots=True)
+class PageInputs:
+    """What the page is made from.
+
+    Attributes:
+        world: Stores, desired records, reports; only read.
+        options: What objects are translated with.
+        clusters: Every gateway cluster.
+        journal: What happened in them.
+        clock: Where time comes from.
+        identity: Of this process; another one after a restart.
+        version: Of the controller.
+        leadership: Tells who leads now.
+        ready: Tells whether every object was translated once.
+        watches: What is read → seconds since it was last heard of.
+        problems: What keeps objects from being up to date: what is read → why.
+        refused: Cluster that refuses the admin key of this replica, which follows → its words.
+    """
+
+    world: World
+    options: Options
+    clusters: Sequence[Cluster]
+    journal: History
+    clock: Clock
+    identity: str
+    version: str
+    leadership: Callable[[], Leadership]
+    ready: Callable[[], bool]
+    watches: Callable[[], Mapping[str, float]]
+    problems: Callable[[], Mapping[str, str]]
+    refused: Callable[[], Mapping[str, str]]
+
+    @property
+    def revision(self) -> int:
+        """The revision of the journal, which is told of the beginning and the end of terms here: by nobody else."""
+        self.journal.stands((self.leadership().leads, *(cluster.taken_over for cluster in self.clusters)))
+        return self.journal.revision
+
+    def outage(self, cluster: Cluster) -> Outage | None:
+        """Return the outage of a cluster; None while there is none, and where another replica has to find out."""
+        return cluster.outage if self.leadership().leads else None

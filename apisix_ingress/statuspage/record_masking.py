@@ -1,0 +1,100 @@
+"""Bodies of records as they may be shown: without private keys, credentials and whatever came out of a Secret.
+
+A value is masked by its name and plugin (code as well), by the pattern of its text, or because the Secrets that its
+owner read hold it. Of consumers no value of a plugin is shown at all, nor of an object that can't be translated: its
+last good record may have come out of a Secret that has gone since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.objects import Secret
+from apisix_ingress.model.records import Record
+from apisix_ingress.model.secrets.fields import place_of
+from apisix_ingress.model.secrets.redaction import REDACTED, escape, masked, redact_text
+from apisix_ingress.state.world import World
+
+_PUBLIC = frozenset({"tls.crt", "ca.crt", "cert", "username", "user_dn"})
+_SHORTEST = 4
+"""A shorter value is masked only where it stands alone: it would blot out half of every text."""
+
+
+def clean(text: str) -> str:
+    """Return a text with secrets masked and control characters escaped."""
+    return escape(redact_text(text))
+
+
+def shown_body(record: Record, values: frozenset[str], *, outdated: bool = False) -> JsonObject:
+    """Return the body of a record for people.
+
+    Args:
+        record: The record.
+        values: Texts that nobody may see.
+        outdated: Whether its owner can't be translated now, so that `values` may not be all.
+    """
+    shown: JsonObject = masked(record.body, place_of(*record.key), leaf=_Leaf(values))
+    if (outdated or record.key.kind == "consumers") and isinstance(record.body.get("plugins"), dict):
+        shown["plugins"] = _blank(record.body["plugins"])
+    if "cert" in record.body and "key" in record.body:
+        shown["key"] = REDACTED
+    return shown
+
+
+def secret_values(world: World, owners: Iterable[ObjectKey]) -> frozenset[str]:
+    """Return the values of the Secrets that the translations of these objects read."""
+    store = world.stores.get("Secret")
+    read = {read for owner in owners for read in world.dependents.reads_of(owner)}
+    keys = [key for key in read if isinstance(key, ObjectKey) and key.kind == "Secret"]
+    found = [store.get(key) for key in keys] if store is not None else []
+    return frozenset(value for item in found if isinstance(item, Secret) for value in _values(item))
+
+
+def _values(item: Secret) -> Iterable[str]:
+    for name, data in item.data.items():
+        text = data.decode(errors="ignore")
+        if name not in _PUBLIC and text:
+            yield from {text, text.strip()} - {""}
+
+
+class _Leaf:
+    """Hides values of Secrets in texts and numbers."""
+
+    def __init__(self, values: frozenset[str]) -> None:
+        self._values = values
+        # Longest first: one that contains another is masked as a whole.
+        self._long = sorted((value for value in values if len(value) >= _SHORTEST), key=len, reverse=True)
+
+    def __call__(self, value: Any) -> Any:
+        if value is None or isinstance(value, bool):
+            return value
+        if str(value) in self._values:
+            return REDACTED
+        if isinstance(value, str):
+            for each in self._long:
+                value = value.replace(each, REDACTED)
+        return value
+
+
+def _lines(text: str) -> str:
+    """Clean a text that may have lines: Lua code, certificates."""
+    return escape(redact_text(text), keep="\n\t")
+
+
+def _blank(value: Any) -> Any:
+    """Return the shape of a value without any of its texts and numbers."""
+    if isinstance(value, Mapping):
+        return {clean(str(name)): _blank(item) for name, item in value.items()}
+    return value if isinstance(value, bool) or value in (None, "") else REDACTED
+
+
+def redacted(value: Any) -> Any:
+    """Return a document with its texts fit to be shown: secrets masked, lines kept, what can't be encoded escaped."""
+    if isinstance(value, str):
+        return _lines(value)
+    if isinstance(value, dict):
+        return {name: redacted(item) for name, item in value.items()}
+    return [redacted(item) for item in value] if isinstance(value, list) else value

@@ -1,0 +1,89 @@
+"""Templates: data in, HTML out. Escaping is always on; no page has a script or a style of its own."""
+
+from __future__ import annotations
+
+import io
+from functools import lru_cache
+from importlib import resources
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+import orjson
+
+from apisix_ingress.model.formats.yaml_output import print_yaml
+from apisix_ingress.model.json import JsonObject
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+ASSETS = {"page.css": "text/css; charset=utf-8", "page.js": "text/javascript; charset=utf-8"}
+
+MOST_YAML = 32 * 1024
+"""Bytes of JSON up to which a body is written as YAML too: that takes a hundred times as long."""
+
+MOST_JSON = 512 * 1024
+"""Bytes of JSON up to which a body is on a page; a larger one is a link."""
+
+
+def render(template: str, **data: object) -> bytes:
+    """Return a page."""
+    return _environment().get_template(template).render(**data).encode()
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # with the first page: a start takes long enough
+
+    environment = Environment(
+        loader=PackageLoader("apisix_ingress.statuspage", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    environment.globals.update(link=link, object_link=object_link, record_link=record_link)
+    return environment
+
+
+def link(path: str, **query: object) -> str:
+    """Return the address of a page; empty parameters are left out."""
+    given = {name: value for name, value in query.items() if value not in ("", None)}
+    return f"/status{path}?{urlencode(given)}" if given else f"/status{path}"
+
+
+def object_link(key: JsonObject) -> str:
+    """Return the address of the page of an object."""
+    return link("/object", kind=key["kind"], namespace=key["namespace"], name=key["name"])
+
+
+def record_link(kind: str, id_: str) -> str:
+    """Return the address of the page of a record."""
+    return link("/record", kind=kind, id=id_)
+
+
+def as_json(document: JsonObject) -> str:
+    """Return a document as people read JSON."""
+    return orjson.dumps(document, option=orjson.OPT_INDENT_2).decode()
+
+
+def as_yaml(document: JsonObject) -> str:
+    """Return a document as YAML."""
+    stream = io.StringIO()
+    print_yaml(document, stream)
+    return stream.getvalue()
+
+
+def texts_of(body: JsonObject) -> JsonObject:
+    """Return a body as YAML and JSON, as far as they have a place on a page."""
+    size = len(orjson.dumps(body))
+    return {
+        "yaml": as_yaml(body) if size <= MOST_YAML else "",
+        "json": as_json(body) if size <= MOST_JSON else "",
+    }
+
+
+@lru_cache(maxsize=len(ASSETS))
+def asset(name: str) -> bytes:
+    """Return a file that pages refer to."""
+    return resources.files("apisix_ingress.statuspage").joinpath("assets", name).read_bytes()

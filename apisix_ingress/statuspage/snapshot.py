@@ -1,0 +1,220 @@
+"""Everything that the page tells of records and objects, gathered at one moment, piece by piece so that others run.
+
+A snapshot is built when somebody asks, at most so often, and dropped when nobody does. What a page makes of it is in
+`views`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, TypeVar
+
+from apisix_ingress.gateway.sync.observer import RecordState
+from apisix_ingress.model.json import FrozenJson
+from apisix_ingress.model.keys import ObjectKey, RecordKey
+from apisix_ingress.model.problem import Problem
+from apisix_ingress.model.records import Record
+from apisix_ingress.statuspage.inputs import Cluster, PageInputs
+
+T = TypeVar("T")
+
+CHUNK = 200
+"""So many steps are done before other tasks get their turn: about 2 ms."""
+
+PAUSE, SHARE = 0.3, 4.0
+"""Seconds between two snapshots at least, and the multiple of the time that one takes."""
+
+KEPT = 60.0
+"""Seconds that a snapshot nobody asks for is kept."""
+
+NOT_COMPARED = RecordState("pending", "not compared with this cluster by this replica")
+"""What a follower, or a leader that has just begun, knows of a record."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One record that should exist.
+
+    Attributes:
+        owners: The objects that want it, the one that has it first.
+        states: Cluster → how far it is there.
+    """
+
+    record: Record
+    owners: tuple[ObjectKey, ...]
+    states: tuple[tuple[str, RecordState], ...]
+
+    @property
+    def key(self) -> RecordKey:
+        """The record's key."""
+        return self.record.key
+
+    @property
+    def owner(self) -> ObjectKey:
+        """The object that it exists for."""
+        return self.owners[0]
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts of a route, or the server names of a certificate."""
+        return _texts(self.record.body, "host", "hosts", "sni", "snis")
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The uris of a route."""
+        return _texts(self.record.body, "uri", "uris")
+
+    @property
+    def priority(self) -> int:
+        """The priority of a route; 0 unless given."""
+        return int(self.record.body.get("priority") or 0)
+
+    @property
+    def settled(self) -> bool:
+        """Whether every cluster has it as wanted."""
+        return all(state.kind == "applied" for _, state in self.states)
+
+    def matches(self, words: Iterable[str]) -> bool:
+        """Say whether each of the words, in lower case, is somewhere in its names."""
+        shown = (self.record.name, self.key.id, *map(str, self.owners), *self.hosts, *self.paths)
+        text = "\n".join(shown).lower()
+        return all(word in text for word in words)
+
+
+@dataclass(slots=True)
+class Snapshot:
+    """What was gathered.
+
+    Attributes:
+        revision: Of the journal, when it was begun.
+        entries: Record → entry.
+        by_kind: Record kind → its entries in the order in which they are shown.
+        unwell: Entries that are refused or wait for another record somewhere.
+        counts: Cluster → state → number of records; the state `unknown` where a cluster was not compared.
+        problems: Object and problem, sorted.
+        problems_of: Object → its problems, if it has any.
+    """
+
+    revision: int
+    entries: dict[RecordKey, Entry] = field(default_factory=dict)
+    by_kind: dict[str, list[Entry]] = field(default_factory=dict)
+    unwell: list[Entry] = field(default_factory=list)
+    counts: dict[str, Counter[str]] = field(default_factory=dict)
+    problems: list[tuple[ObjectKey, Problem]] = field(default_factory=list)
+    problems_of: dict[ObjectKey, tuple[Problem, ...]] = field(default_factory=dict)
+    began: float = 0.0
+    ended: float = 0.0
+
+    @property
+    def stale_from(self) -> float:
+        """The instant from which on another one may be built."""
+        return self.ended + max(PAUSE, SHARE * (self.ended - self.began))
+
+
+class SnapshotCache:
+    """Builds snapshots, one at a time, and hands out the latest."""
+
+    def __init__(self, facts: PageInputs) -> None:
+        self._facts = facts
+        self._latest: Snapshot | None = None
+        # Requests that come meanwhile wait for the one that is being built; nothing else is guarded by it.
+        self._turn = asyncio.Lock()
+        self._drop: asyncio.TimerHandle | None = None
+
+    async def latest(self) -> Snapshot:
+        """Return a snapshot that is as new as it may be."""
+        async with self._turn:
+            if self._latest is None or self._is_old(self._latest):
+                self._latest = await gather(self._facts)
+            found = self._latest
+        self.close()
+        self._drop = asyncio.get_running_loop().call_later(KEPT, self._forget)
+        return found
+
+    def close(self) -> None:
+        """Leave nothing behind on the loop."""
+        if self._drop is not None:
+            self._drop.cancel()
+
+    def _is_old(self, snapshot: Snapshot) -> bool:
+        now = self._facts.clock.monotonic()
+        return snapshot.revision != self._facts.revision and now >= snapshot.stale_from
+
+    def _forget(self) -> None:
+        self._latest = None
+
+
+async def gather(facts: PageInputs) -> Snapshot:
+    """Look at every record and report."""
+    desired, reports = facts.world.desired, facts.world.reports
+    found = Snapshot(facts.revision, began=facts.clock.monotonic())
+    found.counts = {cluster.name: Counter() for cluster in facts.clusters}
+    kinds: dict[str, list[Entry]] = {}
+    async for key in paced(desired.keys()):
+        if (entry := _entry(facts, key)) is not None:
+            found.entries[key] = entry
+            kinds.setdefault(key.kind, []).append(entry)
+            if any(state.kind in ("rejected", "waiting") for _, state in entry.states):
+                found.unwell.append(entry)
+            for cluster, state in entry.states:
+                found.counts[cluster]["unknown" if state is NOT_COMPARED else state.kind] += 1
+    found.by_kind = {kind: await ordered(entries, _place) for kind, entries in kinds.items()}
+    found.unwell = await ordered(found.unwell, _place)
+    async for owner in paced(tuple(reports)):
+        if (report := reports.get(owner)) is not None and report.problems:
+            found.problems_of[owner] = report.problems
+            found.problems += [(owner, problem) for problem in report.problems]
+    found.problems = await ordered(found.problems, lambda pair: (pair[0], pair[1].path))
+    found.ended = facts.clock.monotonic()
+    return found
+
+
+def _entry(facts: PageInputs, key: RecordKey) -> Entry | None:
+    """Return what is known of a record; None if it is wanted no more, or only where it exists already."""
+    desired = facts.world.desired
+    owners = desired.owners_of(key)
+    if not owners:
+        return None
+    record = desired.of_owner(owners[0])[key]
+    if record.existing_only:
+        return None
+    wanted_by = (cluster for cluster in facts.clusters if desired.get(key, cluster.name) is not None)
+    return Entry(record, owners, tuple((cluster.name, state_of(facts, cluster, key)) for cluster in wanted_by))
+
+
+def state_of(facts: PageInputs, cluster: Cluster, key: RecordKey) -> RecordState:
+    """Return how far a record is in a cluster, as far as this replica can know."""
+    return cluster.record_state(key) if cluster.taken_over or facts.outage(cluster) else NOT_COMPARED
+
+
+def _place(entry: Entry) -> tuple[Any, ...]:
+    return (entry.hosts[:1], entry.paths[:1], -entry.priority, entry.record.name, entry.key.id)
+
+
+def _texts(body: FrozenJson, *names: str) -> tuple[str, ...]:
+    for name in names:
+        if value := body.get(name):
+            return (str(value),) if isinstance(value, str) else tuple(map(str, value))
+    return ()
+
+
+async def paced(items: Iterable[T]) -> AsyncIterator[T]:
+    """Yield items, with other tasks running in between."""
+    for number, item in enumerate(items, 1):
+        yield item
+        if number % CHUNK == 0:
+            await asyncio.sleep(0)
+
+
+async def ordered(items: Iterable[T], place: Callable[[T], Any]) -> list[T]:
+    """Sort, with other tasks running in between."""
+    iterator, pieces = iter(items), []
+    while piece := list(islice(iterator, CHUNK)):
+        pieces.append(sorted(piece, key=place))
+        await asyncio.sleep(0)
+    return [item async for item in paced(heapq.merge(*pieces, key=place))]

@@ -1,0 +1,1 @@
+"""The checks that the admission webhook makes of one object."""

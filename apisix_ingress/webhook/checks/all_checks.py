@@ -1,0 +1,210 @@
+"""The checks of one object, in the order in which they are made. Each is made again by the controller.
+
+Denied is what is wrong in the object itself. What depends on another object, which may come or change later, is a
+warning: manifests are applied in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from apisix_ingress.kube.client.json_depth import DEEPEST, is_deep
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.objects import CustomObject
+from apisix_ingress.model.problem import Problem
+from apisix_ingress.model.resources import DECODE_ERRORS, RESOURCES
+from apisix_ingress.state.view import View
+from apisix_ingress.state.world import World
+from apisix_ingress.webhook.checks.certificate_hosts import host_conflicts, taken_hosts
+from apisix_ingress.webhook.checks.deprecations import odd_spellings
+from apisix_ingress.webhook.checks.ignored_annotations import AskedAnnotations, useless_annotations
+from apisix_ingress.webhook.overlay import OverlayView
+from apisix_ingress.webhook.review import ALLOWED, Review, Verdict, mapping
+from apisix_ingress.webhook.schemas.plugin_configs import Books, check_plugins, plugin_uses
+from crds import KINDS
+from translation.cluster_config import translate_cluster_config
+from translation.consumer import translate_consumer
+from translation.core.options import Options
+from translation.core.result import Translation
+from translation.core.scope import is_ours
+from translation.global_rule import translate_global_rule
+from translation.hosts.certificate_conflicts import CONFLICT
+from translation.hosts.host_owners import NOT_OWNED
+from translation.ingress import translate_ingress
+from translation.plugin_config import translate_plugin_config
+from translation.route import translate_route
+from translation.tls import translate_tls
+from translation.upstream import translate_upstream
+
+CLASS_CHANGED = "The ingressClassName field is not allowed to be modified."
+"""1.8's words."""
+
+SPEC_MISSING = "Spec cannot be empty"
+"""1.8's words."""
+
+NEW_NAME = "generated"
+"""Ends the name of an object that has none yet."""
+
+OTHERS = frozenset(
+    {
+        "Conflicted",
+        "ForeignAddress",
+        "HostNotOwned",
+        "InvalidCertificate",
+        "InvalidSecret",
+        "NoClusterAddress",
+        "NoHosts",
+        "NotExternalName",
+        "PluginConfigNotFound",
+        "PortNotFound",
+        "SecretNotFound",
+        "ServiceNotFound",
+        "UpstreamNotFound",
+    }
+)
+"""Codes of problems that another object can cause and mend: a Secret, a Service, a plugin config."""
+
+OWN = frozenset({"InvalidUsername"})
+"""Codes of problems that do not fail a translation, though a gateway is sure to refuse its record."""
+
+Translator = Callable[[CustomObject, View, Options], Translation]
+
+TRANSLATORS: Mapping[str, Translator] = {
+    "ApisixClusterConfig": translate_cluster_config,
+    "ApisixConsumer": translate_consumer,
+    "ApisixGlobalRule": translate_global_rule,
+    "ApisixPluginConfig": translate_plugin_config,
+    "ApisixRoute": translate_route,
+    "ApisixTls": translate_tls,
+    "ApisixUpstream": translate_upstream,
+    "Ingress": translate_ingress,
+}
+"""Kind → how its provider translates it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """What every check is made with.
+
+    Attributes:
+        world: Stores and records of the controller; only read.
+        options: The settings.
+        books: Returns what the gateway clusters publish, as it is known now.
+        now: Returns the wall clock time, aware.
+        unknown: Told each gateway cluster that does not know a plugin.
+        tells_others: Whether who asks may know what is wrong with other objects, Secrets among them.
+    """
+
+    world: World
+    options: Options
+    books: Callable[[], Books]
+    now: Callable[[], datetime]
+    unknown: Callable[[str], None] = lambda cluster: None
+    tells_others: bool = True
+
+    def verdict(self, review: Review) -> Verdict:
+        """Return the answer to a request."""
+        if review.operation not in ("CREATE", "UPDATE") or review.subresource:
+            return ALLOWED
+        resource = RESOURCES.get(review.kind)
+        if review.kind not in TRANSLATORS or resource is None or resource.group != review.group:
+            name = f"{review.resource}.{review.group}".strip(".") or "this kind"
+            return Verdict(warnings=(f"{name} is not supported by this webhook: it was not checked",))
+        if mapping(review.object, "metadata").get("deletionTimestamp"):
+            return ALLOWED
+        if is_deep(review.object, DEEPEST):
+            return Verdict((f"it is nested deeper than {DEEPEST} levels, which is not read",))
+        try:
+            item = _decoded(review, review.object)
+        except DECODE_ERRORS as error:
+            return Verdict((f"it can't be read: {error}",))
+        return self._of(item, review.object, _decoded_old(review))
+
+    def _of(self, item: CustomObject, raw: JsonObject, old: CustomObject | None) -> Verdict:
+        view = OverlayView(self.world, item, shows_secrets=self.tells_others)
+        ours = is_ours(item, view, self.options)
+        if not ours and (old is None or not is_ours(old, view, self.options)):
+            return ALLOWED
+        if old is not None and _class_changed(item, old):
+            return Verdict((CLASS_CHANGED,))
+        if not ours or (old is not None and _unchanged(item, old)):
+            return ALLOWED
+        if item.meta.kind in ("ApisixUpstream", "ApisixTls") and raw.get("spec") is None:
+            return Verdict((SPEC_MISSING,))
+        return self._checked(item, old, view)
+
+    def _checked(self, item: CustomObject, old: CustomObject | None, view: OverlayView) -> Verdict:
+        asked = AskedAnnotations(item.meta.annotations)
+        translation = self._translate(replace(item, meta=replace(item.meta, annotations=asked)), view)
+        taken = taken_hosts(item, old, self.world.view(), self.options) if self.tells_others else ()
+        conflicts = (*host_conflicts(item, old, view, self.options), *taken)
+        # What is denied is not told a second time, as the controller would tell it.
+        problems = [
+            problem for problem in translation.problems if not (conflicts and problem.code in (CONFLICT, NOT_OWNED))
+        ]
+        if not self.tells_others:
+            problems = [problem for problem in problems if _is_of_itself(problem)]
+        denials = [str(problem) for problem in problems if _is_denied(problem)]
+        warnings = [str(problem) for problem in problems if not _is_denied(problem)]
+        uses = plugin_uses(item, view, self.options, translation.records)
+        plugins = check_plugins(uses, self.books(), self.unknown)
+        warnings += [*self._surprises(item), *plugins.warnings]
+        if item.meta.kind == "Ingress":
+            warnings += map(str, useless_annotations(asked))
+        return Verdict((*denials, *plugins.denials, *conflicts), tuple(warnings))
+
+    def _translate(self, item: CustomObject, view: View) -> Translation:
+        if item.meta.kind == "ApisixTls":
+            return translate_tls(item, view, self.options, now=self.now())
+        return TRANSLATORS[item.meta.kind](item, view, self.options)
+
+    def _surprises(self, item: CustomObject) -> Iterator[str]:
+        """Yield what works, but not as its author may think."""
+        yield from odd_spellings(item)
+        if item.meta.kind == "ApisixClusterConfig" and item.meta.name not in self.options.clusters:
+            known = ", ".join(sorted(self.options.clusters))
+            yield f"metadata.name: there is no gateway cluster {item.meta.name}, so it does nothing; there is {known}"
+
+
+def _decoded(review: Review, raw: JsonObject) -> CustomObject:
+    """Return the object; a name that the API server has yet to make up is filled in."""
+    metadata = mapping(raw, "metadata")
+    name = metadata.get("name") or review.name or f"{metadata.get('generateName') or ''}{NEW_NAME}"
+    namespace = metadata.get("namespace") or review.namespace
+    decoded = RESOURCES[review.kind].decode({**raw, "metadata": {**metadata, "name": name, "namespace": namespace}})
+    assert isinstance(decoded, CustomObject)  # every kind with a translator is one
+    return decoded
+
+
+def _decoded_old(review: Review) -> CustomObject | None:
+    """Return the object as it was; None if it is new, or was such that it can't be told."""
+    if review.operation != "UPDATE" or is_deep(review.old_object, DEEPEST):
+        return None
+    try:
+        return _decoded(review, review.old_object)
+    except DECODE_ERRORS:
+        return None
+
+
+def _class_changed(item: CustomObject, old: CustomObject) -> bool:
+    before = old.spec.get("ingressClassName")
+    return item.meta.kind in KINDS and bool(before) and item.spec.get("ingressClassName") != before
+
+
+def _unchanged(item: CustomObject, old: CustomObject) -> bool:
+    """Say whether nothing is different that a check looks at: such an object stays editable whatever is wrong."""
+    annotated = item.meta.kind == "Ingress" and item.meta.annotations != old.meta.annotations
+    return item.spec == old.spec and not annotated
+
+
+def _is_denied(problem: Problem) -> bool:
+    if problem.severity == "error":
+        return _is_of_itself(problem)
+    return problem.code in OWN
+
+
+def _is_of_itself(problem: Problem) -> bool:
+    """Say whether no other object has to do with a problem."""
+    return problem.origin is None and problem.code not in OTHERS

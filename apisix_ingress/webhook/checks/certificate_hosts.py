@@ -1,0 +1,74 @@
+"""Hosts of certificates: whether an object gives a host another certificate than one that has the host already.
+
+`translation.hosts.certificate_conflicts` decides which objects compete. A new object is denied here if the controller
+would withdraw one of the certificates afterwards, and also within one namespace, where the controller publishes both.
+"""
+
+from __future__ import annotations
+
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.network.host_claims import SHARED_WITH, claimed_hosts
+from apisix_ingress.model.objects import CustomObject
+from apisix_ingress.state.view import View
+from translation.core.options import Options
+from translation.hosts.certificate_conflicts import KINDS, HostConflicts, stranger
+from translation.hosts.host_certificates import faces
+from translation.hosts.host_owners import NAMING_KINDS, HostOwners
+
+
+def host_conflicts(item: CustomObject, old: CustomObject | None, view: View, options: Options) -> tuple[str, ...]:
+    """Return a sentence for each host that has another certificate already, in the object or in another one.
+
+    What can't be told, since a Secret is missing, is no conflict.
+
+    Args:
+        item: The object as it is to be.
+        old: As it was. What was in conflict before does not count, so that such an object can be edited.
+        view: The world with the object as it is to be.
+        options: The settings.
+    """
+    if item.meta.kind not in KINDS:
+        return ()
+    before = set(faces(old, view, options)) if old is not None else set()
+    mine: dict[str, str] = {}
+    problems: list[str] = []
+    for host, face in faces(item, view, options):
+        if face is not None and mine.setdefault(host, face) != face:
+            problems.append(f"host {host} has two different certificates in this object; keep one of them")
+    rivals = HostConflicts(item, view, options)
+    for host in sorted(mine):
+        rival = rivals.first(host) if (host, mine[host]) not in before else None
+        if rival is not None and rival[1] not in (None, mine[host]):
+            whose = _named(rival[0].meta.key, item.meta.key)
+            remedy = "use the same certificate or another host"
+            problems.append(f"host {host} has another certificate already, in {whose}; {remedy}")
+    return tuple(dict.fromkeys(problems))
+
+
+def taken_hosts(item: CustomObject, old: CustomObject | None, view: View, options: Options) -> tuple[str, ...]:
+    """Return a sentence for each host that an object begins to name and that belongs to another namespace.
+
+    The controller would leave the host out; a host without a holder would even go to an object that is old enough.
+
+    Args:
+        item: The object as it is to be.
+        old: As it was. A host that it named before does not count, so that such an object can be edited.
+        view: The world as it is, without the change.
+        options: The settings.
+    """
+    if item.meta.kind not in NAMING_KINDS:
+        return ()
+    before = {*claimed_hosts(old)} if old is not None else set()
+    owners, namespace = HostOwners(view, options), item.meta.namespace
+    new = (host for host in claimed_hosts(item) if host not in before)
+    taken = ((host, owners.taken_by(namespace, host)) for host in new)
+    return tuple(
+        f"host {host} belongs to namespace {', '.join(whose)}; use another host, or have an object there that names it "
+        f"annotated with {SHARED_WITH}: {namespace}"
+        for host, whose in taken
+        if whose
+    )
+
+
+def _named(rival: ObjectKey, owner: ObjectKey) -> str:
+    return str(rival) if rival.namespace == owner.namespace else stranger(rival)

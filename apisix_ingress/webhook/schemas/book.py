@@ -1,0 +1,147 @@
+"""Schemas: what the gateways publish about their plugins, compiled, and a plugin's configuration checked against it.
+
+Only patterns of a gateway are run, on an engine that gives up after a number of steps. What a gateway would accept must
+not be refused here: where its own validator is known to be more generous, so is this one. No message holds a value.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from jsonschema_rs import Draft7Validator, FancyRegexOptions, ValidationError, ValidationErrorKind
+
+from apisix_ingress.model.formats.schema_defaults import with_defaults
+from apisix_ingress.model.json import FrozenJson, JsonObject
+from apisix_ingress.webhook.schemas.messages import path_of, sentence
+
+STEPS = 20_000
+"""Steps of one pattern on one text, then it counts as matching."""
+
+_PATTERNS = FancyRegexOptions(backtrack_limit=STEPS)
+# Anchors of PCRE that other dialects don't have.
+_ANCHORS = ((re.compile(r"\\A"), "^"), (re.compile(r"\\[zZ]"), "$"))
+
+
+Mistake = tuple[str, str]
+"""A field of a configuration, and what is wrong there."""
+
+
+@dataclass(frozen=True, slots=True)
+class PluginSchema:
+    """The schema of one plugin and its validator."""
+
+    document: FrozenJson
+    validator: Draft7Validator = field(repr=False, compare=False)
+
+    def mistakes(self, config: JsonObject) -> tuple[Mistake, ...]:
+        """Return what is wrong with a configuration: the field, like `rules[0].count` (empty: all) and a sentence."""
+        # Without them, conditions on an absent field (`if: {properties: {policy: …}}`) would hold.
+        filled = with_defaults(self.document, config)
+        errors = (error for error in self.validator.iter_errors(filled) if not _is_forgiven(error))
+        return tuple(dict.fromkeys((path_of(error.instance_path), sentence(error)) for error in errors))
+
+
+@dataclass(frozen=True, slots=True)
+class Subsystem:
+    """The plugins that a gateway runs for requests, or for connections.
+
+    Attributes:
+        plugins: Plugin → schema of its configuration; None: a schema that can't be compiled, so nothing is checked.
+        consumers: The same for plugins that have another one inside a consumer.
+    """
+
+    plugins: Mapping[str, PluginSchema | None] = field(default_factory=dict)
+    consumers: Mapping[str, PluginSchema | None] = field(default_factory=dict)
+
+    def mistakes(self, name: str, config: JsonObject, *, in_consumer: bool = False) -> tuple[Mistake, ...]:
+        """Return what is wrong with the configuration of a plugin that there is; one that is off is not looked at."""
+        meta = config.get("_meta")
+        if isinstance(meta, dict) and meta.get("disable") is True:
+            return ()
+        table = self.consumers if in_consumer and name in self.consumers else self.plugins
+        schema = table.get(name)
+        return schema.mistakes(config) if schema else ()
+
+    def nearest(self, name: str) -> str | None:
+        """Return the plugin that is spelt most like a name, if one is alike."""
+        found = difflib.get_close_matches(name, self.plugins, n=1)
+        return found[0] if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaBook:
+    """What one gateway cluster publishes. A subsystem without plugins is not checked: it may be switched off."""
+
+    http: Subsystem = Subsystem()
+    stream: Subsystem = Subsystem()
+
+
+def compile_subsystem(document: FrozenJson) -> Subsystem:
+    """Return the plugins of a document as `plugins?all=true` gives it: name → {schema, consumer_schema, …}."""
+    entries = {name: entry for name, entry in document.items() if isinstance(entry, dict)}
+    return Subsystem(
+        {name: _compiled(entry.get("schema")) for name, entry in entries.items()},
+        {name: _compiled(entry["consumer_schema"]) for name, entry in entries.items() if "consumer_schema" in entry},
+    )
+
+
+def _compiled(schema: object) -> PluginSchema | None:
+    if not isinstance(schema, dict):
+        return None
+    try:
+        document = _with_known_patterns(schema)
+        # `mask` keeps values out of the library's own words, `offline` its hands off the network.
+        validator = Draft7Validator(document, mask="value", pattern_options=_PATTERNS, offline=True)
+    except (ValueError, TypeError, RecursionError):
+        return None
+    return PluginSchema(document, validator)
+
+
+def _with_known_patterns(value: Any) -> Any:
+    """Return a copy of a schema whose patterns can all be compiled; the others are left out, they check nothing."""
+    if isinstance(value, list):
+        return [_with_known_patterns(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    result: JsonObject = {}
+    for key, item in value.items():
+        if key == "pattern" and isinstance(item, str):
+            pattern = _translated(item)
+            if not _is_pattern(pattern):
+                continue
+            item = pattern
+        result[key] = _with_known_patterns(item)
+    return result
+
+
+def _translated(pattern: str) -> str:
+    for anchor, sign in _ANCHORS:
+        pattern = anchor.sub(sign, pattern)
+    return pattern
+
+
+def _is_pattern(text: str) -> bool:
+    try:
+        Draft7Validator({"pattern": text}, pattern_options=_PATTERNS)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_forgiven(error: ValidationError) -> bool:
+    """Say whether a gateway would not mind: to it an empty list and an empty mapping are one and the same.
+
+    A pattern that took too many steps decides nothing.
+    """
+    match error.kind:
+        case ValidationErrorKind.Type():
+            return isinstance(error.instance, list | dict) and not error.instance
+        case ValidationErrorKind.AnyOf(context) | ValidationErrorKind.OneOfNotValid(context):
+            return any(branch and all(map(_is_forgiven, branch)) for branch in context)
+        case ValidationErrorKind.BacktrackLimitExceeded() | ValidationErrorKind.RegexEngineFailure():
+            return True
+    return False

@@ -1,0 +1,160 @@
+"""The cache of one gateway cluster's plugin schemas, filled in the background and never while an API server waits.
+
+What a cluster said counts until it fails to answer: then nothing is known about it until it answers again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from urllib.parse import quote
+
+import orjson
+import structlog
+
+from apisix_ingress.errors import GatewayError, GatewayRejected
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.runtime.clock import Clock
+from apisix_ingress.webhook.schemas.book import SchemaBook, Subsystem, compile_subsystem
+
+log = structlog.get_logger()
+
+Read = Callable[[str], Awaitable[bytes]]
+"""Path below the Admin API → body of the answer; raises GatewayError."""
+
+REFRESH = 60.0
+"""Seconds between two reads."""
+
+SOONEST = 5.0
+"""Seconds between two reads when somebody asks for one."""
+
+RETRY = (1.0, 30.0)
+"""Seconds until the next try after a first failure, and at most."""
+
+_BULK = "plugins?all=true&subsystem="
+_SUBSYSTEMS = ("http", "stream")
+
+
+class SchemaCache:
+    """What one cluster publishes about its plugins.
+
+    Args:
+        cluster: Its name.
+        read: Asks its Admin API.
+        clock: Where time comes from.
+        rng: Spreads the tries of several replicas.
+    """
+
+    def __init__(self, cluster: str, read: Read, *, clock: Clock, rng: random.Random) -> None:
+        self.cluster = cluster
+        self._read = read
+        self._clock = clock
+        self._rng = rng
+        self._book: SchemaBook | None = None
+        self._read_at: float | None = None
+        self._trouble = ""
+        self._failures = 0
+        self._asked = False
+
+    @property
+    def book(self) -> SchemaBook | None:
+        """What the cluster said last; None while it does not answer."""
+        return self._book
+
+    @property
+    def age(self) -> float | None:
+        """Seconds since the cluster answered; None if it never did."""
+        return None if self._read_at is None else self._clock.monotonic() - self._read_at
+
+    def ask(self) -> None:
+        """Have the schemas read soon, since the cluster may have a new plugin; may be called from any thread."""
+        self._asked = True
+
+    async def run(self) -> None:
+        """Keep the schemas up to date until cancelled."""
+        while True:
+            await self.refresh()
+            await self._pause()
+
+    async def refresh(self) -> None:
+        """Read the schemas once; a failure is told when it is another one than before."""
+        try:
+            self._book = await self._fetch()
+        except GatewayError as error:
+            self._unknown(str(error))
+            return
+        except Exception as error:
+            # Advice is all that is at stake: it must not take down the controller.
+            log.error("schemas.crashed", cluster=self.cluster, exc_info=error)
+            self._unknown(f"reading them crashed with {type(error).__name__}")
+            return
+        if self._trouble or self._read_at is None:
+            log.info("schemas.read", cluster=self.cluster, plugins=len(self._book.http.plugins))
+        self._read_at, self._trouble, self._failures = self._clock.monotonic(), "", 0
+
+    def _unknown(self, reason: str) -> None:
+        self._book = None
+        self._failures += 1
+        if reason != self._trouble:
+            self._trouble = reason
+            log.warning("schemas.unknown", cluster=self.cluster, reason=reason)
+
+    async def _pause(self) -> None:
+        """Wait until the next read is due."""
+        first, most = RETRY
+        if self._failures:
+            await self._clock.sleep(min(first * 2.0 ** min(self._failures - 1, 10), most) * self._rng.uniform(0.8, 1.2))
+            return
+        self._asked = False
+        for _ in range(round(REFRESH / SOONEST)):
+            await self._clock.sleep(SOONEST)
+            if self._asked:
+                return
+
+    async def _fetch(self) -> SchemaBook:
+        documents = [await self._subsystem(name) for name in _SUBSYSTEMS]
+        # Compiling takes some 20 ms.
+        http, stream = await asyncio.to_thread(_compile, documents)
+        return SchemaBook(http, stream)
+
+    async def _subsystem(self, name: str) -> JsonObject:
+        """Return the plugins of a subsystem with their schemas; a subsystem that is refused has none."""
+        try:
+            return _mapping(await self._read(f"{_BULK}{name}"))
+        except GatewayRejected:
+            if name == "stream":
+                return {}
+            return await self._one_by_one()
+
+    async def _one_by_one(self) -> JsonObject:
+        """Read the schemas as gateways tell them that don't give all at once."""
+        names = _loads(await self._read("plugins/list"))
+        found = [str(name) for name in names] if isinstance(names, list) else []
+        return {name: await self._plugin(f"schema/plugins/{quote(name, safe='')}") for name in found}
+
+    async def _plugin(self, path: str) -> JsonObject:
+        schema = {"schema": _mapping(await self._read(path))}
+        try:
+            return {**schema, "consumer_schema": _mapping(await self._read(f"{path}?schema_type=consumer"))}
+        except GatewayRejected:
+            return schema  # it has none for consumers
+
+
+def _compile(documents: list[JsonObject]) -> list[Subsystem]:
+    return [compile_subsystem(document) for document in documents]
+
+
+def _mapping(content: bytes) -> JsonObject:
+    document = _loads(content)
+    if not isinstance(document, dict):
+        raise GatewayRejected(200, "the answer is no mapping of plugins")
+    return document
+
+
+def _loads(content: bytes) -> object:
+    try:
+        document: object = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        raise GatewayRejected(200, "the answer is no JSON") from None
+    return document

@@ -1,0 +1,154 @@
+"""Plugins of an object, checked against what the gateways publish: those that it lists, and those made from it.
+
+The gateway itself is asked again by whoever writes the record; here the answer is known before the object is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.objects import CustomObject
+from apisix_ingress.model.records import Record
+from apisix_ingress.state.view import View
+from apisix_ingress.webhook.review import Verdict
+from apisix_ingress.webhook.schemas.book import SchemaBook, Subsystem
+from crds import KINDS, SpecError, parse_spec
+from crds.v2.common import Plugin, Spec
+from crds.v2.route import ApisixRouteSpec
+from translation.core.context import Context
+from translation.core.options import Options
+from translation.plugins.configs import translate_plugins
+
+Books = Mapping[str, SchemaBook | None]
+"""Gateway cluster → what it publishes; None: not known now."""
+
+_SOURCES = {"consumers": "spec.authParameter", "global_rules": "spec.monitoring"}
+"""Kind of record → the field that a plugin nobody listed is made from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One enabled plugin of an object.
+
+    Attributes:
+        path: The field that it comes from.
+        name: Of the plugin.
+        config: With what a Secret adds; None where that is not known, so that only the name is checked.
+        config_path: The field of the configuration; empty where the object has no such field.
+        in_stream: Whether it works on connections.
+        in_consumer: Whether it stands in a consumer.
+        clusters: The gateway clusters that get it; None for all.
+    """
+
+    path: str
+    name: str
+    config: JsonObject | None = field(repr=False)
+    config_path: str = ""
+    in_stream: bool = False
+    in_consumer: bool = False
+    clusters: frozenset[str] | None = None
+
+
+def plugin_uses(item: CustomObject, view: View, options: Options, records: Iterable[Record]) -> tuple[Use, ...]:
+    """Return the plugins of an object; `records` are those of its translation, empty if that failed."""
+    listed = tuple(_listed(item, view, options))
+    names = {use.name for use in listed}
+    return (*listed, *(use for use in _made(item, records) if use.name not in names))
+
+
+def check_plugins(uses: Sequence[Use], books: Books, unknown: Callable[[str], None] = lambda cluster: None) -> Verdict:
+    """Return what is wrong with plugins by the schemas of each cluster that gets them.
+
+    `unknown` is told each cluster that does not know a plugin.
+    """
+    denials: dict[str, None] = {}
+    warnings: list[str] = []
+    for cluster, book in sorted(books.items()):
+        mine = [use for use in uses if use.clusters is None or cluster in use.clusters]
+        if book is not None:
+            if any(_is_unknown(use, book) for use in mine):
+                unknown(cluster)
+            where = f" in gateway cluster {cluster}" if len(books) > 1 else ""
+            denials.update((text, None) for use in mine for text in _mistakes(use, book, where))
+        elif mine:
+            warnings.append(f"plugins were not checked: the schemas of gateway cluster {cluster} are not known now")
+    return Verdict(tuple(denials), tuple(warnings))
+
+
+def _mistakes(use: Use, book: SchemaBook, where: str) -> Iterator[str]:
+    subsystem = _subsystem(use, book)
+    if _is_unknown(use, book):
+        nearest = subsystem.nearest(use.name)
+        remedy = f"did you mean {nearest}?" if nearest else "enable it at the gateway or remove it"
+        yield f"{use.path}: unknown plugin {use.name}{where}; {remedy}"
+        return
+    found = subsystem.mistakes(use.name, use.config, in_consumer=use.in_consumer) if use.config is not None else ()
+    if found:
+        # The first half is 1.8's sentence, which tools look for; it had a line for each mistake as well.
+        yield f"{use.path}: {use.name} plugin's config is invalid{where}"
+    for path, sentence in found:
+        whole = ".".join(part for part in (use.config_path or use.path, path) if part)
+        yield f"{whole.replace('.[', '[')}: {sentence}"
+
+
+def _subsystem(use: Use, book: SchemaBook) -> Subsystem:
+    return book.stream if use.in_stream else book.http
+
+
+def _is_unknown(use: Use, book: SchemaBook) -> bool:
+    """Say whether a cluster lacks a plugin; one that publishes none has the subsystem switched off."""
+    known = _subsystem(use, book).plugins
+    return bool(known) and use.name not in known
+
+
+def _listed(item: CustomObject, view: View, options: Options) -> Iterator[Use]:
+    """Yield the plugins that a spec lists."""
+    if item.meta.kind not in KINDS:
+        return
+    try:
+        spec = parse_spec(item.meta.kind, item.spec)
+    except SpecError:
+        return
+    in_consumer = item.meta.kind == "ApisixConsumer"
+    for plugins, path, in_stream in _lists(spec):
+        for index, plugin in enumerate(plugins):
+            here = f"{path}[{index}]"
+            if plugin.enable:
+                scope = Context(item.meta.kind, item.meta.namespace, view, options)
+                config: JsonObject | None = translate_plugins(scope, (plugin,), here)[plugin.name]
+                if plugin.secret_ref and scope.problems:
+                    config = None
+                yield Use(here, plugin.name, config, f"{here}.config", in_stream, in_consumer)
+
+
+def _lists(spec: Spec) -> Iterator[tuple[Sequence[Plugin], str, bool]]:
+    """Yield each list of plugins with its path, and whether it is for connections."""
+    if isinstance(spec, ApisixRouteSpec):
+        for index, rule in enumerate(spec.http):
+            yield rule.plugins, f"spec.http[{index}].plugins", False
+        for index, stream in enumerate(spec.stream):
+            yield stream.plugins, f"spec.stream[{index}].plugins", True
+    else:
+        yield getattr(spec, "plugins", ()), "spec.plugins", False
+
+
+def _made(item: CustomObject, records: Iterable[Record]) -> Iterator[Use]:
+    """Yield the plugins of records, one of a name and configuration each."""
+    seen: set[tuple[str, int]] = set()
+    for record in records:
+        kind = record.key.kind
+        path = "metadata.annotations" if item.meta.kind == "Ingress" else _SOURCES.get(kind, "spec")
+        plugins = record.body.get("plugins")
+        for name, config in plugins.items() if isinstance(plugins, dict) else ():
+            if kind != "plugin_metadata" and (name, id(config)) not in seen:
+                seen.add((name, id(config)))
+                yield Use(
+                    path,
+                    name,
+                    config,
+                    in_stream=kind == "stream_routes",
+                    in_consumer=kind == "consumers",
+                    clusters=record.clusters,
+                )

@@ -1,0 +1,1 @@
+"""Builds the parts of the program from the settings and connects them. `app` puts the result together."""

@@ -1,0 +1,188 @@
+"""Gateway clusters, wired: for each the client of its Admin API, its ledger and its engine, at home or moved elsewhere.
+
+Home is the address in the settings; an ApisixClusterConfig can move a cluster while the program runs. What an engine
+does with an address is its own business.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import structlog
+from pydantic import SecretStr
+
+from apisix_ingress.errors import ConfigError
+from apisix_ingress.gateway.adminapi.admin_key import Fields
+from apisix_ingress.gateway.adminapi.client import AdminClient, AdminKey, RequestHook
+from apisix_ingress.gateway.adminapi.tls import TlsContext, TlsFiles
+from apisix_ingress.gateway.ledger import Ledger, LedgeredBackend
+from apisix_ingress.gateway.sync.cluster_sync import ClusterSync
+from apisix_ingress.gateway.sync.comparison.adoption import IdAdoption
+from apisix_ingress.gateway.sync.observer import SyncObserver
+from apisix_ingress.gateway.sync.plan import Wanted
+from apisix_ingress.model.admin_address import PUBLISHED_KEY, PUBLISHED_KEYS, AdminAddress, is_exposed
+from apisix_ingress.observability.log import register_secret
+from apisix_ingress.runtime.clock import Clock
+from apisix_ingress.settings import MULTI_TENANT, ClusterSettings, Settings
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Wiring:
+    """What every cluster is given."""
+
+    ledger: Ledger
+    wanted: Wanted
+    clock: Clock
+    rng: random.Random
+    agent: str
+    """How this process shows up in the access log of gateways."""
+    on_request: RequestHook
+    observer: SyncObserver
+    adoptions: IdAdoption
+
+
+class GatewayCluster:
+    """One gateway cluster."""
+
+    def __init__(self, home: AdminClient, url: str, settings: ClusterSettings, wiring: Wiring) -> None:
+        self.name = settings.name
+        self._home = home
+        self._home_url = url
+        self._ledger = wiring.ledger
+        self._current = home
+        self.sync = ClusterSync(
+            self.name,
+            self._ledgered(url),
+            wiring.wanted,
+            clock=wiring.clock,
+            rng=wiring.rng,
+            concurrency=settings.sync.concurrency,
+            audit_interval=settings.sync.audit_interval,
+            check_interval=settings.sync.check_interval,
+            observer=wiring.observer,
+            adopt=wiring.adoptions.adopt,
+        )
+        wiring.adoptions.add(self.sync)
+
+    async def read(self, path: str) -> bytes:
+        """Return what the Admin API, where it is now, says about something that is no record.
+
+        Raises:
+            GatewayError: It did not answer, or refused.
+        """
+        return await self._current.read(path)
+
+    async def probe(self) -> None:
+        """Find out cheaply whether the Admin API, where it is now, answers and takes the key.
+
+        Raises:
+            GatewayError: It did not answer, or refused; the class says which.
+        """
+        await self._current.probe()
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        await self._home.aclose()
+
+    def move(self, address: AdminAddress | None) -> None:
+        """Talk to another address from now on; None: to that of the settings."""
+        if address is None:
+            self._current, url = self._home, self._home_url
+        else:
+            self._current, url = self._elsewhere(address), address.url
+        by = "settings" if address is None else "ApisixClusterConfig"
+        log.info("cluster.moved", cluster=self.name, url=url, by=by)
+        self.sync.move(self._ledgered(url))
+
+    def _elsewhere(self, address: AdminAddress) -> AdminClient:
+        register_secret(address.key)
+        whose = f"of ApisixClusterConfig {self.name}"
+        if address.key in PUBLISHED_KEYS:
+            log.warning("settings.caution", caution=f"spec.admin.adminKey {whose}: {PUBLISHED_KEY}")
+        if is_exposed(address.url):
+            log.warning("settings.caution", caution=f"spec.admin.baseURL {whose}: plain http to another machine")
+        largest = f"sync.largest_list of cluster {self.name}"
+        fields = Fields(f"spec.admin.baseURL {whose}", f"spec.admin.adminKey {whose}", largest)
+        return self._home.elsewhere(address.url, AdminKey(lambda: SecretStr(address.key)), fields)
+
+    def _ledgered(self, url: str) -> LedgeredBackend:
+        return LedgeredBackend(self._current, self._ledger, ledger_name(self.name, url, home=self._home_url))
+
+
+def ledger_name(cluster: str, url: str, *, home: str) -> str:
+    """Return the name of a cluster's ledger while it is at a URL: what is ours at one is not at another."""
+    return cluster if url == home else f"{cluster}.{hashlib.sha256(url.encode()).hexdigest()[:8]}"
+
+
+def connect_all(settings: Settings, controller_name: str, wiring: Wiring) -> Sequence[GatewayCluster]:
+    """Return every cluster; nothing is sent yet.
+
+    Raises:
+        ConfigError: The file of an admin key or a certificate can't be used, or a key that everybody knows is refused.
+    """
+    found = []
+    for index, cluster in enumerate(settings.clusters):
+        agent, on_request = wiring.agent, wiring.on_request
+        home = connect(settings, index, controller_name, clock=wiring.clock, agent=agent, on_request=on_request)
+        found.append(GatewayCluster(home, cluster.admin_url, cluster, wiring))
+    return found
+
+
+def connect(
+    settings: Settings,
+    index: int,
+    controller_name: str,
+    *,
+    clock: Clock,
+    agent: str,
+    on_request: RequestHook = lambda method, path, status, seconds: None,
+) -> AdminClient:
+    """Return the client of one cluster's Admin API at home; nothing is sent yet.
+
+    Raises:
+        ConfigError: The file of its admin key or a certificate can't be used, or a key that everybody knows is refused.
+    """
+    cluster = settings.clusters[index]
+    return AdminClient.connect(
+        cluster.admin_url,
+        AdminKey(partial(_read_key, cluster, settings.preset), cluster.admin_key_file),
+        controller=controller_name,
+        timeout=cluster.sync.timeout,
+        concurrency=cluster.sync.concurrency,
+        tls=_tls(cluster, clock),
+        user_agent=agent,
+        on_request=on_request,
+        fields=_fields(index, cluster),
+        largest_list=cluster.sync.largest_list,
+    )
+
+
+def _read_key(cluster: ClusterSettings, preset: str) -> SecretStr:
+    key = cluster.read_admin_key()
+    register_secret(key.get_secret_value())
+    if cluster.admin_key_file and key.get_secret_value() in PUBLISHED_KEYS:
+        words = f"cluster {cluster.name}: admin_key_file {cluster.admin_key_file}: holds what {PUBLISHED_KEY}"
+        if preset == MULTI_TENANT:
+            raise ConfigError(f"{words} (preset: {preset})")
+        log.warning("settings.caution", caution=words)
+    return key
+
+
+def _tls(cluster: ClusterSettings, clock: Clock) -> TlsContext:
+    files = TlsFiles(cluster.tls.ca_file, cluster.tls.cert_file, cluster.tls.key_file, cluster.tls.verify)
+    return TlsContext(files, clock=clock, lazy=not cluster.admin_url.startswith("https:"))
+
+
+def _fields(index: int, cluster: ClusterSettings) -> Fields:
+    where = f"clusters[{index}]"
+    largest = f"{where}.sync.largest_list"
+    if cluster.admin_key_file:
+        return Fields(f"{where}.admin_url", f"{where}.admin_key_file ({cluster.admin_key_file})", largest)
+    variable = f"$APISIX_INGRESS_CLUSTERS__{index}__ADMIN_KEY"
+    return Fields(f"{where}.admin_url", f"{where}.admin_key, admin_key_file or {variable}", largest)

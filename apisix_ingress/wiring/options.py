@@ -1,0 +1,50 @@
+"""From settings to the options of translations."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.network.cluster_dns import cluster_name
+from apisix_ingress.model.network.host_names import canonical_host
+from apisix_ingress.model.network.internal_addresses import internal_addresses
+from apisix_ingress.model.network.ip_address import parse_ip
+from apisix_ingress.settings import MULTI_TENANT, Settings
+from translation.addresses.host_policy import admin_addresses
+from translation.core.options import Options
+
+
+def translation_options(settings: Settings) -> Options:
+    """Return the options that the settings ask for."""
+    kubernetes = settings.kubernetes
+    namespace, _, name = kubernetes.plugin_metadata.partition("/")
+    strict = kubernetes.external_addresses != "allow"
+    return Options(
+        ingress_class=kubernetes.ingress_class,
+        ingress_class_controller=kubernetes.ingress_class_controller,
+        controller_name=kubernetes.controller_name,
+        endpoint_source=kubernetes.endpoint_source,
+        cross_namespace=kubernetes.cross_namespace,
+        code_plugins=kubernetes.code_plugins,
+        plugins=kubernetes.plugins,
+        trusted_plugins=frozenset(kubernetes.trusted_plugins),
+        secret_references=kubernetes.secret_references,
+        external_addresses=kubernetes.external_addresses,
+        host_ownership=kubernetes.host_ownership,
+        consumer_names=kubernetes.consumer_names,
+        record_ids=kubernetes.record_ids,
+        admin_addresses=admin_addresses(cluster.admin_url for cluster in (settings.clusters if strict else ())),
+        gateway_namespaces=_gateway_namespaces(settings),
+        internal=internal_addresses(kubernetes.internal_addresses, kubernetes.cluster_domain),
+        published_keys="refuse" if settings.preset == MULTI_TENANT else "allow",
+        namespace_selector=kubernetes.selector,
+        plugin_metadata=ObjectKey("ConfigMap", namespace, name) if name else None,
+        clusters=frozenset(cluster.name for cluster in settings.clusters),
+    )
+
+
+def _gateway_namespaces(settings: Settings) -> frozenset[str]:
+    """Return the namespaces of the Services by which Admin APIs are reached: their gateways are near."""
+    hosts = (canonical_host(urlsplit(cluster.admin_url).hostname or "") for cluster in settings.clusters)
+    found = (cluster_name(host, settings.kubernetes.cluster_domain) for host in hosts if parse_ip(host) is None)
+    return frozenset(each.namespace for each in found if each and each.namespace)

@@ -1,0 +1,318 @@
+"""Where objects come from, where their status goes and a ledger is kept: an API server, or files."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import secrets
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from apisix_ingress.gateway.ledger import Ledger, MemoryLedger
+from apisix_ingress.kube.client.api import KubeApi
+from apisix_ingress.kube.config_map_ledger import ConfigMapLedger
+from apisix_ingress.kube.election.elector import LeaderElector
+from apisix_ingress.kube.election.interface import Election, LeaseOptions, NoElection
+from apisix_ingress.kube.informer.reflector import Reflector
+from apisix_ingress.kube.status.events import EventRecorder
+from apisix_ingress.kube.status.writer import WRITE_SECONDS, StatusWriter
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.objects import KubeObject
+from apisix_ingress.model.resources import Resource
+from apisix_ingress.observability.metrics import Metrics
+from apisix_ingress.runtime.clock import Clock
+from apisix_ingress.runtime.term import Term
+from apisix_ingress.settings import ElectionSettings, KubernetesSettings
+from apisix_ingress.state.namespaced_store import Fillable, portions
+from apisix_ingress.state.store import Store
+from apisix_ingress.state.world import World
+from apisix_ingress.wiring.observers import ReflectorMetrics
+from providers.core.conditions import Conditions
+from providers.core.status_addresses import Addresses
+
+
+class Status(Protocol):
+    """Whoever writes what objects' statuses say."""
+
+    def wake(self, key: ObjectKey) -> None:
+        """Look at an object's status."""
+
+    def noticed(self, item: KubeObject) -> None:
+        """Look at a version of an object that differs from the one before in its status at most."""
+
+    def review(self) -> None:
+        """Look, once all objects are known, at what may have left while nobody ran."""
+
+    async def run(self, term: Term) -> None:
+        """Write until cancelled."""
+
+    async def flush(self, seconds: float) -> bool:
+        """Wait until what is queued is written, for some seconds at most; say whether it is."""
+
+
+class Source(Protocol):
+    """Where objects come from, who leads there, and where their status goes."""
+
+    election: Election
+    status: Status
+    ledger: Ledger
+
+    async def run(self) -> None:
+        """Keep the stores up to date until cancelled."""
+
+    async def synced(self) -> None:
+        """Return once every store has been complete."""
+
+    def problems(self) -> dict[str, str]:
+        """Return what keeps stores from being complete or up to date: kind → reason."""
+
+    def watches(self) -> dict[str, float]:
+        """Return the seconds since a kind was last heard of: kind → the longest of its watches."""
+
+
+class NoStatus:
+    """For objects that have nowhere to write their status to."""
+
+    def wake(self, key: ObjectKey) -> None:
+        """Forget it."""
+
+    def noticed(self, item: KubeObject) -> None:
+        """Forget it."""
+
+    def review(self) -> None:
+        """Nothing was ever written."""
+
+    async def run(self, term: Term) -> None:
+        """Do nothing until cancelled."""
+        await asyncio.Event().wait()
+
+    async def flush(self, seconds: float) -> bool:
+        """Nothing is queued."""
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a source is built from."""
+
+    resources: tuple[Resource, ...]
+    world: World
+    conditions: Conditions
+    metrics: Metrics
+    clock: Clock
+    rng: random.Random
+    identity: str
+    busy: Callable[[str], bool]
+    """Namespace → whether records of it wait for their write just now, among many."""
+    news: Callable[[], bool]
+    """Whether records were wanted differently a moment ago, or many of them wait for their write."""
+
+
+class ApiStatus:
+    """Conditions and Events of the objects of an API server."""
+
+    def __init__(self, api: KubeApi, settings: KubernetesSettings, parts: Parts) -> None:
+        clock, rng, queue = parts.clock, parts.rng, parts.metrics.queue("status")
+        addresses = self._addresses = Addresses(parts.world, settings.status.publish_service, settings.status.addresses)
+        timeout = _write_seconds(settings.election)
+        self._running = False
+        dropped = parts.metrics.record_event_dropped
+        self._events = EventRecorder(api, clock=clock, rng=rng, on_drop=dropped, news=parts.news, timeout=timeout)
+        self._writer = StatusWriter(
+            api,
+            parts.world.stores,
+            parts.conditions.of,
+            clock=clock,
+            rng=rng,
+            recorder=self._events,
+            addresses=addresses.of,
+            manager=settings.controller_name,
+            observer=queue,
+            busy=parts.busy,
+            news=parts.news,
+            timeout=timeout,
+            on_write=parts.metrics.record_status_write,
+        )
+        addresses.follow(self._writer.wake)
+        self._clock, self._metrics = clock, parts.metrics
+        parts.metrics.on_scrape(self._scrape)
+
+    def wake(self, key: ObjectKey) -> None:
+        """Look at an object's status."""
+        self._writer.wake(key)
+
+    def noticed(self, item: KubeObject) -> None:
+        """Look whether a status says what we wrote."""
+        self._writer.noticed(item)
+
+    def review(self) -> None:
+        """Look at addresses of ours that an Ingress took along."""
+        self._writer.review(self._addresses.published())
+
+    async def run(self, term: Term) -> None:
+        """Write until cancelled."""
+        self._running = True
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._writer.run(term), name="status-writer")
+                group.create_task(self._events.run(term), name="events")
+        finally:
+            self._running = False
+
+    async def flush(self, seconds: float) -> bool:
+        """Wait until the conditions that are queued are written; a follower writes none, so there is no use in it."""
+        return self._running and await self._writer.flush(seconds)
+
+    def _scrape(self) -> None:
+        self._metrics.set_queue_age("status", self._writer.queue.oldest_age(self._clock.monotonic()))
+
+
+class ApiSource:
+    """Objects of an API server."""
+
+    def __init__(self, api: KubeApi, settings: KubernetesSettings, parts: Parts) -> None:
+        clock, rng, stores = parts.clock, parts.rng, parts.world.stores
+        observer = ReflectorMetrics(parts.metrics)
+        self._api = api
+        self._metrics = parts.metrics
+        self.status: Status = ApiStatus(api, settings, parts) if settings.status.enabled else NoStatus()
+        silent = self.status.noticed
+        collections = [
+            (resource, namespace, store)
+            for resource in parts.resources
+            for namespace, store in _portions(resource, stores[resource.kind], settings.watch_namespaces).items()
+        ]
+        self._reflectors = [
+            Reflector(
+                resource,
+                store,
+                api,
+                clock=clock,
+                rng=rng,
+                namespace=namespace,
+                collections=len(collections),
+                observer=observer,
+                silent=silent,
+            )
+            for resource, namespace, store in collections
+        ]
+        namespace = settings.election.namespace or os.environ.get("POD_NAMESPACE") or api.namespace
+        self.election: Election = _election(api, namespace, settings.election, parts)
+        self.ledger: Ledger = ConfigMapLedger(api, namespace, settings.controller_name)
+
+    async def run(self) -> None:
+        """List and watch every kind until cancelled."""
+        self._metrics.on_scrape(self._scrape)
+        async with asyncio.TaskGroup() as group:
+            for reflector in self._reflectors:
+                group.create_task(reflector.run(), name=f"reflector-{_collection(reflector)}")
+
+    async def synced(self) -> None:
+        """Return once every kind was listed."""
+        for reflector in self._reflectors:
+            await reflector.synced.wait()
+
+    def problems(self) -> dict[str, str]:
+        """Return what the API server refuses, and what was not listed yet; a kind it does not know lacks nothing."""
+        if self._api.outage:
+            return {f"API server {self._api.host}": self._api.outage}
+        found = {_collection(item): item.problem for item in self._reflectors if item.problem and not item.absent}
+        waiting = {_collection(item): "not listed yet" for item in self._reflectors if not item.synced.is_set()}
+        leases = {"leases": self.election.problem} if self.election.problem else {}
+        return {**waiting, **found, **leases}
+
+    def watches(self) -> dict[str, float]:
+        """Return the seconds since the API server last said anything about a kind."""
+        ages: dict[str, float] = {}
+        for reflector in self._reflectors:
+            kind = reflector.resource.kind
+            ages[kind] = max(ages.get(kind, 0.0), reflector.age())
+        return ages
+
+    def _scrape(self) -> None:
+        for kind, age in self.watches().items():
+            self._metrics.set_watch_age(kind, age)
+
+
+class FileSource:
+    """Objects of manifests in a folder, followed live. There is one process, and no status."""
+
+    def __init__(self, folder: Path, parts: Parts) -> None:
+        from apisix_ingress.kube.manifests.source import ManifestSource  # few follow files
+
+        self._files = ManifestSource([folder], parts.world.stores, clock=parts.clock)
+        self.election: Election = NoElection(clock=parts.clock, identity=parts.identity)
+        self.status: Status = NoStatus()
+        self.ledger: Ledger = MemoryLedger()
+
+    async def run(self) -> None:
+        """Follow the files until cancelled."""
+        await self._files.run()
+
+    async def synced(self) -> None:
+        """Return once the folder was read."""
+        await self._files.synced.wait()
+
+    def problems(self) -> dict[str, str]:
+        """Return what is wrong with the files."""
+        return {"manifests": self._files.problem} if self._files.problem else {}
+
+    def watches(self) -> dict[str, float]:
+        """Nothing: files are not watched by anybody who could fall silent."""
+        return {}
+
+
+async def open_source(
+    settings: KubernetesSettings, manifests: Path | None, parts: Parts, held: AsyncExitStack
+) -> Source:
+    """Return the source that the settings ask for; what has to be closed is closed by `held`.
+
+    Raises:
+        ConfigError: There are no usable credentials for the API server, or the folder can't be read.
+    """
+    if manifests is not None:
+        return FileSource(manifests, parts)
+    api = await held.enter_async_context(await KubeApi.connect(settings.kubeconfig, clock=parts.clock))
+    return ApiSource(api, settings, parts)
+
+
+def _portions(resource: Resource, store: Store[Any], namespaces: Sequence[str]) -> Mapping[str, Fillable]:
+    """Return what is filled apart: namespace → its portion of the store, or the whole under no name."""
+    if not namespaces or not resource.namespaced or resource.only is not None:
+        return {"": store}
+    return portions(store, namespaces)
+
+
+def _collection(reflector: Reflector) -> str:
+    """Return what a reflector reads, for people."""
+    plural = reflector.resource.plural
+    return f"{plural} in {reflector.namespace}" if reflector.namespace else plural
+
+
+def new_identity() -> str:
+    """Return what tells this process from every other one: in the Lease, and in the access logs of gateways."""
+    return f"{os.environ.get('POD_NAME') or socket.gethostname()}_{secrets.token_hex(4)}"
+
+
+def _write_seconds(election: ElectionSettings) -> float:
+    """Return the bound of a write to the API server: a leader that can't renew stops with so much of its lease left."""
+    return min(WRITE_SECONDS, election.lease_duration - election.renew_deadline) if election.enabled else WRITE_SECONDS
+
+
+def _election(api: KubeApi, namespace: str, settings: ElectionSettings, parts: Parts) -> Election:
+    if not settings.enabled:
+        return NoElection(clock=parts.clock, identity=parts.identity)
+    options = LeaseOptions(
+        name=settings.name,
+        namespace=namespace,
+        identity=parts.identity,
+        lease_duration=settings.lease_duration,
+        renew_deadline=settings.renew_deadline,
+        retry_period=settings.retry_period,
+    )
+    return LeaderElector(api, options, clock=parts.clock, rng=parts.rng)

@@ -1,0 +1,1 @@
+"""What all providers share: the reconcile loop, the registry and conditions."""

@@ -1,0 +1,416 @@
+"""The loop of one kind: from a reconcile key to desired records. Generic over kinds; what a kind means is elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import ClassVar, Generic, Protocol, TypeVar
+
+import structlog
+
+from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind, namespace_of
+from apisix_ingress.model.names import INGRESS, consumer_name, ingress_prefix, object_name, route_prefix
+from apisix_ingress.model.objects import CustomObject, KubeObject, why_first
+from apisix_ingress.model.problem import Problem
+from apisix_ingress.model.records import Former, Record
+from apisix_ingress.runtime.clock import Clock
+from apisix_ingress.runtime.queue.fair_rests import FairRests
+from apisix_ingress.runtime.queue.rate_limiters import ExponentialBackoff, FastSlow, MaxOf, RateLimiter
+from apisix_ingress.runtime.queue.workqueue import QueueObserver, WorkQueue
+from apisix_ingress.runtime.tasks import run_workers
+from apisix_ingress.state.claims import Claimant, UpstreamClaim
+from apisix_ingress.state.desired import Hold
+from apisix_ingress.state.id_table import HASHED
+from apisix_ingress.state.shared_hosts import shared_hosts
+from apisix_ingress.state.view import View
+from apisix_ingress.state.world import Report, World
+from providers.core.offload import TRIES, Offloader, is_large
+from translation.addresses.destinations import are_open
+from translation.core.grants import Destination, Reference, is_granted
+from translation.core.options import Options
+from translation.core.result import NOTHING, Translation
+from translation.core.scope import is_ours
+from translation.hosts.host_owners import NAMING_KINDS, HostOwners, restricted, rests_on_lost_host
+
+log = structlog.get_logger()
+
+T = TypeVar("T", bound=KubeObject)
+
+YIELD_EVERY = 20
+"""Translations in a row before other tasks get their turn: about 2 ms. After a long one they get it at once."""
+
+
+class ChangeSink(Protocol):
+    """Where the results of translations go."""
+
+    def mark_dirty(self, keys: Iterable[RecordKey], *, urgent: bool, former: Former) -> None:
+        """Take note that these records are wanted differently now; `former` is what their owner wanted before."""
+
+    def reported(self, owner: ObjectKey) -> None:
+        """Take note that an owner's report is new."""
+
+
+class Enqueuer(Protocol):
+    """How a provider wakes other owners."""
+
+    def enqueue(self, owner: ObjectKey, *, urgent: bool = False) -> None:
+        """Queue an owner at the provider of its kind."""
+
+    @property
+    def live(self) -> bool:
+        """Whether the first pass over all objects is done, so that what comes now is news."""
+
+    @property
+    def may_rest(self) -> bool:
+        """Whether namespaces rest after long work: not while somebody waits until everything is translated."""
+
+
+SHARED_HOST = "HostShared"
+"""Code of the problem that a host is used in several namespaces; told in the condition, which stays True."""
+
+_OWNERSHIP = "have kubernetes.host_ownership: namespace set"
+
+CRASHED = "InternalError"
+"""Code of the problem of an object whose translation crashed; the log has more, and has it at once."""
+
+
+_NO_GROUNDS: tuple[frozenset[Reference], frozenset[Destination]] = (frozenset(), frozenset())
+
+
+TOO_DEEP = "NestedTooDeeply"
+
+_MOST_LOGGED = 20
+"""Problems of one object that are logged."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderDeps:
+    """What every provider is given."""
+
+    world: World
+    options: Options
+    sink: ChangeSink
+    router: Enqueuer
+    clock: Clock
+    rests: FairRests
+    rng: random.Random
+    observer: Callable[[str], QueueObserver | None]
+    """Kind → who watches its queue."""
+    aside: Offloader
+    outcome: Callable[[str, bool], None]
+    """Told the kind of each object that was translated, and whether it is well."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Evaluated:
+    """What a translation of an object gave.
+
+    Attributes:
+        translation: None if the object is gone or not ours.
+        revoked: Whether not even the last good records may stay.
+        owned: The hosts that it names and that belong to its namespace.
+    """
+
+    translation: Translation | None
+    revoked: bool
+    owned: frozenset[str]
+
+
+class Provider(ABC, Generic[T]):
+    """Queue and loop of one kind that owns records."""
+
+    kind: ClassVar[str]
+    workers: ClassVar[int] = 2
+    urgent: ClassVar[bool] = False
+    """Whether what this provider publishes goes ahead of everything else."""
+    aside: ClassVar[bool] = True
+    """Whether large objects are translated in a thread."""
+    waits: ClassVar[bool] = True
+    """Whether nothing of this kind is translated meanwhile: its translations write what others read, such as ids."""
+
+    def __init__(self, surroundings: ProviderDeps) -> None:
+        self._world = surroundings.world
+        self._options = surroundings.options
+        self._sink = surroundings.sink
+        self._router = surroundings.router
+        self._outcome = surroundings.outcome
+        self._clock = surroundings.clock
+        self._rests = surroundings.rests
+        self._resting: set[ObjectKey] = set()
+        self._aside = surroundings.aside
+        self._handled = 0
+        # What the records that an owner published last take from other namespaces by grants, and where they lead.
+        self._grounds: dict[ObjectKey, tuple[frozenset[Reference], frozenset[Destination]]] = {}
+        self.queue: WorkQueue[ObjectKey] = WorkQueue(
+            clock=surroundings.clock,
+            limiter=_limiter(surroundings.rng),
+            name=f"provider-{self.kind}",
+            group=namespace_of,
+            observer=surroundings.observer(self.kind),
+        )
+
+    @abstractmethod
+    def translate(self, item: T, view: View) -> Translation:
+        """Return what an object of ours wants."""
+
+    def evaluate(self, key: ObjectKey, item: T | None, view: View) -> Translation | None:
+        """Return the translation for a key, or None when the object is gone or not ours: it is withdrawn."""
+        if item is None or not is_ours(item, view, self._options):
+            return None
+        if (problem := unread(item)) and problem.severity == "error":
+            return Translation(problems=(problem,), holds=holds_by_name(key))
+        return self.translate(item, view)
+
+    async def run(self) -> None:
+        """Work on the queue until it is shut down and drained."""
+        name = f"provider-{self.kind}"
+        await run_workers(self.queue, self._handle, workers=self.workers, name=name, on_error=self._failed)
+
+    def resume(self) -> None:
+        """Queue every owner whose namespace rests at once."""
+        for key in self._resting:
+            self.queue.add(key)
+
+    def reconcile(self, key: ObjectKey) -> None:
+        """Make desired records follow the object as it is now. No await: one consistent snapshot, no lock."""
+        item: T | None = self._world.stores[self.kind].get(key)
+        view = self._world.view()
+        try:
+            found = self._evaluated(key, item, view)
+        finally:
+            self._world.dependents.record(key, view.reads)
+        self._publish(key, item, found)
+
+    async def _reconcile_aside(self, key: ObjectKey) -> bool:
+        """Do the same for a large object without holding others up; say whether that came about."""
+        async with self._aside:
+            for _ in range(TRIES):
+                item: T | None = self._world.stores[self.kind].get(key)
+                view = self._world.view()
+                found = await self._aside.tried(partial(self._prepared, key, item), view)
+                self._world.dependents.record(key, view.reads)
+                if found is not None:
+                    self._publish(key, item, found[0])
+                    return True
+        return False
+
+    def _evaluated(self, key: ObjectKey, item: T | None, view: View) -> _Evaluated:
+        translation = self.evaluate(key, item, view)
+        revoked = translation is not None and (translation.revoked or self._lost_ground(key, translation, view))
+        owned = self._owned_hosts(item, view) if translation is not None else frozenset()
+        return _Evaluated(self._with_own_hosts(translation, item, view), revoked, owned)
+
+    def _prepared(self, key: ObjectKey, item: T | None, view: View) -> _Evaluated:
+        """Do the same, and what takes long for large records."""
+        found = self._evaluated(key, item, view)
+        for record in found.translation.records if found.translation is not None else ():
+            record.prepare()
+        return found
+
+    def _publish(self, key: ObjectKey, item: T | None, found: _Evaluated) -> None:
+        """Take over what a translation returned."""
+        translation, revoked = found.translation, found.revoked
+        if self._options.host_ownership == "namespace" and self.kind in NAMING_KINDS:
+            self._world.host_holders.claim(key, found.owned)
+        claimant = Claimant(item.meta.created if item else "", key)
+        if translation is None:
+            self._apply(claimant, NOTHING)
+            self._withdraw(key)
+            return
+        self._apply(claimant, NOTHING if revoked else translation)
+        self._report(key, item, translation)
+
+    def settle_one(self, key: ObjectKey) -> None:
+        """Reconcile without retries: a translation that crashes is a problem of its object alone."""
+        try:
+            self.reconcile(key)
+        except Exception as error:
+            self._failed(key, error)
+
+    async def _handle(self, key: ObjectKey) -> None:
+        # Neither endpoints nor credentials wait, nor anything while somebody waits until everything is translated.
+        may_rest = not self.urgent and self._router.may_rest
+        if may_rest and (left := self._rests.left(key.namespace)):
+            self._resting.add(key)
+            self.queue.add_after(key, left)
+            return
+        self._resting.discard(key)
+        store = self._world.stores[self.kind]
+        if self.waits or is_large(store.get(key)):
+            await self._aside.free()
+        began = self._clock.monotonic()
+        if not (self.aside and self._aside.is_free and is_large(store.get(key)) and await self._reconcile_aside(key)):
+            self.reconcile(key)
+        self._handled += 1
+        if self._rests.worked(key.namespace, self._clock.monotonic() - began) or self._handled % YIELD_EVERY == 0:
+            await asyncio.sleep(0)
+
+    def _failed(self, key: ObjectKey, error: Exception) -> None:
+        """Keep what the gateways have of an object whose translation crashed, and say so in its condition."""
+        self._outcome(self.kind, False)
+        log.error("object.translate_failed", object=str(key), exc_info=error)
+        item: T | None = self._world.stores[self.kind].get(key)
+        self._world.desired.hold(Claimant(item.meta.created if item else "", key), holds_by_name(key))
+        message = f"the translation crashed with {type(error).__name__}: this is a bug, please report it"
+        self._world.reports[key] = Report(item.meta.generation if item else 0, (Problem(CRASHED, message),))
+        self._sink.reported(key)
+
+    def _apply(self, claimant: Claimant, translation: Translation) -> None:
+        """Publish a translation, or keep the last good records when it failed."""
+        owner, desired = claimant.owner, self._world.desired
+        if translation.failed:
+            desired.hold(claimant, translation.holds)
+            targets = self._claim_weakly(claimant, translation.claims)
+            change = desired.follow_ids(claimant)
+        else:
+            self._remember(owner, translation)
+            targets = self._world.claims.replace(claimant, translation.claims)
+            before = desired.of_owner(owner)
+            change = desired.replace(claimant, translation.published(before))
+            desired.hold(claimant, ())  # not before: its names would be free for a moment
+            targets |= self._neighbours_of(owner, before.values()) if change.dirty else frozenset()
+        for key in sorted((*targets, *change.contested)):
+            self._router.enqueue(key)
+        if change.dirty:
+            urgent = self.urgent and self._router.live
+            self._sink.mark_dirty(change.dirty, urgent=urgent, former=change.former)
+
+    def _neighbours_of(self, owner: ObjectKey, before: Iterable[Record]) -> frozenset[ObjectKey]:
+        """Return who is to be told that an owner shares a host with it now, or no longer."""
+        if self._options.host_ownership != "shared":
+            return frozenset()
+        after = self._world.desired.of_owner(owner).values()
+        return self._world.neighbours.replace(owner, shared_hosts(before), shared_hosts(after))
+
+    def _remember(self, owner: ObjectKey, translation: Translation) -> None:
+        if translation.references or translation.destinations:
+            self._grounds[owner] = (translation.references, translation.destinations)
+        else:
+            self._grounds.pop(owner, None)
+
+    def _lost_ground(self, owner: ObjectKey, translation: Translation, view: View) -> bool:
+        """Say whether the last good records, which a failed translation would keep, may not stay.
+
+        The object may name something else by now, so that its translation would not see that a grant is gone, or that
+        an address or a host belongs to somebody else.
+        """
+        if not translation.failed:
+            return False
+        references, destinations = self._grounds.get(owner, _NO_GROUNDS)
+        records = self._world.desired.of_owner(owner).values()
+        reason = ""
+        if not all(is_granted(each, view) for each in references):
+            reason = "its last good records rest on a grant that is gone"
+        elif not are_open(destinations, view, self._options):
+            reason = "its last good records lead to an address that is refused now"
+        elif rests_on_lost_host(records, owner.namespace, HostOwners(view, self._options)):
+            reason = "its last good records are for a host that belongs to another namespace"
+        if reason:
+            log.warning("object.withdrawn", object=str(owner), reason=reason)
+        return bool(reason)
+
+    def _with_own_hosts(self, translation: Translation | None, item: T | None, view: View) -> Translation | None:
+        """Return a translation that failed so that it holds no record for a host of another namespace."""
+        is_shared = self._options.host_ownership == "shared" or self.kind not in NAMING_KINDS
+        if translation is None or not translation.failed or is_shared or not isinstance(item, CustomObject):
+            return translation
+        return replace(translation, holds=restricted(translation.holds, item, HostOwners(view, self._options)))
+
+    def _owned_hosts(self, item: T | None, view: View) -> frozenset[str]:
+        """Return the hosts of its namespace that an object names, whether or not it can be translated."""
+        if self._options.host_ownership != "namespace" or not isinstance(item, CustomObject):
+            return frozenset()
+        return HostOwners(view, self._options).owned(item) if self.kind in NAMING_KINDS else frozenset()
+
+    def _claim_weakly(self, claimant: Claimant, claims: Iterable[UpstreamClaim]) -> frozenset[ObjectKey]:
+        """Keep the claims of the last good records; without any, claim what a gateway may still have."""
+        current = self._world.claims.claims_of(claimant.owner)
+        if any(not claim.weak for claim in current):
+            return frozenset()
+        return self._world.claims.replace(claimant, [replace(claim, weak=True) for claim in claims])
+
+    def _report(self, owner: ObjectKey, item: T | None, translation: Translation) -> None:
+        stale = unread(item)
+        problems = (*((stale,) if stale else ()), *translation.problems, *self._conflicts(owner), *self._shares(owner))
+        report = Report(item.meta.generation if item else 0, tuple(dict.fromkeys(problems)))
+        if self._world.reports.get(owner) != report:
+            self._world.reports[owner] = report
+            if self._router.live:  # before that, what is missing may just not have been read yet
+                log_problems(owner, problems)
+        self._outcome(self.kind, all(problem.severity == "warning" for problem in problems))
+        self._sink.reported(owner)
+
+    def _withdraw(self, owner: ObjectKey) -> None:
+        if self._world.reports.pop(owner, None) is not None:
+            self._sink.reported(owner)
+
+    def _conflicts(self, owner: ObjectKey) -> tuple[Problem, ...]:
+        return tuple(
+            Problem("Conflicted", f"the record {key} belongs to {self._winner(winner, owner)}", "", "degraded")
+            for key, winner in sorted(self._world.desired.lost(owner).items())
+        )
+
+    def _shares(self, owner: ObjectKey) -> Iterator[Problem]:
+        """Yield which hosts of an object are used in other namespaces, where any namespace may use any host."""
+        if self._options.host_ownership == "shared":
+            records = self._world.desired.of_owner(owner).values()
+            for note in self._world.neighbours.notes(owner, shared_hosts(records)):
+                yield Problem(SHARED_HOST, f"{note}; use different hosts, or {_OWNERSHIP}", "", "warning")
+
+    def _winner(self, winner: ObjectKey, owner: ObjectKey) -> str:
+        """Name the winner of a conflict and say why it is; either may be gone by now."""
+        items = [self._world.stores[key.kind].get(key) for key in (winner, owner)]
+        ages = [item.meta.age for item in items if item is not None]
+        return f"{_stranger(winner, owner)}, which {why_first(*ages)}" if len(ages) == 2 else _stranger(winner, owner)
+
+
+def unread(item: KubeObject | None) -> Problem | None:
+    """Return what is wrong with an object whose present spec can't be read; what was read before is published on."""
+    if not isinstance(item, CustomObject) or item.unread is None:
+        return None
+    reason, before = item.unread.reason, item.unread.generation
+    stays = f"generation {before} stays in effect" if before else "what the gateways have for it stays as it is"
+    message = f"generation {item.meta.generation} can't be read ({reason}): {stays}; flatten the object"
+    return Problem(TOO_DEEP, message, "", "degraded" if before else "error")
+
+
+def holds_by_name(key: ObjectKey) -> tuple[Hold, ...]:
+    """Return holds on the records whose name or id tells, from the object's key alone, that they are its own."""
+    name = object_name(key.namespace, key.name) if key.namespace else key.name
+    usernames = frozenset({consumer_name(*key[1:], "compatible"), consumer_name(*key[1:], "unambiguous")})
+    routes = ingress_prefix if key.kind == "Ingress" else route_prefix
+    prefixes: list[tuple[RecordKind, str]] = [("upstreams", f"{name}_")]
+    if key.kind == "Ingress" or key.namespace != INGRESS:
+        prefixes.append(("routes", routes(key.namespace, key.name)))
+    by_prefix = (Hold(kind, prefix=prefix) for kind, prefix in prefixes)
+    by_name = (Hold(kind, names=frozenset({name})) for kind in sorted(HASHED))
+    return (*by_prefix, *by_name, Hold("consumers", ids=usernames))
+
+
+def _stranger(winner: ObjectKey, owner: ObjectKey) -> str:
+    """Name the winner of a conflict; of another namespace only the namespace, which is all its tenant may know."""
+    if not winner.namespace or winner.namespace == owner.namespace:
+        return str(winner)
+    return f"an {winner.kind} in namespace {winner.namespace}"
+
+
+def log_problems(owner: ObjectKey, problems: Iterable[Problem]) -> None:
+    """Tell the operator what is wrong with an object.
+
+    That a host is shared is only in its condition: where many namespaces use one host on purpose, a line for each of
+    thousands of objects at every start would bury the rest.
+    """
+    told = [problem for problem in problems if problem.code not in (CRASHED, SHARED_HOST)]
+    if len(told) > _MOST_LOGGED:
+        log.warning("object.problems_left_out", object=str(owner), count=len(told) - _MOST_LOGGED)
+    for problem in told[:_MOST_LOGGED]:
+        log.warning("object.problem", object=str(owner), code=problem.code, path=problem.path, message=problem.message)
+
+
+def _limiter(rng: random.Random) -> RateLimiter[ObjectKey]:
+    """Return the limiter of a provider queue: quick tries first, then slow ones, spread by jitter (seconds)."""
+    return MaxOf(FastSlow(0.1, 5.0, 5), ExponentialBackoff(0.05, 60.0, 0.2, rng=rng))

@@ -1,0 +1,172 @@
+"""All providers, and the way from a changed read to the queues that care. A new kind adds its class to `PROVIDERS`.
+
+A provider imports the translation of its kind when the first object of it comes: most clusters have few kinds, and a
+start waits for every model that is built.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from apisix_ingress.model.keys import IndexKey, ObjectKey, Read
+from apisix_ingress.model.resources import OWNERSHIP_INDEXES, RESOURCES, Resource
+from apisix_ingress.runtime.clock import Clock
+from apisix_ingress.runtime.queue.fair_rests import FairRests
+from apisix_ingress.runtime.queue.workqueue import QueueObserver
+from apisix_ingress.state.id_table import HASHED
+from apisix_ingress.state.world import World
+from providers.cluster_config import ClusterConfigProvider
+from providers.consumer import ConsumerProvider
+from providers.core.base import ChangeSink, Provider, ProviderDeps, log_problems
+from providers.core.offload import Offloader
+from providers.endpoints import EndpointsProvider
+from providers.global_rule import GlobalRuleProvider
+from providers.ingress import IngressProvider
+from providers.plugin_config import PluginConfigProvider
+from providers.plugin_metadata import PluginMetadataProvider
+from providers.route import RouteProvider
+from providers.tls import TlsProvider
+from providers.upstream import UpstreamProvider
+from translation.core.options import Options
+
+PROVIDERS: tuple[type[Provider[Any]], ...] = (
+    EndpointsProvider,
+    UpstreamProvider,
+    PluginConfigProvider,
+    RouteProvider,
+    IngressProvider,
+    TlsProvider,
+    ConsumerProvider,
+    GlobalRuleProvider,
+    ClusterConfigProvider,
+    PluginMetadataProvider,
+)
+
+URGENT_KINDS = frozenset({"EndpointSlice", "Endpoints", "Pod"})
+"""Kinds whose changes overtake: a dead pod leaves the gateway at once."""
+
+UNREAD = {"endpointslices": "Endpoints", "endpoints": "EndpointSlice"}
+"""Endpoint source → the kind that is not read then."""
+
+SETTLE_LIMIT = 100
+"""Translations per queued key after which an offline pass is taken for an endless loop."""
+
+
+def resources(options: Options) -> tuple[Resource, ...]:
+    """Return the kinds that are read under these options."""
+    source = options.plugin_metadata
+    table = {kind: resource for kind, resource in RESOURCES.items() if kind != UNREAD[options.endpoint_source]}
+    if options.cross_namespace != "grant":
+        del table["ReferenceGrant"]
+    if options.external_addresses != "refuse-internal":
+        # Nobody asks whose Service has an address.
+        table["Service"] = replace(table["Service"], indexes={})
+    if options.host_ownership == "shared":
+        table = {kind: resource.without(OWNERSHIP_INDEXES) for kind, resource in table.items()}
+    config_maps = table.pop("ConfigMap")
+    return (*table.values(), *([config_maps.restricted(source)] if source else ()))
+
+
+class Registry:
+    """The providers by kind."""
+
+    def __init__(
+        self,
+        world: World,
+        options: Options,
+        sink: ChangeSink,
+        *,
+        clock: Clock,
+        rng: random.Random,
+        observer: Callable[[str], QueueObserver | None] = lambda kind: None,
+        outcome: Callable[[str, bool], None] = lambda kind, well: None,
+    ) -> None:
+        rests, aside = FairRests(clock=clock), Offloader(world)
+        surroundings = ProviderDeps(world, options, sink, self, clock, rests, rng, observer, aside, outcome)
+        self._world = world
+        self._live = False
+        self._waiting = 0
+        self.providers: Mapping[str, Provider[Any]] = {cls.kind: cls(surroundings) for cls in PROVIDERS}
+        world.listen(self._changed)
+
+    @property
+    def live(self) -> bool:
+        """Whether the first pass over all objects is done."""
+        return self._live
+
+    @property
+    def may_rest(self) -> bool:
+        """Whether namespaces rest after long work: not while somebody waits until everything is translated."""
+        return self._live and not self._waiting
+
+    def enqueue(self, owner: ObjectKey, *, urgent: bool = False) -> None:
+        """Queue an owner at the provider of its kind."""
+        self.providers[owner.kind].queue.add(owner, urgent=urgent)
+
+    async def run(self) -> None:
+        """Run every provider until its queue is shut down and drained."""
+        async with asyncio.TaskGroup() as group:
+            for provider in self.providers.values():
+                group.create_task(provider.run(), name=f"provider-{provider.kind}")
+
+    async def drained(self) -> None:
+        """Return once every queue was found idle together with the others; what waits for a retry does not count.
+
+        The first time ends the pass over all objects: problems that are left are told.
+        """
+        self._waiting += 1
+        try:
+            for provider in self.providers.values():
+                provider.resume()
+            while not all(provider.queue.is_idle for provider in self.providers.values()):
+                for provider in self.providers.values():
+                    await provider.queue.idle()
+        finally:
+            self._waiting -= 1
+        if not self._live:
+            self._live = True
+            for owner, report in sorted(self._world.reports.items()):
+                log_problems(owner, report.problems)
+
+    def shut_down(self) -> None:
+        """Let the queues run dry and take nothing new."""
+        for provider in self.providers.values():
+            provider.queue.shut_down()
+
+    def settle(self) -> None:
+        """Translate until nothing is queued, without an event loop.
+
+        Raises:
+            RuntimeError: If translations keep waking each other.
+        """
+        budget = SETTLE_LIMIT * (1 + sum(len(store) for store in self._world.stores.values()))
+        while steps := sum(self._step(provider) for provider in self.providers.values()):
+            budget -= steps
+            if budget < 0:
+                raise RuntimeError("translations keep waking each other")
+
+    def _step(self, provider: Provider[Any]) -> bool:
+        key = provider.queue.take()
+        if key is None:
+            return False
+        provider.settle_one(key)
+        provider.queue.done(key)
+        return True
+
+    def _changed(self, read: Read) -> None:
+        urgent = self._live and read.kind in URGENT_KINDS
+        owners = self._world.dependents.of(read)
+        if read.kind in HASHED and isinstance(read, IndexKey):
+            owners = (*owners, *self._world.ids.owners_of(read))  # what can't be translated may not ask for it any more
+        if isinstance(read, ObjectKey) and read.kind in self.providers:
+            owners = (read, *owners)
+        # Those who take the place of an object that is gone write before its records are deleted.
+        for owner in sorted(owners, key=self._is_gone):
+            self.enqueue(owner, urgent=urgent)
+
+    def _is_gone(self, owner: ObjectKey) -> bool:
+        return self._world.stores[owner.kind].get(owner) is None

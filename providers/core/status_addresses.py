@@ -1,0 +1,75 @@
+"""Which addresses the status of an Ingress shows: the configured ones, or those of the gateways' Service.
+
+How they are written, and what of another writer's is left alone, belongs to `kube.status.writer`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.keys import ObjectKey, Read
+from apisix_ingress.model.network.ip_address import is_ip
+from apisix_ingress.model.objects import Service
+from apisix_ingress.state.world import World
+
+INGRESS = "Ingress"
+
+
+class Addresses:
+    """Computes `status.loadBalancer.ingress` on demand; holds nothing of its own.
+
+    Args:
+        world: Services, and which Ingresses are ours.
+        publish_service: namespace/name of the Service in front of the gateways, or empty.
+        fixed: Addresses to publish instead.
+    """
+
+    def __init__(self, world: World, publish_service: str, fixed: Sequence[str]) -> None:
+        self._world = world
+        self._fixed = [entry(address) for address in fixed]
+        namespace, _, name = publish_service.partition("/")
+        self._service = ObjectKey("Service", namespace, name) if name and not fixed else None
+
+    def of(self, key: ObjectKey) -> list[JsonObject] | None:
+        """Return what an Ingress should show, nothing for one that is not ours; None: leave it alone.
+
+        It is left alone where nothing is configured, and until every kind was listed: a Service that is not there yet
+        is not one that is gone.
+        """
+        if key.kind != INGRESS or not (self._fixed or self._service) or not self._world.synced:
+            return None
+        return self.published() if key in self._world.reports else []
+
+    def published(self) -> list[JsonObject]:
+        """Return what every Ingress of ours should show; nothing until every kind was listed."""
+        if self._fixed or not (self._service and self._world.synced):
+            return self._fixed
+        return published(self._world.stores["Service"].get(self._service))
+
+    def follow(self, wake: Callable[[ObjectKey], None]) -> None:
+        """Have every Ingress of ours looked at when the Service changes."""
+
+        def changed(read: Read) -> None:
+            if read == self._service:
+                for key in self._world.reports:
+                    if key.kind == INGRESS:
+                        wake(key)
+
+        if self._service:
+            self._world.listen(changed)
+
+
+def published(service: Service | None) -> list[JsonObject]:
+    """Return the addresses of a Service in the order of the 1.8 line; none unless it has a load balancer.
+
+    External IPs count once the load balancer has an address, so that no half of them is published (v1-behaviour.md §7).
+    """
+    if service is None or service.type != "LoadBalancer" or not service.load_balancer:
+        return []
+    return [entry(address) for address in (*(ip or host for ip, host in service.load_balancer), *service.external_ips)]
+
+
+def entry(address: str) -> JsonObject:
+    """Return an address as the status of an Ingress has it."""
+    return {"ip": address} if is_ip(address) else {"hostname": address}

@@ -1,0 +1,59 @@
+"""The archive of a bundle: who may read it, what it overwrites, and what is left of a ConfigMap."""
+
+from __future__ import annotations
+
+import os
+import stat
+import zipfile
+from pathlib import Path
+
+import pytest
+import yaml
+
+from apisix_ingress.diagnostics.object_masking import Mask
+from apisix_ingress.diagnostics.reports.bundle import metadata_map, write_bundle
+from apisix_ingress.errors import IngressError
+
+
+@pytest.fixture(autouse=True)
+def open_umask() -> object:
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_nobody_but_its_owner_reads_an_archive(tmp_path: Path, force: bool) -> None:
+    path = tmp_path / "one.zip"
+    if force:
+        path.write_text("before")
+    write_bundle(path, {"a.json": "{}"}, force=force)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert zipfile.ZipFile(path).read("a.json") == b"{}"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_has_come_since_is_not_overwritten(tmp_path: Path) -> None:
+    path, elsewhere = tmp_path / "one.zip", tmp_path / "elsewhere"
+    path.symlink_to(elsewhere)
+    with pytest.raises(IngressError, match="File exists"):
+        write_bundle(path, {"a.json": "{}"})
+    write_bundle(path, {"a.json": "{}"}, force=True)
+    assert not elsewhere.exists()
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_of_a_config_map_only_what_is_read_is_kept_and_its_yaml_masked() -> None:
+    text = (
+        "- cluster: default\n  plugins:\n  - name: http-logger\n    metadata: {log_format: {team: blue, host: $host}}\n"
+    )
+    raw = {"kind": "ConfigMap", "data": {"config.yaml": text, "other": "never read"}}
+    (shown,) = metadata_map(raw, Mask())["data"].values()
+    (entry,) = yaml.safe_load(shown)[0]["plugins"]
+    assert entry == {"name": "http-logger", "metadata": {"log_format": {"team": "[redacted]", "host": "$host"}}}
+
+
+@pytest.mark.parametrize("text", ["a: [", "a: {a: *b}", "x: 2001-01-01T00:00:00.5Z\ny: \u0001", 7])
+def test_config_map_that_can_not_be_read_is_not_shown(text: object) -> None:
+    shown = metadata_map({"data": {"config.yaml": text}}, Mask())["data"]
+    assert shown in ({}, {"config.yaml": "[redacted]"})

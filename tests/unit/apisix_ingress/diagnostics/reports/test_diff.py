@@ -1,0 +1,110 @@
+"""What a sync would write, and what of it is shown."""
+
+from typing import Any
+
+import pytest
+
+from apisix_ingress.diagnostics.reports.diff import DIFFERS, FOREIGN, HIDDEN, KEPT, NO_LEDGER, SWEEP, difference, masked
+from apisix_ingress.model.keys import RecordKey, RecordKind
+from apisix_ingress.state.desired import Hold
+from tests.unit.apisix_ingress.gateway.sides import our_record, snapshot, wanted
+
+
+def acts(document: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(change["act"], change["record"]) for change in document["changes"]]
+
+
+def test_equal_sides_have_no_difference() -> None:
+    got = difference(wanted(our_record()), snapshot(our_record()))
+    assert (got["changes"], got["counts"], got["unchanged"], got["notes"]) == ([], {}, 1, [])
+
+
+def test_what_is_named_is_created_first_and_deleted_last() -> None:
+    upstream, route = our_record("default_web_80", kind="upstreams"), our_record(upstream_id="u", uri="/")
+    route = our_record(upstream_id=upstream.key.id, uri="/")
+    got = difference(wanted(route, upstream), snapshot())
+    assert acts(got) == [("create", str(upstream.key)), ("create", str(route.key))]
+    got = difference(wanted(), snapshot(route, upstream))
+    assert acts(got) == [("delete", str(route.key)), ("delete", str(upstream.key))]
+
+
+def test_update_shows_both_sides_without_what_the_gateway_adds() -> None:
+    there, here = our_record(uri="/old"), our_record(uri="/new")
+    got = difference(wanted(here), snapshot(there))
+    (change,) = got["changes"]
+    assert (change["act"], change["owner"], change["name"]) == ("update", "ApisixRoute default/web", here.name)
+    assert (change["before"]["uri"], change["after"]["uri"]) == ("/old", "/new")
+    assert not {"create_time", "update_time"} & change["before"].keys()
+
+
+def test_record_of_others_is_no_difference_unless_it_is_in_the_way() -> None:
+    record = our_record()
+    stranger = {record.key: {"uri": "/theirs"}, RecordKey("routes", "mine"): {"uri": "/mine"}}
+    got = difference(wanted(record), snapshot(others=stranger))
+    assert acts(got) == [("refuse", str(record.key))]
+    assert got["changes"][0]["why"] == FOREIGN
+
+
+def test_record_of_an_object_that_cannot_be_translated_is_kept() -> None:
+    record = our_record()
+    got = difference(wanted(holds=(Hold("routes", prefix="default_web_"),)), snapshot(record))
+    assert acts(got) == [("keep", str(record.key))]
+    assert got["changes"][0]["why"] == KEPT
+
+
+def test_unusually_many_deletes_are_held() -> None:
+    records = [our_record(f"default_web_{number}") for number in range(30)]
+    got = difference(wanted(records[0]), snapshot(*records))
+    assert (got["counts"], got["unchanged"]) == ({"hold": 29}, 1)
+    assert {change["why"] for change in got["changes"]} == {SWEEP}
+
+
+def test_global_rule_is_deleted_only_if_the_ledger_names_it() -> None:
+    rule = RecordKey("global_rules", "old")
+    there = snapshot(others={rule: {"plugins": {"cors": {}}}})
+    unknown, known, other = (difference(wanted(ledger=ledger), there) for ledger in (None, {rule}, ()))
+    assert (acts(unknown), unknown["notes"]) == ([], [NO_LEDGER])
+    assert (acts(known), known["notes"]) == ([("delete", "global_rules/old")], [])
+    assert (acts(other), other["notes"]) == ([], [])
+
+
+def test_kind_that_the_gateway_lacks_is_told() -> None:
+    record = our_record(kind="stream_routes")
+    got = difference(wanted(record), snapshot(disabled=frozenset({"stream_routes"})))
+    assert acts(got) == [("create", str(record.key))]
+    assert ["stream_routes" in note for note in got["notes"]] == [True]
+
+
+@pytest.mark.parametrize(
+    ("kind", "before", "after", "want"),
+    [
+        ("consumers", {"key": "old-key"}, {"key": "new-key"}, ({"key": HIDDEN}, {"key": DIFFERS})),
+        ("consumers", {"key": "one-key"}, {"key": "one-key"}, ({"key": HIDDEN}, {"key": HIDDEN})),
+        ("consumers", {}, {"password": "secret"}, ({}, {"password": HIDDEN})),
+        ("consumers", {"password": "secret"}, {}, ({"password": HIDDEN}, {})),
+        ("upstreams", {"key": "uri"}, {"key": "host"}, ({"key": "uri"}, {"key": "host"})),
+        (
+            "routes",
+            {"plugins": {"limit-count": {"key": "remote_addr", "key_type": "var"}}},
+            {"plugins": {"limit-count": {"key": "consumer_name", "key_type": "var"}}},
+            (
+                {"plugins": {"limit-count": {"key": "remote_addr", "key_type": "var"}}},
+                {"plugins": {"limit-count": {"key": "consumer_name", "key_type": "var"}}},
+            ),
+        ),
+        ("routes", {"x": "password=one"}, {"x": "password=two"}, ({"x": "password=[redacted]"}, {"x": DIFFERS})),
+        (
+            "routes",
+            {"x": [{"token": "a"}]},
+            {"x": [{"token": "b"}]},
+            ({"x": [{"token": HIDDEN}]}, {"x": [{"token": DIFFERS}]}),
+        ),
+        ("routes", {"x": [{"token": "a"}]}, {"x": "y"}, ({"x": [{"token": HIDDEN}]}, {"x": "y"})),
+        ("routes", {"x": {"token": "a"}}, {"x": 5}, ({"x": {"token": HIDDEN}}, {"x": 5})),
+        ("ssls", {"key": "sealed", "cert": "c"}, {"key": "clear", "cert": "c"}, ({"cert": "c"}, {"cert": "c"})),
+    ],
+)
+def test_secrets_are_hidden_and_differ_all_the_same(
+    kind: RecordKind, before: dict[str, Any], after: dict[str, Any], want: tuple[Any, Any]
+) -> None:
+    assert masked(kind, before, after) == want

@@ -1,0 +1,36 @@
+"""How objects are named on the command line."""
+
+import pytest
+
+from apisix_ingress.diagnostics.object_names import parse_object
+from apisix_ingress.errors import UsageError
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.resources import RESOURCES
+
+
+@pytest.mark.parametrize("word", ["ApisixRoute", "apisixroute", "apisixroutes", "ar", "AR"])
+def test_a_kind_goes_by_its_name_its_plural_and_its_short_name(word: str) -> None:
+    assert parse_object(word, "shop/web", RESOURCES) == ObjectKey("ApisixRoute", "shop", "web")
+
+
+def test_a_kind_outside_namespaces_has_a_name_alone() -> None:
+    assert parse_object("ApisixClusterConfig", "default", RESOURCES).namespace == ""
+    with pytest.raises(UsageError, match="in no namespace"):
+        parse_object("ApisixClusterConfig", "shop/default", RESOURCES)
+
+
+@pytest.mark.parametrize("name", ["web", "/web", "shop/", "a/b/c", ""])
+def test_a_name_without_a_namespace_is_refused(name: str) -> None:
+    with pytest.raises(UsageError, match="as namespace/name"):
+        parse_object("ing", name, RESOURCES)
+
+
+def test_an_empty_word_is_no_kind() -> None:
+    for kinds in (RESOURCES, ["Ingress"]):
+        with pytest.raises(UsageError, match="'' is none of the kinds"):
+            parse_object("", "shop/web", kinds)
+
+
+def test_an_unknown_kind_is_refused_with_those_that_there_are() -> None:
+    with pytest.raises(UsageError, match="'Pod' is none of the kinds Ingress, ApisixRoute"):
+        parse_object("Pod", "shop/web", ["Ingress", "ApisixRoute"])

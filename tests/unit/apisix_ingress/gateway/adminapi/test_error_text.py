@@ -1,0 +1,99 @@
+"""What is repeated of a gateway's reply: no secret, and never at a cost that grows faster than reply and record.
+
+A bound that is broken shows as a test that does not end within pytest's timeout.
+"""
+
+import json
+
+import pytest
+
+from apisix_ingress.gateway.adminapi.error_text import LIMIT, said, scrub
+from apisix_ingress.model.json import JsonObject
+
+SECRET = "".join(f"{number:02x}" for number in range(0x20, 0x60))
+"""Of 128 characters; no two parts of it are alike."""
+PART = 23
+"""Characters of a part of a secret that never come out."""
+
+
+def parts(text: str, size: int) -> set[str]:
+    return {text[at : at + size] for at in range(len(text) - size + 1)}
+
+
+def with_secret(secret: str = SECRET) -> JsonObject:
+    return {"plugins": {"key-auth": {"key": secret}}}
+
+
+def test_a_body_of_400000_texts_is_looked_at_once() -> None:
+    body = {"plugins": {"cors": {"x": [f"property {number}" for number in range(400_000)]}}}
+    message = "property " * 150_000 + '"property 17"'
+    assert len(scrub(message, body, "sesame-key")) <= LIMIT
+
+
+@pytest.mark.parametrize(
+    "piece", ["<title>", '[string "', "near '", 'with "', '"', "'", "-----BEGIN ", "-----BEGIN A-----", "got \"'"]
+)
+def test_a_long_reply_takes_linear_time(piece: str) -> None:
+    text = piece * 150_000
+    assert len(scrub(said(text.encode(), 500), with_secret())) <= LIMIT
+    assert len(scrub(said(json.dumps({"error_msg": text}).encode(), 400), with_secret())) <= LIMIT
+
+
+def test_names_and_levels_of_a_body_take_linear_time() -> None:
+    name = "n" * 700_000
+    wide = {f"a{number}": f"text {number}" for number in range(100_000)}
+    deep: JsonObject = {"text": "here"}
+    for _ in range(2000):
+        deep = {"down": deep, **{f"x{number}": "other" for number in range(20)}}
+    for body in (
+        {"plugins": {"csrf": {name: wide}}},
+        {"plugins": {"csrf": {"x": [f"http_{name}", *("token" for _ in range(100_000))]}}},
+        {"plugins": {"csrf": deep}},
+    ):
+        assert scrub('bad "here"', body) in ('bad "***"', 'bad "here"')
+
+
+@pytest.mark.parametrize("shift", range(0, 140, 3))
+def test_a_secret_that_is_cut_off_at_the_end_is_hidden_as_well(shift: int) -> None:
+    # So much is hidden that the end of what is read of the message is shown.
+    message = "y" * shift + f" {SECRET}" * 100
+    got = scrub(message, with_secret())
+    assert not any(part in got for part in parts(SECRET, 12))
+
+
+@pytest.mark.parametrize("shift", range(0, 140, 7))
+def test_a_quoted_value_that_is_cut_off_is_hidden(shift: int) -> None:
+    message = "y" * shift + f' "{SECRET}"' * 100
+    got = scrub(message, {"plugins": {"cors": {"any": SECRET}}})
+    assert not any(part in got for part in parts(SECRET, 12))
+
+
+def test_any_longer_part_of_a_secret_is_hidden() -> None:
+    for at in range(len(SECRET) - PART):
+        got = scrub(f"refused {SECRET[at : at + PART]} there", with_secret())
+        assert got == "refused *** there"
+    for size in range(12, len(SECRET)):
+        assert scrub(f"at {SECRET[:size]} or {SECRET[-size:]}", with_secret()) == "at *** or ***"
+
+
+def test_a_part_of_the_admin_key_is_hidden() -> None:
+    assert scrub(f"wrong key {SECRET[:12]}", None, SECRET) == "wrong key ***"
+
+
+@pytest.mark.parametrize(
+    "secret", ["hush", "hush!", "open sesame", "exactly12abc", "a secret with 'quotes' \"inside\""]
+)
+def test_a_secret_of_any_length_is_hidden_wherever_it_stands(secret: str) -> None:
+    for message in (f"no {secret} here", f"{secret}", f"x:{secret}", f'"{secret}"', f"a '{secret}'", f"<{secret}>"):
+        assert secret not in scrub(message, with_secret(secret))
+
+
+def test_names_that_matter_stay() -> None:
+    words = 'failed to check the configuration of plugin "csrf" err: property "key" is required'
+    body = {"plugins": {"csrf": {"host": "csrf", "any": "key", "key": "a.example.com"}}}
+    assert scrub(words, body) == words
+
+
+def test_the_message_of_an_answer_that_was_cut_off_is_still_said() -> None:
+    content = json.dumps({"error_msg": 'property "x" failed\nwith "' + "v" * 100_000 + '"'}).encode()[:65536]
+    assert scrub(said(content, 400), {}).startswith('property "x" failed with "***"')

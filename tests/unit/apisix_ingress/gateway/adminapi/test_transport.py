@@ -1,0 +1,427 @@
+"""Every failure is the exception that plain httpx raises: each case runs through both, side by side."""
+
+import asyncio
+import contextlib
+import socket
+import ssl
+import struct
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+import trustme
+
+from apisix_ingress.gateway.adminapi.tls import TlsContext, TlsFiles
+from apisix_ingress.gateway.adminapi.transport import AiohttpTransport, Limits, Request
+from tests.fakes.clock import FakeClock
+from tests.unit.apisix_ingress.gateway.carrying import CarriedTransport
+from tests.unit.apisix_ingress.gateway.servers import OK, Behaviour, read_request, serving
+
+QUICK = httpx.Timeout(0.2)
+PATIENT = httpx.Timeout(30)
+"""Where a timeout is not what is asked for: a busy machine may take its time."""
+LARGE = b"x" * 40_000_000
+
+
+async def close_after_request(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await read_request(reader)
+
+
+async def reset_after_request(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await read_request(reader)
+    reset(writer)
+
+
+async def reset_at_once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    reset(writer)
+
+
+async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await read_request(reader)
+    await asyncio.sleep(60)
+
+
+class Hanging:
+    """Says nothing; tells when a request has come, and so holds its connection."""
+
+    def __init__(self) -> None:
+        self.arrived = asyncio.Event()
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_request(reader)
+        self.arrived.set()
+        await asyncio.sleep(60)
+
+
+async def take_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await asyncio.sleep(60)
+
+
+async def cut_body(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await read_request(reader)
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")
+    await writer.drain()
+
+
+async def stall_in_body(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await read_request(reader)
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")
+    await writer.drain()
+    await asyncio.sleep(60)
+
+
+async def talk_nonsense(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await read_request(reader)
+    writer.write(b"what is HTTP?\r\n\r\n")
+    await writer.drain()
+
+
+async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while True:
+        await read_request(reader)
+        writer.write(OK)
+        await writer.drain()
+
+
+async def answer_without_a_length(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await read_request(reader)
+    writer.write(b"HTTP/1.1 200 OK\r\n\r\nall of it")
+    await writer.drain()
+
+
+async def answer_twice(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await read_request(reader)
+    writer.write(b"HTTP/1.1 103 Early Hints\r\n\r\n" + OK)
+    await writer.drain()
+
+
+async def answer_in_chunks(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await read_request(reader)
+    for piece in (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"3\r\nall\r\n6\r\n of it\r\n0\r\n\r\n"):
+        writer.write(piece)
+        await writer.drain()
+
+
+def reset(writer: asyncio.StreamWriter) -> None:
+    """Close with a TCP reset."""
+    sock: socket.socket = writer.get_extra_info("socket")
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()
+
+
+@contextlib.asynccontextmanager
+async def both_clients(
+    connections: int = 4, timeout: httpx.Timeout = PATIENT
+) -> AsyncIterator[tuple[httpx.AsyncClient, ...]]:
+    limits = httpx.Limits(max_connections=connections)
+    plain = httpx.AsyncHTTPTransport(limits=limits, trust_env=False)
+    async with (
+        httpx.AsyncClient(
+            transport=CarriedTransport(AiohttpTransport(connections=connections)), timeout=timeout
+        ) as ours,
+        httpx.AsyncClient(transport=plain, timeout=timeout) as theirs,
+    ):
+        yield ours, theirs
+
+
+async def outcome(client: httpx.AsyncClient, method: str, url: str, body: bytes = b"{}") -> str:
+    try:
+        reply = await client.request(method, url, content=body)
+    except httpx.HTTPError as error:
+        return type(error).__name__
+    return str(reply.status_code)
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "body", "want"),
+    [
+        (answer, b"{}", "200"),
+        (answer, b"", "200"),
+        (answer, b"x" * 1_000_000, "200"),
+        (answer_twice, b"{}", "200"),
+        (close_after_request, b"{}", "RemoteProtocolError"),
+        (reset_after_request, b"{}", "ReadError"),
+        (reset_at_once, b"{}", "ReadError"),
+        (say_nothing, b"{}", "ReadTimeout"),
+        (stall_in_body, b"{}", "ReadTimeout"),
+        (cut_body, b"{}", "RemoteProtocolError"),
+        (talk_nonsense, b"{}", "RemoteProtocolError"),
+        (take_nothing, LARGE, "WriteTimeout"),
+    ],
+)
+@pytest.mark.parametrize("method", ["PUT", "POST"])
+async def test_failure_is_the_one_of_plain_httpx(behaviour: Behaviour, body: bytes, want: str, method: str) -> None:
+    timeout = QUICK if want.endswith("Timeout") else PATIENT
+    async with serving(behaviour) as url, both_clients(timeout=timeout) as (ours, theirs):
+        got = [await outcome(client, method, url, body) for client in (ours, theirs)]
+    assert got == [want, want]
+
+
+async def test_refused_connection_is_a_connect_error() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}"
+        async with both_clients() as (ours, theirs):
+            got = [await outcome(client, "PUT", url) for client in (ours, theirs)]
+    assert got == ["ConnectError", "ConnectError"]
+
+
+async def test_a_gateway_that_can_not_be_reached_is_told_in_plain_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def no_such_name(*args: object, **kwargs: object) -> list[object]:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        place = f"127.0.0.1:{unused.getsockname()[1]}"
+        async with both_clients() as (ours, _):
+            with pytest.raises(httpx.ConnectError) as refused:
+                await ours.put(f"http://{place}")
+            monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", no_such_name)
+            with pytest.raises(httpx.ConnectError) as unknown:
+                await ours.put("http://gateway.invalid/")
+    assert str(refused.value) == f"can't connect to {place}: Connection refused"
+    assert str(unknown.value) == "the host name gateway.invalid can't be resolved"
+
+
+async def test_unknown_host_is_a_connect_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def no_such_name(*args: object, **kwargs: object) -> list[object]:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", no_such_name)
+    async with both_clients() as (ours, theirs):
+        got = [await outcome(client, "PUT", "http://gateway.invalid/") for client in (ours, theirs)]
+    assert got == ["ConnectError", "ConnectError"]
+
+
+async def test_a_name_that_has_another_address_by_now_is_looked_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    addresses = iter(("127.0.0.77", "127.0.0.1"))  # where nobody listens, and where the gateway is
+
+    async def moving(host: str, port: int, **kwargs: object) -> list[object]:
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (next(addresses), port))]
+
+    async with serving(answer) as url, both_clients() as (ours, _):
+        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", moving)
+        url = url.replace("127.0.0.1", "gateway.example")
+        assert [await outcome(ours, "PUT", url) for _ in range(3)] == ["ConnectError", "200", "200"]
+
+
+@pytest.fixture
+def full_backlog() -> Iterator[str]:
+    """Give the URL of a listener that accepts nothing any more, so that connecting hangs."""
+    with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(socket.socket())
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        for _ in range(4):
+            filler = stack.enter_context(socket.socket())
+            filler.setblocking(False)
+            filler.connect_ex(listener.getsockname())
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+async def test_connection_that_does_not_come_about_is_a_connect_timeout(full_backlog: str) -> None:
+    async with both_clients(timeout=QUICK) as (ours, theirs):
+        got = [await outcome(client, "PUT", full_backlog) for client in (ours, theirs)]
+    assert got == ["ConnectTimeout", "ConnectTimeout"]
+
+
+async def test_busy_pool_is_a_pool_timeout() -> None:
+    hanging = Hanging()
+    async with serving(hanging) as url, both_clients(connections=1) as clients:
+        got = []
+        for client in clients:
+            limits = httpx.Timeout(5, pool=0.1)
+            hanging.arrived.clear()
+            holder = asyncio.create_task(client.put(url, timeout=limits))
+            await hanging.arrived.wait()
+            with pytest.raises(httpx.PoolTimeout) as caught:
+                await client.put(url, timeout=limits)
+            got.append(type(caught.value))
+            holder.cancel()
+            await asyncio.wait([holder])
+    assert got == [httpx.PoolTimeout, httpx.PoolTimeout]
+
+
+async def test_kept_connection_that_the_server_closes_is_not_silently_used_again() -> None:
+    requests = 0
+
+    async def answer_once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal requests
+        await read_request(reader)
+        requests += 1
+        writer.write(OK)
+        await read_request(reader)
+        requests += 1
+
+    async with serving(answer_once) as url, both_clients() as clients:
+        got = [(await outcome(client, "PUT", url), await outcome(client, "PUT", url)) for client in clients]
+    assert got == [("200", "RemoteProtocolError")] * 2
+    assert requests == 4
+
+
+async def test_a_reply_that_nobody_asked_for_is_not_taken_for_the_next_one() -> None:
+    answered, spoken = asyncio.Event(), asyncio.Event()
+
+    async def speak_unasked(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_request(reader)
+        writer.write(OK)
+        await answered.wait()
+        writer.write(b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n")
+        spoken.set()
+        await read_request(reader)
+
+    async with serving(speak_unasked) as url, serving(answer) as other, both_clients() as (ours, _):
+        first = await outcome(ours, "PUT", url)
+        answered.set()
+        await spoken.wait()
+        await outcome(ours, "PUT", other)  # while it is answered what was said comes in
+        second = await outcome(ours, "PUT", url)
+    assert (first, second) == ("200", "ReadError")
+
+
+async def test_cancelled_request_leaves_the_pool_usable() -> None:
+    hanging = Hanging()
+    async with serving(hanging) as hung, serving(answer) as url, both_clients(connections=1) as (ours, _):
+        task = asyncio.create_task(ours.put(hung, timeout=5))
+        await hanging.arrived.wait()
+        task.cancel()
+        await asyncio.wait([task])
+        got = await outcome(ours, "PUT", url)
+    assert task.cancelled()
+    assert got == "200"
+
+
+async def test_request_and_reply_arrive_whole() -> None:
+    seen = []
+
+    async def record(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        seen.append(await read_request(reader))
+        head = b"HTTP/1.1 404 Not Found\r\nServer: APISIX/3.13.0\r\nContent-Length: 4\r\n\r\nnope"
+        writer.write(head)
+
+    async with serving(record) as url, both_clients() as (ours, _):
+        reply = await ours.put(f"{url}/a%2Fb?x=1", content=b'{"a":1}', headers={"X-API-KEY": "k"})
+    head, body = seen[0]
+    assert head.startswith(b"PUT /a%2Fb?x=1 HTTP/1.1\r\n")
+    assert b"\r\nx-api-key: k\r\n" in head.lower()
+    assert body == b'{"a":1}'
+    assert (reply.status_code, reply.headers["server"], reply.content) == (404, "APISIX/3.13.0", b"nope")
+
+
+@pytest.mark.parametrize("behaviour", [answer_without_a_length, answer_in_chunks])
+@pytest.mark.parametrize("size", [2, 100_000])
+async def test_a_reply_arrives_whole_however_its_end_is_told(behaviour: Behaviour, size: int) -> None:
+    async with serving(behaviour) as url, both_clients() as clients:
+        got = [(await client.put(url, content=b"x" * size)).content for client in clients]
+    assert got == [b"all of it", b"all of it"]
+
+
+@pytest.mark.parametrize("header", [("X-API-KEY", "k\r\nX: y"), ("X-API-KEY\n", "k"), ("X", "y\0")])
+async def test_a_header_that_would_end_a_line_is_not_sent(header: tuple[str, str]) -> None:
+    async with serving(answer) as url:
+        transport = AiohttpTransport(connections=1)
+        with pytest.raises(httpx.LocalProtocolError):
+            await transport.carry(Request("PUT", url, [header], b"{}", Limits()))
+        await transport.aclose()
+
+
+@pytest.mark.parametrize("url", ["ftp://gateway", "http://", "gateway/routes"])
+async def test_an_address_that_is_none_is_told_apart_from_a_gateway_that_is_away(url: str) -> None:
+    transport = AiohttpTransport(connections=1)
+    with pytest.raises(httpx.UnsupportedProtocol):
+        await transport.carry(Request("PUT", url, [], b"{}", Limits()))
+    await transport.aclose()
+
+
+class Files:
+    """A certificate authority and a pair of files for one gateway."""
+
+    def __init__(self, folder: Path) -> None:
+        self.authority = trustme.CA()
+        self.ca_file = folder / "ca.pem"
+        self.pair_file = folder / "client.pem"
+        self.authority.cert_pem.write_to_path(self.ca_file)
+        self.issue()
+
+    def issue(self, name: str = "client.test") -> None:
+        self.authority.issue_cert(name).private_key_and_cert_chain_pem.write_to_path(self.pair_file)
+
+    def server(self, *, asks: bool = False) -> ssl.SSLContext:
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        self.authority.issue_cert("127.0.0.1").configure_cert(context)
+        if asks:
+            self.authority.configure_trust(context)
+            context.verify_mode = ssl.CERT_REQUIRED
+        return context
+
+
+async def test_certificate_of_a_stranger_is_a_connect_error(tmp_path: Path) -> None:
+    files = Files(tmp_path)
+    tls = TlsContext(TlsFiles(), clock=FakeClock())
+    async with (
+        serving(answer, files.server()) as url,
+        httpx.AsyncClient(transport=CarriedTransport(AiohttpTransport(connections=1, tls=tls))) as ours,
+        httpx.AsyncClient(trust_env=False) as theirs,
+    ):
+        got = [await outcome(client, "PUT", url) for client in (ours, theirs)]
+    assert got == ["ConnectError", "ConnectError"]
+
+
+@pytest.mark.parametrize(
+    ("trusted", "name", "why"),
+    [
+        (False, "127.0.0.1", "unable to get local issuer certificate"),
+        (True, "localhost", "Hostname mismatch, certificate is not valid for 'localhost'."),
+    ],
+)
+async def test_a_certificate_that_is_not_taken_is_told_with_where_to_look(
+    tmp_path: Path, trusted: bool, name: str, why: str
+) -> None:
+    files = Files(tmp_path)
+    tls = TlsContext(TlsFiles(ca_file=str(files.ca_file) if trusted else ""), clock=FakeClock())
+    async with (
+        serving(answer, files.server()) as url,
+        httpx.AsyncClient(transport=CarriedTransport(AiohttpTransport(connections=1, tls=tls))) as ours,
+    ):
+        url = url.replace("127.0.0.1", name)
+        with pytest.raises(httpx.ConnectError) as caught:
+            await ours.put(url)
+    place = url.removeprefix("https://").rstrip("/")
+    assert str(caught.value) == f"the certificate of {place} is not valid ({why}): see tls.ca_file and the host name"
+
+
+@pytest.mark.parametrize("trusting", [TlsFiles(verify=False), None])
+async def test_trusted_certificate_is_accepted(tmp_path: Path, trusting: TlsFiles | None) -> None:
+    files = Files(tmp_path)
+    tls = TlsContext(trusting or TlsFiles(ca_file=str(files.ca_file)), clock=FakeClock())
+    async with (
+        serving(answer, files.server()) as url,
+        httpx.AsyncClient(transport=CarriedTransport(AiohttpTransport(connections=1, tls=tls))) as ours,
+    ):
+        assert await outcome(ours, "PUT", url) == "200"
+
+
+async def test_replaced_client_certificate_is_used_without_a_restart(tmp_path: Path) -> None:
+    files, clock, serials = Files(tmp_path), FakeClock(), []
+    tls = TlsContext(
+        TlsFiles(ca_file=str(files.ca_file), cert_file=str(files.pair_file), key_file=str(files.pair_file)),
+        clock=clock,
+    )
+
+    async def note_serial(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        serials.append(writer.get_extra_info("peercert")["serialNumber"])
+        await answer(reader, writer)
+
+    async with (
+        serving(note_serial, files.server(asks=True)) as url,
+        httpx.AsyncClient(transport=CarriedTransport(AiohttpTransport(connections=1, tls=tls))) as ours,
+    ):
+        assert await outcome(ours, "PUT", url) == "200"
+        files.pair_file.write_text("half a file")
+        clock.shift(2)
+        assert await outcome(ours, "PUT", url) == "200"
+        files.issue()
+        clock.shift(2)
+        assert await outcome(ours, "PUT", url) == "200"
+    assert len(set(serials)) == 2

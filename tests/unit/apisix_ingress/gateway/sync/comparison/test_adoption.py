@@ -1,0 +1,119 @@
+"""Ids follow what clusters hold, and what depends on them is translated before anything is written."""
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import pytest
+
+from apisix_ingress.gateway.backend import ObservedRecord
+from apisix_ingress.gateway.sync.comparison.adoption import IdAdoption
+from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.model.names import wide_id
+from apisix_ingress.state.desired import Desired
+from apisix_ingress.state.id_table import IdTable
+from tests.factories import COLLIDING, make_claimant, make_record
+from tests.fakes.gateway import LoopClock
+
+FIRST, SECOND, THIRD, _ = COLLIDING
+OLD, YOUNG = make_claimant("old", created="2026-01-01"), make_claimant("young", created="2026-02-01")
+SLOT = RecordKey("ssls", "849e9177")
+
+
+class Scene:
+    """A certificate of an old object and one of a young object, whose names have one CRC; a cluster besides."""
+
+    name = "another"
+    reachable = True
+
+    def __init__(self) -> None:
+        self.ids = IdTable(lambda read: None)
+        self.desired = Desired(self.ids)
+        self.old = make_record(FIRST, kind="ssls", body={"cert": "old"})
+        self.young = make_record(SECOND, kind="ssls", id=wide_id(SECOND), body={"cert": "young"})
+        self.desired.replace(OLD, [self.old])
+        self.desired.replace(YOUNG, [self.young])
+        self.ids.settle()
+        self.translated = 0
+        self.adoptions = IdAdoption(self.ids, self.desired, self._translate, clock=LoopClock())
+
+    async def _translate(self) -> None:
+        self.translated += 1
+
+    def names(self, key: RecordKey) -> tuple[str, ...]:
+        """Be a cluster that holds the short id for a third name."""
+        return (THIRD,) if key == SLOT else ()
+
+    def short(self) -> list[str]:
+        return [name for name in COLLIDING if self.ids.known_id("ssls", name) == SLOT.id]
+
+
+async def test_record_that_tells_no_name_belongs_to_who_wants_what_is_there() -> None:
+    scene = Scene()
+    body = {**scene.young.body, "id": SLOT.id}
+    await scene.adoptions.adopt("c1", {SLOT: ObservedRecord(replace(scene.young, body=body).digest)})
+    assert (scene.short(), scene.translated) == ([SECOND], 1)
+
+
+async def test_nothing_is_translated_where_ids_are_as_they_were() -> None:
+    scene = Scene()
+    await scene.adoptions.adopt(
+        "c1", {SLOT: ObservedRecord(scene.old.digest), scene.young.key: ObservedRecord(scene.young.digest)}
+    )
+    assert (scene.short(), scene.translated) == ([FIRST], 0)
+
+
+async def test_new_name_gets_no_id_that_a_cluster_holds() -> None:
+    scene = Scene()
+    scene.adoptions.add(scene)
+    scene.desired.replace(OLD, [])
+    scene.desired.replace(YOUNG, [])
+    assert scene.ids.id_of("ssls", FIRST) == wide_id(FIRST)
+    assert scene.ids.id_of("ssls", THIRD) == SLOT.id
+
+
+@pytest.mark.parametrize("renewed", [True, False])
+async def test_clusters_are_asked_anew_in_each_term(renewed: bool) -> None:
+    scene = Scene()
+    old, young = (ObservedRecord(b"", name=name) for name in (FIRST, SECOND))
+    await scene.adoptions.adopt("c1", {SLOT: old})
+    if renewed:
+        scene.adoptions.renew()
+    await scene.adoptions.adopt("c2", {SLOT: young})
+    assert scene.short() == ([SECOND] if renewed else [FIRST])
+
+
+async def test_cluster_that_was_read_first_waits_for_what_the_others_have() -> None:
+    scene = Scene()
+    scene.adoptions.add(scene)
+    first = asyncio.create_task(scene.adoptions.adopt("c1", {}))
+    await asyncio.sleep(0.05)
+    assert not first.done()
+    await scene.adoptions.adopt("another", {SLOT: ObservedRecord(b"", name=SECOND)})
+    await first
+    assert (scene.short(), scene.translated) == ([SECOND], 2)
+
+
+@pytest.mark.parametrize("reachable", [True, False])
+async def test_cluster_that_does_not_answer_is_not_waited_for_long(reachable: bool) -> None:
+    scene = Scene()
+    scene.reachable = reachable
+    scene.adoptions.add(scene)
+    async with asyncio.timeout(30):
+        await scene.adoptions.adopt("c1", {})
+
+
+async def test_records_that_tell_no_name_are_handed_on_with_their_hosts() -> None:
+    heard: list[object] = []
+
+    def incumbents(
+        found: dict[str, set[str]], told: set[str], nameless: Mapping[RecordKey, tuple[str, ...]]
+    ) -> Iterator[bool]:
+        heard.extend((found, nameless))
+        yield False
+
+    scene = Scene()
+    adoptions = IdAdoption(scene.ids, scene.desired, scene._translate, clock=LoopClock(), incumbents=incumbents)
+    named = ObservedRecord(b"", name="victim_web_r", hosts=("b.test",))
+    await adoptions.adopt("c1", {SLOT: ObservedRecord(b"", hosts=("a.test",)), RecordKey("routes", "1"): named})
+    assert heard == [{"b.test": {"victim"}}, {SLOT: ("a.test",)}]

@@ -1,0 +1,205 @@
+"""Where credentials come from, and how each thing that can be wrong with them is said."""
+
+import json
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from apisix_ingress.errors import ConfigError
+from apisix_ingress.kube.client.credentials import Access, InCluster, Kubeconfig, find_credentials
+from tests.fakes.clock import FakeClock
+
+SECRET = "s3cr3t-token"
+
+
+def write_kubeconfig(path: Path, **changes: Any) -> Path:
+    content: dict[str, Any] = {
+        "clusters": [
+            {"name": "c", "cluster": {"server": "https://api.example:6443", "insecure-skip-tls-verify": True}}
+        ],
+        "users": [{"name": "u", "user": {"token": SECRET}}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u", "namespace": "ours"}}],
+        "current-context": "x",
+        **changes,
+    }
+    path.write_text(yaml.safe_dump(content))
+    return path
+
+
+def user(**fields: Any) -> list[dict[str, Any]]:
+    return [{"name": "u", "user": fields}]
+
+
+def plugin(path: Path, answer: object, *, code: int = 0) -> dict[str, Any]:
+    """Write a credential plugin that prints an answer and counts its runs."""
+    lines = ("#!/bin/sh", f"echo run >> {path}.runs", f"cat <<'END'\n{json.dumps(answer)}\nEND", f"exit {code}")
+    path.write_text("\n".join(lines) + "\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return {"apiVersion": "client.authentication.k8s.io/v1", "command": str(path)}
+
+
+def credential(**status: str) -> dict[str, Any]:
+    return {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": status}
+
+
+async def load(path: Path, clock: FakeClock | None = None) -> Access:
+    return await Kubeconfig(str(path), clock=clock or FakeClock()).load()
+
+
+async def test_a_token_in_the_kubeconfig_is_used(tmp_path: Path) -> None:
+    got = await load(write_kubeconfig(tmp_path / "k"))
+    assert (got.host, got.namespace, got.authorization) == ("api.example:6443", "ours", f"Bearer {SECRET}")
+    assert SECRET not in repr(got)
+
+
+async def test_a_token_file_is_read_each_time_without_its_line_end(tmp_path: Path) -> None:
+    path = write_kubeconfig(tmp_path / "k", users=user(tokenFile="token"))
+    (tmp_path / "token").write_text("one\n")
+    assert (await load(path)).authorization == "Bearer one"
+    (tmp_path / "token").write_text("two\n")
+    assert (await load(path)).authorization == "Bearer two"
+
+
+@pytest.mark.parametrize("content", ["", "a b", "a\nb", "a\x00b"])
+async def test_a_half_written_token_file_is_refused(tmp_path: Path, content: str) -> None:
+    (tmp_path / "token").write_text(content)
+    with pytest.raises(ConfigError, match="must hold one token and nothing else"):
+        await load(write_kubeconfig(tmp_path / "k", users=user(tokenFile="token")))
+
+
+async def test_a_plugin_gives_a_token_and_says_when_it_expires(tmp_path: Path) -> None:
+    clock = FakeClock()
+    answer = credential(token=SECRET, expirationTimestamp="2026-01-01T00:10:00Z")
+    got = await load(write_kubeconfig(tmp_path / "k", users=user(exec=plugin(tmp_path / "p", answer))), clock)
+    assert got.authorization == f"Bearer {SECRET}"
+    assert got.costly
+    assert got.expires_at == clock.monotonic() + 600 - 30
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "want"),
+    [
+        (credential(token=SECRET), 3, "process returned 3"),
+        (credential(), 0, "neither a token nor a client certificate"),
+        ({"apiVersion": "client.authentication.k8s.io/v1beta1", "kind": "x", "status": {}}, 0, "does not match"),
+        ([], 0, "malformed"),
+    ],
+)
+async def test_a_plugin_that_fails_is_named_without_its_answer(
+    tmp_path: Path, answer: object, code: int, want: str
+) -> None:
+    path = write_kubeconfig(tmp_path / "k", users=user(exec=plugin(tmp_path / "p", answer, code=code)))
+    with pytest.raises(ConfigError, match=want) as error:
+        await load(path)
+    assert f"credential plugin '{tmp_path}/p'" in str(error.value)
+    assert SECRET not in str(error.value)
+
+
+async def test_a_plugin_may_give_a_client_certificate_instead_of_a_token(tmp_path: Path) -> None:
+    answer = credential(clientCertificateData="a certificate", clientKeyData="its key")
+    got = await load(write_kubeconfig(tmp_path / "k", users=user(exec=plugin(tmp_path / "p", answer))))
+    assert (got.authorization, got.tls, got.costly) == ("", (b"a certificate", b"its key"), True)
+    assert set(map(str, got.files)) >= {got.configuration.cert_file, got.configuration.key_file}
+
+
+@pytest.mark.parametrize("lacks", ["clientCertificateData", "clientKeyData"])
+async def test_half_a_client_certificate_is_none(tmp_path: Path, lacks: str) -> None:
+    both = {"clientCertificateData": "a certificate", "clientKeyData": SECRET}
+    answer = credential(**{name: text for name, text in both.items() if name != lacks})
+    path = write_kubeconfig(tmp_path / "k", users=user(exec=plugin(tmp_path / "p", answer)))
+    with pytest.raises(ConfigError, match="neither a token nor a client certificate with its key") as error:
+        await load(path)
+    assert SECRET not in str(error.value)
+
+
+async def test_a_plugin_that_is_not_installed_is_named(tmp_path: Path) -> None:
+    missing = {"apiVersion": "client.authentication.k8s.io/v1", "command": "no-such-plugin"}
+    with pytest.raises(ConfigError, match="'no-such-plugin': No such file or directory"):
+        await load(write_kubeconfig(tmp_path / "k", users=user(exec=missing)))
+
+
+@pytest.mark.parametrize(
+    ("changes", "want"),
+    [
+        ({"current-context": "other"}, "Expected object with name other"),
+        ({"clusters": []}, "Expected object with name c"),
+        ({"clusters": [{"name": "c", "cluster": {}}]}, "must be an http"),
+        ({"clusters": [{"name": "c", "cluster": {"server": "ftp://x"}}]}, "must be an http"),
+        (
+            {"clusters": [{"name": "c", "cluster": {"server": "https://x", "certificate-authority": "no.crt"}}]},
+            "no.crt",
+        ),
+        ({"users": user(**{"auth-provider": {"name": "oidc"}})}, "auth-provider is not supported"),
+        ({"users": []}, "names the user 'u', which is not there"),
+        ({"contexts": None}, "kubeconfig"),
+        ({"users": [{"user": {}}]}, "kubeconfig"),
+    ],
+)
+async def test_a_kubeconfig_that_is_wrong_is_named(tmp_path: Path, changes: dict[str, Any], want: str) -> None:
+    with pytest.raises(ConfigError, match=want) as error:
+        await load(write_kubeconfig(tmp_path / "k", **changes))
+    assert str(tmp_path / "k") in str(error.value)
+    assert SECRET not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "want"),
+    [
+        ("a: [", "not YAML"),
+        ("[" * 5000, "not YAML"),
+        ("- 1", "top level must be a mapping"),
+    ],
+)
+async def test_a_file_that_is_no_kubeconfig_is_named(tmp_path: Path, content: str, want: str) -> None:
+    (tmp_path / "k").write_text(content)
+    with pytest.raises(ConfigError, match=want):
+        await load(tmp_path / "k")
+
+
+@pytest.mark.parametrize(
+    ("path", "want"),
+    [("x" * 300, "File name too long"), ("~no.such.user/config", "its folder is that of an unknown user")],
+)
+async def test_a_path_that_leads_nowhere_is_named(path: str, want: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        await Kubeconfig(path, clock=FakeClock()).load()
+    assert str(caught.value) == f"kubeconfig {path}: {want}; give the right path with --kubeconfig"
+
+
+async def test_a_context_without_user_is_anonymous(tmp_path: Path) -> None:
+    got = await load(write_kubeconfig(tmp_path / "k", contexts=[{"name": "x", "context": {"cluster": "c"}}]))
+    assert (got.authorization, got.namespace) == ("", "default")
+
+
+async def test_the_account_of_the_pod_is_read(tmp_path: Path) -> None:
+    environ = {"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "443"}
+    for name, content in (("token", f"{SECRET}\n"), ("ca.crt", "PEM"), ("namespace", "ours\n")):
+        (tmp_path / name).write_text(content)
+    got = await InCluster(environ, tmp_path).load()
+    assert (got.host, got.namespace, got.authorization) == ("[fd00::1]:443", "ours", f"Bearer {SECRET}")
+    before = got.stamp()
+    (tmp_path / "token").write_text("another")
+    assert got.stamp() != before
+    (tmp_path / "ca.crt").unlink()
+    with pytest.raises(ConfigError, match=r"ca\.crt: No such file"):
+        await InCluster(environ, tmp_path).load()
+
+
+def test_the_flag_goes_before_the_pod_and_the_environment(tmp_path: Path) -> None:
+    clock = FakeClock()
+    pod = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBECONFIG": "/k"}
+    assert isinstance(find_credentials("/mine", clock=clock, environ=pod), Kubeconfig)
+    assert isinstance(find_credentials("", clock=clock, environ=pod), InCluster)
+    assert isinstance(find_credentials("", clock=clock, environ={"KUBECONFIG": "/k"}), Kubeconfig)
+    with pytest.raises(ConfigError, match="give --kubeconfig FILE"):
+        find_credentials("", clock=clock, environ={"HOME": str(tmp_path)})
+
+
+async def test_the_kubeconfig_of_the_home_folder_comes_last(tmp_path: Path) -> None:
+    (tmp_path / ".kube").mkdir()
+    write_kubeconfig(tmp_path / ".kube" / "config")
+    found = find_credentials("", clock=FakeClock(), environ={"HOME": str(tmp_path)})
+    assert (await found.load()).authorization == f"Bearer {SECRET}"

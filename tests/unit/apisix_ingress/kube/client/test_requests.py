@@ -1,0 +1,137 @@
+"""Connections to the API server: used again, and ended when we say so."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import aiohttp
+import pytest
+import yaml
+from kubernetes.aio.client.rest import RESTClientObject
+from trustme import CA
+
+from apisix_ingress.kube.client.credentials import Kubeconfig
+from apisix_ingress.kube.client.requests import REREAD_SECONDS, Request, Transport
+from apisix_ingress.runtime.clock import Clock, MonotonicClock
+from tests.fakes.clock import FakeClock
+
+HOST = "127.0.0.1"
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n{}\n\r\n"
+LIMITS = aiohttp.ClientTimeout(total=30)
+
+
+def write_config(folder: Path, cluster: dict[str, str]) -> str:
+    config = {
+        "current-context": "x",
+        "contexts": [{"name": "x", "context": {"cluster": "x", "user": "x"}}],
+        "clusters": [{"name": "x", "cluster": cluster}],
+        "users": [{"name": "x", "user": {"token": "t"}}],
+    }
+    (folder / "config").write_text(yaml.safe_dump(config))
+    return str(folder / "config")
+
+
+def make_transport(folder: Path, cluster: dict[str, str], clock: Clock | None = None) -> Transport:
+    clock = clock or MonotonicClock()
+    return Transport(Kubeconfig(write_config(folder, cluster), clock=clock), clock=clock)
+
+
+async def test_a_watch_that_is_left_is_cut_though_the_server_says_no_goodbye(tmp_path: Path) -> None:
+    left = asyncio.Event()
+
+    async def begin_and_fall_silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer with the first line of a watch, then read nothing more, not even the end of the connection."""
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(HEAD)
+        writer.transport.pause_reading()  # type: ignore[attr-defined]  # of a transport that reads
+        try:
+            await left.wait()
+        finally:
+            writer.transport.abort()
+
+    authority = CA()
+    (tmp_path / "ca.crt").write_bytes(authority.cert_pem.bytes())
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert(HOST).configure_cert(tls)
+    async with await asyncio.start_server(begin_and_fall_silent, HOST, 0, ssl=tls) as server:
+        port = server.sockets[0].getsockname()[1]
+        cluster = {"server": f"https://{HOST}:{port}", "certificate-authority": str(tmp_path / "ca.crt")}
+        transport = make_transport(tmp_path, cluster)
+        await transport.open()
+        request = Request("GET", "/watch", LIMITS)
+        async with transport.exchange(request) as response:
+            assert await response.content.readline() == b"{}\n"
+            assert response.connection is not None
+            assert response.connection.transport is not None
+            socket = response.connection.transport.get_extra_info("socket")
+        await transport.close()
+        await asyncio.sleep(0)
+        assert socket.fileno() == -1
+        left.set()
+
+
+class OneServer:
+    """Answers each request with an empty object, and keeps their first lines: a list for each connection."""
+
+    def __init__(self) -> None:
+        self.heads: list[list[str]] = []
+
+    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.heads.append(heads := [])
+        try:
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                heads.append(head.decode().partition(" HTTP/")[0])
+                writer.write(HEAD + b"0\r\n\r\n")
+        except asyncio.IncompleteReadError:
+            writer.close()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[dict[str, str]]:
+        """Listen; hand out the cluster of a kubeconfig."""
+        async with await asyncio.start_server(self.answer, HOST, 0) as server:
+            yield {"server": f"http://{HOST}:{server.sockets[0].getsockname()[1]}"}
+
+
+async def ask(transport: Transport, request: Request) -> None:
+    async with transport.exchange(request) as response:
+        assert await response.read() == b"{}\n"
+
+
+async def test_a_request_goes_over_the_connection_of_the_one_before(tmp_path: Path) -> None:
+    server = OneServer()
+    async with server.running() as cluster:
+        transport = make_transport(tmp_path, cluster)
+        await transport.open()
+        await ask(transport, Request("GET", "/a", LIMITS))
+        await ask(transport, Request("GET", "/b", LIMITS, [("fieldSelector", "x=a/b&c")]))
+        await transport.close()
+    assert server.heads == [["GET /a", "GET /b?fieldSelector=x%3Da/b%26c"]]
+
+
+async def test_no_request_goes_to_the_server_before_while_its_connections_are_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closing, closed, clock, before, after = asyncio.Event(), asyncio.Event(), FakeClock(), OneServer(), OneServer()
+    close = RESTClientObject.close
+
+    async def close_slowly(client: RESTClientObject) -> None:
+        closing.set()
+        await closed.wait()
+        await close(client)
+
+    monkeypatch.setattr(RESTClientObject, "close", close_slowly)
+    async with before.running() as old, after.running() as new:
+        transport = make_transport(tmp_path, old, clock)
+        await transport.open()
+        write_config(tmp_path, new)
+        clock.shift(REREAD_SECONDS)
+        first = asyncio.create_task(ask(transport, Request("GET", "/first", LIMITS)))
+        await closing.wait()
+        await ask(transport, Request("GET", "/meanwhile", LIMITS))
+        closed.set()
+        await first
+        await transport.close()
+    assert (before.heads, after.heads) == ([], [["GET /meanwhile", "GET /first"]])

@@ -1,0 +1,236 @@
+"""The elector on a virtual clock: when the lease is given back, and what the work under it has to do with that."""
+
+import asyncio
+
+import pytest
+from structlog.testing import capture_logs
+
+from apisix_ingress.errors import KubeUnavailable, LeadershipLost
+from tests.fakes.clock import FakeClock
+from tests.unit.apisix_ingress.kube.election.electing import LeaseServer, Start, run_for
+
+
+async def test_a_stop_before_a_slow_win_is_confirmed_gives_the_lease_back(
+    server: LeaseServer, clock: FakeClock, start: Start
+) -> None:
+    one = start("one")
+    one.client.delay = 8.0
+    await clock.advance(18)  # one look, one write, and the first renewal is under way
+    assert (server.spec["holderIdentity"], one.terms) == ("one", [])
+    one.client.delay = 0.0
+    await one.stop()
+    assert (server.spec["holderIdentity"], one.terms) == ("", [])
+
+
+async def test_shutdown_ends_the_work_then_releases_the_lease(
+    server: LeaseServer, clock: FakeClock, start: Start
+) -> None:
+    one, two = start("one"), start("two")
+    await run_for(clock, 5)
+    one.slow_end = 2.0
+    ended = len(server.requests)
+    await one.stop()
+    assert [verb for verb in server.requests[ended:] if verb != "get"] == ["edit"]
+    assert server.spec["holderIdentity"] == ""
+    assert server.spec["leaseDurationSeconds"] == 1
+    assert one.terms[0].remaining() < 0
+    await run_for(clock, 2.5)
+    assert two.working
+    assert server.spec["leaseTransitions"] == 1
+
+
+async def test_a_lease_that_is_won_while_stopping_is_given_back(
+    server: LeaseServer, clock: FakeClock, start: Start
+) -> None:
+    one, two = start("one"), start("two")
+    await run_for(clock, 5)
+    two.client.delay = 0.3
+    await one.stop()
+    before = len(server.requests)
+    while "update" not in server.requests[before:]:
+        assert await clock.run_to_next()
+    await two.stop()
+    assert (server.spec["holderIdentity"], server.spec["leaseTransitions"], two.terms) == ("", 1, [])
+
+
+async def test_a_renewal_that_arrives_while_stopping_does_not_keep_the_lease(
+    server: LeaseServer, clock: FakeClock, start: Start
+) -> None:
+    one = start("one")
+    await run_for(clock, 5)
+    assert server.lease is not None
+    server.store(server.lease)
+    await one.stop()
+    assert server.spec["holderIdentity"] == ""
+
+
+@pytest.mark.parametrize("seconds", [1.6, 2.9])
+async def test_renewals_that_come_through_while_a_slow_api_server_is_asked_do_not_keep_the_lease(
+    server: LeaseServer, clock: FakeClock, start: Start, seconds: float
+) -> None:
+    """Two that were given up change the version of the lease, one after the other, before the release comes through."""
+    one = start("one")
+    await run_for(clock, 5)
+    one.client.delay = seconds
+    stopping = asyncio.create_task(one.stop())
+    for _ in range(2):
+        await clock.sleep(seconds / 3)
+        assert server.lease is not None
+        server.store(server.lease)
+    await stopping
+    assert server.spec["holderIdentity"] == ""
+
+
+async def test_a_release_leaves_a_lease_alone_that_is_somebody_elses(
+    server: LeaseServer, clock: FakeClock, start: Start
+) -> None:
+    one = start("one")
+    await run_for(clock, 5)
+    server.spec.update(holderIdentity="thief")
+    server.store(server.lease or {})
+    with capture_logs() as logs:
+        await one.stop()
+    assert server.spec["holderIdentity"] == "thief"
+    assert [line["event"] for line in logs if line["event"].startswith("lease.")] == []
+
+
+async def test_a_release_that_meets_other_writes_is_tried_once_more(
+    server: LeaseServer, clock: FakeClock, start: Start
+) -> None:
+    one = start("one")
+    await run_for(clock, 5)
+    one.client.conflicts = 1
+    await one.stop()
+    assert server.spec["holderIdentity"] == ""
+
+
+async def test_without_the_right_to_patch_the_lease_is_released_by_update(
+    server: LeaseServer, clock: FakeClock, start: Start
+) -> None:
+    one = start("one")
+    await run_for(clock, 1)
+    one.client.may_edit = False  # taken away after the last renewal, so that the release finds out
+    await one.stop()
+    assert server.spec["holderIdentity"] == ""
+    two = start("two")
+    two.client.may_edit = False
+    await run_for(clock, 20)
+    assert server.lease is not None
+    server.store(server.lease)
+    await two.stop()
+    assert server.spec["holderIdentity"] == ""
+
+
+async def test_a_lease_is_not_released_while_work_under_it_may_go_on(
+    server: LeaseServer, clock: FakeClock, start: Start
+) -> None:
+    one = start("one")
+    await run_for(clock, 5)
+    one.slow_end = 60.0
+    await one.stop()
+    assert server.spec["holderIdentity"] == "one"
+
+
+async def test_a_lease_is_held_until_no_write_of_the_term_can_be_carried_out_any_more(
+    server: LeaseServer, clock: FakeClock, start: Start
+) -> None:
+    one, two = start("one"), start("two")
+    await run_for(clock, 5)
+    began = clock.monotonic()
+    one.terms[0].doubt(began + 4)
+    await one.stop()
+    assert server.spec["holderIdentity"] == ""
+    assert clock.monotonic() == began + 4
+    assert two.terms == []
+
+
+async def test_a_lease_has_to_run_out_where_a_write_may_be_carried_out_long_after(
+    server: LeaseServer, clock: FakeClock, start: Start
+) -> None:
+    one, two = start("one"), start("two")
+    await run_for(clock, 5)
+    one.terms[0].doubt(clock.monotonic() + 10)
+    with capture_logs() as logs:
+        await one.stop()
+    assert server.spec["holderIdentity"] == "one"
+    assert [line["reason"] for line in logs if line["event"] == "lease.kept"] == [
+        "a write that got no answer may still be carried out, for 10 s perhaps"
+    ]
+    await run_for(clock, 10)
+    assert two.terms == []
+    await run_for(clock, 8)
+    assert two.working
+
+
+async def test_work_that_fails_releases_the_lease_only_after_its_writes(
+    server: LeaseServer, clock: FakeClock, start: Start
+) -> None:
+    one = start("one")
+    await run_for(clock, 5)
+    one.terms[0].doubt(clock.monotonic() + 4)
+    one.failure = RuntimeError("broken")
+    await run_for(clock, 3.5)
+    assert server.spec["holderIdentity"] == "one"
+    await run_for(clock, 1)
+    assert one.task is not None
+    with pytest.raises(RuntimeError, match="broken"):
+        await one.task
+    assert server.spec["holderIdentity"] == ""
+
+
+async def test_a_lost_term_is_not_followed_by_another_one_before_its_writes_are_over(
+    server: LeaseServer, clock: FakeClock, start: Start
+) -> None:
+    """The lease may still be ours: then nobody else, but we ourselves, would write before the last write lands."""
+    one = start("one")
+    await run_for(clock, 5)
+    one.terms[0].doubt(clock.monotonic() + 5)
+    one.failure = LeadershipLost("late")
+    await run_for(clock, 1)
+    one.failure = None
+    await run_for(clock, 3.9)
+    assert (len(one.terms), server.spec["holderIdentity"]) == (1, "one")
+    await run_for(clock, 1)
+    assert (len(one.terms), one.working) == (2, True)
+
+
+async def test_a_process_that_was_frozen_in_a_write_campaigns_at_once(clock: FakeClock, start: Start) -> None:
+    """Its lease has run out: others wait for that, not for its write."""
+    one = start("one")
+    await run_for(clock, 5)
+    clock.shift(60)
+    one.terms[0].doubt(clock.monotonic() + 10)
+    await run_for(clock, 3)
+    assert (len(one.terms), one.working) == (2, True)
+
+
+async def test_shutdown_while_the_api_server_is_down_ends_the_work(clock: FakeClock, start: Start) -> None:
+    one = start("one")
+    await run_for(clock, 5)
+    one.client.error = KubeUnavailable("down")
+    await one.stop()
+    assert (one.working, one.elector.leading) == (False, False)
+
+
+async def test_what_the_work_raises_reaches_the_caller_with_the_lease_released(
+    server: LeaseServer, clock: FakeClock, start: Start
+) -> None:
+    one = start("one")
+    one.failure = RuntimeError("broken")
+    await run_for(clock, 1)
+    assert one.task is not None
+    with pytest.raises(RuntimeError, match="broken"):
+        await one.task
+    assert server.spec["holderIdentity"] == ""
+
+
+@pytest.mark.parametrize("error", [LeadershipLost("late"), ExceptionGroup("group", [LeadershipLost("late")])])
+async def test_work_that_notices_the_loss_itself_campaigns_again(
+    clock: FakeClock, start: Start, error: Exception
+) -> None:
+    one = start("one")
+    one.failure = error
+    await run_for(clock, 1)
+    one.failure = None
+    await run_for(clock, 20)
+    assert (len(one.terms), one.working) == (2, True)

@@ -1,0 +1,89 @@
+"""Two writers of one status: each time the wait is longer, and the log tells of it once."""
+
+import random
+
+import pytest
+from structlog.testing import capture_logs
+
+from apisix_ingress.kube.status.conflicts import FIRST_SECONDS, LONGEST_SECONDS, StatusConflicts
+from apisix_ingress.model.keys import ObjectKey
+from tests.fakes.clock import FakeClock
+
+WEB = ObjectKey("ApisixRoute", "default", "web")
+
+
+def make_contests(clock: FakeClock) -> StatusConflicts:
+    contests = StatusConflicts(clock=clock, rng=random.Random(1))
+    contests.said(WEB, "ours")
+    return contests
+
+
+def test_what_is_as_we_left_it_or_none_of_ours_is_no_contest() -> None:
+    contests = make_contests(FakeClock())
+    assert contests.overwritten(WEB, "ours") is None
+    assert contests.overwritten(WEB._replace(name="shop"), "theirs") is None
+    contests.forget(WEB)
+    assert contests.overwritten(WEB, "theirs") is None
+
+
+def test_a_fight_slows_down_and_is_told_once() -> None:
+    clock = FakeClock()
+    contests = make_contests(clock)
+    with capture_logs() as logs:
+        delays = []
+        for _ in range(12):
+            delays.append(contests.overwritten(WEB, "theirs") or 0.0)
+            clock.shift(delays[-1])
+    assert FIRST_SECONDS * 0.8 <= delays[0] <= FIRST_SECONDS
+    assert delays[:6] == sorted(delays[:6])
+    assert LONGEST_SECONDS * 0.8 <= delays[-1] <= LONGEST_SECONDS
+    assert [(line["event"], line["object"]) for line in logs] == [("status.contested", str(WEB))]
+
+
+def test_after_a_while_of_peace_the_first_wait_is_short_again() -> None:
+    clock = FakeClock()
+    contests = make_contests(clock)
+    for _ in range(5):
+        contests.overwritten(WEB, "theirs")
+    clock.shift(4 * LONGEST_SECONDS)
+    assert (contests.overwritten(WEB, "theirs") or 99) <= FIRST_SECONDS
+
+
+def test_what_was_said_in_an_earlier_term_is_not_defended() -> None:
+    contests = make_contests(FakeClock())
+    contests.clear()
+    assert contests.overwritten(WEB, "theirs") is None
+
+
+def test_what_we_wrote_is_no_contest_whether_it_comes_back_before_the_answer_or_after_the_next_write() -> None:
+    contests = make_contests(FakeClock())
+    contests.saying(WEB, "first")
+    got = [contests.overwritten(WEB, "first")]
+    contests.said(WEB, "first")
+    contests.saying(WEB, "second")
+    contests.said(WEB, "second")
+    contests.saying(WEB, "third")
+    contests.said(WEB, "third")
+    got += [contests.overwritten(WEB, words) for words in ("second", "third")]
+    assert got == [None, None, None]
+
+
+def test_who_says_again_what_we_said_before_overwrites_us() -> None:
+    contests = make_contests(FakeClock())
+    for words in ("first", "second"):
+        contests.saying(WEB, words)
+        contests.said(WEB, words)
+    assert contests.overwritten(WEB, "second") is None
+    assert contests.overwritten(WEB, "first") is not None
+
+
+@pytest.mark.parametrize("ends", ["the object", "the term"])
+def test_what_was_on_its_way_is_forgotten_with_its_object_and_its_term(ends: str) -> None:
+    contests = make_contests(FakeClock())
+    contests.saying(WEB, "ours once")
+    if ends == "the object":
+        contests.forget(WEB)
+    else:
+        contests.clear()
+    contests.said(WEB, "ours")
+    assert contests.overwritten(WEB, "ours once") is not None

@@ -1,0 +1,121 @@
+"""How fast Events are sent. What they say, and what becomes of them, is tested with an API server."""
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from structlog.testing import capture_logs
+
+from apisix_ingress.errors import KubeError, KubeForbidden, KubeUnavailable
+from apisix_ingress.kube.status.events import BESIDE_NEWS_SECONDS, EventRecorder
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.objects import Meta
+from apisix_ingress.runtime.term import Term
+from tests.fakes.clock import FakeClock
+
+WEB = Meta("ApisixRoute", "default", "web")
+
+
+class EventsApi:
+    """Takes every Event."""
+
+    def __init__(self) -> None:
+        self.messages: list[str] = []
+        self.dropped = 0
+
+    def on_drop(self) -> None:
+        self.dropped += 1
+
+    async def create(self, path: str, body: JsonObject, *, timeout: float = 0.0) -> JsonObject:
+        self.messages.append(body["message"])
+        return {}
+
+    async def patch(self, path: str, body: object, *, timeout: float = 0.0) -> JsonObject:
+        raise AssertionError(f"no Event comes twice, so {path} is not patched with {body} within {timeout} s")
+
+
+@asynccontextmanager
+async def sending(api: EventsApi, clock: FakeClock) -> AsyncIterator[EventRecorder]:
+    """Send Events while gateways are being changed."""
+    recorder = EventRecorder(api, clock=clock, rng=random.Random(1), news=lambda: True, on_drop=api.on_drop)
+    task = asyncio.create_task(recorder.run(Term(clock, holder="tester")))
+    try:
+        yield recorder
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+async def test_successes_are_told_slowly_while_gateways_are_being_changed() -> None:
+    api, clock = EventsApi(), FakeClock()
+    async with sending(api, clock) as recorder:
+        for number in range(5):
+            recorder.record(WEB, "Normal", "Seen", f"hello {number}")
+        await clock.advance(2 * BESIDE_NEWS_SECONDS)
+        assert api.messages == ["hello 0", "hello 1"]
+        await clock.advance(3 * BESIDE_NEWS_SECONDS)
+        assert len(api.messages) == 5
+
+
+async def test_a_warning_waits_for_no_news() -> None:
+    api, clock = EventsApi(), FakeClock()
+    async with sending(api, clock) as recorder:
+        for number in range(3):
+            recorder.record(WEB, "Warning", "Failed", f"broken {number}")
+        await clock.advance(0.0)
+        assert api.messages == ["broken 0", "broken 1", "broken 2"]
+
+
+class FailingApi(EventsApi):
+    """Refuses Events, or fails, as often as it is told."""
+
+    def __init__(self, *errors: KubeError) -> None:
+        super().__init__()
+        self.errors = list(errors)
+        self.tries = 0
+
+    async def create(self, path: str, body: JsonObject, *, timeout: float = 0.0) -> JsonObject:
+        self.tries += 1
+        if self.errors:
+            raise self.errors.pop(0)
+        return await super().create(path, body, timeout=timeout)
+
+
+async def test_an_event_that_is_refused_is_dropped_and_told_once_with_the_remedy() -> None:
+    refused = KubeForbidden("POST events: 403: no", status=403)
+    api, clock = FailingApi(refused, refused), FakeClock()
+    with capture_logs() as logs:
+        async with sending(api, clock) as recorder:
+            for number in range(3):
+                recorder.record(WEB, "Warning", "Failed", f"broken {number}")
+            await clock.advance(0.0)
+    assert (api.tries, api.dropped, api.messages) == (3, 2, ["broken 2"])
+    told = [(line["event"], line["problem"], line["remedy"]) for line in logs]
+    assert told == [("event.dropped", "POST events: 403: no", "grant create, patch on events")]
+
+
+async def test_an_event_in_a_namespace_that_ends_is_dropped_without_a_word() -> None:
+    ending = KubeForbidden("403: unable to create new content in namespace a because it is being terminated")
+    api, clock = FailingApi(ending), FakeClock()
+    with capture_logs() as logs:
+        async with sending(api, clock) as recorder:
+            recorder.record(WEB, "Warning", "Failed", "broken")
+            await clock.advance(0.0)
+    assert (api.dropped, [line["log_level"] for line in logs]) == (1, ["debug"])
+
+
+async def test_an_api_server_that_is_away_is_asked_a_few_times_for_an_event() -> None:
+    away = KubeUnavailable("POST events: no answer in time", retry_after=1.0)
+    api, clock = FailingApi(away, away, away, away), FakeClock()
+    with capture_logs() as logs:
+        async with sending(api, clock) as recorder:
+            recorder.record(WEB, "Warning", "Failed", "first")
+            await clock.advance(60)
+            assert (api.tries, api.dropped, api.messages) == (3, 1, [])
+            recorder.record(WEB, "Warning", "Failed", "second")
+            await clock.advance(60)
+    assert (api.tries, api.dropped, api.messages) == (5, 1, ["second"])
+    assert [(line["event"], line["problem"]) for line in logs] == [("event.dropped", "POST events: no answer in time")]

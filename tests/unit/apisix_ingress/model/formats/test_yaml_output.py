@@ -1,0 +1,27 @@
+"""Printed YAML: what people see, and that it reads back as what it was."""
+
+import io
+
+import yaml
+
+from apisix_ingress.model.formats.yaml_output import print_yaml
+
+
+def printed(document: object) -> str:
+    stream = io.StringIO()
+    print_yaml(document, stream)
+    return stream.getvalue()
+
+
+def test_value_that_occurs_twice_is_written_twice() -> None:
+    shared = {"a": [1]}
+    assert printed({"x": shared, "y": shared}) == "x:\n  a:\n  - 1\ny:\n  a:\n  - 1\n"
+
+
+def test_text_of_several_lines_is_a_block() -> None:
+    assert printed({"cert": "one\ntwo\n", "line": "plain"}) == "cert: |\n  one\n  two\nline: plain\n"
+
+
+def test_texts_read_back_as_they_were() -> None:
+    texts = ["", "\n", " a\n b", "a \nb", "a\n\n", "\ta\nb", "yes", "1", "é\nü", "a\r\nb"]
+    assert yaml.safe_load(printed(texts)) == texts

@@ -1,0 +1,38 @@
+"""From a record back to the object that it was made for."""
+
+from typing import Any
+
+import pytest
+
+from apisix_ingress.model import names
+from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind
+from apisix_ingress.model.record_owner import origin
+
+SECRET = {"meta_secret_namespace": "shop", "meta_secret_name": "cert"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "want"),
+    [
+        ("routes", {"name": names.route_name("shop", "web", "rule_1")}, ObjectKey("ApisixRoute", "shop", "web")),
+        ("routes", {"name": names.ingress_route_name("shop", "web", "h", "/")}, ObjectKey("Ingress", "shop", "web")),
+        ("upstreams", {"name": names.service_upstream_name("shop", "web", 80)}, ObjectKey("Service", "shop", "web")),
+        ("upstreams", {"name": names.object_name("shop", "web")}, ObjectKey("ApisixUpstream", "shop", "web")),
+        ("plugin_configs", {"name": "shop_web"}, ObjectKey("ApisixPluginConfig", "shop", "web")),
+        ("ssls", {"labels": SECRET}, ObjectKey("Secret", "shop", "cert")),
+        ("ssls", {}, None),
+        ("routes", {"name": "by-hand"}, None),
+        ("routes", {"name": 5}, None),
+        ("routes", {"name": names.told(names.ingress_route_name("shop", "w" * 253, "h", "/"))}, None),
+        ("routes", {}, None),
+        ("consumers", {"name": "shop_web_x"}, None),
+    ],
+)
+def test_record_tells_its_object(kind: RecordKind, body: dict[str, Any], want: ObjectKey | None) -> None:
+    labels = names.owner_labels("apisix-ingress", body.get("labels"))
+    assert origin(RecordKey(kind, "1"), {**body, "labels": labels}) == want
+
+
+@pytest.mark.parametrize("labels", [None, [], {}, {"managed-by": "me"}])
+def test_record_of_others_tells_nothing(labels: object) -> None:
+    assert origin(RecordKey("routes", "1"), {"name": "shop_web_rule", "labels": labels}) is None

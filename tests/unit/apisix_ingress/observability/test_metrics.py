@@ -1,0 +1,231 @@
+"""Names, labels and values as a scrape sees them, and as `docs/metrics.md` lists them."""
+
+import re
+from pathlib import Path
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from apisix_ingress.observability.metrics import NAMESPACE, Metrics
+from apisix_ingress.runtime.queue.rate_limiters import FastSlow
+from apisix_ingress.runtime.queue.workqueue import WorkQueue
+from tests.fakes.clock import FakeClock
+from tests.samples import sample
+
+# A label outside this list needs a reason why its values are few.
+BOUNDED_LABELS = {
+    *("controller_pod", "controller_namespace", "resource", "op", "status_code", "operation", "name"),
+    *("result", "queue", "cluster", "kind", "le", "reason", "outcome"),
+    # Of the secrets that expire first alone: see `expiry.SHOWN`.
+    *("secret_namespace", "secret_name"),
+}
+DOCUMENT = Path(__file__).parents[4] / "docs" / "metrics.md"
+
+
+def make_metrics() -> Metrics:
+    return Metrics(pod="pod-a", namespace="ingress")
+
+
+def touch_all(metrics: Metrics) -> None:
+    """Call every recording method once."""
+    metrics.record_request(resource="route", operation="update", status=201, seconds=0.02)
+    metrics.record_cluster_healthy("default")
+    metrics.record_sync_lag("default", 1.5)
+    metrics.set_pending("default", age=2.5, backlog=7)
+    metrics.record_write("default", "routes", "put", "ok")
+    metrics.record_list("Ingress", 0.3)
+    metrics.record_watch_failure("Ingress", "gone")
+    metrics.set_deletes_held("Ingress", 30)
+    metrics.record_status_write("Ingress", "KubeConflict")
+    metrics.record_event_dropped()
+    metrics.set_certificates({("default", "web"): 1893456000})
+    metrics.set_event_loop_lag(0.25)
+    metrics.set_records("default", "routes", desired=3, applied=2, quarantined=1)
+    metrics.record_drift("default", 2)
+    metrics.set_mass_delete_held("default", True)
+    metrics.set_breaker_open("default", False)
+    metrics.set_outages({("default", "unreachable"): 1893456000})
+    metrics.set_leader(True)
+    metrics.record_reconcile("route", success=True)
+    metrics.record_reconcile("route", success=False)
+    metrics.record_cache_sync(success=True)
+    metrics.record_event("add", "Ingress")
+    metrics.set_watch_age("Ingress", 12)
+    metrics.set_queue_age("ingress", 3)
+    queue = metrics.queue("ingress")
+    queue.depth(4)
+    queue.added()
+    metrics.record_review("ApisixRoute", "denied", 0.4)
+    metrics.set_schema_age("default", 9)
+    queue.retried()
+    queue.started(0.1)
+    queue.finished(0.2)
+
+
+def test_each_method_sets_its_series() -> None:
+    metrics = make_metrics()
+    touch_all(metrics)
+    per_kind = {"cluster": "default", "kind": "routes"}
+    want: list[tuple[str, dict[str, str], float]] = [
+        ("apisix_requests", {"resource": "route", "op": "write"}, 1),
+        ("apisix_status_codes", {"resource": "route", "status_code": "201"}, 1),
+        ("apisix_request_latencies_sum", {"operation": "update"}, 20_000_000),
+        ("admin_request_seconds_sum", {"operation": "update"}, 0.02),
+        ("check_cluster_health_total", {"name": "default"}, 1),
+        ("sync_lag_seconds_sum", {"cluster": "default"}, 1.5),
+        ("sync_pending_age_seconds", {"cluster": "default"}, 2.5),
+        ("sync_backlog", {"cluster": "default"}, 7),
+        ("record_writes_total", {**per_kind, "operation": "put", "outcome": "ok"}, 1),
+        ("list_seconds_sum", {"kind": "Ingress"}, 0.3),
+        ("watch_failures_total", {"kind": "Ingress", "reason": "gone"}, 1),
+        ("deletes_held", {"kind": "Ingress"}, 30),
+        ("status_writes_total", {"kind": "Ingress", "outcome": "KubeConflict"}, 1),
+        ("kube_events_dropped_total", {}, 1),
+        ("certificate_expiry_timestamp_seconds", {"secret_namespace": "default", "secret_name": "web"}, 1893456000),
+        ("event_loop_lag_seconds", {}, 0.25),
+        ("records_desired", per_kind, 3),
+        ("records_applied", per_kind, 2),
+        ("records_quarantined", per_kind, 1),
+        ("drift_repaired_total", {"cluster": "default"}, 2),
+        ("mass_delete_held", {"cluster": "default"}, 1),
+        ("breaker_open", {"cluster": "default"}, 0),
+        ("is_leader", {}, 1),
+        ("sync_operation_total", {"resource": "route", "result": "success"}, 1),
+        ("sync_operation_total", {"resource": "route", "result": "failure"}, 1),
+        ("cache_sync_total", {"result": "success"}, 1),
+        ("events_total", {"operation": "add", "resource": "Ingress"}, 1),
+        ("watch_age_seconds", {"kind": "Ingress"}, 12),
+        ("queue_oldest_age_seconds", {"queue": "ingress"}, 3),
+        ("queue_depth", {"queue": "ingress"}, 4),
+        ("queue_adds_total", {"queue": "ingress"}, 1),
+        ("queue_retries_total", {"queue": "ingress"}, 1),
+        ("queue_wait_seconds_sum", {"queue": "ingress"}, 0.1),
+        ("queue_work_seconds_sum", {"queue": "ingress"}, 0.2),
+        ("webhook_requests_total", {"kind": "ApisixRoute", "result": "denied"}, 1),
+        ("webhook_request_seconds_sum", {"result": "denied"}, 0.4),
+        ("webhook_schema_age_seconds", {"cluster": "default"}, 9),
+    ]
+    got = [(name, labels, sample(metrics, name, labels)) for name, labels, _ in want]
+    assert got == want
+    assert sample(metrics, "queue_depth", {"queue": "other"}) is None
+
+
+def test_reads_and_lost_replies_are_counted_apart() -> None:
+    metrics = make_metrics()
+    metrics.record_request(resource="route", operation="list", status=200, seconds=0.1)
+    metrics.record_request(resource="route", operation="delete", status=None, seconds=5)
+    assert sample(metrics, "apisix_requests", {"resource": "route", "op": "read"}) == 1
+    assert sample(metrics, "apisix_requests", {"resource": "route", "op": "write"}) == 1
+    assert sample(metrics, "apisix_status_codes", {"resource": "route", "status_code": "0"}) == 1
+
+
+def test_exposition_has_the_names_of_the_1_8_line_with_constant_labels() -> None:
+    metrics = make_metrics()
+    touch_all(metrics)
+    constants = 'controller_namespace="ingress",controller_pod="pod-a"'
+    lines = metrics.render().decode().splitlines()
+    assert f'{NAMESPACE}_apisix_requests{{{constants},op="write",resource="route"}} 1.0' in lines
+    assert f"{NAMESPACE}_is_leader{{{constants}}} 1.0" in lines
+    types = dict(line.split()[2:] for line in lines if line.startswith("# TYPE"))
+    want = {
+        "is_leader": "gauge",
+        "apisix_status_codes": "gauge",
+        "apisix_request_latencies": "summary",
+        "apisix_requests": "counter",
+        "check_cluster_health_total": "counter",
+        "sync_operation_total": "counter",
+        "cache_sync_total": "counter",
+        "events_total": "counter",
+    }
+    assert {name: types.get(f"{NAMESPACE}_{name}") for name in want} == want
+
+
+def test_where_names_are_not_for_everybody_a_namespace_has_the_end_of_its_first_certificate() -> None:
+    metrics = Metrics(pod="pod-a", namespace="ingress", names_secrets=False)
+    metrics.set_certificates({("a", "late"): 3, ("a", "soon"): 1, ("a", "later"): 9, ("b", "one"): 2})
+    text = metrics.render().decode()
+    assert "soon" not in text
+    name = "certificate_expiry_timestamp_seconds"
+    got = [sample(metrics, name, {"secret_name": "", "secret_namespace": each}) for each in "ab"]
+    assert got == [1, 2]
+
+
+def test_certificates_that_are_gone_are_shown_no_more() -> None:
+    metrics = make_metrics()
+    metrics.set_certificates({("default", "old"): 1})
+    metrics.set_certificates({("default", "new"): 2})
+    labels = {"secret_namespace": "default"}
+    name = "certificate_expiry_timestamp_seconds"
+    got = [sample(metrics, name, {**labels, "secret_name": secret}) for secret in ("old", "new")]
+    assert got == [None, 2]
+
+
+def rows(metrics: Metrics) -> list[str]:
+    """Return the rows of the table of all metrics, sorted by name: name, type, labels of its own, meaning."""
+    text = metrics.render().decode()
+    texts = dict(re.findall(r"^# HELP (\S+) (.*)$", text, re.MULTILINE))
+    found = []
+    for name, kind in re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE):
+        series = re.search(rf"^{name}(?:_bucket|_sum)?{{(.*)}}", text, re.MULTILINE)
+        assert series, f"{name} has no series: touch it in touch_all"
+        labels = re.findall(r'(\w+)="', series[1])
+        own = ", ".join(f"`{each}`" for each in labels if not each.startswith("controller_") and each != "le")
+        found.append(f"| `{name.removeprefix(NAMESPACE + '_')}` | {kind} | {own or '-'} | {texts[name]} |")
+    return sorted(found)
+
+
+def test_the_document_lists_exactly_what_is_exposed() -> None:
+    metrics = make_metrics()
+    touch_all(metrics)
+    listed = [line for line in DOCUMENT.read_text().splitlines() if line.startswith("| `") and line.count(" | ") == 3]
+    assert sorted(listed) == rows(metrics)
+
+
+def test_every_label_has_few_values_by_its_nature() -> None:
+    metrics = make_metrics()
+    touch_all(metrics)
+    families = list(text_string_to_metric_families(metrics.render().decode()))
+    labels = {label for family in families for sample in family.samples for label in sample.labels}
+    assert labels == BOUNDED_LABELS
+    assert all(family.name.startswith(f"{NAMESPACE}_") for family in families)
+
+
+def test_two_processes_in_one_interpreter_share_nothing() -> None:
+    one, other = make_metrics(), make_metrics()
+    one.set_leader(True)
+    assert (sample(one, "is_leader"), sample(other, "is_leader")) == (1, None)
+
+
+def test_hooks_run_before_each_scrape() -> None:
+    metrics, clock = make_metrics(), FakeClock()
+    queue = WorkQueue[str](clock=clock, limiter=FastSlow[str](1, 5, 3), observer=metrics.queue("ingress"))
+    metrics.on_scrape(lambda: metrics.set_queue_age("ingress", queue.oldest_age(clock.monotonic())))
+    queue.add("a")
+    clock.shift(7)
+    assert sample(metrics, "queue_oldest_age_seconds", {"queue": "ingress"}) == 7
+    assert sample(metrics, "queue_depth", {"queue": "ingress"}) == 1
+
+
+def test_a_certificate_that_comes_back_is_shown_again() -> None:
+    metrics = make_metrics()
+    for secret in ("old", "new", "old"):
+        metrics.set_certificates({("default", secret): 1})
+    name = "certificate_expiry_timestamp_seconds"
+    got = {
+        secret: sample(metrics, name, {"secret_namespace": "default", "secret_name": secret})
+        for secret in ("old", "new")
+    }
+    assert got == {"old": 1, "new": None}
+
+
+def test_what_a_queue_does_is_told_at_each_scrape_and_is_not_kept_without_one() -> None:
+    metrics = make_metrics()
+    queue = metrics.queue("ingress")
+    for _ in range(500):
+        queue.added()
+        queue.started(0.25)
+        queue.finished(0.5)
+    queue.depth(3)
+    kept = len(queue._waits) + len(queue._works)
+    names = ("queue_depth", "queue_adds_total", "queue_wait_seconds_count", "queue_work_seconds_sum")
+    assert kept <= 2 * 200
+    assert [sample(metrics, name, {"queue": "ingress"}) for name in names] == [3, 500, 500, 250]

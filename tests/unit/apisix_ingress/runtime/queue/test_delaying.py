@@ -1,0 +1,47 @@
+"""Keys that wait for their time, without a queue around them."""
+
+from apisix_ingress.runtime.queue.delaying import DelayingHeap
+
+
+def ripe(delays: DelayingHeap[str], now: float) -> list[tuple[str, bool]]:
+    """Return the keys whose time has come, as a queue takes them, with their urgency."""
+    found = []
+    while (key := delays.ripe(now)) is not None:
+        delayed = delays.pop(key)
+        assert delayed is not None
+        found.append((key, delayed.urgent))
+    return found
+
+
+def test_keys_come_in_the_order_of_their_times() -> None:
+    delays = DelayingHeap[str]()
+    for key, due in (("c", 3), ("a", 1), ("b", 2)):
+        assert delays.put(key, due, urgent=False)
+    assert (ripe(delays, 0.9), ripe(delays, 2), ripe(delays, 9)) == ([], [("a", False), ("b", False)], [("c", False)])
+    assert len(delays) == 0
+
+
+def test_the_earliest_time_counts_and_urgency_stays() -> None:
+    delays = DelayingHeap[str]()
+    assert delays.put("a", 5, urgent=False)
+    assert not delays.put("a", 9, urgent=True)
+    assert delays.put("a", 2, urgent=False)
+    assert delays.look_at() == 2
+    assert (ripe(delays, 2), ripe(delays, 9)) == ([("a", True)], [])
+
+
+def test_a_key_that_is_taken_out_does_not_come_at_its_time() -> None:
+    delays = DelayingHeap[str]()
+    delays.put("a", 1, urgent=False)
+    assert delays.pop("a") is not None
+    assert delays.pop("a") is None
+    assert ripe(delays, 9) == []
+
+
+def test_flapping_key_with_long_delays_costs_no_memory() -> None:
+    delays = DelayingHeap[str]()
+    for _ in range(10_000):
+        delays.put("a", 1e6, urgent=False)
+        delays.pop("a")
+    assert len(delays) == 0
+    assert len(delays._heap) < 100

@@ -1,0 +1,113 @@
+"""A page over a real world and scripted clusters, asked over a loopback socket."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+
+from apisix_ingress.gateway.sync.observer import APPLIED, Outage, RecordState
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.keys import RecordKey, RecordKind
+from apisix_ingress.observability.http_server import HttpServer, Readiness
+from apisix_ingress.observability.metrics import Metrics
+from apisix_ingress.runtime.clock import MonotonicClock
+from apisix_ingress.state.world import World
+from apisix_ingress.statuspage.access import Audience
+from apisix_ingress.statuspage.history import History
+from apisix_ingress.statuspage.inputs import Leadership, PageInputs
+from apisix_ingress.statuspage.service import StatusPage
+from tests.unit.translation.objects import OPTIONS
+from tests.unit.translation.settling import settle
+
+
+@dataclass
+class ScriptedCluster:
+    name: str = "default"
+    taken_over: bool = True
+    outage: Outage | None = None
+    audit_failure: str = ""
+    version: str = "APISIX/3.17.0"
+    backlog: int = 0
+    states: dict[RecordKey, RecordState] = field(default_factory=dict)
+    earlier: set[RecordKey] = field(default_factory=set)
+
+    def record_state(self, key: RecordKey) -> RecordState:
+        return self.states.get(key, APPLIED)
+
+    def holds(self, key: RecordKey) -> bool:
+        return key in self.earlier or self.record_state(key) is APPLIED
+
+
+@dataclass
+class Reply:
+    status: int
+    headers: Mapping[str, str]
+    text: str
+
+
+@dataclass
+class Stage:
+    """Facts that a test may change between two requests."""
+
+    world: World
+    clusters: list[ScriptedCluster]
+    journal: History
+    facts: PageInputs
+    leadership: list[Leadership]
+    refused: dict[str, str]
+    session: aiohttp.ClientSession | None = None
+    url: str = ""
+
+    async def ask(self, path: str, *, method: str = "GET", headers: Mapping[str, str] | None = None) -> Reply:
+        assert self.session is not None
+        async with self.session.request(method, f"{self.url}{path}", headers=headers) as reply:
+            return Reply(reply.status, reply.headers, await reply.text())
+
+    async def data(self, path: str, **query: str) -> Any:
+        assert self.session is not None
+        async with self.session.get(f"{self.url}/status/api/{path}", params=query) as reply:
+            return await reply.json()
+
+    def record(self, kind: RecordKind, name: str) -> RecordKey:
+        found = (record.key for record in self.world.desired.records("default").values() if record.name == name)
+        return next(key for key in found if key.kind == kind)
+
+
+def make_stage(
+    *objects: JsonObject, clusters: list[ScriptedCluster] | None = None, world: World | None = None
+) -> Stage:
+    """Return the stage of a world, or of one that these objects make."""
+    clock = MonotonicClock()
+    world = settle(*objects) if world is None else world
+    journal, leadership, refused = History(clock), [Leadership(True, "pod-a_1")], dict[str, str]()
+    scripted = [ScriptedCluster()] if clusters is None else clusters
+    facts = PageInputs(
+        world,
+        OPTIONS,
+        scripted,
+        journal,
+        clock,
+        identity="pod-a_1",
+        version="9.9.9",
+        leadership=lambda: leadership[0],
+        ready=lambda: True,
+        watches=lambda: {"Ingress": 3.0},
+        problems=dict,
+        refused=lambda: refused,
+    )
+    return Stage(world, scripted, journal, facts, leadership, refused)
+
+
+@asynccontextmanager
+async def served(stage: Stage, audience: Audience = "local", host: str = "127.0.0.1") -> AsyncIterator[Stage]:
+    """Serve the page of a stage."""
+    page = StatusPage(stage.facts, audience)
+    server = HttpServer(host, 0, readiness=Readiness(), metrics=Metrics(pod="p", namespace="n"), pages=lambda: page)
+    async with server, aiohttp.ClientSession() as session:
+        await server.serve()
+        stage.session, stage.url = session, f"http://127.0.0.1:{server.port}"
+        yield stage

@@ -1,0 +1,61 @@
+"""Hosts of certificates that several objects want: who has each, and who goes without or is shown by chance."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apisix_ingress.model.json import JsonObject
+from tests.unit.apisix_ingress.statuspage.stage import make_stage, served
+from tests.unit.translation.hosts.test_hosts_of_certificates import HOST, SECRETS, ingress, pair, tls
+from tests.unit.translation.objects import make, service
+
+OLDEST, NEWER = tls(1, namespace="red", name="oldest"), tls(2, "cert-2", namespace="blue", name="newer")
+
+
+async def told(*objects: JsonObject) -> tuple[Any, str]:
+    """Return the conflicts as JSON and as a page."""
+    async with served(make_stage(service(), *SECRETS, *objects)) as stage:
+        return await stage.data("conflicts"), (await stage.ask("/status/conflicts")).text
+
+
+async def test_host_that_is_left_out_is_told_with_who_has_it() -> None:
+    data, page = await told(OLDEST, NEWER)
+    (item,) = data["certificates"]
+    assert (item["host"], item["front"]["text"]) == (HOST, "ApisixTls red/oldest")
+    assert [(each["object"]["text"], each["left_out"]) for each in item["behind"]] == [("ApisixTls blue/newer", True)]
+    assert data["objects"] == 1
+    assert HOST in page
+    assert "ApisixTls blue/newer" in page
+    assert "left out" in page
+
+
+async def test_host_of_one_namespace_is_told_as_published_twice() -> None:
+    data, page = await told(OLDEST, tls(3, "cert-2", namespace="red", name="second"))
+    (item,) = data["certificates"]
+    assert [(each["object"]["text"], each["left_out"]) for each in item["behind"]] == [("ApisixTls red/second", False)]
+    assert "both are published" in page
+
+
+async def test_all_who_stand_behind_one_host_are_in_one_row() -> None:
+    third = ingress(3, {"secretName": "cert-2", "hosts": [HOST, "b.example.com"]}, namespace="blue")
+    data, _ = await told(third, NEWER, OLDEST)
+    (item,) = data["certificates"]
+    assert [each["object"]["text"] for each in item["behind"]] == ["ApisixTls blue/newer", "Ingress blue/web"]
+
+
+async def test_copies_of_one_certificate_are_no_conflict() -> None:
+    copy = pair("cert-3", 1, namespace="blue")
+    data, page = await told(copy, OLDEST, tls(2, "cert-3", namespace="blue"), make("Namespace", "blue"))
+    assert (data["certificates"], data["objects"]) == ([], 0)
+    assert HOST not in page
+
+
+async def test_overview_counts_who_stands_behind_for_a_host() -> None:
+    async with served(make_stage(*SECRETS, OLDEST, NEWER)) as stage:
+        assert (await stage.data("overview"))["conflicts"] == 1
+
+
+async def test_each_host_in_dispute_is_told_and_no_other() -> None:
+    hosts = (HOST, "b.example.com", "c.example.com")
+    data, _ = await told(tls(1, hosts=hosts[:2]), tls(2, "cert-2", namespace="blue", hosts=hosts))
+    assert [item["host"] for item in data["certificates"]] == [HOST, "b.example.com"]

@@ -1,0 +1,67 @@
+"""The stream of events: what it says first, when it says more, and how many may listen."""
+
+import asyncio
+import json
+
+import aiohttp
+import pytest
+
+from apisix_ingress.statuspage import live_updates as live
+from apisix_ingress.statuspage.inputs import Leadership
+from tests.unit.apisix_ingress.statuspage.stage import Stage, make_stage, served
+
+
+async def next_news(reply: aiohttp.ClientResponse) -> dict[str, object]:
+    """Return what the next event says; lines that are no data are passed over."""
+    async with asyncio.timeout(10):
+        while not (line := await reply.content.readline()).startswith(b"data: "):
+            assert line, "the stream ended"
+    found: dict[str, object] = json.loads(line[6:])
+    return found
+
+
+def listen(stage: Stage) -> aiohttp.client._RequestContextManager:
+    assert stage.session is not None
+    return stage.session.get(f"{stage.url}/status/events")
+
+
+async def test_client_hears_at_once_where_things_stand_and_then_of_each_change() -> None:
+    async with served(make_stage()) as stage, listen(stage) as reply:
+        assert reply.headers["Content-Type"].startswith("text/event-stream")
+        first = await next_news(reply)
+        assert (first["identity"], first["leads"], first["revision"]) == ("pod-a_1", True, 0)
+        stage.journal.held("default", 1)
+        assert (await next_news(reply))["revision"] == 1
+        stage.leadership[0] = Leadership(False, "pod-b_2")
+        assert (await next_news(reply))["leader"] == "pod-b_2"
+
+
+async def test_too_many_clients_are_sent_away_and_places_become_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "MOST_CLIENTS", 1)
+    async with served(make_stage()) as stage:
+        async with listen(stage) as reply:
+            await next_news(reply)
+            got = await stage.ask("/status/events")
+            assert (got.status, got.headers["Retry-After"]) == (503, "10")
+        async with asyncio.timeout(10):
+            while (await stage.ask("/status/events", method="HEAD")).status == 503:
+                pass
+
+
+async def test_stream_shows_signs_of_life_while_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "HEARTBEAT", 0.0)
+    async with served(make_stage()) as stage, listen(stage) as reply:
+        await next_news(reply)
+        async with asyncio.timeout(10):
+            while await reply.content.readline() != b"event: alive\n":
+                pass
+
+
+async def test_stream_ends_with_the_server() -> None:
+    async with aiohttp.ClientSession() as session:
+        async with served(make_stage()) as stage:
+            reply = await session.get(f"{stage.url}/status/events")
+            await next_news(reply)
+        async with asyncio.timeout(10):
+            await reply.content.read()
+        reply.close()

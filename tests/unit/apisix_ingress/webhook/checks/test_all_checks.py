@@ -1,0 +1,399 @@
+"""The checks of an object: denied is what is wrong in it, warned of is what another object may mend."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from apisix_ingress.model.formats.selector import parse_selector
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.objects import Meta, Pod
+from apisix_ingress.webhook.checks.all_checks import CLASS_CHANGED, SPEC_MISSING
+from apisix_ingress.webhook.review import ALLOWED, Verdict
+from apisix_ingress.webhook.schemas.plugin_configs import Books
+from tests.factories import make_custom, make_namespace, make_secret, make_service
+from tests.unit.apisix_ingress.webhook.worlds import (
+    ask,
+    make_checks,
+    make_review,
+    manifest,
+    plugin,
+    route_spec,
+    rule,
+    tls_secret,
+)
+from translation.core.options import Options
+
+WITH_CLASS = (
+    ("ApisixRoute", route_spec()),
+    ("ApisixUpstream", {"retries": 1}),
+    ("ApisixPluginConfig", {"plugins": [plugin("redirect")]}),
+    ("ApisixTls", {"hosts": ["a.example.org"], "secret": {"name": "cert", "namespace": "default"}}),
+    ("ApisixConsumer", {"authParameter": {"keyAuth": {"value": {"key": "k"}}}}),
+    ("ApisixGlobalRule", {"plugins": [plugin("redirect")]}),
+    ("ApisixClusterConfig", {"monitoring": {"prometheus": {"enable": True}}}),
+)
+"""A valid object of each kind that has a class."""
+
+INGRESS: JsonObject = {
+    "ingressClassName": "apisix",
+    "rules": [
+        {
+            "host": "a.example.org",
+            "http": {
+                "paths": [
+                    {"path": "/", "pathType": "Prefix", "backend": {"service": {"name": "web", "port": {"number": 80}}}}
+                ]
+            },
+        }
+    ],
+}
+
+
+def named(kind: str) -> str:
+    return "default" if kind == "ApisixClusterConfig" else "web"
+
+
+# --- whether it is ours to check
+
+
+@pytest.mark.parametrize(("kind", "spec"), WITH_CLASS)
+def test_valid_object_of_each_kind_is_allowed_without_a_word(kind: str, spec: JsonObject) -> None:
+    checks = make_checks(make_service(), tls_secret("cert"))
+    assert ask(checks, manifest(spec, kind=kind, name=named(kind))) == ALLOWED
+
+
+def test_valid_ingress_is_allowed_without_a_word() -> None:
+    assert ask(make_checks(make_service()), manifest(INGRESS, kind="Ingress")) == ALLOWED
+
+
+@pytest.mark.parametrize("operation", ["DELETE", "CONNECT", ""])
+def test_what_is_neither_made_nor_changed_is_allowed(operation: str) -> None:
+    review = make_review(manifest({"http": 7}))
+    assert make_checks().verdict(replace(review, operation=operation)) == ALLOWED
+
+
+def test_status_is_not_looked_at() -> None:
+    review = make_review(manifest({"http": 7}), manifest({"http": 8}), subresource="status")
+    assert make_checks().verdict(review) == ALLOWED
+
+
+@pytest.mark.parametrize(
+    ("kind", "group", "want"),
+    [
+        ("Pod", "", "pods is not supported by this webhook: it was not checked"),
+        ("ApisixRoute", "example.org", "apisixroutes.example.org is not supported by this webhook: it was not checked"),
+        ("Secret", "", "secrets is not supported by this webhook: it was not checked"),
+    ],
+)
+def test_kind_that_is_not_ours_is_allowed_with_a_warning(kind: str, group: str, want: str) -> None:
+    review = make_review({"kind": kind, "metadata": {"name": "web"}}, group=group)
+    assert make_checks().verdict(review) == Verdict(warnings=(want,))
+
+
+def test_object_that_is_being_deleted_is_allowed() -> None:
+    broken = manifest({"http": 7}, deletionTimestamp="2026-01-01T00:00:00Z")
+    assert ask(make_checks(), broken, manifest({"http": 8})) == ALLOWED
+
+
+def test_object_of_another_class_is_allowed() -> None:
+    checks = make_checks(options=Options(ingress_class="ours"))
+    assert ask(checks, manifest({"ingressClassName": "theirs", "http": 7})) == ALLOWED
+    assert ask(checks, manifest({"ingressClassName": "ours", "http": 7})).denials
+
+
+def test_object_of_a_namespace_that_is_not_selected_is_allowed() -> None:
+    options = Options(namespace_selector=parse_selector("team=a"))
+    checks = make_checks(make_namespace(), make_namespace("a", labels={"team": "a"}), options=options)
+    assert ask(checks, manifest({"http": 7})) == ALLOWED
+    assert ask(checks, manifest({"http": 7}, namespace="a")).denials
+
+
+# --- the object itself
+
+
+def test_mistakes_of_a_spec_are_denied_each_with_its_path() -> None:
+    spec = {"http": [rule(match={"paths": "/*"}), {"name": "two", "backends": []}]}
+    got = ask(make_checks(), manifest(spec))
+    assert [text.split(":")[0] for text in got.denials] == ["spec.http[0].match.paths", "spec.http[1].match"]
+
+
+def test_bad_annotation_that_guards_access_is_denied() -> None:
+    item = manifest(INGRESS, kind="Ingress", annotations={"k8s.apisix.apache.org/auth-type": "magic"})
+    got = ask(make_checks(make_service()), item)
+    assert got.denials == (
+        "metadata.annotations[k8s.apisix.apache.org/auth-type]: 'magic' is unknown; use keyAuth or basicAuth",
+    )
+
+
+def test_code_that_the_settings_refuse_is_denied() -> None:
+    checks = make_checks(make_service(), options=Options(code_plugins="refuse"), books={})
+    got = ask(checks, manifest(route_spec(plugin("serverless-pre-function"))))
+    assert [text.split(":")[0] for text in got.denials] == ["spec.http[0].plugins[0].name"]
+
+
+def test_consumer_name_that_no_gateway_takes_is_denied() -> None:
+    spec = dict(WITH_CLASS)["ApisixConsumer"]
+    got = ask(make_checks(), manifest(spec, kind="ApisixConsumer", name="a.b"))
+    assert got.denials[0].startswith("metadata.name: gateways refuse the username default_a.b")
+
+
+@pytest.mark.parametrize("kind", ["ApisixUpstream", "ApisixTls"])
+def test_missing_spec_is_told_in_the_words_of_before(kind: str) -> None:
+    assert ask(make_checks(), manifest(None, kind=kind)) == Verdict((SPEC_MISSING,))
+
+
+def test_object_that_is_nested_too_deeply_to_be_read_is_denied() -> None:
+    deep: JsonObject = {}
+    for _ in range(300):
+        deep = {"x": deep}
+    assert ask(make_checks(), manifest(deep)) == Verdict(("it is nested deeper than 200 levels, which is not read",))
+    assert ask(make_checks(make_service()), manifest(route_spec()), manifest(deep)) == ALLOWED
+
+
+def test_object_that_can_not_be_read_is_denied() -> None:
+    broken = manifest(route_spec(), generation="x")
+    assert ask(make_checks(), broken) == Verdict(("it can't be read: metadata.generation must be a number",))
+    assert ask(make_checks(make_service()), manifest(route_spec()), broken) == ALLOWED
+
+
+def test_object_whose_name_is_made_up_later_is_checked() -> None:
+    item = manifest({"http": 7}, name="", generateName="web-")
+    assert ask(make_checks(), item).denials == ("spec.http: must be a list (lines that start with -): HTTP rules",)
+
+
+# --- what other objects may mend
+
+
+def test_route_may_come_before_everything_it_refers_to() -> None:
+    spec = {
+        "http": [
+            rule(plugin("limit-count", secretRef="late"), plugin_config_name="late"),
+            rule(name="two", backends=[], upstreams=[{"name": "late"}]),
+        ]
+    }
+    got = ask(make_checks(), manifest(spec))
+    assert got.denials == ()
+    assert [text.split(": ")[1].split(";")[0] for text in got.warnings] == [
+        "Secret default/late does not exist",
+        "Service default/web does not exist",
+        "ApisixPluginConfig default/late does not exist",
+        "ApisixUpstream default/late does not exist",
+    ]
+
+
+def test_port_that_a_service_lacks_yet_is_a_warning() -> None:
+    got = ask(make_checks(make_service(ports=())), manifest(route_spec()))
+    assert got == Verdict(
+        warnings=("spec.http[0].backends[0].servicePort: Service default/web has no port 80; it has none",)
+    )
+
+
+def test_mistake_in_an_object_that_is_referred_to_is_a_warning() -> None:
+    settings = make_custom("web", kind="ApisixUpstream", spec={"retries": "many"})
+    got = ask(make_checks(make_service(), settings), manifest(route_spec()))
+    assert got.denials == ()
+    assert "ApisixUpstream default/web: spec.retries: must be a whole number" in got.warnings[0]
+
+
+def test_secret_without_its_values_is_a_warning() -> None:
+    spec = {"authParameter": {"keyAuth": {"secretRef": {"name": "creds"}}}}
+    got = ask(make_checks(make_secret("creds")), manifest(spec, kind="ApisixConsumer"))
+    assert got == Verdict(
+        warnings=("spec.authParameter.keyAuth.secretRef.name: Secret default/creds: no value under key; add it",)
+    )
+
+
+def test_certificate_that_is_not_there_yet_is_a_warning() -> None:
+    spec = dict(WITH_CLASS)["ApisixTls"]
+    got = ask(make_checks(), manifest(spec, kind="ApisixTls"))
+    want = "spec.secret.name: Secret default/cert does not exist; create it or correct the name"
+    assert got == Verdict(warnings=(want,))
+
+
+def test_reference_without_its_grant_is_a_warning_that_tells_no_more_than_absence() -> None:
+    options = Options(cross_namespace="grant")
+    spec = {"hosts": ["a.example.org"], "secret": {"name": "cert", "namespace": "other"}}
+    there = make_checks(tls_secret("cert", namespace="other"), options=options)
+    absent = make_checks(options=options)
+    got = ask(there, manifest(spec, kind="ApisixTls"))
+    assert got == ask(absent, manifest(spec, kind="ApisixTls"))
+    assert got.denials == ()
+    assert "does not exist or may not be referred to from namespace default" in got.warnings[0]
+
+
+def test_plugin_that_another_global_rule_has_is_a_warning() -> None:
+    other = make_custom("a", kind="ApisixGlobalRule", spec={"plugins": [plugin("redirect")]}, created="2020-01-01")
+    got = ask(make_checks(other), manifest({"plugins": [plugin("redirect")]}, kind="ApisixGlobalRule"))
+    assert got.denials == ()
+    assert "ApisixGlobalRule default/a has it" in got.warnings[0]
+
+
+# --- what surprises
+
+
+def test_translators_warnings_are_passed_on() -> None:
+    got = ask(make_checks(make_service()), manifest(route_spec(plugin("redirect"), plugin("redirect"))))
+    assert got.denials == ()
+    assert got.warnings == ("spec.http[0].plugins[1]: plugin redirect is there twice: the last one counts; remove one",)
+
+
+def test_annotations_that_do_nothing_are_told() -> None:
+    values = {
+        "k8s.apisix.apache.org/enable-websockets": "true",
+        "k8s.apisix.apache.org/nothing-like-it": "1",
+        "k8s.apisix.apache.org/enable-cors": "true",
+        "nginx.ingress.kubernetes.io/rewrite-target": "/",
+        "example.org/note": "x",
+    }
+    books: Books = {}
+    got = ask(make_checks(make_service(), books=books), manifest(INGRESS, kind="Ingress", annotations=values))
+    ours, theirs = "k8s.apisix.apache.org", "nginx.ingress.kubernetes.io/rewrite-target"
+    where, remedy = "metadata.annotations", "use what does the same here, or remove it"
+    assert got == Verdict(
+        warnings=(
+            f"{where}[{ours}/enable-websockets]: does nothing: did you mean {ours}/enable-websocket?",
+            f"{where}[{ours}/nothing-like-it]: does nothing: it is unknown, or what it belongs to is not set",
+            f"{where}[{theirs}]: does nothing: it is for another controller; {remedy}",
+        )
+    )
+
+
+def test_cluster_config_of_an_unknown_cluster_is_a_warning() -> None:
+    spec = dict(WITH_CLASS)["ApisixClusterConfig"]
+    got = ask(make_checks(), manifest(spec, kind="ApisixClusterConfig", name="defualt", namespace=""))
+    want = "metadata.name: there is no gateway cluster defualt, so it does nothing; there is default"
+    assert got == Verdict(warnings=(want,))
+
+
+# --- classes
+
+
+@pytest.mark.parametrize(("kind", "spec"), WITH_CLASS)
+@pytest.mark.parametrize("after", ["other", "", None])
+def test_class_may_not_be_changed(kind: str, spec: JsonObject, after: str | None) -> None:
+    checks = make_checks(make_service(), tls_secret("cert"), options=Options(ingress_class="apisix"))
+    changed = spec if after is None else {**spec, "ingressClassName": after}
+    old = manifest({**spec, "ingressClassName": "apisix"}, kind=kind, name=named(kind))
+    assert ask(checks, manifest(changed, kind=kind, name=named(kind)), old) == Verdict((CLASS_CHANGED,))
+
+
+@pytest.mark.parametrize(("kind", "spec"), WITH_CLASS)
+def test_class_may_be_given_to_an_object_without_one(kind: str, spec: JsonObject) -> None:
+    checks = make_checks(make_service(), tls_secret("cert"), options=Options(ingress_class="apisix"))
+    new = manifest({**spec, "ingressClassName": "apisix"}, kind=kind, name=named(kind))
+    assert ask(checks, new, manifest(spec, kind=kind, name=named(kind))) == ALLOWED
+
+
+def test_class_may_not_be_changed_to_ours_either() -> None:
+    checks = make_checks(options=Options(ingress_class="apisix"))
+    old, new = (manifest({**route_spec(), "ingressClassName": name}) for name in ("theirs", "apisix"))
+    assert ask(checks, new, old) == Verdict((CLASS_CHANGED,))
+
+
+def test_class_of_a_stranger_may_be_changed_to_another_stranger() -> None:
+    checks = make_checks(options=Options(ingress_class="apisix"))
+    old, new = (manifest({**route_spec(), "ingressClassName": name}) for name in ("theirs", "somebody"))
+    assert ask(checks, new, old) == ALLOWED
+
+
+def test_class_of_an_ingress_may_be_changed() -> None:
+    old = manifest(INGRESS, kind="Ingress")
+    assert ask(make_checks(), manifest({**INGRESS, "ingressClassName": "nginx"}, kind="Ingress"), old) == ALLOWED
+
+
+# --- updates
+
+
+def test_what_is_not_changed_is_not_judged() -> None:
+    broken = {"http": [rule(match={})]}
+    old, labelled = manifest(broken), manifest(broken, labels={"a": "b"}, finalizers=["x/y"])
+    assert ask(make_checks(), labelled, old) == ALLOWED
+    assert ask(make_checks(), manifest({"http": [rule(match={}, name="other")]}), old).denials
+
+
+def test_annotations_of_an_ingress_count_as_a_change() -> None:
+    old = manifest(INGRESS, kind="Ingress")
+    new = manifest(INGRESS, kind="Ingress", annotations={"k8s.apisix.apache.org/auth-type": "magic"})
+    assert ask(make_checks(make_service()), new, old).denials
+
+
+# --- no trace
+
+
+def test_check_leaves_no_trace_in_the_world() -> None:
+    route = make_custom("old", spec=route_spec())
+    checks = make_checks(make_service(), route)
+    world = checks.world
+    heard: list[Any] = []
+    world.listen(heard.append)
+    want = (world.desired.records("default"), dict(world.reports), world.claims.of(make_service().meta.key))
+    for item in (manifest(route_spec()), manifest({"http": 7}, name="old")):
+        ask(checks, item)
+    got = (world.desired.records("default"), dict(world.reports), world.claims.of(make_service().meta.key))
+    assert (got, heard) == (want, [])
+    assert world.stores["ApisixRoute"].keys() == (route.meta.key,)
+    assert tuple(world.dependents.of(make_service().meta.key)) == (route.meta.key,)
+
+
+def test_gateway_that_never_answered_costs_the_plugin_check_alone() -> None:
+    checks = make_checks(make_service(), books={"default": None})
+    got = ask(checks, manifest(route_spec(plugin("no-such-plugin"))))
+    want = "plugins were not checked: the schemas of gateway cluster default are not known now"
+    assert got == Verdict(warnings=(want,))
+    assert ask(checks, manifest(route_spec())) == ALLOWED
+
+
+TELLING = (
+    ("ApisixTls", {"hosts": ["a.example.org"], "secret": {"name": "cert", "namespace": "default"}}),
+    ("ApisixTls", {"hosts": ["b.example.org"], "secret": {"name": "cert", "namespace": "default"}}),
+    ("ApisixTls", {"hosts": ["taken.example.org"], "secret": {"name": "cert", "namespace": "default"}}),
+    ("ApisixConsumer", {"authParameter": {"keyAuth": {"secretRef": {"name": "cert"}}}}),
+    ("ApisixUpstream", {"tlsSecret": {"name": "cert", "namespace": "default"}}),
+    (
+        "Ingress",
+        {"ingressClassName": "apisix", "tls": [{"hosts": ["taken.example.org"], "secretName": "cert"}]},
+    ),
+    ("ApisixRoute", route_spec(plugin("limit-count", {"count": 1}, secretRef="cert"))),
+)
+
+
+@pytest.mark.parametrize(("kind", "spec"), TELLING)
+def test_who_is_not_known_learns_nothing_of_secrets_and_other_namespaces(kind: str, spec: JsonObject) -> None:
+    taken = make_custom(
+        "theirs",
+        namespace="other",
+        kind="ApisixTls",
+        spec={"hosts": ["taken.example.org"], "secret": {"name": "theirs", "namespace": "other"}},
+        created="2020-01-01",
+    )
+    around = (make_service(), make_namespace("other"))
+    worlds = (
+        (),
+        (tls_secret("cert"),),
+        (make_secret("cert", data={"key": b"abc", "count": b"0"}),),
+        (tls_secret("cert"), taken, tls_secret("theirs", namespace="other")),
+    )
+    answers = []
+    for found in worlds:
+        checks = replace(make_checks(*around, *found), tells_others=False)
+        answers.append(ask(checks, manifest(spec, kind=kind)))
+    assert answers == [ALLOWED] * len(worlds)
+
+
+def test_who_is_not_known_is_told_what_is_wrong_in_the_object_itself() -> None:
+    spec = {"hosts": ["a b"], "secret": {"name": "absent", "namespace": "default"}}
+    got = ask(replace(make_checks(), tells_others=False), manifest(spec, kind="ApisixTls"))
+    assert got.denials[0].startswith("spec.hosts[0]: ")
+    assert got.warnings == ()
+
+
+def test_address_of_another_namespace_is_a_warning_to_who_is_known_and_nothing_to_others() -> None:
+    options = Options(external_addresses="refuse-internal", cross_namespace="grant")
+    pod = Pod(Meta("Pod", "other", "web-0"), ("10.1.0.9",))
+    checks = make_checks(pod, make_namespace("other"), options=options)
+    spec = {"externalNodes": [{"type": "Domain", "name": "10.1.0.9"}]}
+    got = ask(checks, manifest(spec, kind="ApisixUpstream"))
+    assert got.denials == ()
+    assert "an address in another namespace" in got.warnings[0]
+    assert ask(replace(checks, tells_others=False), manifest(spec, kind="ApisixUpstream")) == ALLOWED

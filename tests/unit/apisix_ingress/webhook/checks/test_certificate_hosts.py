@@ -1,0 +1,195 @@
+"""Hosts of certificates: one host has one certificate, whoever brings it."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from apisix_ingress.model.formats.selector import parse_selector
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.objects import CustomObject
+from apisix_ingress.webhook.review import Verdict
+from tests.factories import make_custom, make_namespace, make_secret, make_service
+from tests.unit.apisix_ingress.webhook.worlds import ask, leaf, make_checks, manifest, tls_secret
+from translation.core.options import Options
+
+HOST = "a.example.org"
+SECRETS = (tls_secret("one"), tls_secret("two"), tls_secret("copy", leaf("one")))
+SECRETS_ELSEWHERE = (tls_secret("two", namespace="other"),)
+
+
+def tls(secret: str, *hosts: str, namespace: str = "default") -> JsonObject:
+    return {"hosts": list(hosts or (HOST,)), "secret": {"name": secret, "namespace": namespace}}
+
+
+def ingress(*entries: tuple[str, Iterable[str]], rules: Iterable[str] = (), service: str = "web") -> JsonObject:
+    backend = {"service": {"name": service, "port": {"number": 80}}}
+    http = {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]}
+    return {
+        "ingressClassName": "apisix",
+        "rules": [{"host": host, "http": http} for host in rules],
+        "tls": [{"secretName": secret, "hosts": list(hosts)} for secret, hosts in entries],
+    }
+
+
+def stored(spec: JsonObject, *, kind: str = "ApisixTls", name: str = "old", **fields: Any) -> CustomObject:
+    return make_custom(name, kind=kind, spec=spec, **fields)
+
+
+def verdict(kind: str, spec: JsonObject, *others: CustomObject, old: JsonObject | None = None) -> Verdict:
+    checks = make_checks(make_service(), *SECRETS, *SECRETS_ELSEWHERE, *others)
+    return ask(checks, manifest(spec, kind=kind), manifest(old, kind=kind) if old else None)
+
+
+def taken(rival: str, host: str = HOST) -> tuple[str, ...]:
+    remedy = "use the same certificate or another host"
+    return (f"host {host} has another certificate already, in {rival}; {remedy}",)
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "rival_kind", "rival"),
+    [
+        ("ApisixTls", tls("one"), "ApisixTls", tls("two")),
+        ("ApisixTls", tls("one"), "Ingress", ingress(("two", [HOST]))),
+        ("Ingress", ingress(("one", [HOST])), "ApisixTls", tls("two")),
+        ("Ingress", ingress(("one", [HOST])), "Ingress", ingress(("two", [HOST]))),
+        ("ApisixTls", tls("one", "A.Example.ORG"), "ApisixTls", tls("two")),
+        ("ApisixTls", tls("one", "b.example.org", HOST), "ApisixTls", tls("two", "c.example.org", HOST)),
+        ("Ingress", ingress(("one", []), rules=[HOST]), "ApisixTls", tls("two")),
+        ("Ingress", ingress(("one", [])), "ApisixTls", tls("two")),
+        ("Ingress", ingress(("one", [HOST]), rules=[HOST], service="absent"), "ApisixTls", tls("two")),
+        ("Ingress", ingress(("absent", [HOST]), ("one", [HOST])), "ApisixTls", tls("two")),
+    ],
+    ids=[
+        "two ApisixTls",
+        "ApisixTls after Ingress",
+        "Ingress after ApisixTls",
+        "two Ingress",
+        "in another case",
+        "one host of several",
+        "the host of a rule",
+        "the hosts of the certificate",
+        "beside a missing Service",
+        "beside a missing Secret",
+    ],
+)
+def test_host_with_another_certificate_is_denied(
+    kind: str, spec: JsonObject, rival_kind: str, rival: JsonObject
+) -> None:
+    got = verdict(kind, spec, stored(rival, kind=rival_kind))
+    assert got.denials == taken(f"{rival_kind} default/old")
+
+
+@pytest.mark.parametrize(
+    ("spec", "rival"),
+    [
+        (tls("one"), tls("one")),
+        (tls("one"), tls("copy")),
+        (tls("one"), tls("two", "b.example.org")),
+        (tls("one"), tls("two", "*.example.org")),
+        (tls("one"), tls("absent")),
+    ],
+    ids=["same Secret", "copy of the certificate", "other host", "wildcard", "certificate not known"],
+)
+def test_host_with_the_same_certificate_or_none_is_allowed(spec: JsonObject, rival: JsonObject) -> None:
+    assert verdict("ApisixTls", spec, stored(rival)).denials == ()
+
+
+def test_of_another_namespace_only_the_namespace_is_told() -> None:
+    got = verdict("ApisixTls", tls("one"), stored(tls("two", namespace="other"), name="hidden", namespace="other"))
+    assert got.denials == taken("an ApisixTls in namespace other")
+
+
+def test_two_certificates_in_one_object_are_denied() -> None:
+    got = verdict("Ingress", ingress(("one", [HOST]), ("two", [HOST])))
+    assert got.denials == (f"host {HOST} has two different certificates in this object; keep one of them",)
+    assert verdict("Ingress", ingress(("one", [HOST]), ("copy", [HOST]))).denials == ()
+
+
+def test_every_host_in_conflict_is_told() -> None:
+    hosts = ("b.example.org", HOST)
+    rivals = stored(tls("two", HOST), name="x"), stored(tls("two", "b.example.org"), name="y")
+    got = verdict("ApisixTls", tls("one", *hosts), *rivals)
+    assert got.denials == (*taken("ApisixTls default/x"), *taken("ApisixTls default/y", "b.example.org"))
+
+
+def test_object_is_no_rival_of_itself() -> None:
+    assert verdict("ApisixTls", tls("one"), stored(tls("two"), name="web"), old=tls("two")).denials == ()
+
+
+def test_update_is_denied_for_what_it_brings_in_and_not_for_what_was_there() -> None:
+    rival = stored(tls("two"))
+    added = tls("one", HOST, "b.example.org")
+    assert verdict("ApisixTls", added, rival, old=tls("one")).denials == ()
+    assert verdict("ApisixTls", tls("one"), rival, old=tls("one", "b.example.org")).denials == taken(
+        "ApisixTls default/old"
+    )
+    assert verdict("ApisixTls", tls("one"), rival, old=tls("two")).denials == taken("ApisixTls default/old")
+
+
+def test_certificate_of_an_object_that_is_not_ours_does_not_count() -> None:
+    options = Options(ingress_class="apisix", namespace_selector=parse_selector("team=a"))
+    spaces = (make_namespace(labels={"team": "a"}), make_namespace("other"))
+    foreign = stored({**tls("two"), "ingressClassName": "theirs"}, name="foreign")
+    outside = stored(tls("two", namespace="other"), name="outside", namespace="other")
+    checks = make_checks(*spaces, *SECRETS, *SECRETS_ELSEWHERE, foreign, outside, options=options)
+    assert ask(checks, manifest(tls("one"), kind="ApisixTls")).denials == ()
+
+
+def test_what_is_denied_is_told_once_and_what_is_not_known_yet_is_a_warning() -> None:
+    elsewhere = stored(tls("two", namespace="other"), name="hidden", namespace="other", created="2020-01-01T00:00:00Z")
+    got = verdict("ApisixTls", tls("one"), elsewhere)
+    assert (got.denials, [text for text in got.warnings if HOST in text]) == (
+        taken("an ApisixTls in namespace other"),
+        [],
+    )
+    unknown = stored(tls("absent", namespace="other"), name="hidden", namespace="other", created="2020-01-01T00:00:00Z")
+    got = verdict("ApisixTls", tls("one"), unknown)
+    assert got.denials == ()
+    assert any("an ApisixTls in namespace other is older and has it" in text for text in got.warnings)
+
+
+def test_other_demands_on_clients_are_denied() -> None:
+    clients = {**tls("one"), "client": {"caSecret": {"name": "clients", "namespace": "default"}}}
+    trusted = make_secret("clients", data={"ca.crt": leaf("two").cert_chain_pems[0].bytes()})
+    checks = make_checks(*SECRETS, trusted, stored(clients))
+    assert ask(checks, manifest(tls("one"), kind="ApisixTls")).denials == taken("ApisixTls default/old")
+
+
+def asking(*hosts: str) -> JsonObject:
+    backend = {"serviceName": "web", "servicePort": 80}
+    return {"http": [{"name": "r", "match": {"hosts": [*hosts], "paths": ["/*"]}, "backends": [backend]}]}
+
+
+OLD_OBJECT = {"creationTimestamp": "2020-01-01T00:00:00Z"}
+
+
+def owned(*hosts: str, before: Iterable[str] | None = None, tells_others: bool = True) -> Verdict:
+    """Return the answer about an object that is older than the one that has `HOST`, in another namespace."""
+    options = Options(host_ownership="namespace")
+    victim = stored(asking(HOST), kind="ApisixRoute", namespace="victim", created="2026-01-01T00:00:00Z")
+    mine = stored(asking(*(before or ())), kind="ApisixRoute", name="web", created="2020-01-01T00:00:00Z")
+    checks = make_checks(make_service(), victim, *([mine] if before is not None else []), options=options)
+    old = manifest(asking(*before), **OLD_OBJECT) if before is not None else None
+    return ask(replace(checks, tells_others=tells_others), manifest(asking(*hosts), **OLD_OBJECT), old)
+
+
+BELONGS = (
+    f"host {HOST} belongs to namespace victim; use another host, or have an object there that names it "
+    "annotated with apisix.apache.org/share-hosts-with: default"
+)
+
+
+def test_an_old_object_can_not_begin_to_name_the_host_of_another_namespace() -> None:
+    assert owned(HOST, "mine.example.org", before=["mine.example.org"]).denials == (BELONGS,)
+    assert owned(HOST).denials == (BELONGS,)
+    assert owned("mine.example.org", "free.example.org", before=["mine.example.org"]).denials == ()
+
+
+def test_a_host_that_was_named_before_does_not_keep_an_object_from_being_edited() -> None:
+    assert owned(HOST, "mine.example.org", before=[HOST]).denials == ()
+
+
+def test_whoever_may_not_know_of_other_objects_is_not_told_whose_a_host_is() -> None:
+    assert owned(HOST, before=["mine.example.org"], tells_others=False) == Verdict()

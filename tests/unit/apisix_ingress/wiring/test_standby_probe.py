@@ -1,0 +1,121 @@
+"""A replica that follows tries its admin keys: a refusal is told, an outage is not, and a leader asks nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+
+import pytest
+from structlog.testing import capture_logs
+
+from apisix_ingress.errors import GatewayError, GatewayUnauthorized, GatewayUnavailable
+from apisix_ingress.runtime.tasks import cancel
+from apisix_ingress.wiring.standby_probe import INTERVAL, StandbyProbe
+from tests.fakes.clock import FakeClock
+
+REFUSED = GatewayUnauthorized("the gateway refuses the admin key: set clusters[0].admin_key", status=401)
+AWAY = GatewayUnavailable("no answer")
+
+
+@dataclass
+class Scene:
+    """Two gateways that answer as a test says."""
+
+    clock: FakeClock = field(default_factory=FakeClock)
+    answers: dict[str, GatewayError | None] = field(default_factory=lambda: {"a": None, "b": None})
+    asked: list[str] = field(default_factory=list)
+    changes: list[tuple[str, bool]] = field(default_factory=list)
+    leads: bool = False
+    ready: asyncio.Event = field(default_factory=asyncio.Event)
+    answering: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.answering.set()
+
+    def standby(self) -> StandbyProbe:
+        asks = {name: partial(self._ask, name) for name in self.answers}
+        return StandbyProbe(asks, lambda: self.leads, clock=self.clock, changed=lambda *what: self.changes.append(what))
+
+    async def _ask(self, name: str) -> None:
+        self.asked.append(name)
+        await self.answering.wait()
+        if (error := self.answers[name]) is not None:
+            raise error
+
+
+@asynccontextmanager
+async def running(scene: Scene) -> AsyncIterator[StandbyProbe]:
+    standby = scene.standby()
+    task = asyncio.create_task(standby.run(scene.ready))
+    await scene.clock.settle()
+    yield standby
+    await cancel(task)
+
+
+async def test_refused_key_is_told_once_until_it_is_taken() -> None:
+    scene = Scene(answers={"a": REFUSED, "b": None})
+    scene.ready.set()
+    with capture_logs() as logs:
+        async with running(scene) as standby:
+            assert standby.refused == {"a": str(REFUSED)}
+            await scene.clock.advance(INTERVAL)
+            scene.answers["a"] = None
+            await scene.clock.advance(INTERVAL)
+            assert standby.refused == {}
+    assert scene.changes == [("a", True), ("a", False)]
+    assert [(line["event"], line["cluster"]) for line in logs] == [
+        ("standby.unauthorized", "a"),
+        ("standby.authorized", "a"),
+    ]
+    assert scene.asked == ["a", "b"] * 3
+
+
+async def test_gateway_that_is_away_says_nothing_about_the_key() -> None:
+    scene = Scene(answers={"a": REFUSED, "b": AWAY})
+    scene.ready.set()
+    async with running(scene) as standby:
+        scene.answers["a"] = AWAY
+        await scene.clock.advance(INTERVAL)
+        assert standby.refused == {"a": str(REFUSED)}
+    assert scene.changes == [("a", True)]
+
+
+@pytest.mark.parametrize("ready", [True, False])
+async def test_who_leads_or_is_not_ready_asks_nothing(ready: bool) -> None:
+    scene = Scene(leads=ready)
+    if ready:
+        scene.ready.set()
+    async with running(scene):
+        await scene.clock.advance(3 * INTERVAL)
+    assert scene.asked == []
+
+
+async def test_refusal_is_forgotten_by_who_leads_and_found_again() -> None:
+    scene = Scene(answers={"a": REFUSED})
+    scene.ready.set()
+    async with running(scene) as standby:
+        scene.leads = True
+        assert standby.refused == {}
+        standby.forget()
+        scene.leads = False
+        assert standby.refused == {}
+        assert scene.changes == [("a", True), ("a", False)]
+        await scene.clock.advance(INTERVAL)
+        assert standby.refused == {"a": str(REFUSED)}
+        assert scene.changes[2:] == [("a", True)]
+
+
+async def test_refusal_that_comes_when_a_term_has_begun_is_not_kept_and_nobody_else_is_asked() -> None:
+    scene = Scene(answers={"a": REFUSED, "b": REFUSED})
+    scene.ready.set()
+    scene.answering.clear()
+    async with running(scene) as standby:
+        scene.leads = True
+        standby.forget()
+        scene.answering.set()
+        await scene.clock.settle()
+        scene.leads = False
+        assert (standby.refused, scene.asked, scene.changes) == ({}, ["a"], [])

@@ -1,0 +1,101 @@
+"""Which addresses an Ingress shows, and when it is looked at. The rules of the 1.8 line are golden cases."""
+
+from typing import Any
+
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.objects import Service
+from apisix_ingress.model.resources import RESOURCES
+from apisix_ingress.state.world import Report, World
+from providers.core.status_addresses import Addresses, published
+from tests.factories import make_custom, make_key, make_service
+from tests.relisting import relist
+
+SHOP = make_key("shop", kind="Ingress")
+GATEWAY = "infra/gw"
+
+
+def make_world(*services: Service) -> World:
+    """Return a complete world with one Ingress of ours."""
+    world = World([RESOURCES["Service"], RESOURCES["Ingress"]])
+    relist(world.stores["Service"], services)
+    relist(world.stores["Ingress"], [make_custom("shop", kind="Ingress")])
+    world.reports[SHOP] = Report(1)
+    world.reports[make_key("web")] = Report(1)
+    return world
+
+
+def make_gateway(*addresses: str, **fields: Any) -> Service:
+    pairs = tuple((address, "") for address in addresses)
+    return make_service("gw", namespace="infra", type="LoadBalancer", load_balancer=pairs, **fields)
+
+
+def test_an_ip_goes_before_the_host_name_of_one_entry() -> None:
+    service = make_service(type="LoadBalancer", load_balancer=(("192.0.2.1", "a.example.com"), ("", "b.example.com")))
+    assert published(service) == [{"ip": "192.0.2.1"}, {"hostname": "b.example.com"}]
+
+
+def test_external_ips_wait_for_the_load_balancer() -> None:
+    assert published(make_gateway(external_ips=("198.51.100.1",))) == []
+    assert published(make_gateway("2001:db8::1", external_ips=("198.51.100.1",))) == [
+        {"ip": "2001:db8::1"},
+        {"ip": "198.51.100.1"},
+    ]
+
+
+def test_nothing_configured_leaves_every_ingress_alone() -> None:
+    assert Addresses(make_world(), "", []).of(SHOP) is None
+
+
+def test_other_kinds_have_no_addresses() -> None:
+    assert Addresses(make_world(), "", ["192.0.2.1"]).of(make_key("web")) is None
+
+
+def test_an_ingress_that_is_not_ours_shows_nothing_of_ours() -> None:
+    assert Addresses(make_world(), "", ["192.0.2.1"]).of(make_key("other", kind="Ingress")) == []
+
+
+def test_a_service_that_is_gone_leaves_nothing_to_show() -> None:
+    assert Addresses(make_world(), GATEWAY, []).of(SHOP) == []
+    assert Addresses(make_world(make_gateway("192.0.2.1")), GATEWAY, []).of(SHOP) == [{"ip": "192.0.2.1"}]
+
+
+def test_nothing_is_said_before_every_kind_was_listed() -> None:
+    world = make_world()
+    world.stores["Service"].synced = False
+    assert Addresses(world, GATEWAY, []).of(SHOP) is None
+
+
+def test_fixed_addresses_stand_in_for_the_service() -> None:
+    addresses = Addresses(make_world(make_gateway("192.0.2.1")), GATEWAY, ["lb.example.com"])
+    assert addresses.of(SHOP) == [{"hostname": "lb.example.com"}]
+
+
+def test_what_is_published_is_told_once_all_is_known() -> None:
+    world = make_world(make_gateway("192.0.2.1"))
+    assert Addresses(world, GATEWAY, []).published() == [{"ip": "192.0.2.1"}]
+    assert Addresses(world, GATEWAY, ["lb.example.com"]).published() == [{"hostname": "lb.example.com"}]
+    assert Addresses(world, "", []).published() == []
+    world.stores["Service"].synced = False
+    assert Addresses(world, GATEWAY, []).published() == []
+
+
+def test_a_change_of_the_service_wakes_the_ingresses_of_ours_alone() -> None:
+    world = make_world()
+    woken: list[ObjectKey] = []
+    Addresses(world, GATEWAY, []).follow(woken.append)
+    store = world.stores["Service"]
+    store.set(make_service("web"))
+    assert woken == []
+    store.set(make_gateway())
+    store.set(make_gateway("192.0.2.1"))
+    store.set(make_gateway("192.0.2.1"))
+    store.delete(make_gateway().meta.key)
+    assert woken == [SHOP] * 3
+
+
+def test_fixed_addresses_follow_no_service() -> None:
+    world = make_world()
+    woken: list[ObjectKey] = []
+    Addresses(world, GATEWAY, ["192.0.2.1"]).follow(woken.append)
+    world.stores["Service"].set(make_gateway("192.0.2.1"))
+    assert woken == []

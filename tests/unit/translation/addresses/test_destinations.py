@@ -1,0 +1,428 @@
+"""What a host is in the cluster: names of the cluster domain, addresses of Services and Pods of other namespaces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pytest
+
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.network.internal_addresses import internal_addresses
+from apisix_ingress.state.view import View
+from apisix_ingress.state.world import World
+from tests.unit.translation.objects import OPTIONS, fill, make, route, rule, service, slice_of, upstream
+from tests.unit.translation.settling import bodies, prepare, settle
+from translation.addresses import destinations
+from translation.core.context import MOST_FOLLOWED
+from translation.core.options import Options
+from translation.upstreams.endpoints import listed_endpoints
+
+STRICT = replace(
+    OPTIONS,
+    external_addresses="refuse-internal",
+    cross_namespace="grant",
+    gateway_namespaces=frozenset({"apisix"}),
+)
+EXT = ObjectKey("ApisixUpstream", "default", "ext")
+VICTIM_POD, VICTIM_IP, NODE_IP = "10.1.0.9", "10.0.9.9", "192.0.2.1"
+
+
+def namespace(name: str) -> JsonObject:
+    return {"kind": "Namespace", "metadata": {"name": name}}
+
+
+def pod(name: str, *addresses: str, of: str = "default", phase: str = "Running") -> JsonObject:
+    status = {"phase": phase, "podIPs": [{"ip": address} for address in addresses]}
+    return make("Pod", name, namespace=of, status=status)
+
+
+def grant(kind: str, name: str = "", *, of: str = "victim") -> JsonObject:
+    group = "apisix.apache.org" if kind.startswith("Apisix") else ""
+    target = {"group": "", "kind": "Service", **({"name": name} if name else {})}
+    source = {"group": group, "kind": kind, "namespace": "default"}
+    return make("ReferenceGrant", f"may-{kind.lower()}", namespace=of, spec={"from": [source], "to": [target]})
+
+
+VICTIM: tuple[JsonObject, ...] = (
+    *map(namespace, ("default", "victim", "apisix", "kube-system")),
+    service("web", namespace="victim", clusterIP=VICTIM_IP, clusterIPs=[VICTIM_IP, "fd00:9::9"]),
+    service("etcd-headless", namespace="apisix", clusterIP="None"),
+    service("kubernetes", namespace="default", clusterIP="10.0.0.254"),
+    make(
+        "EndpointSlice",
+        "kubernetes",
+        labels={"kubernetes.io/service-name": "kubernetes"},
+        addressType="IPv4",
+        endpoints=[{"addresses": ["192.0.2.100"]}],
+        ports=[{"port": 6443}],
+    ),
+    pod("web-0", VICTIM_POD, "fd00:1::9", of="victim"),
+    pod("kube-proxy", NODE_IP, of="kube-system"),
+    pod("other-proxy", NODE_IP, of="victim"),
+)
+
+
+def node(name: str, *, port: int = 80) -> JsonObject:
+    return upstream("ext", externalNodes=[{"type": "Domain", "name": name, "port": port}])
+
+
+def outside(host: str, name: str = "out") -> JsonObject:
+    return service(name, type="ExternalName", externalName=host, ports=[])
+
+
+def referring() -> JsonObject:
+    return route({**rule(), "backends": [], "upstreams": [{"name": "ext"}]})
+
+
+def told(found: World, owner: ObjectKey = EXT) -> list[str]:
+    return [str(problem) for problem in found.reports[owner].problems]
+
+
+def tried(host: str, *more: JsonObject, options: Options = STRICT) -> list[str]:
+    """Return what is said of an external node, and see that it is published only if nothing is."""
+    found = settle(*VICTIM, *more, node(host), referring(), options=options)
+    assert bool(bodies(found)) == (not told(found))
+    return told(found)
+
+
+OTHER_NAMES = (
+    *("web.victim.svc.cluster.local", "web.victim.svc", "web.victim", "absent.victim.svc", "absent.victim"),
+    *("web-0.web.victim.svc.cluster.local", "web-0.web.victim.svc", "web-0.web.victim", "x.y.web.victim.svc"),
+    *("10-1-0-9.victim.pod.cluster.local", "10-9-9-9.victim.pod", "10-9-9-9.gone.pod", "web.gone.svc"),
+    *("etcd-0.etcd-headless", "etcd-headless.apisix"),
+    *("web.victim.svc.clusterset.local", "web-0.web.victim.svc.k8s.example", "10-1-0-9.victim.pod.k8s.example"),
+)
+OTHER_ADDRESSES = (VICTIM_POD, VICTIM_IP, "fd00:9::9", "fd00:1:0::9", "::ffff:10.1.0.9", "0x0a010009", NODE_IP)
+
+
+@pytest.mark.parametrize("host", OTHER_NAMES)
+def test_name_of_another_namespace_needs_a_grant(host: str) -> None:
+    (problem,) = tried(host)
+    assert problem == (
+        f"spec.externalNodes[0].name: {host!r} is a name in another namespace, which needs a ReferenceGrant there; "
+        "ask for one, or name another host"
+    )
+
+
+@pytest.mark.parametrize("host", OTHER_ADDRESSES)
+def test_address_of_another_namespace_needs_a_grant_and_tells_nobody_whose_it_is(host: str) -> None:
+    (problem,) = tried(host)
+    assert "is an address in another namespace, which needs a ReferenceGrant there" in problem
+    assert "victim" not in problem
+
+
+@pytest.mark.parametrize("host", [*OTHER_NAMES, *OTHER_ADDRESSES])
+def test_without_the_setting_every_host_is_as_before(host: str) -> None:
+    assert tried(host, options=OPTIONS) == []
+    assert tried(host, options=replace(OPTIONS, cross_namespace="grant")) == []
+
+
+@pytest.mark.parametrize("host", ["web.victim.svc", VICTIM_IP, "web.victim", "web-0.web.victim"])
+def test_grant_for_the_service_lets_its_names_and_addresses_pass(host: str) -> None:
+    assert tried(host, grant("ApisixUpstream", "web")) == []
+    assert tried(host, grant("ApisixUpstream")) == []
+    assert tried(host, grant("ApisixUpstream", "other"))
+    assert tried(host, grant("ApisixRoute"))
+
+
+@pytest.mark.parametrize("host", [VICTIM_POD, "10-1-0-9.victim.pod"])
+def test_address_of_a_pod_needs_a_grant_for_every_service(host: str) -> None:
+    assert tried(host, grant("ApisixUpstream")) == []
+    assert tried(host, grant("ApisixUpstream", "web"))
+
+
+def test_address_of_a_node_needs_the_grant_of_everybody_there() -> None:
+    assert tried(NODE_IP, grant("ApisixUpstream"))
+    assert tried(NODE_IP, grant("ApisixUpstream"), grant("ApisixUpstream", of="kube-system")) == []
+
+
+def test_with_free_references_names_and_addresses_of_other_namespaces_are_free() -> None:
+    free = replace(STRICT, cross_namespace="allow")
+    assert all(tried(host, options=free) == [] for host in (*OTHER_NAMES, *OTHER_ADDRESSES))
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("web.default.svc.cluster.local", "web.default.svc", "web.default", "absent.default.svc", "10.0.0.1"),
+        *("10.1.0.1", "10-1-0-1.default.pod", "example.org", "shop.example.org", "api.web.victims", "203.0.113.7"),
+        *("example.victim.org", "a.b.victim.example", "absent.victim.svc.example.org", "x.shop.pod.example.org"),
+    ],
+)
+def test_own_names_and_what_nobody_in_the_cluster_has_are_let_through(host: str) -> None:
+    assert tried(host, service(), slice_of(["10.1.0.1"]), pod("own", "10.1.0.1")) == []
+
+
+@pytest.mark.parametrize(
+    "host", ["kubernetes.default.svc", "kubernetes.default", "KUBERNETES.default.svc", "10.0.0.254", "192.0.2.100"]
+)
+def test_api_server_is_no_backend_even_of_its_own_namespace(host: str) -> None:
+    (problem,) = tried(host.lower())
+    assert "is the API server, which is refused by the controller's setting kubernetes.external_addresses" in problem
+
+
+@pytest.mark.parametrize("host", ["cluster.local", "svc.cluster.local", "victim.svc.cluster.local", "x.cluster.local"])
+def test_name_of_the_cluster_domain_that_names_nothing_is_refused(host: str) -> None:
+    (problem,) = tried(host)
+    assert "names neither a Service nor a Pod; write <service>.<namespace>.svc" in problem
+
+
+@pytest.mark.parametrize("host", ["127-0-0-1.default.pod", "169-254-169-254.default.pod.cluster.local", "x.web.pod"])
+def test_name_of_a_pod_is_judged_by_the_address_that_it_spells(host: str) -> None:
+    assert tried(host)
+
+
+def test_name_of_a_pod_may_not_spell_an_address_elsewhere() -> None:
+    (problem,) = tried("10-1-0-9.default.pod")
+    assert "an address in another namespace" in problem
+
+
+def test_cluster_domain_is_the_one_of_the_settings() -> None:
+    other = replace(STRICT, internal=internal_addresses((), "corp.example"))
+    assert tried("web.victim.svc.corp.example", options=other)
+    assert tried("www.corp.example", options=other)
+    # A wrong setting is no way around it.
+    assert tried("web.victim.svc.cluster.local", options=other)
+    assert tried("absent.victim.svc.cluster.local", options=other) == []
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "web.victim.svc", VICTIM_POD, "metadata.google.internal", "chain.default"]
+)
+def test_own_service_of_type_external_name_is_followed(host: str) -> None:
+    more = (outside(host), outside("localhost", "chain"))
+    (problem,) = tried("out.default.svc", *more)
+    assert "is Service default/out, which leads" in problem
+    assert tried("out.default.svc", outside("example.org")) == []
+
+
+def test_circle_of_external_names_and_a_long_chain_come_to_an_end() -> None:
+    assert tried("a.default", outside("b.default", "a"), outside("a.default", "b")) == []
+    chain = [outside(f"s{number + 1}.default.svc", f"s{number}") for number in range(3000)]
+    (problem,) = tried("s0.default", *chain)
+    assert "through more than" in problem
+
+
+def test_circle_hides_nothing_from_whoever_is_asked_later() -> None:
+    def of_a(name: str, kind: str, address: str) -> JsonObject:
+        labels, found = {"kubernetes.io/service-name": "a"}, [{"addresses": [address]}]
+        return make("EndpointSlice", name, labels=labels, addressType=kind, endpoints=found, ports=[{"port": 80}])
+
+    circle = (service("a", clusterIP="10.0.0.2"), of_a("a-1", "FQDN", "b.default.svc"), outside("a.default.svc", "b"))
+    hosts = slice_of(["a.default.svc", "b.default.svc"], addressType="FQDN")
+    assert endpoints(*circle, hosts) == ["a.default.svc", "b.default.svc"]
+    assert endpoints(*circle, hosts, of_a("a-2", "IPv4", VICTIM_POD)) == []
+
+
+@pytest.mark.parametrize("host", ["web.default.svc", "10.0.0.1"])
+@pytest.mark.parametrize("address", [VICTIM_POD, VICTIM_IP])
+def test_own_service_with_endpoints_elsewhere_is_refused_by_name_and_address(host: str, address: str) -> None:
+    (problem,) = tried(host, service(), slice_of([address]))
+    assert "which leads to an address in another namespace" in problem
+
+
+def test_host_that_becomes_another_ones_is_withdrawn_and_comes_back() -> None:
+    found, loop = prepare(*VICTIM, node("10.1.7.7"), referring(), options=STRICT)
+    loop.settle()
+    assert len(bodies(found)) == 2
+    fill(found, [pod("late", "10.1.7.7", of="victim")])
+    loop.settle()
+    assert bodies(found) == {}
+    fill(found, [pod("late", "10.1.7.7", of="victim", phase="Succeeded")])
+    loop.settle()
+    assert len(bodies(found)) == 2
+    fill(found, [service("late", namespace="victim", clusterIP="10.1.7.7")])
+    loop.settle()
+    assert bodies(found) == {}
+
+
+def test_name_counts_once_its_namespace_comes() -> None:
+    found, loop = prepare(*VICTIM, node("api.shop"), referring(), options=STRICT)
+    loop.settle()
+    assert len(bodies(found)) == 2
+    fill(found, [namespace("shop")])
+    loop.settle()
+    assert bodies(found) == {}
+
+
+def test_lost_grant_withdraws_what_rested_on_it() -> None:
+    found, loop = prepare(*VICTIM, grant("ApisixUpstream"), node("web.victim.svc"), referring(), options=STRICT)
+    loop.settle()
+    assert len(bodies(found)) == 2
+    found.stores["ReferenceGrant"].delete(ObjectKey("ReferenceGrant", "victim", "may-apisixupstream"))
+    loop.settle()
+    assert bodies(found) == {}
+
+
+def nodes_of(found: World) -> list[str]:
+    (body,) = (body for key, body in bodies(found).items() if key.startswith("upstreams"))
+    return [item["host"] for item in body["nodes"]]
+
+
+def endpoints(*objects: JsonObject, options: Options = STRICT) -> list[str]:
+    return nodes_of(settle(*VICTIM, service(), route(rule()), *objects, options=options))
+
+
+def test_endpoints_of_other_namespaces_are_left_out_and_told() -> None:
+    hand_made = slice_of([VICTIM_POD, VICTIM_IP, NODE_IP, "203.0.113.7", "192.0.2.100"])
+    names = slice_of(["web.victim.svc", "example.org"], name="web-2", addressType="FQDN")
+    found = settle(*VICTIM, service(), route(rule()), hand_made, names, options=STRICT)
+    assert nodes_of(found) == ["203.0.113.7", "example.org"]
+    (problem,) = told(found, ObjectKey("Service", "default", "web"))
+    assert problem == (
+        "endpoints: 5 of 7 are left out: '10.0.9.9' is an address in another namespace, which needs a ReferenceGrant "
+        "there; ask for one, or remove it"
+    )
+    assert len(endpoints(hand_made, names, options=OPTIONS)) == 7
+
+
+def test_endpoint_that_names_a_pod_counts_only_if_that_pod_has_the_address() -> None:
+    def target(name: str, address: str) -> JsonObject:
+        return {"addresses": [address], "targetRef": {"kind": "Pod", "name": name}}
+
+    own = pod("own", "10.1.0.1", NODE_IP)
+    assert endpoints(own, slice_of([target("own", "10.1.0.1"), target("own", VICTIM_POD)])) == ["10.1.0.1"]
+    assert endpoints(own, slice_of([target("own", NODE_IP)])) == [NODE_IP]
+    assert endpoints(own, slice_of([NODE_IP])) == [NODE_IP]
+    assert endpoints(slice_of([target("web-0", VICTIM_POD)])) == []
+
+
+def test_pod_that_has_ended_has_no_address() -> None:
+    ended = pod("job", VICTIM_POD, phase="Succeeded")
+    assert endpoints(ended, slice_of([VICTIM_POD])) == []
+    assert endpoints(pod("job", "10.1.3.3", of="victim", phase="Failed"), slice_of(["10.1.3.3"])) == ["10.1.3.3"]
+
+
+def test_endpoint_with_a_grant_for_services_is_a_node() -> None:
+    assert endpoints(slice_of([VICTIM_POD]), grant("Service")) == [VICTIM_POD]
+
+
+def test_endpoint_leaves_when_its_address_becomes_another_ones() -> None:
+    found, loop = prepare(*VICTIM, service(), route(rule()), slice_of(["10.1.7.7"]), options=STRICT)
+    loop.settle()
+    assert nodes_of(found) == ["10.1.7.7"]
+    fill(found, [pod("late", "10.1.7.7", of="victim")])
+    loop.settle()
+    assert nodes_of(found) == []
+
+
+def test_cluster_address_of_a_service_is_no_way_around() -> None:
+    def by_address(*objects: JsonObject, options: Options = STRICT) -> list[str]:
+        backend = {"serviceName": "web", "servicePort": 80, "resolveGranularity": "service"}
+        return nodes_of(settle(*VICTIM, service(), route(rule(backends=[backend])), *objects, options=options))
+
+    assert by_address(slice_of(["10.1.0.1"]), pod("own", "10.1.0.1")) == ["10.0.0.1"]
+    assert by_address(slice_of([VICTIM_POD])) == []
+    assert by_address(slice_of([VICTIM_POD]), options=OPTIONS) == ["10.0.0.1"]
+
+
+def test_external_name_of_a_backend_is_judged_as_a_reference_of_the_service() -> None:
+    objects = (*VICTIM, outside("web.victim.svc", "web"), route(rule()))
+    found = settle(*objects, options=STRICT)
+    (problem,) = told(found, ObjectKey("ApisixRoute", "default", "route"))
+    assert "Service default/web: spec.externalName: 'web.victim.svc' is a name in another namespace" in problem
+    assert bodies(found) == {}
+    assert nodes_of(settle(*objects, grant("Service", "web"), options=STRICT)) == ["web.victim.svc"]
+
+
+def listed(*entries: str) -> Options:
+    return replace(OPTIONS, internal=internal_addresses(entries))
+
+
+def test_listed_networks_hold_for_endpoints_but_not_for_own_pods() -> None:
+    found = (pod("own", "10.1.0.1"), slice_of(["10.1.0.1", "10.1.0.2", "203.0.113.7"]))
+    assert endpoints(*found, options=listed("10.0.0.0/8")) == ["10.1.0.1", "203.0.113.7"]
+    assert endpoints(*found, options=listed("10.1.0.1")) == ["10.1.0.2", "203.0.113.7"]
+    assert endpoints(*found, options=listed("10.1.0.1:8080", "10.1.0.2:80")) == ["10.1.0.2", "203.0.113.7"]
+
+
+@pytest.mark.parametrize("kind", ["kubernetes", "consul", "nacos"])
+def test_only_dns_finds_nodes_where_inner_addresses_are_refused(kind: str) -> None:
+    raw = upstream("ext", discovery={"type": kind, "serviceName": "victim/web:p80"})
+    found = settle(raw, referring(), options=STRICT)
+    (problem,) = told(found)
+    assert problem == (
+        f"spec.discovery.type: {kind!r} finds nodes that nobody can check, which is refused by the controller's "
+        "setting kubernetes.external_addresses: refuse-internal; use dns, or backends"
+    )
+    assert bodies(found) == {}
+    assert len(bodies(settle(raw, referring()))) == 2
+
+
+@pytest.mark.parametrize(
+    "name", ["web.victim.svc:80", "web.victim.svc.cluster.local", "web.default.svc:80", "api.shop"]
+)
+def test_name_of_the_cluster_is_none_for_dns_discovery(name: str) -> None:
+    raw = upstream("ext", discovery={"type": "dns", "serviceName": name})
+    found, loop = prepare(*VICTIM, service(), raw, referring(), options=STRICT)
+    loop.settle()
+    fill(found, [namespace("shop")])
+    loop.settle()
+    (problem,) = told(found)
+    assert problem.startswith("spec.discovery.serviceName: ")
+    assert problem.endswith("is a name of the cluster; refer to its Service in backends")
+    assert bodies(found) == {}
+
+
+@pytest.mark.parametrize("host", [VICTIM_POD, VICTIM_IP])
+def test_address_for_dns_discovery_is_judged_as_any_other(host: str) -> None:
+    raw = upstream("ext", discovery={"type": "dns", "serviceName": host})
+    (problem,) = told(settle(*VICTIM, raw, referring(), options=STRICT))
+    assert "an address in another namespace" in problem
+
+
+@pytest.mark.parametrize("hidden", ["10.1.7.7", "web.default.svc"])
+def test_last_good_records_of_a_broken_object_leave_with_their_ground(hidden: str) -> None:
+    slices = slice_of(["10.1.7.7"])
+    found, loop = prepare(*VICTIM, service(), slices, node(hidden), referring(), options=STRICT)
+    loop.settle()
+    assert len(bodies(found)) == 2
+    fill(found, [upstream("ext", externalNodes="broken")])
+    loop.settle()
+    assert len(bodies(found)) == 2
+    fill(found, [pod("late", "10.1.7.7", of="victim")])
+    loop.settle()
+    assert bodies(found) == {}
+
+
+def test_each_service_is_looked_at_once_however_many_nodes_name_it() -> None:
+    def reads(count: int) -> int:
+        names: Iterable[JsonObject] = (
+            {"type": "Domain", "name": "web.default.svc", "port": 1 + number} for number in range(count)
+        )
+        objects = (service(), slice_of([f"10.1.{number}.1" for number in range(100)]))
+        found = settle(*VICTIM, *objects, upstream("ext", externalNodes=list(names)), referring(), options=STRICT)
+        return len(found.dependents.reads_of(EXT))
+
+    assert reads(1) == reads(200)
+
+
+def test_work_for_services_that_hosts_lead_to_is_bounded() -> None:
+    many = [f"10.{number // 65536 + 2}.{number // 256 % 256}.{number % 256}" for number in range(MOST_FOLLOWED + 1)]
+    (problem,) = tried("web.default.svc", service(), slice_of(many))
+    assert problem.startswith(
+        "spec.externalNodes[0].name: 'web.default.svc' is Service default/web, which leads to too many"
+    )
+    assert tried("web.default.svc", service(), slice_of(many[1:])) == []
+    pods = [pod(f"own-{number}", address) for number, address in enumerate(many)]
+    assert tried("web.default.svc", service(), slice_of(many), *pods) == []
+
+
+def test_rules_to_one_service_follow_it_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[ObjectKey] = []
+    whole = listed_endpoints
+
+    def noted(view: View, options: Options, key: ObjectKey) -> object:
+        looks.append(key)
+        return whole(view, options, key)
+
+    monkeypatch.setattr(destinations, "listed_endpoints", noted)
+    rules = [rule(f"r{number}", match={"paths": [f"/{number}"]}) for number in range(50)]
+    _, loop = prepare(*VICTIM, outside("big.default.svc", "web"), service("big"), route(*rules), options=STRICT)
+    loop.settle()
+    before = len(looks)
+    loop.enqueue(ObjectKey("ApisixRoute", "default", "route"))
+    loop.settle()
+    assert len(looks) == before + 1

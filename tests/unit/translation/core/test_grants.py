@@ -1,0 +1,229 @@
+"""Grants: who may refer to what of another namespace, and what becomes of an object that may no longer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from apisix_ingress.model import names
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.keys import IndexKey, ObjectKey, RecordKey
+from apisix_ingress.model.resources import GRANTS_BY_NAMESPACES
+from providers.core.registry import resources
+from tests.unit.translation.objects import (
+    OPTIONS,
+    fill,
+    ingress,
+    ingress_rule,
+    make,
+    pem,
+    route,
+    rule,
+    secret,
+    service,
+    upstream,
+    world,
+)
+from tests.unit.translation.settling import bodies, prepare
+from translation.core.grants import Reference, is_granted
+
+GRANT = replace(OPTIONS, cross_namespace="grant")
+OURS = "apisix.apache.org"
+SOURCE = {"group": OURS, "kind": "ApisixRoute", "namespace": "a"}
+TARGET = {"group": "", "kind": "Secret"}
+
+
+def grant(
+    *targets: JsonObject, source: JsonObject | None = None, namespace: str = "b", name: str = "grant"
+) -> JsonObject:
+    spec = {"from": [source or SOURCE], "to": list(targets)}
+    return make("ReferenceGrant", name, namespace=namespace, spec=spec)
+
+
+def to(kind: str, name: str = "", *, group: str = "") -> JsonObject:
+    return {"group": group, "kind": kind, **({"name": name} if name else {})}
+
+
+def pair(namespace: str = "b", name: str = "secret") -> JsonObject:
+    return secret(name, namespace=namespace, tls__crt=pem().certificate, tls__key=pem().key)
+
+
+REFERENCE = Reference("ApisixRoute", "a", ObjectKey("Secret", "b", "key"))
+
+
+@pytest.mark.parametrize(
+    ("grants", "want"),
+    [
+        ([], False),
+        ([grant(TARGET)], True),
+        ([grant(to("Secret", "key"))], True),
+        ([grant(to("Secret", "other"))], False),
+        ([grant(to("Secret", "other"), to("Secret", "key"))], True),
+        ([grant(to("Service"))], False),
+        ([grant(to("Secret", group=OURS))], False),
+        ([grant(TARGET, namespace="a")], False),
+        ([grant(TARGET, source=SOURCE | {"namespace": "c"})], False),
+        ([grant(TARGET, source=SOURCE | {"kind": "ApisixTls"})], False),
+        ([grant(TARGET, source=SOURCE | {"group": "networking.k8s.io"})], False),
+        ([grant(to("Service"), name="one"), grant(TARGET, name="two")], True),
+        ([grant()], False),
+    ],
+)
+def test_a_grant_names_group_kind_and_namespace_of_both_sides(grants: list[JsonObject], want: bool) -> None:
+    assert is_granted(REFERENCE, world(*grants).view()) is want
+
+
+def test_grants_between_the_two_namespaces_are_read_found_or_missing() -> None:
+    view = world().view()
+    assert is_granted(REFERENCE, view) is False
+    assert list(view.reads) == [IndexKey("ReferenceGrant", GRANTS_BY_NAMESPACES, "b/a")]
+
+
+class Play:
+    """Providers at work on objects of namespace default that refer to namespace b."""
+
+    def __init__(self, *objects: JsonObject) -> None:
+        self.world, self._loop = prepare(*objects, options=GRANT)
+        self._loop.settle()
+
+    def put(self, *objects: JsonObject) -> None:
+        fill(self.world, objects)
+        self._loop.settle()
+
+    def delete(self, kind: str, name: str, namespace: str = "b") -> None:
+        self.world.stores[kind].delete(ObjectKey(kind, namespace, name))
+        self._loop.settle()
+
+    @property
+    def kinds(self) -> list[str]:
+        """Which kinds of records a gateway should have."""
+        return sorted({path.partition("/")[0] for path in bodies(self.world)})
+
+    @property
+    def told(self) -> dict[str, list[str]]:
+        """What is wrong, by owner; the certificate of these tests has expired, which is only a warning."""
+        errors = {
+            str(owner): [problem.message for problem in report.problems if problem.severity == "error"]
+            for owner, report in self.world.reports.items()
+        }
+        return {owner: messages for owner, messages in errors.items() if messages}
+
+
+def from_(kind: str, group: str = OURS) -> JsonObject:
+    return {"group": group, "kind": kind, "namespace": "default"}
+
+
+TLS = make("ApisixTls", "tls", spec={"hosts": ["a.example.com"], "secret": {"name": "secret", "namespace": "b"}})
+INGRESS = ingress(ingress_rule(), annotations={"k8s.apisix.apache.org/svc-namespace": "b"})
+CONFIGURED = route(rule(plugin_config_name="pc", plugin_config_namespace="b"))
+PLUGIN_CONFIG = make("ApisixPluginConfig", "pc", namespace="b", spec={"plugins": [{"name": "cors"}]})
+CLIENT: dict[str, Any] = {"tlsSecret": {"name": "secret", "namespace": "b"}}
+NODES: dict[str, Any] = {"externalNodes": [{"name": "a.example.com", "type": "Domain"}]}
+
+CASES = {
+    "certificate": ([TLS, pair()], grant(to("Secret"), source=from_("ApisixTls")), ["ssls"], {"ApisixTls default/tls"}),
+    "service": (
+        [INGRESS, service(namespace="b")],
+        grant(to("Service", "web"), source=from_("Ingress", "networking.k8s.io")),
+        ["routes", "upstreams"],
+        {"Ingress default/ing"},
+    ),
+    "plugin config": (
+        [CONFIGURED, service(), PLUGIN_CONFIG],
+        grant(to("ApisixPluginConfig", group=OURS), source=from_("ApisixRoute")),
+        ["plugin_configs", "routes", "upstreams"],
+        {"ApisixRoute default/route"},
+    ),
+    "client certificate of a Service": (
+        [route(rule()), service(), upstream(**CLIENT), pair()],
+        grant(to("Secret"), source=from_("ApisixUpstream")),
+        ["routes", "upstreams"],
+        {"ApisixRoute default/route", "ApisixUpstream default/web"},
+    ),
+    "client certificate of external nodes": (
+        [route(rule(backends=[], upstreams=[{"name": "web"}])), upstream(**NODES, **CLIENT), pair()],
+        grant(to("Secret"), source=from_("ApisixUpstream")),
+        ["routes", "upstreams"],
+        {"ApisixRoute default/route", "ApisixUpstream default/web"},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_grant_that_comes_publishes_and_one_that_goes_withdraws(case: str) -> None:
+    objects, allowing, kinds, owners = CASES[case]
+    unaffected = ["plugin_configs"] if case == "plugin config" else []
+    play = Play(*objects)
+    refused = play.told
+    assert (play.kinds, set(refused)) == (unaffected, owners)
+    play.put(allowing)
+    assert (play.kinds, play.told) == (kinds, {})
+    play.delete("ReferenceGrant", "grant")
+    assert (play.kinds, play.told) == (unaffected, refused)
+    play.put(allowing)
+    assert (play.kinds, play.told) == (kinds, {})
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_absent_and_refused_are_told_in_the_same_words(case: str) -> None:
+    objects, allowing, _, owners = CASES[case]
+    local = [item for item in objects if item["metadata"]["namespace"] != "b"]
+    reports = [Play(*objects).world.reports, Play(*local, allowing).world.reports]
+    refused, absent = ({str(owner): report.problems for owner, report in found.items()} for found in reports)
+    assert {owner: refused[owner] for owner in owners} == {owner: absent[owner] for owner in owners}
+
+
+def test_a_secret_that_is_deleted_keeps_the_record_until_the_grant_goes() -> None:
+    objects, allowing, kinds, _ = CASES["certificate"]
+    play = Play(*objects, allowing)
+    play.delete("Secret", "secret")
+    assert (play.kinds, list(play.told)) == (kinds, ["ApisixTls default/tls"])
+    play.delete("ReferenceGrant", "grant")
+    assert play.kinds == []
+
+
+def test_a_broken_edit_that_names_something_else_does_not_outlive_the_grant() -> None:
+    objects, allowing, kinds, _ = CASES["service"]
+    play = Play(*objects, allowing)
+    play.put(ingress(ingress_rule(port="absent")))
+    assert (play.kinds, list(play.told)) == (kinds, ["Ingress default/ing"])
+    play.put(grant(to("Service"), source=from_("ApisixRoute")))
+    assert (play.kinds, list(play.told)) == ([], ["Ingress default/ing"])
+    play.put(service())
+    play.put(ingress(ingress_rule()))
+    assert (play.kinds, play.told) == (kinds, {})
+
+
+def test_an_edit_away_from_the_other_namespace_needs_no_grant_any_more() -> None:
+    objects, allowing, kinds, _ = CASES["service"]
+    play = Play(*objects, allowing, service())
+    play.put(ingress(ingress_rule()))
+    play.delete("ReferenceGrant", "grant")
+    assert (play.kinds, play.told) == (kinds, {})
+
+
+def test_one_refused_reference_withdraws_the_whole_object() -> None:
+    guard = rule("guard", match={"paths": ["/admin"]}, plugin_config_name="pc", plugin_config_namespace="b")
+    _, allowing, _, _ = CASES["plugin config"]
+    play = Play(route(rule("open"), guard), service(), PLUGIN_CONFIG, allowing)
+    assert play.kinds == ["plugin_configs", "routes", "upstreams"]
+    play.delete("ReferenceGrant", "grant")
+    assert play.kinds == ["plugin_configs"]
+
+
+def test_what_a_gateway_has_from_before_is_protected_only_with_the_grant() -> None:
+    objects, allowing, _, _ = CASES["certificate"]
+    key = RecordKey("ssls", names.short_id("default_tls"))
+    without, absent = Play(*objects), Play(TLS, allowing)
+    assert [play.world.desired.is_held(key, "") for play in (without, absent)] == [False, True]
+
+
+def test_grants_are_not_read_unless_the_settings_ask_for_them() -> None:
+    found, loop = prepare(TLS, pair())
+    loop.settle()
+    assert [path.partition("/")[0] for path in bodies(found)] == ["ssls"]
+    assert not [read for owner in found.reports for read in found.dependents.reads_of(owner) if "Grant" in read.kind]
+    kinds = [{kind.kind for kind in resources(options)} for options in (OPTIONS, GRANT)]
+    assert kinds[1] - kinds[0] == {"ReferenceGrant"}

@@ -1,0 +1,115 @@
+"""Whose an object is: its class and its namespace."""
+
+import pytest
+
+from apisix_ingress.model.formats.selector import parse_selector
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.objects import Service
+from tests.unit.translation.objects import get, ingress, make, route, service, world
+from translation.core.options import Options
+from translation.core.scope import CLASS_ANNOTATION, is_ours
+
+OURS = "apisix.apache.org/apisix-ingress-controller"
+
+
+def ingress_class(name: str, controller: str = OURS, *, default: bool = False) -> JsonObject:
+    annotations = {"ingressclass.kubernetes.io/is-default-class": "true"} if default else {}
+    return make("IngressClass", name, namespace="", annotations=annotations, spec={"controller": controller})
+
+
+@pytest.mark.parametrize(
+    ("configured", "name", "want"),
+    [
+        ("apisix-and-all", "", True),
+        ("apisix-and-all", "other", True),
+        ("apisix", "", True),
+        ("apisix", "apisix", True),
+        ("apisix", "other", False),
+        ("", "", False),
+        ("", "apisix", False),
+    ],
+)
+def test_custom_resource_is_ours_by_its_class(configured: str, name: str, want: bool) -> None:
+    found = world(route(ingressClassName=name))
+    got = is_ours(get(found, "ApisixRoute", "route"), found.view(), Options(ingress_class=configured))
+    assert got is want
+
+
+def test_class_that_is_no_text_counts_as_none() -> None:
+    found = world(route(ingressClassName=7))
+    assert is_ours(get(found, "ApisixRoute", "route"), found.view(), Options(ingress_class="apisix"))
+
+
+@pytest.mark.parametrize(
+    ("configured", "spec", "annotation", "want"),
+    [
+        ("apisix-and-all", "apisix", "", True),
+        ("apisix-and-all", "other", "", False),
+        ("apisix-and-all", "", "", False),
+        ("gw", "gw", "", True),
+        ("gw", "apisix", "", False),
+        ("apisix-and-all", "other", "apisix", True),
+        ("apisix-and-all", "apisix", "other", False),
+    ],
+)
+def test_ingress_is_ours_by_annotation_before_spec(configured: str, spec: str, annotation: str, want: bool) -> None:
+    annotations = {CLASS_ANNOTATION: annotation} if annotation else {}
+    found = world(ingress(ingressClassName=spec, annotations=annotations))
+    got = is_ours(get(found, "Ingress", "ing"), found.view(), Options(ingress_class=configured))
+    assert got is want
+
+
+@pytest.mark.parametrize(("controller", "want"), [(OURS, True), ("k8s.io/ingress-nginx", False)])
+def test_ingress_class_of_our_controller_is_ours_by_any_name(controller: str, want: bool) -> None:
+    found = world(ingress(ingressClassName="edge"), route(ingressClassName="edge"), ingress_class("edge", controller))
+    options = Options(ingress_class="apisix")
+    assert is_ours(get(found, "Ingress", "ing"), found.view(), options) is want
+    assert is_ours(get(found, "ApisixRoute", "route"), found.view(), options) is want
+
+
+@pytest.mark.parametrize(
+    ("classes", "want"),
+    [
+        ([ingress_class("edge", default=True)], True),
+        ([ingress_class("edge")], False),
+        ([ingress_class("nginx", "k8s.io/ingress-nginx", default=True)], False),
+        ([], False),
+    ],
+)
+def test_ingress_without_class_is_ours_by_our_default_class(classes: list[JsonObject], want: bool) -> None:
+    found = world(ingress(ingressClassName=""), *classes)
+    assert is_ours(get(found, "Ingress", "ing"), found.view(), Options()) is want
+
+
+def test_arrival_of_a_class_wakes_the_ingress_that_names_it() -> None:
+    found = world(ingress(ingressClassName="edge"))
+    view = found.view()
+    is_ours(get(found, "Ingress", "ing"), view, Options())
+    assert [str(read) for read in view.reads] == ["IngressClass edge"]
+
+
+@pytest.mark.parametrize(
+    ("namespaces", "want"),
+    [
+        ([make("Namespace", "default", namespace="", labels={"watch": "yes"})], True),
+        ([make("Namespace", "default", namespace="", labels={"watch": "no"})], False),
+        ([], False),
+    ],
+)
+def test_namespace_selector_is_asked_for_the_labels_of_now(namespaces: list[JsonObject], want: bool) -> None:
+    found = world(route(), *namespaces)
+    options = Options(namespace_selector=parse_selector("watch=yes"))
+    assert is_ours(get(found, "ApisixRoute", "route"), found.view(), options) is want
+
+
+def test_cluster_scoped_object_is_in_every_selection() -> None:
+    found = world(make("ApisixRoute", "route", namespace="", spec={}))
+    options = Options(namespace_selector=parse_selector("watch=yes"))
+    assert is_ours(get(found, "ApisixRoute", "route", ""), found.view(), options)
+
+
+def test_kind_without_class_is_ours() -> None:
+    found = world(service())
+    (item,) = found.stores["Service"].values()
+    assert isinstance(item, Service)
+    assert is_ours(item, found.view(), Options(ingress_class=""))

@@ -1,0 +1,93 @@
+"""Pairs of certificate and key."""
+
+import sys
+
+import pytest
+
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.objects import Secret
+from tests.unit.translation.objects import OPTIONS, make, pem, secret, world
+from translation.core.context import Context
+from translation.hosts.certificates import KeyPair, check_pair, covered_names, key_pair, names_of
+
+
+def read(raw: JsonObject) -> tuple[KeyPair | None, list[str]]:
+    view = world(raw).view()
+    scope = Context("ApisixRoute", "default", view, OPTIONS)
+    found = view.get(Secret, ObjectKey("Secret", "default", "secret"))
+    assert found
+    return key_pair(scope, found, "p"), [problem.message for problem in scope.problems]
+
+
+def test_keys_of_apisix_go_before_those_of_kubernetes() -> None:
+    one, two = pem(1), pem(2)
+    raw = secret(cert=one.certificate, key=one.key, tls__crt=two.certificate, tls__key=two.key)
+    assert read(raw) == (KeyPair(one.certificate, one.key), [])
+
+
+def test_expired_certificate_is_taken() -> None:
+    one = pem(1)  # its last day was in 2020
+    assert read(secret(tls__crt=one.certificate, tls__key=one.key)) == (KeyPair(one.certificate, one.key), [])
+
+
+@pytest.mark.parametrize(
+    "preface", ["\n\n", " ", "Bag Attributes\n    friendlyName: web\nKey Attributes: <No Attributes>\n"]
+)
+def test_a_key_is_sent_without_what_stands_before_it(preface: str) -> None:
+    one = pem(1)
+    certificate = f"subject=CN = web\n{one.certificate}"
+    got = read(secret(tls__crt=certificate, tls__key=preface + one.key))
+    assert got == (KeyPair(certificate, one.key), [])
+
+
+def test_text_of_a_pair_is_not_kept_for_longer_than_its_secret() -> None:
+    one, secret_key = pem(3).certificate.encode(), pem(3).key.encode()
+    before = sys.getrefcount(one), sys.getrefcount(secret_key)
+    assert check_pair(one, secret_key) == ""
+    assert (sys.getrefcount(one), sys.getrefcount(secret_key)) == before
+    text = one.decode()
+    held = sys.getrefcount(text)
+    assert covered_names(text)
+    assert sys.getrefcount(text) == held
+
+
+def test_private_key_is_in_no_repr() -> None:
+    assert pem(1).key not in repr(KeyPair("c", pem(1).key))
+
+
+@pytest.mark.parametrize(
+    ("raw", "want"),
+    [
+        (secret(other="x"), "has no certificate: put it under tls.crt, with its key under tls.key"),
+        (secret(tls__crt=pem(1).certificate), "has no private key: put it under tls.key"),
+        (secret(cert=pem(1).certificate, tls__key=pem(1).key), "has no private key: put it under key"),
+        (
+            secret(tls__crt="junk", tls__key=pem(1).key),
+            "has a certificate that can't be read: it must be PEM text, the server's own certificate first",
+        ),
+        (
+            secret(tls__crt=pem(1).certificate, tls__key="junk"),
+            "has a private key that can't be read: it must be PEM text without a password",
+        ),
+        (
+            secret(tls__crt=pem(1).certificate, tls__key=pem(1).locked_key),
+            "has a private key that can't be read: it must be PEM text without a password",
+        ),
+        (
+            secret(tls__crt=pem(1).certificate, tls__key=pem(2).key),
+            "has a private key that belongs to another certificate: replace one of them",
+        ),
+        (
+            make("Secret", "secret", data={"tls.crt": "/w==", "tls.key": "/w=="}),
+            "has a certificate that can't be read: it must be PEM text, the server's own certificate first",
+        ),
+    ],
+)
+def test_bad_pair_is_told_without_its_content(raw: JsonObject, want: str) -> None:
+    assert read(raw) == (None, [f"Secret default/secret {want}"])
+
+
+def test_names_of_a_certificate_are_sorted() -> None:
+    assert names_of(pem(3, names=("b.example.com", "a.example.com")).certificate) == ["a.example.com", "b.example.com"]
+    assert names_of(pem(4, names=()).certificate) == []

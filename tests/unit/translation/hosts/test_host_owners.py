@@ -1,0 +1,390 @@
+"""Hosts that belong to one namespace: what others are told, who may share, and what a Namespace is given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.keys import ObjectKey, RecordKey
+from apisix_ingress.model.network import host_claims as hostclaims
+from apisix_ingress.model.resources import RESOURCES
+from apisix_ingress.state.world import World
+from providers.core.registry import resources
+from tests.unit.translation.objects import OPTIONS, fill, make, pem, secret, service
+from tests.unit.translation.settling import bodies, prepare, settle
+
+STRICT = replace(OPTIONS, host_ownership="namespace")
+
+
+def born(raw: JsonObject, day: int) -> JsonObject:
+    return {**raw, "metadata": {**raw["metadata"], "creationTimestamp": f"2026-01-{day:02}T00:00:00Z"}}
+
+
+def route(
+    namespace: str,
+    day: int,
+    *hosts: str,
+    name: str = "web",
+    annotations: Mapping[str, str] | None = None,
+    **rule: Any,
+) -> JsonObject:
+    match = {"hosts": [*hosts], "paths": ["/*"]}
+    item = {"name": "r", "match": match, "backends": [{"serviceName": "web", "servicePort": 80}], **rule}
+    spec = {"http": [item]}
+    return born(make("ApisixRoute", name, namespace=namespace, spec=spec, annotations=annotations), day)
+
+
+def ingress(namespace: str, day: int, *hosts: str, **spec: Any) -> JsonObject:
+    target = {"service": {"name": "web", "port": {"number": 80}}}
+    http = {"paths": [{"path": "/", "pathType": "Prefix", "backend": target}]}
+    rules = [{"host": host, "http": http} for host in hosts]
+    return born(
+        make("Ingress", "ing", namespace=namespace, spec={"ingressClassName": "apisix", "rules": rules, **spec}), day
+    )
+
+
+def tls(namespace: str, day: int, *hosts: str) -> JsonObject:
+    spec = {"hosts": [*hosts], "secret": {"name": "pair", "namespace": namespace}}
+    return born(make("ApisixTls", "tls", namespace=namespace, spec=spec), day)
+
+
+def namespace(name: str, hosts: str) -> JsonObject:
+    raw = make("Namespace", name, annotations={"apisix.apache.org/hosts": hosts, "other": "text"})
+    del raw["metadata"]["namespace"]
+    return raw
+
+
+def surroundings(objects: Sequence[JsonObject]) -> list[JsonObject]:
+    found = dict.fromkeys(raw["metadata"].get("namespace", "default") for raw in objects)
+    pairs = [secret("pair", namespace=each, tls__crt=pem().certificate, tls__key=pem().key) for each in found]
+    return [*(service(namespace=each) for each in found), *pairs, *objects]
+
+
+def settled(*objects: JsonObject) -> World:
+    return settle(*surroundings(objects), options=STRICT)
+
+
+def key(raw: JsonObject) -> ObjectKey:
+    return ObjectKey(raw["kind"], raw["metadata"]["namespace"], raw["metadata"]["name"])
+
+
+def hosts(found: World, raw: JsonObject) -> list[str]:
+    """Return the hosts of what is published for an object."""
+    got: list[str] = []
+    for record in found.desired.of_owner(key(raw)).values():
+        body = record.body
+        got += [body["host"]] if "host" in body else body.get("hosts") or body.get("snis") or [body.get("sni", "")]
+    return sorted(got)
+
+
+def told(found: World, raw: JsonObject) -> list[str]:
+    return [str(problem) for problem in found.reports[key(raw)].problems if problem.severity != "warning"]
+
+
+LEFT_OUT = (
+    "host {0} is left out: it belongs to namespace victim; use another one, or have an object there that names it "
+    "annotated with apisix.apache.org/share-hosts-with: evil"
+)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "path"),
+    [
+        (route("victim", 1, "own.test"), route("evil", 2, "own.test", priority=9999), "spec.http[0].match.hosts"),
+        (route("victim", 1, "own.test"), route("evil", 2, "OWN.test."), "spec.http[0].match.hosts"),
+        (route("victim", 1, "own.test"), route("evil", 2, "own.test:80"), "spec.http[0].match.hosts"),
+        (route("victim", 1, "*.own.test"), ingress("evil", 2, "pay.own.test"), "spec.rules[0].host"),
+        (ingress("victim", 1, "own.test"), tls("evil", 2, "own.test"), "spec.hosts"),
+        (tls("victim", 1, "*.own.test"), tls("evil", 2, "SHOP.own.test"), "spec.hosts"),
+        (tls("victim", 1, "*.own.test"), route("evil", 2, "a.b.own.test"), "spec.http[0].match.hosts"),
+        (tls("victim", 1, "*.own.test"), tls("evil", 2, "*.b.own.test"), "spec.hosts"),
+    ],
+)
+def test_a_host_of_another_namespace_is_left_out(old: JsonObject, new: JsonObject, path: str) -> None:
+    found = settled(new, old)
+    assert hosts(found, new) == []
+    (text,) = told(found, new)
+    assert text.startswith(f"{path}: host ")
+    assert "belongs to namespace victim" in text
+    assert "share-hosts-with: evil" in text
+    assert "web" not in text
+    assert (told(found, old), len(hosts(found, old))) == ([], 1)
+
+
+def test_the_message_names_host_namespace_and_remedy() -> None:
+    new = route("evil", 2, "own.test")
+    found = settled(route("victim", 1, "own.test"), new)
+    assert told(found, new) == [f"spec.http[0].match.hosts: {LEFT_OUT.format('own.test')}"]
+    (problem,) = found.reports[key(new)].problems
+    assert (problem.code, problem.severity) == ("HostNotOwned", "degraded")
+
+
+def test_other_hosts_of_a_rule_and_other_rules_stay() -> None:
+    new = route("evil", 2, "own.test", "mine.test")
+    found = settled(route("victim", 1, "own.test"), new)
+    assert hosts(found, new) == ["mine.test"]
+    assert told(found, new) == [f"spec.http[0].match.hosts[0]: {LEFT_OUT.format('own.test')}"]
+
+
+def test_objects_of_one_namespace_share_their_hosts() -> None:
+    one, two = route("victim", 1, "own.test"), ingress("victim", 3, "own.test", "a.own.test")
+    found = settled(one, route("evil", 2, "own.test"), two)
+    assert (hosts(found, one), hosts(found, two)) == (["own.test"], ["a.own.test", "own.test"])
+    # Nor does the object that came in between put the newer one of the owner behind it, or say so.
+    assert told(found, two) == [f"spec.rules[0].http.paths[0]: {CONFLICT}"]
+
+
+CONFLICT = (
+    "requests for own.test and / go to ApisixRoute victim/web, which is older and has the same host and path; "
+    "remove one of them, or tell them apart"
+)
+
+
+def test_a_newer_wildcard_over_a_name_of_another_namespace_is_left_out() -> None:
+    old, new = route("victim", 1, "pay.own.test"), route("evil", 2, "*.own.test")
+    found = settled(old, new)
+    assert (hosts(found, old), hosts(found, new)) == (["pay.own.test"], [])
+    assert told(found, new) == [
+        "spec.http[0].match.hosts: host *.own.test is left out: namespace victim has a name below it; name your hosts "
+        "one by one, or ask the operator to add *.own.test to the annotation apisix.apache.org/hosts of Namespace evil"
+    ]
+
+
+def test_an_older_wildcard_owns_the_names_that_come_later_and_its_own_older_ones_are_no_hindrance() -> None:
+    mine, wild, late = route("a", 1, "x.own.test", name="x"), route("a", 2, "*.own.test"), route("b", 3, "y.own.test")
+    found = settled(late, wild, mine)
+    assert (hosts(found, mine), hosts(found, wild), hosts(found, late)) == (["x.own.test"], ["*.own.test"], [])
+
+
+@pytest.mark.parametrize(
+    ("raw", "path"),
+    [
+        (route("evil", 2), "spec.http[0].match.hosts"),
+        (route("evil", 2, "*"), "spec.http[0].match.hosts"),
+        (ingress("evil", 2, ""), "spec.rules[0].host"),
+        (
+            ingress("evil", 2, defaultBackend={"service": {"name": "web", "port": {"number": 80}}}),
+            "spec.defaultBackend",
+        ),
+    ],
+)
+def test_a_rule_for_every_host_needs_the_operator(raw: JsonObject, path: str) -> None:
+    found = settled(raw)
+    (text,) = told(found, raw)
+    assert text.startswith(f"{path}: takes requests for every host, also for those of other namespaces: name hosts, or")
+    assert not found.desired.of_owner(key(raw))
+    found = settled(raw, namespace("evil", " *, a.test "))
+    assert (told(found, raw), len(found.desired.of_owner(key(raw)))) == ([], 1)
+
+
+def test_a_wildcard_that_is_not_of_whole_labels_is_left_out() -> None:
+    raw = tls("evil", 1, "*own.test")
+    found = settled(raw)
+    assert hosts(found, raw) == []
+    assert "a wildcard has to begin with '*.'; name the hosts or write *.own.test" in told(found, raw)[0]
+
+
+@pytest.mark.parametrize("shared", ["own.test", "*.test"])
+def test_an_object_of_the_owner_shares_its_hosts(shared: str) -> None:
+    grant = route("victim", 3, shared, name="grant", annotations={hostclaims.SHARED_WITH: "others , evil"})
+    stolen = route("evil", 1, "x.test", name="x", annotations={hostclaims.SHARED_WITH: "evil"})
+    new, third = route("evil", 4, "own.test"), route("third", 4, "own.test")
+    found = settled(route("victim", 2, "own.test"), grant, new, third, stolen)
+    assert (hosts(found, new), hosts(found, third)) == (["own.test"], [])
+
+
+def test_only_the_owner_shares() -> None:
+    asking = route("evil", 2, "own.test", annotations={hostclaims.SHARED_WITH: "evil"})
+    found = settled(route("victim", 1, "own.test"), asking)
+    assert hosts(found, asking) == []
+
+
+def test_a_grant_that_is_taken_back_takes_the_rules_along() -> None:
+    new = route("evil", 2, "own.test")
+    old = route("victim", 1, "own.test", annotations={hostclaims.SHARED_WITH: "evil"})
+    found, loop = prepare(*surroundings([old, new]), options=STRICT)
+    loop.settle()
+    assert hosts(found, new) == ["own.test"]
+    fill(found, [route("victim", 1, "own.test")])
+    loop.settle()
+    assert hosts(found, new) == []
+
+
+def test_a_host_that_was_assigned_belongs_to_its_namespace_whoever_is_older() -> None:
+    squatter, mine = route("evil", 1, "own.test", "a.own.test"), route("victim", 2, "own.test", "a.own.test")
+    found = settled(squatter, mine, namespace("victim", "own.test,*.own.test"))
+    assert (hosts(found, squatter), hosts(found, mine)) == ([], ["a.own.test", "own.test"])
+
+
+def test_the_most_specific_assignment_counts_and_an_assigned_wildcard_may_cover_it() -> None:
+    platform, team, other = (
+        route("platform", 2, "*.test"),
+        route("team", 1, "a.team.test"),
+        route("b", 1, "b.team.test"),
+    )
+    given = [namespace("platform", "*.test"), namespace("team", "*.team.test")]
+    found = settled(platform, team, other, *given)
+    assert [hosts(found, each) for each in (platform, team, other)] == [["*.test"], ["a.team.test"], []]
+
+
+def test_a_wildcard_over_an_assigned_name_is_left_out() -> None:
+    wild = route("evil", 1, "*.test")
+    found = settled(wild, namespace("victim", "own.test"))
+    assert hosts(found, wild) == []
+    assert "namespace victim has a name below it" in told(found, wild)[0]
+
+
+def test_a_host_may_be_assigned_to_several_namespaces() -> None:
+    one, two = route("one", 1, "own.test"), route("two", 2, "own.test")
+    found = settled(one, two, namespace("one", "own.test"), namespace("two", "own.test"))
+    assert (hosts(found, one), hosts(found, two)) == (["own.test"], ["own.test"])
+
+
+def stream(namespace: str, day: int, port: int, host: str = "") -> JsonObject:
+    match = {"ingressPort": port, **({"host": host} if host else {})}
+    rule = {"name": "s", "protocol": "TCP", "match": match, "backend": {"serviceName": "web", "servicePort": 80}}
+    return born(make("ApisixRoute", "stream", namespace=namespace, spec={"stream": [rule]}), day)
+
+
+def test_server_names_and_ports_of_stream_rules_belong_to_one_namespace_too() -> None:
+    old = [route("victim", 1, "own.test"), stream("victim", 1, 9100)]
+    named, port, free = stream("evil", 2, 9200, "own.test"), stream("red", 2, 9100), stream("blue", 2, 9300)
+    found = settled(*old, named, port, free)
+    assert [len(found.desired.of_owner(key(each))) for each in (named, port, free)] == [0, 0, 1]
+    assert told(found, port)[0].startswith("spec.stream[0].match.ingressPort: port 9100 is left out: it belongs to")
+
+
+def test_hosts_that_only_a_certificate_names_have_to_be_named() -> None:
+    raw = ingress("a", 1, tls=[{"secretName": "pair"}])
+    found = settled(raw)
+    assert told(found, raw) == [
+        "spec.tls[0]: host a.example.com is left out: no object names it; add it to the hosts of this one"
+    ]
+
+
+def test_the_oldest_counts_while_it_can_not_be_translated_and_the_next_one_takes_over() -> None:
+    old, new = (
+        route("victim", 1, "own.test", backends=[{"serviceName": "none", "servicePort": 80}]),
+        route("b", 2, "own.test"),
+    )
+    found, loop = prepare(*surroundings([old, new]), options=STRICT)
+    loop.settle()
+    assert hosts(found, new) == []
+    found.stores["ApisixRoute"].delete(key(old))
+    loop.settle()
+    assert (hosts(found, new), told(found, new)) == (["own.test"], [])
+
+
+def test_last_good_records_go_with_the_host() -> None:
+    old, new = route("victim", 1, "own.test"), route("b", 2, "own.test")
+    found, loop = prepare(*surroundings([old, new]), options=STRICT)
+    loop.settle()
+    broken = route("victim", 1, "other.test", backends=[{"serviceName": "none", "servicePort": 80}])
+    fill(found, [broken])
+    loop.settle()
+    assert (hosts(found, old), hosts(found, new)) == ([], ["own.test"])
+
+
+def test_an_object_with_too_many_hosts_owns_none_and_loses_its_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hostclaims, "MOST_NAMES", 5)
+    old = route("victim", 1, "a.test")
+    found, loop = prepare(*surroundings([old]), options=STRICT)
+    loop.settle()
+    assert hosts(found, old) == ["a.test"]
+    fill(found, [route("victim", 1, "a.test", "b.test", "c.test", "d.test", "e.test")])
+    loop.settle()
+    assert hosts(found, old) == []
+    assert [problem.code for problem in found.reports[key(old)].problems] == ["TooManyHosts"]
+
+
+def test_a_wildcard_with_very_many_older_names_below_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("translation.hosts.host_owners.MOST_BELOW", 3)
+    older = [route("a", 1, f"h{number}.test", name=f"h{number}") for number in range(4)]
+    wild = route("a", 2, "*.test")
+    assert "one of more than 3 older objects has a name below it" in told(settled(*older, wild), wild)[0]
+    assert hosts(settled(*older[1:], wild), wild) == ["*.test"]
+
+
+def test_without_the_setting_nothing_is_indexed_or_left_out() -> None:
+    tables = [{kind.kind: kind for kind in resources(options)} for options in (OPTIONS, STRICT)]
+    assert ["host" in table["ApisixRoute"].indexes for table in tables] == [False, True]
+    assert tables[1]["Ingress"] == RESOURCES["Ingress"]
+    old, new = route("victim", 1, "own.test"), route("evil", 2, "own.test", priority=1)
+    found = settle(*surroundings([old, new]))
+    assert len([path for path in bodies(found) if path.startswith("routes")]) == 2
+
+
+@pytest.mark.parametrize(
+    ("host", "want"),
+    [
+        ("a.b.c", ["*.b.c", "*.c"]),
+        ("*.b.c", ["*.c"]),
+        ("c", []),
+        ("*.c", []),
+        ("*b.c", ["*.c"]),
+        (".c", ["*.c"]),
+        ("a..c", ["*..c", "*.c"]),
+        ("[::1]", []),
+        (":9100", []),
+    ],
+)
+def test_wildcards_over_a_host(host: str, want: list[str]) -> None:
+    assert list(hostclaims.wildcards_over(host)) == want
+    assert all(host.removeprefix("*").endswith(each[1:]) for each in want)
+
+
+@pytest.mark.parametrize(
+    ("host", "want"),
+    [("A.Test.", "a.test"), ("a.test:80", "a.test"), ("[::1]:80", "[::1]"), ("[0:0::1]", "[::1]"), (":9100", ":9100")],
+)
+def test_a_host_is_claimed_in_one_spelling(host: str, want: str) -> None:
+    assert hostclaims.claimed_name(host) == want
+
+
+def test_of_an_earlier_life_a_broken_object_keeps_records_for_its_own_hosts_alone() -> None:
+    """The gateway still has what an object wanted before the start: it may name other hosts by now."""
+    broken: dict[str, Any] = {"backends": [{"serviceName": "none", "servicePort": 80}]}
+    mine, taken = route("evil", 2, "own.test", "mine.test", **broken), route("victim", 1, "own.test")
+    found = settled(mine, taken)
+    record = RecordKey("routes", "any")
+    held = {
+        hosts: found.desired.is_held(record, "evil_web_r", hosts)
+        for hosts in (("mine.test",), ("own.test",), ("mine.test", "own.test"), ("other.test",), ("*",), None)
+    }
+    assert [hosts for hosts, stays in held.items() if stays] == [("mine.test",), None]
+    shared = settle(*surroundings([mine, taken]))
+    assert shared.desired.is_held(record, "evil_web_r", ("other.test",))
+    given = settled(mine, taken, namespace("evil", "*"))
+    assert given.desired.is_held(record, "evil_web_r", ("*",))
+
+
+def test_without_the_setting_both_objects_say_that_they_share_a_host() -> None:
+    old, new = route("victim", 1, "own.test"), route("evil", 2, "own.test", priority=1)
+    found, loop = prepare(*surroundings([old, new]))
+    loop.settle()
+    for raw, other in ((old, "evil"), (new, "victim")):
+        (problem,) = found.reports[key(raw)].problems
+        assert (problem.code, problem.severity) == ("HostShared", "warning")
+        assert problem.message == (
+            f"host own.test is used in namespace {other} as well: rules there and here may take each other's requests; "
+            "use different hosts, or have kubernetes.host_ownership: namespace set"
+        )
+    found.stores["ApisixRoute"].delete(key(new))
+    loop.settle()
+    assert found.reports[key(old)].problems == ()
+
+
+def test_where_hosts_are_assigned_only_those_can_be_used() -> None:
+    options = replace(OPTIONS, host_ownership="assigned")
+    mine, free = route("mine", 1, "a.own.test"), route("free", 1, "free.test", "a.own.test")
+    found = settle(*surroundings([mine, free, namespace("mine", "*.own.test")]), options=options)
+    assert (hosts(found, mine), told(found, mine)) == (["a.own.test"], [])
+    assert hosts(found, free) == []
+    assert told(found, free)[0] == (
+        "spec.http[0].match.hosts[0]: host free.test is left out: it is assigned to no namespace; ask the operator to "
+        "add free.test to the annotation apisix.apache.org/hosts of Namespace free"
+    )

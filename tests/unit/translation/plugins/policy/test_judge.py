@@ -1,0 +1,359 @@
+"""What becomes of plugins under the review: attacks that were tried on a gateway, and what teams need every day."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.network.internal_addresses import internal_addresses
+from crds.v2.common import Plugin
+from tests.unit.translation.objects import secret, world
+from translation.core.context import MOST_TOLD, Context
+from translation.core.options import Options
+from translation.plugins.configs import Plugins, translate_plugins
+from translation.plugins.policy.judge import MOST_REVIEWED
+
+TENANT = Options(
+    plugins="reviewed", code_plugins="refuse", secret_references="refuse", external_addresses="refuse-internal"
+)
+
+
+def translate(
+    name: str,
+    config: JsonObject,
+    *objects: JsonObject,
+    kind: str = "ApisixRoute",
+    options: Options = TENANT,
+    secret_ref: str = "",
+) -> tuple[Plugins, Context]:
+    scope = Context(kind, "evil", world(*objects).view(), options)
+    plugin = Plugin.model_validate({"name": name, "config": config, "secretRef": secret_ref})
+    return translate_plugins(scope, [plugin], "spec.plugins"), scope
+
+
+def told(scope: Context) -> list[tuple[str, str]]:
+    assert all(problem.severity == "error" for problem in scope.problems)
+    assert scope.forbidden == bool(scope.problems)
+    return [(problem.code, problem.path) for problem in scope.problems]
+
+
+def split(**upstream: Any) -> JsonObject:
+    return {"rules": [{"weighted_upstreams": [{"upstream": {"type": "roundrobin", **upstream}, "weight": 1}]}]}
+
+
+AT = "spec.plugins[0]"
+CONFIG = f"{AT}.config"
+UPSTREAM = f"{CONFIG}.rules[0].weighted_upstreams[0].upstream"
+
+ADDRESSES = [
+    ("traffic-split", split(nodes={"127.0.0.1:19090": 1}), f"{UPSTREAM}.nodes"),
+    ("traffic-split", split(nodes={"good.example": 1, "0x7f.1:80": 1}), f"{UPSTREAM}.nodes"),
+    ("traffic-split", split(nodes=[{"host": "[::1]", "port": 1, "weight": 1}]), f"{UPSTREAM}.nodes[0].host"),
+    ("aws-lambda", {"function_uri": "http://169.254.169.254/latest"}, f"{CONFIG}.function_uri"),
+    ("openfunction", {"function_uri": "http://localhost:12379/v3/kv/range"}, f"{CONFIG}.function_uri"),
+    ("openwhisk", {"api_host": "https://2130706433"}, f"{CONFIG}.api_host"),
+    ("http-logger", {"uri": "http://127.0.0.1:12379/v3/kv/put"}, f"{CONFIG}.uri"),
+    ("tcp-logger", {"host": "127.0.0.1", "port": 12379}, f"{CONFIG}.host"),
+    ("loki-logger", {"endpoint_addrs": ["http://a.example", "http://127.1:80"]}, f"{CONFIG}.endpoint_addrs"),
+    ("elasticsearch-logger", {"endpoint_addr": "http://[::ffff:127.0.0.1]"}, f"{CONFIG}.endpoint_addr"),
+    ("splunk-hec-logging", {"endpoint": {"uri": "HTTP://LOCALHOST/"}}, f"{CONFIG}.endpoint.uri"),
+    ("google-cloud-logging", {"auth_config": {"token_uri": "http://0/"}}, f"{CONFIG}.auth_config.token_uri"),
+    ("proxy-mirror", {"host": "http://127.0.0.1:12379"}, f"{CONFIG}.host"),
+    ("forward-auth", {"uri": "http://127.0.0.1:12379/v3"}, f"{CONFIG}.uri"),
+    ("opa", {"host": "http://127.0.0.1", "policy": "p"}, f"{CONFIG}.host"),
+    ("ldap-auth", {"base_dn": "x", "ldap_uri": "localhost:389"}, f"{CONFIG}.ldap_uri"),
+    ("limit-count", {"count": 1, "policy": "redis", "redis_host": "127.0.0.1"}, f"{CONFIG}.redis_host"),
+    ("ai-proxy", {"override": {"endpoint": "http://127.0.0.1"}}, f"{CONFIG}.override.endpoint"),
+    (
+        "ai-proxy-multi",
+        {"instances": [{"name": "a"}, {"override": {"endpoint": "http://127.0.0.1"}}]},
+        f"{CONFIG}.instances[1].override.endpoint",
+    ),
+    ("zipkin", {"endpoint": "http://169.254.169.254/"}, f"{CONFIG}.endpoint"),
+    (
+        "multi-auth",
+        {"auth_plugins": [{"key-auth": {}}, {"ldap-auth": {"ldap_uri": "127.1:389"}}]},
+        f"{CONFIG}.auth_plugins[1].ldap-auth.ldap_uri",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "config", "path"), ADDRESSES, ids=lambda item: str(item)[:40])
+def test_address_in_a_plugin_goes_through_the_address_policy(name: str, config: JsonObject, path: str) -> None:
+    assert told(translate(name, config)[1]) == [("AddressRefused", path)]
+    assert told(translate(name, config, options=Options(plugins="reviewed"))[1]) == []
+    assert told(translate(name, config, options=Options())[1]) == []
+
+
+def test_probes_of_plugins_stay_off_ports_that_are_listed() -> None:
+    def probed(port: object, *entries: str) -> list[tuple[str, str]]:
+        config = split(nodes={"192.0.2.8:80": 1}, checks={"active": {"port": port, "http_path": "/"}})
+        return told(
+            translate("traffic-split", config, options=replace(TENANT, internal=internal_addresses(entries)))[1]
+        )
+
+    assert probed(2379) == probed(80, "192.0.2.8:2379") == []
+    assert probed(2379, "192.0.2.8:2379") == [("PluginRefused", f"{UPSTREAM}.checks.active.port")]
+
+
+REFUSED = [
+    (
+        "traffic-split",
+        {"rules": [{"weighted_upstreams": [{"upstream_id": "1", "weight": 1}]}]},
+        "rules[0].weighted_upstreams[0].upstream_id",
+    ),
+    ("traffic-split", split(service_name="victim/web:p80", discovery_type="kubernetes"), None),
+    (
+        "traffic-split",
+        split(nodes=[{"host": "a.example", "domain": "127.0.0.1"}]),
+        "rules[0].weighted_upstreams[0].upstream.nodes[0].domain",
+    ),
+    (
+        "traffic-split",
+        split(nodes={"a.example": {"host": "127.0.0.1"}}),
+        "rules[0].weighted_upstreams[0].upstream.nodes",
+    ),
+    ("traffic-split", split(tls={"client_cert_id": "1"}), "rules[0].weighted_upstreams[0].upstream.tls.client_cert_id"),
+    ("traffic-split", split(nodes="127.0.0.1"), "rules[0].weighted_upstreams[0].upstream.nodes"),
+    ("grpc-transcode", {"proto_id": "1", "service": "a", "method": "b"}, ""),
+    ("openid-connect", {"discovery": "http://a.example/"}, ""),
+    ("authz-casbin", {"model_path": "/etc/passwd"}, ""),
+    ("kafka-logger", {"brokers": []}, ""),
+    ("azure-functions", {"function_uri": "http://a.example/"}, ""),
+    ("brand-new", {}, ""),
+    ("Traffic-Split", {}, ""),
+    ("google-cloud-logging", {"auth_file": "/etc/passwd"}, "auth_file"),
+    ("authz-keycloak", {"token_endpoint": "http://a.example/"}, ""),
+    ("wolf-rbac", {}, ""),
+    ("api-breaker", {"break_response_code": 502}, ""),
+    ("loggly", {"customer_token": "/a.example"}, "customer_token"),
+    ("opa", {"host": "http://a.example", "with_consumer": True}, "with_consumer"),
+    ("opa", {"host": "http://a.example", "with_route": True}, "with_route"),
+    ("limit-count", {"redis_cluster_nodes": ["a.example:1"]}, "redis_cluster_nodes"),
+    ("limit-count", {"redis_sentinels": [{"host": "a.example"}]}, "redis_sentinels[0].host"),
+    ("cors", {"brand_new": 1}, "brand_new"),
+    ("cors", {"allow_origins": {"deep": 1}}, "allow_origins"),
+    ("cors", {"_meta": {"brand_new": 1}}, "_meta.brand_new"),
+    ("gzip", {"buffers": 1}, "buffers"),
+    ("loki-logger", {"endpoint_uri": ".etcd.svc/"}, "endpoint_uri"),
+    ("proxy-mirror", {"host": "http://a.example", "path": "@127.0.0.1/"}, "path"),
+    ("ai-proxy", {"provider_conf": {"region": "a.example/#"}}, "provider_conf.region"),
+    ("ai-proxy", {"auth": {"gcp": {"service_account_json": "{}"}}}, "auth.gcp"),
+    ("ai-proxy", {"auth": {"gcp": {}}}, "auth.gcp"),
+    ("ai-proxy-multi", {"instances": [{"auth": {"gcp": {"max_ttl": 1}}}]}, "instances[0].auth.gcp"),
+    ("ai-proxy", {"override": {"endpoint": "http://a.example?@127.0.0.1:9090/v1"}}, "override.endpoint"),
+    ("proxy-mirror", {"host": "http://10.2", "_meta": {"priority": 1}}, "_meta.priority"),
+    ("proxy-rewrite", {"regex_uri": ["^/a(/.*)", "$1"], "_meta": {"priority": 3000}}, "_meta.priority"),
+    ("proxy-rewrite", {"regex_uri": ["^/(.*)$", ".evil.example:9181/$1"]}, "regex_uri"),
+    ("proxy-rewrite", {"regex_uri": ["^/(.*)$", "$1"]}, "regex_uri"),
+    ("proxy-rewrite", {"regex_uri": ["^/a(/.*)", "/$1", "^/b", ".evil.example"]}, "regex_uri"),
+    ("proxy-rewrite", {"regex_uri": ["^/a"]}, "regex_uri"),
+    ("proxy-cache", {"cache_key": "/mem"}, "cache_key"),
+    ("limit-count", {"group": 7}, "group"),
+    ("limit-count", {"group": ["a", "b"]}, "group"),
+    ("workflow", {"rules": [{"actions": [["brand-new", {}]]}]}, "rules[0].actions[0][1]"),
+    ("workflow", {"rules": [{"actions": [["limit-count", {"new": 1}]]}]}, "rules[0].actions[0][1].new"),
+    ("workflow", {"rules": [{"actions": [["return", {"code": 403, "new": 1}]]}]}, "rules[0].actions[0][1].new"),
+    ("workflow", {"rules": [{"actions": [["limit-count"]]}]}, "rules[0].actions"),
+    ("multi-auth", {"auth_plugins": [{"key-auth": {}, "openid-connect": {}}]}, "auth_plugins[0].openid-connect"),
+    ("multi-auth", {"auth_plugins": "key-auth"}, "auth_plugins"),
+]
+
+
+@pytest.mark.parametrize(("name", "config", "field"), REFUSED, ids=lambda item: str(item)[:40])
+def test_what_the_table_does_not_allow_is_refused(name: str, config: JsonObject, field: str | None) -> None:
+    _, scope = translate(name, config)
+    paths = [path for code, path in told(scope) if code == "PluginRefused"]
+    if field is None:
+        assert len(paths) == 2
+    else:
+        assert paths == [f"{CONFIG}.{field}" if field else AT]
+    assert all("kubernetes.plugins: reviewed" in problem.message for problem in scope.problems)
+    assert told(translate(name, config, options=Options())[1]) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "http://user@127.0.0.1/",
+        "http://a.example@127.0.0.1/",
+        "http://$arg_x/",
+        "http://a.example$arg_x/",
+        "http://a.example/$uri",
+        "http://{{x}}/",
+        "http://a.example\\@127.0.0.1/",
+        "http://a.example#@127.0.0.1/",
+        "http://%31%32%37.0.0.1/",
+        "http://127。0。0。1/",
+        "http:///etc/passwd",
+        "http:127.0.0.1",
+        "//127.0.0.1/",
+        "unix:/var/run/x.sock",
+        "file:///etc/passwd",
+        "gopher://127.0.0.1/",
+        "http://a.example:80:90/",
+        "http://[::1/",
+        "http://a b/",
+        " http://a.example/",
+        "http://a.example/\n",
+        "",
+        7,
+        None,
+    ],
+)
+def test_address_that_readers_may_read_differently_is_refused(text: object) -> None:
+    assert ("PluginRefused", f"{CONFIG}.uri") in told(translate("forward-auth", {"uri": text})[1])
+
+
+@pytest.mark.parametrize("text", ["unix:/run/x.sock", "a.example:b", "$host", "a.example/", "a@b", "[::1", "1:2:3", ""])
+def test_host_that_readers_may_read_differently_is_refused(text: str) -> None:
+    assert told(translate("tcp-logger", {"host": text, "port": 1})[1]) == [("PluginRefused", f"{CONFIG}.host")]
+
+
+@pytest.mark.parametrize(
+    "text", ["a.example", "a.example:99", "192.0.2.1", "[2001:db8::1]", "[2001:db8::1]:9", "2001:db8::1"]
+)
+def test_plain_hosts_are_allowed(text: str) -> None:
+    assert told(translate("tcp-logger", {"host": text, "port": 1})[1]) == []
+
+
+def test_everyday_plugins_are_published_as_they_are() -> None:
+    wanted: dict[str, JsonObject] = {
+        "cors": {"allow_origins": "https://a.example", "_meta": {"disable": False, "filter": [["uri", "==", "/"]]}},
+        "proxy-rewrite": {"uri": "/$1", "headers": {"set": {"X-A": "$remote_addr", "X-B": ["1", "2"]}, "X-C": "3"}},
+        "traffic-split": split(nodes={"canary.example:80": 1}, labels={"a": "b"}) | {},
+        "forward-auth": {"uri": "https://auth.example:8443/check?x=1", "request_headers": ["Cookie"]},
+        "loki-logger": {"endpoint_addrs": ["http://loki.example:3100"], "endpoint_uri": "/loki/api/v1/push?x=1"},
+        "proxy-mirror": {"host": "http://copy.example", "path": "/copy", "sample_ratio": 0.5},
+        "ai-proxy": {
+            "provider_conf": {"region": "eu-central-1", "project_id": "our_project"},
+            "options": {"model": "m"},
+        },
+        "http-logger": {"uri": "http://logs.example/in", "log_format": {"a": "$host", "b": {"c": 1}}},
+        "workflow": {"rules": [{"case": [["uri", "==", "/"]], "actions": [["return", {"code": 403}]]}]},
+        "multi-auth": {"auth_plugins": [{"key-auth": {}}, {"basic-auth": {"_meta": {}}}]},
+        "response-rewrite": {"headers": {"add": ["a:b"]}, "vars": [["status", "==", 200]]},
+        "openfunction": {"function_uri": "http://f.example/", "authorization": {"service_token": "x"}},
+    }
+    for name, config in wanted.items():
+        got, scope = translate(name, config)
+        assert (got, told(scope)) == ({name: config}, [])
+
+
+def test_shared_names_become_the_namespaces_own_and_the_input_stays() -> None:
+    limit: list[Any] = ["limit-count", {"count": 1, "time_window": 1, "group": "all"}]
+    inner = {"rules": [{"actions": [limit]}, {"actions": [["return", {"code": 403}], limit]}]}
+    before = copy.deepcopy(inner)
+    got, scope = translate("workflow", inner)
+    own = ["limit-count", {**limit[1], "group": "evil/all"}]
+    assert got["workflow"] == {"rules": [{"actions": [own]}, {"actions": [["return", {"code": 403}], own]}]}
+    assert (inner, told(scope)) == (before, [])
+    assert translate("limit-count", {"count": 1, "group": "all"})[0]["limit-count"]["group"] == "evil/all"
+    assert translate("limit-count", {"count": 1, "group": "all"}, options=Options())[0]["limit-count"]["group"] == "all"
+
+
+def test_cache_keys_begin_with_the_namespace_also_where_none_is_given() -> None:
+    key = ["cache.test", "/mem"]
+    assert translate("proxy-cache", {"cache_key": key})[0]["proxy-cache"]["cache_key"] == ["evil/", *key]
+    assert translate("proxy-cache", {})[0]["proxy-cache"]["cache_key"] == ["evil/", "$host", "$request_uri"]
+
+
+def test_what_a_secret_adds_is_reviewed() -> None:
+    hidden = secret(namespace="evil", uri="http://127.0.0.1/", brand__new="1", _meta__pre_function="return 1")
+    _, scope = translate("forward-auth", {}, hidden, secret_ref="secret")
+    assert sorted(told(scope)) == [
+        ("AddressRefused", f"{CONFIG}.uri"),
+        ("CodeRefused", CONFIG),
+        ("PluginRefused", f"{CONFIG}.brand"),
+    ]
+
+
+def test_a_consumer_may_have_credentials_only() -> None:
+    """A gateway puts a consumer's plugins in place of those of whatever route lets it in."""
+    restriction = {"whitelist": ["evil_evil"]}
+    assert told(translate("consumer-restriction", restriction)[1]) == []
+    _, scope = translate("consumer-restriction", restriction, kind="ApisixConsumer")
+    assert told(scope) == [("PluginRefused", AT)]
+    assert "use it on a route" in scope.problems[0].message
+    assert told(translate("key-auth", {"key": "k"}, kind="ApisixConsumer")[1]) == []
+
+
+def test_global_rules_are_not_reviewed() -> None:
+    assert told(translate("brand-new", {"uri": "http://127.0.0.1"}, kind="ApisixGlobalRule")[1]) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "config"),
+    [
+        ("multi-auth", {"auth_plugins": [{"key-auth": {"_meta": {"pre_function": "return 1"}}}]}),
+        ("workflow", {"rules": [{"actions": [["limit-count", {"_meta": {"pre_function": "return 1"}}]]}]}),
+        ("workflow", {"rules": [{"actions": [["serverless-pre-function", {}]]}]}),
+        ("multi-auth", {"auth_plugins": [{"multi-auth": {"auth_plugins": [{"inspect": {}}]}}]}),
+        ("ai-rate-limiting", {"cost_expr": "(function() while true do end end)()"}),
+        ("openid-connect", {"claim_schema": {"minimum": "os.execute()"}}),
+    ],
+    ids=lambda item: str(item)[:60],
+)
+def test_code_inside_of_plugins_is_refused_with_code_plugins_alone(name: str, config: JsonObject) -> None:
+    _, scope = translate(name, config, options=Options(code_plugins="refuse"))
+    assert [code for code, _ in told(scope)] == ["CodeRefused"]
+    assert told(translate(name, config, options=Options())[1]) == []
+
+
+def test_trusted_plugins_are_not_reviewed_but_code_still_is() -> None:
+    trusting = replace(TENANT, trusted_plugins=frozenset({"our-own", "openid-connect", "inspect"}))
+    for kind in ("ApisixRoute", "ApisixConsumer"):
+        got, scope = translate("our-own", {"uri": "http://127.0.0.1/"}, kind=kind, options=trusting)
+        assert (got, told(scope)) == ({"our-own": {"uri": "http://127.0.0.1/"}}, [])
+    inside = {"auth_plugins": [{"openid-connect": {"discovery": "http://a.example"}}, {"key-auth": {}}]}
+    assert told(translate("multi-auth", inside, options=trusting)[1]) == []
+    assert told(translate("inspect", {}, options=trusting)[1]) == [("CodeRefused", f"{AT}.name")]
+    meta = {"_meta": {"pre_function": "return 1"}}
+    assert told(translate("our-own", meta, options=trusting)[1]) == [("CodeRefused", CONFIG)]
+
+
+def test_code_is_the_business_of_its_own_setting() -> None:
+    allowed = Options(plugins="reviewed")
+    assert told(translate("serverless-pre-function", {"functions": ["return 1"]}, options=allowed)[1]) == []
+    assert told(translate("cors", {"_meta": {"pre_function": "return 1"}}, options=allowed)[1]) == []
+
+
+@pytest.mark.parametrize("name", ["multi-auth", "workflow"])
+@pytest.mark.parametrize(
+    "inner", [None, 1, "x", [], {}, [1], [[1]], [{"rules": 1}], [{"actions": 7}], [{"actions": [1]}]]
+)
+def test_odd_shapes_break_nothing(name: str, inner: object) -> None:
+    for field in ("auth_plugins", "rules"):
+        translate(name, {field: inner})
+    assert isinstance(translate("cors", {"_meta": inner})[0], dict)
+
+
+@pytest.mark.parametrize(
+    ("name", "config"),
+    [
+        ("proxy-rewrite", {"headers": {f"X-{number}": "1" for number in range(MOST_REVIEWED)}}),
+        ("traffic-split", split(nodes={f"h{number}.example:80": 1 for number in range(4000)})),
+        ("loki-logger", {"endpoint_addrs": [f"http://h{number}.example" for number in range(4000)]}),
+    ],
+    ids=["fields", "mapping of hosts", "list of hosts"],
+)
+def test_plugins_that_take_too_long_to_review_are_refused(name: str, config: JsonObject) -> None:
+    _, scope = translate(name, config)
+    assert told(scope) == [("PluginRefused", AT)]
+    assert "make several objects of it" in scope.problems[0].message
+    assert scope.reviewed <= MOST_REVIEWED + 22
+
+
+def test_review_ends_after_enough_problems() -> None:
+    _, scope = translate("traffic-split", split(nodes={f"127.0.{n // 256}.{n % 256}:80": 1 for n in range(5000)}))
+    assert len(scope.problems) == MOST_TOLD
+    assert scope.reviewed < MOST_TOLD * 30
+
+
+def test_control_characters_of_a_field_are_not_repeated() -> None:
+    _, scope = translate("cors", {"a\x1b[31m": 1})
+    assert all("\x1b" not in f"{problem.path} {problem.message}" for problem in scope.problems)

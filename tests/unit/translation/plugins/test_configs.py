@@ -1,0 +1,157 @@
+"""Plugins with Secrets and authentication."""
+
+import copy
+from typing import Any
+
+import pytest
+
+from apisix_ingress.model.json import JsonObject
+from crds.v2.common import Plugin
+from crds.v2.route import Authentication
+from tests.unit.translation.objects import OPTIONS, make, secret, world
+from translation.core.context import Context
+from translation.core.options import Options
+from translation.plugins.configs import Plugins, authenticate, translate_plugins
+
+REFUSE = Options(code_plugins="refuse")
+
+
+def translate(
+    *plugins: JsonObject, objects: tuple[JsonObject, ...] = (), options: Options = OPTIONS
+) -> tuple[Plugins, Context]:
+    scope = Context("ApisixRoute", "default", world(*objects).view(), options)
+    return translate_plugins(scope, [Plugin.model_validate(item) for item in plugins], "spec.plugins"), scope
+
+
+def told(scope: Context) -> list[tuple[str, str, str]]:
+    return [(problem.severity, problem.code, problem.path) for problem in scope.problems]
+
+
+def test_disabled_plugin_is_left_out_and_absent_config_is_empty() -> None:
+    got, scope = translate({"name": "a", "enable": False}, {"name": "b", "enable": True})
+    assert got == {"b": {}}
+    assert told(scope) == []
+
+
+def test_last_of_two_plugins_with_one_name_counts() -> None:
+    got, scope = translate({"name": "a", "config": {"x": 1}}, {"name": "a", "config": {"x": 2}})
+    assert got == {"a": {"x": 2}}
+    assert told(scope) == [("warning", "PluginTwice", "spec.plugins[1]")]
+
+
+def test_secret_is_merged_without_config() -> None:
+    got, _ = translate({"name": "a", "secretRef": "secret"}, objects=(secret(key="k"),))
+    assert got == {"a": {"key": "k"}}
+
+
+def test_secret_wins_and_dots_lead_into_mappings() -> None:
+    config = {"key": "old", "deep": {"a": "1", "b": "2"}, "flat": "text"}
+    before = copy.deepcopy(config)
+    objects = (secret(key="new", deep__a="s", flat__x__y="z"),)
+    got, _ = translate({"name": "p", "config": config, "secretRef": "secret"}, objects=objects)
+    assert got == {"p": {"key": "new", "deep": {"a": "s", "b": "2"}, "flat": {"x": {"y": "z"}}}}
+    assert config == before
+
+
+def test_longer_key_replaces_the_text_in_its_way_whatever_the_order() -> None:
+    for data in ({"a": "1", "a__b": "2"}, {"a__b": "2", "a": "1"}):
+        got, _ = translate({"name": "p", "secretRef": "secret"}, objects=(secret(**data),))
+        assert got == {"p": {"a": {"b": "2"}}}
+
+
+def test_key_that_ends_with_a_dot_leads_to_a_mapping_without_a_value() -> None:
+    got, _ = translate(
+        {"name": "p", "config": {"a": {"x": 1}}, "secretRef": "secret"}, objects=(secret(a__="1", b__="2"),)
+    )
+    assert got == {"p": {"a": {"x": 1}, "b": {}}}
+
+
+def test_missing_secret_fails_and_later_plugins_are_still_looked_at() -> None:
+    _, scope = translate({"name": "a", "secretRef": "x"}, {"name": "b", "secretRef": "y"})
+    assert told(scope) == [
+        ("error", "SecretNotFound", "spec.plugins[0].secretRef"),
+        ("error", "SecretNotFound", "spec.plugins[1].secretRef"),
+    ]
+
+
+def test_secret_value_that_is_no_text_fails_without_being_shown() -> None:
+    raw = make("Secret", "secret", data={"key": "/w=="})
+    _, scope = translate({"name": "a", "secretRef": "secret"}, objects=(raw,))
+    assert told(scope) == [("error", "InvalidSecret", "spec.plugins[0].secretRef")]
+    assert "Secret default/secret: the value of key is not UTF-8 text; replace it" in scope.problems[0].message
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "serverless-pre-function",
+        "serverless-post-function",
+        "ext-plugin-pre-req",
+        "ext-plugin-post-resp",
+        "exit-transformer",
+        "inspect",
+        "script",
+        "body-transformer",
+        "ai-prompt-template",
+        "request-validation",
+        "oas-validator",
+        "public-api",
+        "batch-requests",
+    ],
+)
+def test_plugin_that_runs_code_is_refused_where_the_settings_say_so(name: str) -> None:
+    plugin = {"name": name, "config": {}}
+    assert told(translate(plugin)[1]) == []
+    _, scope = translate({"name": "cors"}, plugin, options=REFUSE)
+    assert [str(problem) for problem in scope.problems] == [
+        f"spec.plugins[1].name: plugin {name} is refused by the controller's setting "
+        "kubernetes.code_plugins: refuse; remove it"
+    ]
+    assert told(scope) == [("error", "CodeRefused", "spec.plugins[1].name")]
+
+
+def test_disabled_plugin_that_runs_code_is_not_refused() -> None:
+    assert told(translate({"name": "inspect", "enable": False}, options=REFUSE)[1]) == []
+
+
+def test_code_in_the_meta_of_a_harmless_plugin_is_refused_also_from_a_secret() -> None:
+    inline = {"name": "cors", "config": {"_meta": {"pre_function": "return function() end"}}}
+    merged = {"name": "cors", "config": {"_meta": {"disable": False}}, "secretRef": "secret"}
+    hidden = secret(_meta__pre_function="return function() end")
+    for plugin in (inline, merged):
+        assert told(translate(plugin, objects=(hidden,))[1]) == []
+        _, scope = translate(plugin, objects=(hidden,), options=REFUSE)
+        assert told(scope) == [("error", "CodeRefused", "spec.plugins[0].config")]
+        assert "_meta.pre_function of plugin cors is refused" in scope.problems[0].message
+
+
+def test_other_meta_of_a_plugin_is_let_through() -> None:
+    plugin = {"name": "cors", "config": {"_meta": {"priority": 1}}}
+    assert told(translate(plugin, options=REFUSE)[1]) == []
+
+
+@pytest.mark.parametrize(
+    ("block", "want"),
+    [
+        ({"enable": True}, {"basic-auth": {}}),
+        ({"enable": True, "type": "basicAuth"}, {"basic-auth": {}}),
+        ({"enable": True, "type": "keyAuth"}, {"key-auth": {}}),
+        ({"enable": True, "type": "keyAuth", "keyAuth": {"header": "X"}}, {"key-auth": {"header": "X"}}),
+        ({"enable": True, "type": "jwtAuth"}, {"jwt-auth": {}}),
+        ({"enable": True, "type": "jwtAuth", "jwtAuth": {"cookie": "c"}}, {"jwt-auth": {"cookie": "c"}}),
+        ({"enable": True, "type": "ldapAuth"}, {"ldap-auth": {}}),
+        (
+            {"enable": True, "type": "ldapAuth", "ldapAuth": {"base_dn": "b", "use_tls": True}},
+            {"ldap-auth": {"base_dn": "b", "use_tls": True}},
+        ),
+        ({"enable": True, "type": "wolfRBAC"}, {"wolf-rbac": {}}),
+        ({"enable": True, "type": "hmacAuth"}, {"hmac-auth": {}}),
+        ({"enable": False, "type": "keyAuth"}, {}),
+        (None, {}),
+    ],
+)
+def test_authentication_becomes_a_plugin(block: dict[str, Any] | None, want: Plugins) -> None:
+    got: Plugins = {}
+    scope = Context("ApisixRoute", "default", world().view(), OPTIONS)
+    authenticate(scope, got, Authentication.model_validate(block) if block else None, "spec.http[0].authentication")
+    assert got == want

@@ -1,0 +1,1 @@
+"""The address policy: where requests may be sent."""

@@ -1,0 +1,37 @@
+"""Addresses that users name as where requests go: the one check, by spelling and by what they are in the cluster."""
+
+from __future__ import annotations
+
+from translation.addresses.destinations import NEEDS_GRANT, objection
+from translation.addresses.host_policy import BY_PRESET, refusal
+from translation.core.context import Context
+from translation.core.grants import Destination
+
+
+def check_address(scope: Context, host: str, path: str, *, port: int | None = None) -> bool:
+    """Say whether a user may name a host as where requests go; note it if not.
+
+    Args:
+        scope: The object that names it.
+        host: A name or an address, in any spelling; no scheme, no port.
+        path: The field that names it.
+        port: Where the requests go; None: any port, or not known.
+    """
+    if found := refusal(scope.options, host, port):
+        scope.error("AddressRefused", path, _told(host, found.what, found.setting))
+        scope.forbidden = True
+        return False
+    if what := objection(scope, host):
+        asks = what.endswith(NEEDS_GRANT)
+        message = f"{host!r} is {what}; ask for one, or name another host" if asks else _told(host, what, BY_PRESET)
+        scope.error("ForeignAddress", path, message)
+        # What an address is changes without an edit: what was published by it must go.
+        scope.forbidden = scope.revoked = True
+        return False
+    if scope.options.external_addresses != "allow":
+        scope.destinations[Destination(scope.kind, scope.namespace, host)] = None
+    return True
+
+
+def _told(host: str, what: str, setting: str) -> str:
+    return f"{host!r} is {what}, which is refused by the controller's setting {setting}; name another host"

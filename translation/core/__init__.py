@@ -1,0 +1,1 @@
+"""What all translations share: options, context, builder and result."""

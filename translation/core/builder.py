@@ -1,0 +1,141 @@
+"""Draft: the translation of one object while it is being made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from apisix_ingress.model import names
+from apisix_ingress.model.json import FrozenJson, JsonObject
+from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind
+from apisix_ingress.model.network.host_claims import MOST_NAMES, has_too_many
+from apisix_ingress.model.objects import CustomObject, Meta
+from apisix_ingress.model.records import Record
+from apisix_ingress.state.claims import UpstreamClaim
+from apisix_ingress.state.desired import Hold
+from apisix_ingress.state.view import View
+from translation.core.context import Context
+from translation.core.options import Options
+from translation.core.result import Translation
+from translation.core.text_checks import check_record
+from translation.hosts.host_owners import NOT_OWNED, HostOwners
+
+if TYPE_CHECKING:
+    from crds.v2.upstream import ApisixUpstreamSpec
+
+
+class Builder(Context):
+    """Records, claims, holds and problems of one object, gathered piece by piece."""
+
+    def __init__(self, meta: Meta, view: View, options: Options) -> None:
+        super().__init__(meta.kind, meta.namespace, view, options)
+        self.meta = meta
+        # Thousands of rules may refer to one ApisixUpstream, which may have thousands of parts: it is judged once.
+        # And to one Service, which may have thousands of ports: by number and by name.
+        self.ports: dict[ObjectKey, dict[int | str, int]] = {}
+        self.judged: dict[ObjectKey, tuple[Context, ApisixUpstreamSpec | None]] = {}
+        self.external: dict[ObjectKey, Context] = {}
+        self.plugin_configs: dict[ObjectKey, Context] = {}
+        self._records: list[Record] = []
+        self._claims: dict[UpstreamClaim, None] = {}
+        self._holds: list[Hold] = []
+        self._kept: dict[RecordKey, FrozenJson] = {}
+        self._meant: dict[RecordKey, str] = {}
+
+    @cached_property
+    def owners(self) -> HostOwners:
+        """Who owns which host."""
+        return HostOwners(self.view, self.options)
+
+    def usable(self, hosts: Sequence[str], path: str) -> list[str]:
+        """Return the hosts that the object's namespace may use, and note the others. No hosts stand for every host.
+
+        Args:
+            hosts: As they are written, or the empty text for every host.
+            path: The list in the object.
+        """
+        found = []
+        for index, host in enumerate(hosts):
+            if why := self.owners.refusal(self.namespace, host):
+                self.degrade(NOT_OWNED, f"{path}[{index}]" if len(hosts) > 1 else path, why)
+            else:
+                found.append(host)
+        return found
+
+    def claims_too_much(self, obj: CustomObject) -> bool:
+        """Say whether an object names too many hosts to own them, and note it: what was published for it must go."""
+        if self.options.host_ownership == "shared" or not has_too_many(obj):
+            return False
+        message = f"names more than {MOST_NAMES} hosts, with the wildcards over them; make several objects of it"
+        self.error("TooManyHosts", "spec", message)
+        self.revoked = True
+        return True
+
+    def stamp(self, kind: RecordKind, name: str, *, labelled: bool = False) -> JsonObject:
+        """Return the beginning of a body: id, name, desc and labels; with the object's own labels if wanted."""
+        return {
+            "id": self.view.record_id(kind, name),
+            "name": names.told(name),
+            "desc": names.DESC,
+            "labels": names.owner_labels(self.options.controller_name, self.meta.labels if labelled else None),
+        }
+
+    def record(self, kind: RecordKind, name: str, body: JsonObject, *, existing_only: bool = False) -> None:
+        """Add a record; `name` is what its id is made from."""
+        if self.is_full:
+            return
+        check_record(self, kind, body)
+        record = Record(RecordKey(kind, body["id"]), name, body, existing_only=existing_only)
+        meant = {key: self._meant[key] for key in record.refs if key in self._meant}
+        record = replace(record, meant=meant) if meant else record
+        self._records.append(record)
+        with suppress(TypeError):  # nested too deeply: it is never sent
+            self.enlarge(len(record.payload))
+
+    def refer(self, kind: RecordKind, name: str) -> str:
+        """Return the id of a record that those of this object name."""
+        id_ = self.view.record_id(kind, name)
+        self._meant[RecordKey(kind, id_)] = name
+        return id_
+
+    def claim(self, claim: UpstreamClaim) -> None:
+        """Add an upstream that the records need."""
+        self._claims[claim] = None
+
+    def hold(
+        self,
+        kind: RecordKind,
+        *,
+        prefix: str = "",
+        ids: frozenset[str] = frozenset(),
+        names: frozenset[str] = frozenset(),
+    ) -> None:
+        """Tell which records of a gateway are this object's."""
+        if prefix or ids or names:
+            self._holds.append(Hold(kind, prefix, ids, names))
+
+    def keep(self, key: RecordKey, **fields: object) -> None:
+        """Let a record stay as it was published last, but for these fields."""
+        self._kept[key] = fields
+
+    def finish(self) -> Translation:
+        """Return the translation: everything, or after an error what protects the records of before.
+
+        What a setting refuses is not protected: a gateway may have it from when it was allowed.
+        """
+        problems = tuple(dict.fromkeys(self.problems))
+        if self.revoked or self.forbidden:
+            return Translation(problems=problems, revoked=self.revoked)
+        whole = Translation((), tuple(self._claims), problems, tuple(self._holds))
+        if whole.failed:
+            return replace(whole, claims=tuple(replace(claim, weak=True) for claim in self._claims))
+        return replace(
+            whole,
+            records=tuple(self._records),
+            kept=self._kept,
+            references=frozenset(self.references),
+            destinations=frozenset(self.destinations),
+        )

@@ -1,0 +1,43 @@
+"""Grants: whether a namespace lets objects of another one refer to what it has (ReferenceGrant of the Gateway API)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from apisix_ingress.model.keys import IndexKey, ObjectKey
+from apisix_ingress.model.objects import ReferenceGrant
+from apisix_ingress.model.resources import GRANTS_BY_NAMESPACES, RESOURCES
+from apisix_ingress.state.view import View
+
+
+class Reference(NamedTuple):
+    """A reference from one namespace into another: who refers, by kind and namespace, and to what."""
+
+    kind: str
+    namespace: str
+    target: ObjectKey
+
+
+class Destination(NamedTuple):
+    """A host that an object has requests sent to: who names it, by kind and namespace, and the host."""
+
+    kind: str
+    namespace: str
+    host: str
+
+
+def is_granted(reference: Reference, view: View) -> bool:
+    """Say whether a grant in the target's namespace allows a reference.
+
+    What is read are the grants between the two namespaces, so that one that comes or goes wakes whoever asked.
+    """
+    value = f"{reference.target.namespace}/{reference.namespace}"
+    found = view.find(ReferenceGrant, IndexKey("ReferenceGrant", GRANTS_BY_NAMESPACES, value))
+    return any(_allows(grant, reference) for grant in found)
+
+
+def _allows(grant: ReferenceGrant, reference: Reference) -> bool:
+    source = (RESOURCES[reference.kind].group, reference.kind, reference.namespace)
+    group, (kind, _, name) = RESOURCES[reference.target.kind].group, reference.target
+    targets = ((group, kind, name), (group, kind, ""))
+    return source in grant.sources and any(target in grant.targets for target in targets)

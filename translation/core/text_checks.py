@@ -1,0 +1,142 @@
+"""Texts: what no text of a user's object may hold, wherever it stands.
+
+Control characters, since a gateway, a log or a terminal may take them for something else; characters that show a text
+other than it is; and, where the settings say so, references that a gateway replaces by secrets of its own. No message
+holds the text: it may be a secret.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+from apisix_ingress.model.keys import RecordKind
+from apisix_ingress.model.objects import CustomObject, Secret
+from translation.core.context import Context
+
+_NEVER = r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff"
+_LINE = re.compile(rf"[{_NEVER}\t\n\r\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+"""What a text of one line may not hold: control characters, line ends of any kind, marks that turn the direction."""
+
+_BLOCK = re.compile(f"[{_NEVER}]")
+"""What not even a text of several lines may hold: code, a response body, a PEM key."""
+
+_FREE = frozenset({"config", "args", "authParameter", "filter_func"})
+"""Fields below which texts may have several lines."""
+
+_STRICT = re.compile(r"(?:^|[-_])(?:headers?|hosts?|uris?|path|methods?)$", re.IGNORECASE)
+"""Fields of a plugin below which they may not: what they hold goes into the head of a request or a response."""
+
+_REFERENCE = re.compile(r"\$(?:env|secret)://", re.IGNORECASE)
+"""What a gateway replaces where a text begins with it: `$env://` in any case (APISIX core/env.lua), `$secret://`."""
+
+_MOST_TOLD = 10
+"""Mistakes of this kind that are told of one object."""
+
+Path: TypeAlias = "tuple[Path, str | int] | None"
+"""Where a value stands, the last part first; a part more costs the same however deep it is."""
+
+
+class _Place(NamedTuple):
+    """A value and where it stands."""
+
+    value: Any
+    path: Path = None
+    block: bool = False
+
+
+def check_object(scope: Context, obj: CustomObject) -> None:
+    """Note the texts of an object that must not be, annotations apart: those are checked where they are read."""
+    for name, value in obj.meta.labels.items():
+        check_text(scope, name + value, f"metadata.labels[{quoted(name)}]")
+    check_text(scope, obj.meta.namespace + obj.meta.name, "metadata.name")
+    check_spec(scope, obj.spec)
+
+
+def check_spec(scope: Context, spec: Mapping[str, Any]) -> None:
+    """Note the texts of a spec that must not be; the first ones, if there are many."""
+    told = 0
+    for place in _texts(_Place(spec)):
+        if _is_fine(scope, place.value, block=place.block):
+            continue  # nearly always: a path in words would cost as much as all the rest
+        told += _check(scope, place.value, "spec" + _dotted(place.path), block=place.block)
+        if told == _MOST_TOLD:
+            return
+
+
+def check_text(scope: Context, text: str, path: str, *, block: bool = False) -> None:
+    """Note what a text must not hold; one of several lines may hold line breaks and tabs."""
+    _check(scope, text, path, block=block)
+
+
+def check_secret(scope: Context, secret: Secret, key: str, text: str, path: str) -> None:
+    """Note what the value of a Secret must not hold that becomes a part of a record."""
+    _check(scope, text, path, block=True, what=f"{secret.meta.key}: the value of {key} ")
+
+
+def check_record(scope: Context, kind: RecordKind, body: Mapping[str, Any]) -> None:
+    """Note references to secrets that came together only while a record was made, as in the value of a header."""
+    if scope.options.secret_references == "allow" or scope.forbidden:
+        return
+    for place in _texts(_Place(body)):
+        if _REFERENCE.match(place.value):
+            _refuse_reference(scope, "", f"{kind}{_dotted(place.path)} comes to be one that ")
+            return
+
+
+def _texts(root: _Place) -> Iterator[_Place]:
+    """Yield every text below a value, the keys of mappings included; a stack stands for calls that might nest deep."""
+    stack = [root]
+    while stack:
+        value, path, block = place = stack.pop()
+        if isinstance(value, str):
+            yield place
+        elif isinstance(value, Mapping):
+            for key, item in reversed(tuple(value.items())):
+                name = str(key)
+                lines = (block or name in _FREE) and not (block and _STRICT.search(name))
+                stack.append(_Place(item, (path, name), lines))
+                stack.append(_Place(name, (path, name), block))
+        elif isinstance(value, list):
+            stack.extend(_Place(value[index], (path, index), block) for index in reversed(range(len(value))))
+
+
+def _check(scope: Context, text: str, path: str, *, block: bool, what: str = "") -> bool:
+    """Return whether a text was refused."""
+    if found := (_BLOCK if block else _LINE).search(text):
+        code = ord(found.group())
+        scope.error("ControlCharacter", path, f"{what}has the control character U+{code:04X}; remove it")
+        return True
+    if scope.options.secret_references == "refuse" and _REFERENCE.search(text):
+        _refuse_reference(scope, path, what)
+        return True
+    return False
+
+
+def _is_fine(scope: Context, text: str, *, block: bool) -> bool:
+    if (_BLOCK if block else _LINE).search(text):
+        return False
+    return scope.options.secret_references != "refuse" or not _REFERENCE.search(text)
+
+
+def _refuse_reference(scope: Context, path: str, what: str) -> None:
+    message = (
+        f"{what}refers to an environment variable or a secret of the gateway, which is refused by the controller's "
+        "setting kubernetes.secret_references: refuse; write the value, or take it from a Secret"
+    )
+    scope.error("SecretReferenceRefused", path, message)
+    scope.forbidden = True
+
+
+def _dotted(path: Path) -> str:
+    parts = []
+    while path is not None:
+        path, part = path
+        parts.append(f"[{part}]" if isinstance(part, int) else f".{quoted(part)}")
+    return "".join(reversed(parts))
+
+
+def quoted(name: str) -> str:
+    """Return a name as a message may hold it: a key may have what it was refused for."""
+    return _LINE.sub(lambda found: f"\\u{ord(found.group()):04x}", name)

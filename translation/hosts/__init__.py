@@ -1,0 +1,1 @@
+"""Hosts, certificates and the conflicts over them."""

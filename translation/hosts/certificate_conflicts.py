@@ -1,0 +1,136 @@
+"""Hosts of certificates that two objects want: the oldest has them, one of another namespace goes without.
+
+A gateway shows the certificate that it had first, and after a restart perhaps another one; so of two namespaces one
+only is published. Within a namespace both are, as in the 1.8 line: whose certificate it is is for its owner to say.
+Who is older does not depend on the order of events, nor on whether an object can be translated.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Sequence
+
+from apisix_ingress.model.json import FrozenJson
+from apisix_ingress.model.keys import IndexKey, ObjectKey
+from apisix_ingress.model.network.host_names import canonical_host
+from apisix_ingress.model.network.tls_hosts import FROM_CERTIFICATE, MOST_HOSTS, count_tls_hosts
+from apisix_ingress.model.objects import CustomObject, why_first
+from apisix_ingress.model.resources import TLS_HOST_INDEX
+from apisix_ingress.state.view import View, oldest
+from translation.core.builder import Builder
+from translation.core.options import Options
+from translation.core.scope import is_ours
+from translation.hosts.host_certificates import face_of, faces
+from translation.hosts.host_owners import HostOwners
+
+KINDS = ("ApisixTls", "Ingress")
+
+CONFLICT = "HostConflict"
+
+_UNNAMED = IndexKey("Ingress", TLS_HOST_INDEX, FROM_CERTIFICATE)
+"""Ingresses whose hosts are those of a certificate; an ApisixTls names its hosts."""
+
+
+class HostConflicts:
+    """Who else has a host of one object.
+
+    Args:
+        obj: The object; it is no rival of itself.
+        view: What may be asked.
+        options: The settings.
+    """
+
+    def __init__(self, obj: CustomObject, view: View, options: Options) -> None:
+        self._key = obj.meta.key
+        self._view = view
+        self._options = options
+        self._owners = HostOwners(view, options)
+        # Few are so, and they may have any host.
+        self._unnamed: list[CustomObject] | None = None
+        self._faces: dict[ObjectKey, dict[str, str | None]] = {}
+
+    def first(self, host: str) -> tuple[CustomObject, str | None] | None:
+        """Return the oldest other object of ours that has a host, with its face; None: there is no other one."""
+        for item in self._by_age(host):
+            if item.meta.key == self._key or not is_ours(item, self._view, self._options):
+                continue
+            if self._owners.refusal(item.meta.namespace, host):
+                continue
+            found = self._of(item)
+            if host in found:
+                return item, found[host]
+        return None
+
+    def ahead(self, host: str, face: str, age: tuple[str, ...]) -> CustomObject | None:
+        """Return the object that comes before one of this age and has a host with another face; None: there is none."""
+        rival = self.first(host)
+        return None if rival is None or rival[0].meta.age > age or rival[1] == face else rival[0]
+
+    def _by_age(self, host: str) -> Iterator[CustomObject]:
+        if self._unnamed is None:
+            self._unnamed = list(oldest(self._view, CustomObject, _UNNAMED))
+        named = (oldest(self._view, CustomObject, IndexKey(kind, TLS_HOST_INDEX, host)) for kind in KINDS)
+        return heapq.merge(*named, self._unnamed, key=lambda item: item.meta.age)
+
+    def _of(self, item: CustomObject) -> dict[str, str | None]:
+        if item.meta.key not in self._faces:
+            known: dict[str, str | None] = {}
+            for host, face in faces(item, self._view, self._options):
+                known.setdefault(host, face)
+            self._faces[item.meta.key] = known
+        return self._faces[item.meta.key]
+
+
+class Hosts:
+    """Which hosts an object may have its certificates for.
+
+    Args:
+        draft: The translation of the object; what is told goes there.
+        obj: The ApisixTls or Ingress.
+    """
+
+    def __init__(self, draft: Builder, obj: CustomObject) -> None:
+        self._draft = draft
+        self._age = obj.meta.age
+        self._rivals = HostConflicts(obj, draft.view, draft.options)
+        self._own: dict[str, tuple[str, str]] = {}
+        if (count := count_tls_hosts(obj)) > MOST_HOSTS:
+            message = f"has certificates for {count} hosts, and {MOST_HOSTS} are the most; make several objects of it"
+            draft.error("TooManyHosts", "spec", message)
+
+    def allowed(self, hosts: Sequence[str], body: FrozenJson, path: str) -> list[str]:
+        """Return the hosts without those that an older object of another namespace has.
+
+        Args:
+            hosts: As they are to be published.
+            body: An ssl record with its certificate, and what it asks of clients.
+            path: The field that is told.
+        """
+        face = face_of(body)
+        return [host for host in self._draft.usable(hosts, path) if self._is_allowed(host, face, path)]
+
+    def _is_allowed(self, host: str, face: str, path: str) -> bool:
+        name = canonical_host(host)
+        own, field = self._own.setdefault(name, (face, path))
+        if own != face:
+            message = f"host {host} has another certificate in {field}, and a gateway shows one of them; keep one"
+            self._draft.warn(CONFLICT, path, message)
+        rival = self._rivals.ahead(name, face, self._age)
+        if rival is None:
+            return True
+        winner, why = rival.meta.key, why_first(rival.meta.age, self._age)
+        if winner.namespace == self._draft.namespace:
+            message = f"host {host} has another certificate in {winner}, which {why}, and a gateway shows one of them"
+            self._draft.warn(CONFLICT, path, f"{message}; use the same certificate or another host")
+            return True
+        message = (
+            f"host {host} is left out: {stranger(winner)} {why} and has it, and not with the same certificate "
+            "and the same demands on clients; use another host, or have it removed there"
+        )
+        self._draft.degrade(CONFLICT, path, message)
+        return False
+
+
+def stranger(winner: ObjectKey) -> str:
+    """Name an object in another namespace by what its tenant may know."""
+    return f"an {winner.kind} in namespace {winner.namespace}"

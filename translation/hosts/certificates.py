@@ -1,0 +1,156 @@
+"""Certificates: the pair of certificate and private key in a Secret, checked before it is sent.
+
+A gateway takes a pair that does not match and fails at the handshake (contract: Admin API fact 16). An expired
+certificate is sent: the client is who judges it. No message here holds a byte of a Secret.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from apisix_ingress.model.formats.hashed_cache import kept_by_digest
+from apisix_ingress.model.network.host_names import canonical_host
+from apisix_ingress.model.objects import Secret
+from translation.core.context import Context
+
+if TYPE_CHECKING:
+    from cryptography.x509 import Certificate
+
+# The cryptography package is imported by who has a certificate to read: it is a twentieth of a start's imports.
+
+_FORMATS = (("cert", "key"), ("tls.crt", "tls.key"))
+"""Keys of a Secret: those of APISIX go before those of Kubernetes (v1-behaviour.md §2.9)."""
+
+_MARKER = "-----BEGIN "
+
+_CHECKS_KEPT = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPair:
+    """A certificate chain and its private key as PEM text; the key never appears in a repr."""
+
+    certificate: str
+    key: str = field(repr=False)
+
+
+def key_pair(scope: Context, secret: Secret, path: str) -> KeyPair | None:
+    """Return the pair in a Secret, or note what is wrong with it."""
+    names = next((names for names in _FORMATS if names[0] in secret.data), None)
+    if names is None:
+        wrong = "has no certificate: put it under tls.crt, with its key under tls.key"
+    elif names[1] not in secret.data:
+        wrong = f"has no private key: put it under {names[1]}"
+    else:
+        certificate, key = (secret.data[name] for name in names)
+        wrong = check_pair(certificate, key)
+        if not wrong:
+            return KeyPair(certificate.decode(), _without_preface(key.decode()))
+    scope.error("InvalidCertificate", path, f"{secret.meta.key} {wrong}")
+    return None
+
+
+def _without_preface(key: str) -> str:
+    """Return a key without what tools such as `openssl pkcs12` put in front of it.
+
+    A gateway takes a key that does not begin with its marker for one that it had encrypted, and refuses it.
+    """
+    return key[key.index(_MARKER) :]
+
+
+@kept_by_digest(_CHECKS_KEPT)
+def check_pair(certificate: bytes, key: bytes) -> str:
+    """Return what is wrong with a pair, as the end of a sentence that begins with the Secret; empty if nothing is."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
+
+    try:
+        leaf = chain_of(certificate)[0]
+        certificate.decode()
+        wanted = leaf.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    except (ValueError, UnsupportedAlgorithm):
+        return "has a certificate that can't be read: it must be PEM text, the server's own certificate first"
+    try:
+        # The check of an RSA key takes up to 90 ms, which would block every other object; a wrong one does not pair.
+        private = load_pem_private_key(key, None, unsafe_skip_rsa_key_validation=True)
+        key.decode()
+        got = private.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        return "has a private key that can't be read: it must be PEM text without a password"
+    return "" if got == wanted else "has a private key that belongs to another certificate: replace one of them"
+
+
+def chain_of(text: bytes) -> list[Certificate]:
+    """Return the certificates of a PEM text, a server's own first.
+
+    Raises:
+        ValueError: It holds none.
+    """
+    from cryptography import x509
+
+    return x509.load_pem_x509_certificates(text)
+
+
+def fingerprint_of(certificate: str) -> str:
+    """Return the SHA-256 of the first certificate of a chain; it was parsed before."""
+    from cryptography.hazmat.primitives.hashes import SHA256
+
+    return chain_of(certificate.encode())[0].fingerprint(SHA256()).hex()
+
+
+def names_of(certificate: str) -> list[str]:
+    """Return the host names that a certificate is for, sorted; it was parsed before."""
+    from cryptography import x509
+
+    leaf = chain_of(certificate.encode())[0]
+    try:
+        names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return []
+    return sorted(names.get_values_for_type(x509.DNSName))
+
+
+def check_expiry(scope: Context, pair: KeyPair, secret: Secret, path: str, now: datetime | None) -> None:
+    """Note a certificate that has expired; without the time of day nothing is said."""
+    end = expiry_of(pair.certificate)
+    if now is not None and end <= now:
+        message = (
+            f"the certificate in {secret.meta.key} expired on {end:%Y-%m-%d %H:%M} UTC: clients refuse it; renew it"
+        )
+        scope.warn("CertificateExpired", path, message)
+
+
+def check_names(scope: Context, hosts: Sequence[str], pair: KeyPair, secret: Secret, path: str) -> None:
+    """Note the hosts of a list that a certificate is not for."""
+    covered = covered_names(pair.certificate)
+    for index, host in enumerate(hosts):
+        if not _covers(covered, canonical_host(host)):
+            message = f"{host} is not a name of the certificate in {secret.meta.key}: clients refuse it; add the name"
+            scope.warn("HostNotCovered", f"{path}[{index}]", message)
+
+
+def _covers(covered: frozenset[str], host: str) -> bool:
+    """Say whether a certificate is for a host; a wildcard stands for exactly one label."""
+    _, _, parent = host.partition(".")
+    return host in covered or f"*.{parent}" in covered
+
+
+def expiry_of(certificate: str) -> datetime:
+    """Return when a certificate expires that a record has; it was parsed before."""
+    _, end = _facts(certificate)
+    return end
+
+
+def covered_names(certificate: str) -> frozenset[str]:
+    """Return the names that a certificate is for, in lower case; it was parsed before."""
+    names, _ = _facts(certificate)
+    return names
+
+
+@kept_by_digest(_CHECKS_KEPT)
+def _facts(certificate: str) -> tuple[frozenset[str], datetime]:
+    leaf = chain_of(certificate.encode())[0]
+    return frozenset(name.lower() for name in names_of(certificate)), leaf.not_valid_after_utc

@@ -1,0 +1,102 @@
+"""Faces: what a client meets under a host, as texts that are equal for equal ones, of objects other than one's own.
+
+A face is the server's own certificate and what is asked of clients: under one host a gateway has one of both. The rest
+of the chain, and the Secret that it is from, don't count. What is wrong with another object is its own affair.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from apisix_ingress.model.formats.hashed_cache import kept_by_digest
+from apisix_ingress.model.json import FrozenJson, JsonObject
+from apisix_ingress.model.network.host_names import canonical_host
+from apisix_ingress.model.network.tls_hosts import TlsEntry, tls_entries
+from apisix_ingress.model.objects import CustomObject, Secret
+from apisix_ingress.state.view import View
+from crds import SpecError, parse_spec
+from translation.core.context import Context
+from translation.core.options import Options
+from translation.hosts.certificates import chain_of, fingerprint_of, key_pair, names_of
+
+if TYPE_CHECKING:
+    from crds.v2.tls import ClientAuthentication
+
+_FACES_KEPT = 4096
+
+_CA_KEYS = ("cert", "tls.crt", "ca.crt")
+"""Keys of a Secret under which a CA is looked for, in this order (v1-behaviour.md §2.9)."""
+
+
+def face_of(body: FrozenJson) -> str:
+    """Return the face of an ssl record; its certificate was parsed before."""
+    client = body.get("client")
+    asked = hashlib.sha256(json.dumps(client, sort_keys=True).encode()).hexdigest() if client else ""
+    return f"{_fingerprint(body['cert'])} {asked}".rstrip()
+
+
+def faces(obj: CustomObject, view: View, options: Options) -> Iterator[tuple[str, str | None]]:
+    """Yield each host of an ApisixTls or Ingress with its face, in the order of the fields; None: it can't be told."""
+    scope = Context(obj.meta.kind, obj.meta.namespace, view, options)
+    for entry in tls_entries(obj):
+        body = _tls_body(scope, obj) if obj.meta.kind == "ApisixTls" else _entry_body(scope, entry)
+        face = face_of(body) if body else None
+        named = map(canonical_host, names_of(body["cert"])) if body and not entry.hosts else entry.hosts
+        yield from ((host, face) for host in named)
+
+
+def client_body(scope: Context, client: ClientAuthentication | None) -> JsonObject:
+    """Return the part of an ssl record for the certificates of clients; incomplete after an error."""
+    if client is None:
+        return {}
+    location = client.ca_secret
+    secret = scope.secret(location.name, "spec.client.caSecret.name", namespace=location.namespace)
+    body: JsonObject = {"ca": _authority(scope, secret) if secret else ""}
+    if client.depth:
+        body["depth"] = client.depth
+    if client.skip_mtls_uri_regex:
+        body["skip_mtls_uri_regex"] = list(dict.fromkeys(client.skip_mtls_uri_regex))
+    return {"client": body}
+
+
+def _tls_body(scope: Context, obj: CustomObject) -> JsonObject | None:
+    try:
+        spec = parse_spec("ApisixTls", obj.spec)
+    except SpecError:
+        return None
+    body = _server(scope, spec.secret.name, spec.secret.namespace) | client_body(scope, spec.client)
+    return None if scope.problems else body
+
+
+def _entry_body(scope: Context, entry: TlsEntry) -> JsonObject | None:
+    return _server(scope, entry.secret, scope.namespace) or None
+
+
+def _server(scope: Context, name: str, namespace: str) -> JsonObject:
+    secret = scope.secret(name, "", namespace=namespace)
+    pair = key_pair(scope, secret, "") if secret else None
+    return {"cert": pair.certificate} if pair else {}
+
+
+def _authority(scope: Context, secret: Secret) -> str:
+    """Return the CA in a Secret as PEM text, or note what is wrong with it."""
+    key = next((key for key in _CA_KEYS if key in secret.data), None)
+    if key is None:
+        wrong = "has no CA: put it under ca.crt"
+    else:
+        try:
+            chain_of(secret.data[key])
+            return secret.data[key].decode()
+        except ValueError:
+            wrong = f"has a CA under {key} that can't be read: it must be PEM text"
+    scope.error("InvalidCertificate", "spec.client.caSecret", f"{secret.meta.key} {wrong}")
+    return ""
+
+
+@kept_by_digest(_FACES_KEPT)
+def _fingerprint(certificate: str) -> str:
+    """Return what tells the leaf of a chain from others."""
+    return fingerprint_of(certificate)

@@ -1,0 +1,213 @@
+"""Owners of hosts: with `host_ownership: namespace` a host belongs to one namespace, and rules of others go without it.
+
+A host belongs to the namespace that it was assigned to (an annotation of the Namespace), else to the one that holds it
+or a wildcard over it, else to that of the oldest object that names it or a wildcard over it. A wildcard needs more: no
+other namespace may own a name below it. So of the hosts that two namespaces use no request fits both, and neither
+priorities nor paths nor the gateway's order of matching decide anything between namespaces. Who owns a host does not
+depend on whether an object can be translated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from itertools import islice
+
+from apisix_ingress.model.keys import IndexKey
+from apisix_ingress.model.network.host_claims import (
+    EVERY_HOST,
+    SHARED_WITH,
+    claimed_hosts,
+    claimed_name,
+    is_ownable,
+    lent_key,
+    shares_with,
+    wildcards_over,
+)
+from apisix_ingress.model.objects import ASSIGNED_HOSTS, CustomObject, Namespace
+from apisix_ingress.model.records import Record
+from apisix_ingress.model.resources import ASSIGNED_INDEX, ASSIGNED_UNDER_INDEX, HOST_INDEX, LENT_INDEX, UNDER_INDEX
+from apisix_ingress.state.desired import Hold
+from apisix_ingress.state.store import NEAR
+from apisix_ingress.state.view import View, oldest
+from translation.core.options import Options
+from translation.core.scope import is_ours
+
+NOT_OWNED = "HostNotOwned"
+
+MOST_BELOW = 1000
+"""Older objects with names below a wildcard that are looked at; where there are more, the wildcard is left out."""
+
+NAMING_KINDS = ("ApisixRoute", "ApisixTls", "Ingress")
+"""Kinds of objects that name hosts."""
+
+
+class HostOwners:
+    """Who owns which host, as one translation asks for it.
+
+    Args:
+        view: What may be asked.
+        options: The settings; with `host_ownership: shared` every namespace may use every host.
+    """
+
+    def __init__(self, view: View, options: Options) -> None:
+        self._view = view
+        self._options = options
+        self._is_shared = options.host_ownership == "shared"
+        self._refusals: dict[tuple[str, str], str] = {}
+        self._oldest: dict[str, CustomObject | None] = {}
+        self._assignees: dict[str, tuple[str, ...]] = {}
+
+    def refusal(self, namespace: str, host: str) -> str:
+        """Return why a namespace may not use a host, as a sentence with the remedy; empty if it may.
+
+        Args:
+            namespace: Of the object.
+            host: As it is written; empty for every host.
+        """
+        if self._is_shared:
+            return ""
+        name = claimed_name(host) or EVERY_HOST
+        if (namespace, name) not in self._refusals:
+            self._refusals[namespace, name] = self._judge(namespace, name)
+        return self._refusals[namespace, name]
+
+    def taken_by(self, namespace: str, host: str) -> tuple[str, ...]:
+        """Return the namespaces that own a host which this one may not use; empty if it may, or if nobody owns it."""
+        name = claimed_name(host)
+        owners = () if self._is_shared else self._owners(name)
+        is_free = not owners or namespace in owners or self._is_shared_by(owners, namespace, name)
+        return () if is_free else owners
+
+    def owned(self, obj: CustomObject) -> frozenset[str]:
+        """Return the hosts that an object names and that belong to its namespace; hosts that are lent to it do not."""
+        space = obj.meta.namespace
+        names = claimed_hosts(obj)
+        return frozenset(name for name in names if space in self._owners(name) and not self.refusal(space, name))
+
+    def names(self, namespace: str, host: str) -> bool:
+        """Say whether an object of ours in a namespace names exactly this host."""
+        found = (self._ours(kind, HOST_INDEX, host) for kind in NAMING_KINDS)
+        return any(item.meta.namespace == namespace for items in found for item in items)
+
+    def lends(self, owner: str, namespace: str, host: str) -> bool:
+        """Say whether objects of one namespace let another one use a host that they name."""
+        return self._is_shared_by((owner,), namespace, host)
+
+    def _judge(self, namespace: str, name: str) -> str:
+        if namespace in self._assigned(EVERY_HOST) and name == EVERY_HOST:
+            return ""
+        if name == EVERY_HOST:
+            return (
+                "takes requests for every host, also for those of other namespaces: name hosts, or ask the operator to "
+                f"add {EVERY_HOST} to the annotation {ASSIGNED_HOSTS} of Namespace {namespace}"
+            )
+        if not is_ownable(name):
+            return f"host {name} is left out: a wildcard has to begin with '*.'; name the hosts or write *.{name[1:]}"
+        owners = self._owners(name)
+        allowed = {namespace}
+        if namespace not in owners:
+            if not self._is_shared_by(owners, namespace, name):
+                return self._foreign(namespace, name, owners)
+            allowed |= {*owners}
+        if name.startswith("*.") and (other := self._below(allowed, name)):
+            return (
+                f"host {name} is left out: {other} has a name below it; name your hosts one by one, or ask the "
+                f"operator to add {name} to the annotation {ASSIGNED_HOSTS} of Namespace {namespace}"
+            )
+        return ""
+
+    def _foreign(self, namespace: str, name: str, owners: tuple[str, ...]) -> str:
+        what = f"port {name[1:]}" if name.startswith(":") else f"host {name}"
+        if owners:
+            return (
+                f"{what} is left out: it belongs to namespace {', '.join(owners)}; use another one, or have an object "
+                f"there that names it annotated with {SHARED_WITH}: {namespace}"
+            )
+        if self._options.host_ownership == "assigned":
+            return (
+                f"{what} is left out: it is assigned to no namespace; ask the operator to add {name} to the annotation "
+                f"{ASSIGNED_HOSTS} of Namespace {namespace}"
+            )
+        return f"{what} is left out: no object names it; add it to the hosts of this one"
+
+    def _owners(self, name: str) -> tuple[str, ...]:
+        """Return the namespace that owns a host; several where it was assigned to several; none: nobody names it."""
+        names = (name, *wildcards_over(name))
+        if assigned := next(filter(None, map(self._assigned, names)), ()):
+            return assigned
+        if self._options.host_ownership == "assigned":
+            return ()
+        if holder := next(filter(None, map(self._view.host_holder, names)), ""):
+            return (holder,)
+        first = self._first(name)
+        return (first.meta.namespace,) if first is not None else ()
+
+    def _assigned(self, name: str) -> tuple[str, ...]:
+        if name not in self._assignees:
+            found = self._view.find(Namespace, IndexKey("Namespace", ASSIGNED_INDEX, name))
+            self._assignees[name] = tuple(item.meta.name for item in found)
+        return self._assignees[name]
+
+    def _first(self, name: str) -> CustomObject | None:
+        """Return the oldest object of ours that names a host or a wildcard over it."""
+        found = (self._naming(each) for each in (name, *wildcards_over(name)))
+        return min((item for item in found if item is not None), key=lambda item: item.meta.age, default=None)
+
+    def _naming(self, name: str) -> CustomObject | None:
+        """Return the oldest object of ours that names exactly this."""
+        if name not in self._oldest:
+            found = (next(self._ours(kind, HOST_INDEX, name), None) for kind in NAMING_KINDS)
+            ages = (item for item in found if item is not None)
+            self._oldest[name] = min(ages, key=lambda item: item.meta.age, default=None)
+        return self._oldest[name]
+
+    def _ours(self, kind: str, index: str, name: str) -> Iterator[CustomObject]:
+        """Yield the objects of ours under a value of an index, the oldest first."""
+        found = oldest(self._view, CustomObject, IndexKey(kind, index, name))
+        return (item for item in found if is_ours(item, self._view, self._options))
+
+    def _is_shared_by(self, owners: Iterable[str], namespace: str, name: str) -> bool:
+        """Say whether an object of the owner, of the oldest that lend a host, lets a namespace use it."""
+        keys = (lent_key(owner, each) for owner in owners for each in (name, *wildcards_over(name)))
+        found = (islice(self._ours(kind, LENT_INDEX, key), NEAR) for key in keys for kind in NAMING_KINDS)
+        return any(shares_with(item, namespace) for items in found for item in items)
+
+    def _below(self, allowed: AbstractSet[str], wildcard: str) -> str:
+        """Return who else owns a name below a wildcard that these namespaces may use, for a message; empty: nobody."""
+        if any(allowed & {*self._assigned(each)} for each in (wildcard, *wildcards_over(wildcard))):
+            return ""
+        under = IndexKey("Namespace", ASSIGNED_UNDER_INDEX, wildcard)
+        given = (item.meta.name for item in self._view.find(Namespace, under) if item.meta.name not in allowed)
+        if (other := next(given, None)) is not None:
+            return f"namespace {other}"
+        if (holders := self._view.holders_below(wildcard)) is not None:
+            return next((f"namespace {other}" for other in sorted(holders) if other not in allowed), "")
+        first = self._first(wildcard)
+        found = (self._older_below(kind, allowed, wildcard, first) for kind in NAMING_KINDS)
+        return next((each for each in found if each), "")
+
+    def _older_below(self, kind: str, allowed: AbstractSet[str], wildcard: str, first: CustomObject | None) -> str:
+        """Return whose object names something below a wildcard and is older than all that name it or one over it."""
+        for count, item in enumerate(oldest(self._view, CustomObject, IndexKey(kind, UNDER_INDEX, wildcard))):
+            if first is not None and item.meta.age >= first.meta.age:
+                return ""
+            if count == MOST_BELOW:
+                return f"one of more than {MOST_BELOW} older objects"
+            if item.meta.namespace not in allowed and is_ours(item, self._view, self._options):
+                return f"namespace {item.meta.namespace}"
+        return ""
+
+
+def rests_on_lost_host(records: Iterable[Record], namespace: str, owners: HostOwners) -> bool:
+    """Say whether records of a namespace take requests or handshakes for hosts that it may not use now."""
+    return any(owners.refusal(namespace, host) for record in records for host in record.hosts)
+
+
+def restricted(holds: Iterable[Hold], obj: CustomObject, owners: HostOwners) -> tuple[Hold, ...]:
+    """Return the holds of an object so that of an earlier life of the controller only records for its hosts stay."""
+    hosts = frozenset(host for host in claimed_hosts(obj) if not owners.refusal(obj.meta.namespace, host))
+    if not owners.refusal(obj.meta.namespace, EVERY_HOST):
+        hosts |= {EVERY_HOST}
+    return tuple(replace(hold, hosts=hosts) for hold in holds)

@@ -1,0 +1,117 @@
+"""Matching: from conditions on a request to the fields of a route that select it.
+
+Sources of the rules: v1-behaviour.md §2.4; the `vars` of the APISIX route schema (lua-resty-expr).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from apisix_ingress.model.network.host_names import host_mistake, mixed_scripts
+from translation.core.context import Context
+
+if TYPE_CHECKING:
+    from crds.v2.route import Expression, Subject
+
+Operand = str | list[str]
+Var = list[Operand]
+"""One condition: variable, an optional `!`, operator, operand."""
+
+_NETWORK = re.compile(r"[0-9A-Fa-f.:]+(?:/(?:0|[1-9][0-9]*))?")
+"""No zone (`%eth0`), and the length of a prefix neither as a mask nor with a zero in front: gateways refuse both."""
+
+_OPERATORS: dict[str, tuple[str, ...]] = {
+    "Equal": ("==",),
+    "NotEqual": ("~=",),
+    "GreaterThan": (">",),
+    "GreaterThanEqual": (">=",),
+    "LessThan": ("<",),
+    "LessThanEqual": ("<=",),
+    "In": ("in",),
+    "NotIn": ("!", "in"),
+    "RegexMatch": ("~~",),
+    "RegexNotMatch": ("!", "~~"),
+    "RegexMatchCaseInsensitive": ("~*",),
+    "RegexNotMatchCaseInsensitive": ("!", "~*"),
+}
+
+
+def expressions(exprs: Sequence[Expression]) -> list[Var]:
+    """Return the `vars` for the conditions of a rule, in their order; all of them must hold."""
+    return [[_variable(expr.subject), *_OPERATORS[expr.op], _operand(expr)] for expr in exprs]
+
+
+def _variable(subject: Subject) -> str:
+    match subject.scope:
+        case "Query":
+            return f"arg_{subject.name}"
+        case "Header":
+            return f"http_{subject.name.lower().replace('-', '_')}"
+        case "Cookie":
+            return f"cookie_{subject.name}"
+        case "Body":
+            return f"post_arg.{subject.name}"
+        case "Path":
+            return "uri"
+        case _:  # Variable
+            return subject.name
+
+
+def _operand(expr: Expression) -> Operand:
+    # The model lets through exactly one of the two, the one that fits the operator.
+    return expr.value if expr.value is not None else list(expr.values or ())
+
+
+def check_addresses(scope: Context, addresses: Sequence[str], path: str) -> None:
+    """Note each text that is neither an IP address nor a CIDR range."""
+    for index, address in enumerate(addresses):
+        if not is_network(address):
+            message = f"{address!r} is neither an IP address nor a CIDR range such as 10.0.0.0/8"
+            scope.error("InvalidAddress", f"{path}[{index}]", message)
+
+
+@lru_cache(maxsize=4096)
+def is_network(text: str) -> bool:
+    """Say whether a text is an IP address or a CIDR range, host bits allowed, as the 1.8 line and gateways take it."""
+    if not _NETWORK.fullmatch(text):
+        return False
+    try:
+        ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        return False
+    return True
+
+
+def check_paths(scope: Context, paths: Sequence[str], path: str) -> None:
+    """Note each request path that no request can have."""
+    for index, text in enumerate(paths):
+        if not text.startswith("/"):
+            message = f"{text!r} never matches: begin it with /"
+            scope.warn("PathNeverMatches", f"{path}[{index}]", message)
+
+
+def check_hosts(scope: Context, hosts: Sequence[str], path: str) -> None:
+    """Note each host with a port: the gateway takes it and never finds it (contract: Admin API fact 18)."""
+    for index, host in enumerate(hosts):
+        if ":" in host and not host.startswith("["):
+            scope.warn("HostNeverMatches", f"{path}[{index}]", f"{host!r} never matches: leave the port out")
+    check_host_names(scope, hosts, path)
+
+
+def check_host_names(scope: Context, hosts: Sequence[str], path: str) -> None:
+    """Note each host that can't be one, or that is easily taken for another one."""
+    for index, host in enumerate(hosts):
+        check_host_name(scope, host, f"{path}[{index}]")
+
+
+def check_host_name(scope: Context, host: str, path: str) -> None:
+    """Note a host that can't be one, or that is easily taken for another one."""
+    if mistake := host_mistake(host):
+        scope.error("InvalidHost", path, mistake)
+    elif scripts := mixed_scripts(host):
+        message = f"{host} has letters of several scripts ({', '.join(scripts)}) in one word: it may be an imitation"
+        scope.warn("HostMixesScripts", path, message)

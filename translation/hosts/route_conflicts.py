@@ -1,0 +1,81 @@
+"""Conflicts: two objects whose rules take the same requests. The oldest gets them, every other one is told.
+
+A rule of a newer object is published all the same, behind those of the older ones. Were it left out, its requests could
+fall to a wider rule that lacks its guards as long as the older object is not in effect; so it also takes over without a
+gap. Who is older does not depend on the order of events, nor on whether an object can be translated.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from apisix_ingress.model.keys import IndexKey, ObjectKey
+from apisix_ingress.model.network.route_keys import MOST_MATCHERS, Matcher, count_matchers, matchers
+from apisix_ingress.model.objects import Age, CustomObject, why_first
+from apisix_ingress.model.resources import MATCHER_INDEX
+from apisix_ingress.state.store import NEAR
+from apisix_ingress.state.view import oldest
+from translation.core.builder import Builder
+from translation.core.scope import is_ours
+
+_KINDS = ("Ingress", "ApisixRoute")
+
+
+class RouteConflicts:
+    """Who is older among those that take the same requests as the rules of one object.
+
+    Args:
+        draft: The translation of the object; what is told goes there.
+        obj: The ApisixRoute or Ingress.
+    """
+
+    def __init__(self, draft: Builder, obj: CustomObject) -> None:
+        self._draft = draft
+        self._age = obj.meta.age
+        self._matchers: dict[str, list[Matcher]] = defaultdict(list)
+        for matcher in matchers(obj):
+            self._matchers[matcher.field].append(matcher)
+        if (count := count_matchers(obj)) > MOST_MATCHERS:
+            message = (
+                f"has {count} pairs of host and path, and {MOST_MATCHERS} are the most; make several objects of it"
+            )
+            draft.error("TooManyPaths", "spec", message)
+
+    def ahead(self, field: str) -> int:
+        """Return how many older objects, of many the first, take requests of a rule; note which one gets them."""
+        lost: list[tuple[Age, Matcher]] = []
+        older: set[Age] = set()
+        for matcher in self._matchers[field]:
+            if self._draft.owners.refusal(self._draft.namespace, matcher.host):
+                continue
+            if found := {age for kind in _KINDS for age in self._older(matcher, kind)}:
+                lost.append((min(found), matcher))
+                older |= found
+        if lost:
+            self._tell(field, *min(lost), len(lost) - 1)
+        return min(len(older), NEAR)
+
+    def _older(self, matcher: Matcher, kind: str) -> Iterator[Age]:
+        """Yield the ages of the first ones of a kind that are older, ours, and may use the host."""
+        count, index = 0, IndexKey(kind, MATCHER_INDEX, matcher.value)
+        for item in oldest(self._draft.view, CustomObject, index):
+            if item.meta.age >= self._age:
+                return
+            may_use = not self._draft.owners.refusal(item.meta.namespace, matcher.host)
+            if may_use and is_ours(item, self._draft.view, self._draft.options):
+                yield item.meta.age
+                count += 1
+            if count == NEAR:
+                return
+
+    def _tell(self, field: str, winner: Age, matcher: Matcher, others: int) -> None:
+        _, namespace, name, kind = winner
+        known = namespace == self._draft.namespace
+        whose = str(ObjectKey(kind, namespace, name)) if known else f"an {kind} in namespace {namespace}"
+        more = f" and {others} more" if others else ""
+        message = (
+            f"requests for {matcher.host or 'every host'} and {matcher.path or '/'}{more} go to {whose}, which "
+            f"{why_first(winner, self._age)} and has the same host and path; remove one of them, or tell them apart"
+        )
+        self._draft.degrade("Conflicted", field, message)

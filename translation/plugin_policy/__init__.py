@@ -1,9 +1,0 @@
-"""Which plugins objects may have where teams share gateways (`kubernetes.plugins: reviewed`), and what of them.
-
-The tables say so, plugin by plugin and field by field; what they don't name is refused. Loaded only with the setting.
-"""
-
-from translation.plugin_policy.judge import judge
-from translation.plugin_policy.table import COMMON, PLUGINS
-
-__all__ = ["COMMON", "PLUGINS", "judge"]

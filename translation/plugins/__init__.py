@@ -1,0 +1,1 @@
+"""Plugins: their configuration, and the review that `kubernetes.plugins: reviewed` applies."""

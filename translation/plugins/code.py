@@ -1,0 +1,96 @@
+"""Plugins and fields that run code of the user in a gateway, or open what is not meant for users."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from apisix_ingress.model.json import JsonObject
+from translation.core.context import Context
+
+CODE_PLUGINS: Mapping[str, str] = {
+    "serverless-pre-function": "runs Lua code",
+    "serverless-post-function": "runs Lua code",
+    "ext-plugin-*": "runs code in the gateway's plugin runners",
+    "exit-transformer": "runs Lua code",
+    "inspect": "runs Lua code",
+    "script": "runs Lua code",
+    "body-transformer": "renders templates, which may hold Lua code",
+    "ai-prompt-template": "renders templates, which may hold Lua code",
+    "request-validation": "compiles its schemas to Lua code, and texts inside them become code",
+    "oas-validator": "compiles schemas to Lua code, and texts inside them become code",
+    "mcp-bridge": "starts a program",
+    "file-logger": "writes texts, which may be code, to files of the gateway",
+    "public-api": "opens the gateway's control API",
+    "batch-requests": "sends requests past the conditions of the route",
+}
+"""Plugin → what it does."""
+
+CODE_FIELDS: Mapping[tuple[str, str], str] = {
+    ("ai-rate-limiting", "cost_expr"): "is compiled to Lua code",
+    ("openid-connect", "claim_schema"): "is compiled to Lua code, and texts inside it become code",
+}
+"""Plugin and field → what is done with the field."""
+
+CODE_META = "pre_function"
+"""Lua code that every plugin takes, in `_meta`."""
+
+_PREFIX = "ext-plugin-"
+
+
+def is_code(name: str) -> bool:
+    """Say whether a plugin is one of `CODE_PLUGINS`."""
+    return name in CODE_PLUGINS or name.startswith(_PREFIX)
+
+
+def check_code(scope: Context, name: str, config: JsonObject, path: str) -> None:
+    """Note plugins and fields that run the user's code where the settings refuse that, those inside others included."""
+    if scope.options.code_plugins == "allow":
+        return
+    _check(scope, name, config, path)
+    stack = [nested_plugins(name, config)]
+    while stack:
+        for inner, its in stack.pop():
+            _check(scope, inner, its, path)
+            stack.append(nested_plugins(inner, its))
+
+
+def nested_plugins(name: str, config: Any) -> Iterator[tuple[str, Any]]:
+    """Yield name and configuration of each plugin right inside another one's configuration."""
+    if not isinstance(config, dict):
+        return
+    if name == "multi-auth":
+        for each in _dicts(config.get("auth_plugins")):
+            yield from each.items()
+    elif name == "workflow":
+        for rule in _dicts(config.get("rules")):
+            for action in _lists(rule.get("actions")):
+                if len(action) > 1 and isinstance(action[0], str):
+                    yield action[0], action[1]
+
+
+def refuse_code(scope: Context, what: str, path: str) -> None:
+    """Note a field that holds the user's code where the settings refuse that."""
+    if scope.options.code_plugins == "refuse":
+        message = f"{what} is refused by the controller's setting kubernetes.code_plugins: refuse; remove it"
+        scope.error("CodeRefused", path, message)
+        scope.forbidden = True
+
+
+def _check(scope: Context, name: str, config: Any, path: str) -> None:
+    if is_code(name):
+        refuse_code(scope, f"plugin {name}", f"{path}.name")
+    elif isinstance(config, dict):
+        meta = config.get("_meta")
+        if isinstance(meta, dict) and CODE_META in meta:
+            refuse_code(scope, f"_meta.{CODE_META} of plugin {name}", f"{path}.config")
+        for field in (field for plugin, field in CODE_FIELDS if plugin == name and field in config):
+            refuse_code(scope, f"{field} of plugin {name}", f"{path}.config")
+
+
+def _dicts(value: Any) -> Iterator[dict[str, Any]]:
+    return (item for item in value if isinstance(item, dict)) if isinstance(value, list) else iter(())
+
+
+def _lists(value: Any) -> Iterator[list[Any]]:
+    return (item for item in value if isinstance(item, list)) if isinstance(value, list) else iter(())

@@ -1,0 +1,128 @@
+"""Plugins: from the list of a spec to the `plugins` of a record, Secrets and authentication included.
+
+No input is changed: a configuration is copied where a Secret is merged into it.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.objects import Secret
+from translation.core.context import Context
+from translation.core.text_checks import check_secret
+from translation.plugins.code import check_code
+
+if TYPE_CHECKING:
+    from crds.v2.common import Plugin
+    from crds.v2.route import Authentication
+
+Plugins = dict[str, JsonObject]
+"""Plugin → configuration, as a record has them."""
+
+
+def translate_plugins(scope: Context, plugins: Sequence[Plugin], path: str) -> Plugins:
+    """Return the enabled plugins; of two with one name the later one. What is wrong is noted in `scope`."""
+    found: Plugins = {}
+    for index, plugin in enumerate(plugins):
+        if not plugin.enable:
+            continue
+        here = f"{path}[{index}]"
+        if plugin.name in found:
+            scope.warn("PluginTwice", here, f"plugin {plugin.name} is there twice: the last one counts; remove one")
+        found[plugin.name] = review(scope, plugin.name, _config(scope, plugin, here), here, f"{here}.config")
+    return found
+
+
+def review(scope: Context, name: str, config: JsonObject, path: str, config_path: str = "") -> JsonObject:
+    """Note what the settings refuse in a plugin; return its configuration with shared names made the namespace's own.
+
+    Args:
+        scope: The object that has the plugin.
+        name: Of the plugin.
+        config: Its configuration, with what a Secret adds; it is not changed.
+        path: The field that the plugin comes from.
+        config_path: The field that holds the configuration; empty where the object has no such field.
+    """
+    check_code(scope, name, config, path)
+    # Global rules are for every team: who may write them is the business of RBAC.
+    if scope.options.plugins == "all" or scope.kind == "ApisixGlobalRule":
+        return config
+    from translation.plugins.policy import judge  # hundreds of rules, loaded where they are wanted
+
+    return judge(scope, name, config, path, config_path)
+
+
+def _config(scope: Context, plugin: Plugin, path: str) -> JsonObject:
+    config = plugin.config or {}
+    if not plugin.secret_ref:
+        return config
+    secret = scope.secret(plugin.secret_ref, f"{path}.secretRef")
+    return config if secret is None else _merged(scope, config, secret, f"{path}.secretRef")
+
+
+def _merged(scope: Context, config: JsonObject, secret: Secret, path: str) -> JsonObject:
+    """Return a copy of a configuration with the values of a Secret over it; a dot in a key leads into a mapping."""
+    result = copy.deepcopy(config)
+    for key in sorted(secret.data):
+        try:
+            value = secret.data[key].decode()
+        except UnicodeDecodeError:
+            scope.error("InvalidSecret", path, f"{secret.meta.key}: the value of {key} is not UTF-8 text; replace it")
+            continue
+        check_secret(scope, secret, key, value, path)
+        _put(result, key.split("."), value)
+    return result
+
+
+def _put(target: JsonObject, keys: Sequence[str], value: str) -> None:
+    """Assign a value below nested mappings; anything else in the way gives way to a mapping."""
+    *parents, last = keys
+    for key in parents:
+        if not isinstance(target.get(key), dict):
+            target[key] = {}
+        target = target[key]
+    if last:
+        # A key that ends with a dot names no field; the 1.8 line takes it as far as it leads.
+        target[last] = value
+
+
+def authenticate(scope: Context, plugins: Plugins, authentication: Authentication | None, path: str) -> None:
+    """Add the plugin of an `authentication` block, in place of one of the same name (v1-behaviour.md §2.5)."""
+    if authentication is None or not authentication.enable:
+        return
+    for name, config in _authentication(authentication).items():
+        plugins[name] = review(scope, name, config, path)
+
+
+def _authentication(authentication: Authentication) -> Plugins:
+    match authentication.type:
+        case "keyAuth":
+            options = authentication.key_auth
+            return {"key-auth": _present(header=options.header) if options else {}}
+        case "jwtAuth":
+            jwt = authentication.jwt_auth
+            return {"jwt-auth": _present(header=jwt.header, query=jwt.query, cookie=jwt.cookie) if jwt else {}}
+        case "ldapAuth":
+            ldap = authentication.ldap_auth
+            if ldap is None:
+                return {"ldap-auth": {}}
+            fields = _present(base_dn=ldap.base_dn, ldap_uri=ldap.ldap_uri, use_tls=ldap.use_tls, uid=ldap.uid)
+            return {"ldap-auth": fields}
+        case "wolfRBAC":
+            return {"wolf-rbac": {}}
+        case "hmacAuth":
+            return {"hmac-auth": {}}
+        case _:  # basicAuth, or nothing
+            return {"basic-auth": {}}
+
+
+def _present(**fields: Any) -> JsonObject:
+    return present(fields)
+
+
+def present(fields: Mapping[str, Any]) -> JsonObject:
+    """Return the fields that are neither empty nor zero nor false."""
+    return {name: value for name, value in fields.items() if value}

@@ -1,0 +1,117 @@
+"""The review of plugins that send requests to functions, language models and copies of a backend."""
+
+from collections.abc import Mapping
+
+from translation.plugins.policy import redis
+from translation.plugins.policy.model import Plugin, allow, refuse
+
+_CALL = "timeout ssl_verify keepalive keepalive_timeout keepalive_pool max_req_body_size"
+_STREAM = (
+    f"{_CALL} max_response_bytes max_stream_duration_ms streaming_flush_interval_ms logging.{{payloads,summaries}}"
+)
+_ACCOUNT = "uses the service account of the gateway, or one whose token server nobody checks"
+
+
+def _provider(at: str = "") -> dict[str, str]:
+    """Return the harmless fields of one language model, by kind."""
+    return {
+        "plain": f"""{at}provider {at}auth.header.* {at}auth.query.*
+            {at}auth.aws.{{access_key_id,secret_access_key,session_token}} {at}override.request_body_force_override""",
+        "free": f"{at}options {at}override.llm_options {at}override.request_body",
+        "url": f"{at}override.endpoint",
+        "word": f"{at}provider_conf.{{region,project_id}}",
+    }
+
+
+_ONE, _MANY = _provider(), _provider("instances[].")
+_PROBE = "concurrency timeout type host http_path http_method http_req_body https_verify_certificate req_headers"
+_CHECK = "instances[].checks.active"
+_EMBEDDINGS = "semantic_opts.embeddings"
+
+FUNCTIONS: Mapping[str, Plugin] = {
+    "proxy-mirror": allow(
+        "Sends a copy of each request to another address. Its priority is fixed.",
+        plain="path_concat_mode sample_ratio",
+        url="host",
+        path="path",
+    ),
+    "aws-lambda": allow(
+        "Sends requests to a function.",
+        plain=f"{_CALL} authorization.apikey authorization.iam.{{accesskey,secretkey,aws_region,service}}",
+        url="function_uri",
+    ),
+    "openfunction": allow(
+        "Sends requests to a function.", plain=f"{_CALL} authorization.service_token", url="function_uri"
+    ),
+    "openwhisk": allow(
+        "Sends requests to a function.", plain=f"{_CALL} service_token namespace package action result", url="api_host"
+    ),
+    "azure-functions": refuse("sends the master key of the plugin metadata to any address"),
+    "ai-proxy": allow(
+        "Sends requests to a language model.",
+        plain=f"{_STREAM} {_ONE['plain']}",
+        free=_ONE["free"],
+        url=_ONE["url"],
+        word=_ONE["word"],
+        refused={"auth.gcp": _ACCOUNT},
+    ),
+    "ai-proxy-multi": allow(
+        "Sends requests to several language models.",
+        plain=f"""{_STREAM} {_MANY["plain"]} max_retries retry_on_failure_within_ms fallback_strategy
+            balancer.{{algorithm,hash_on,key}} instances[].{{name,weight,priority,examples,threshold}}
+            {_CHECK}.{{{",".join(_PROBE.split())}}} {_CHECK}.healthy.{{interval,http_statuses,successes}}
+            {_CHECK}.unhealthy.{{interval,http_statuses,http_failures,tcp_failures,timeouts}}
+            semantic_opts.{{fallback,debugging,threshold}} {_EMBEDDINGS}.{{provider,model,timeout,ssl_verify}}
+            {_EMBEDDINGS}.auth.{{header,query}}.*""",
+        port=f"{_CHECK}.port",
+        free=_MANY["free"],
+        url=f"{_MANY['url']} {_EMBEDDINGS}.endpoint",
+        word=_MANY["word"],
+        refused={"instances[].auth.gcp": _ACCOUNT},
+    ),
+    "ai-request-rewrite": allow(
+        "Has a language model rewrite requests.",
+        plain="""prompt provider auth.header.* auth.query.* timeout ssl_verify keepalive keepalive_pool
+            max_req_body_size""",
+        free="options",
+        url="override.endpoint",
+    ),
+    "ai-rag": allow(
+        "Adds found documents to prompts.",
+        plain="ssl_verify embeddings_provider.azure_openai.api_key vector_search_provider.azure_ai_search.api_key",
+        url="embeddings_provider.azure_openai.endpoint vector_search_provider.azure_ai_search.endpoint",
+    ),
+    "ai-lakera-guard": allow(
+        "Has prompts checked.",
+        plain="""api_key project_id direction action deny_code fail_mode fail_open reveal_failure_categories
+            request_failure_message response_failure_message timeout ssl_verify""",
+        url="lakera_endpoint",
+    ),
+    "ai-aliyun-content-moderation": allow(
+        "Has prompts and answers checked.",
+        plain="""access_key_id access_key_secret region_id fail_mode deny_code deny_message risk_level_bar
+            check_request check_response request_check_{service,length_limit,mode,roles}
+            response_check_{service,length_limit} stream_check_{mode,cache_size,interval}
+            timeout ssl_verify keepalive keepalive_timeout keepalive_pool""",
+        url="endpoint",
+    ),
+    "ai-prompt-decorator": allow(
+        "Adds texts to prompts.", plain="prepend[].{role,content} append[].{role,content} max_req_body_size"
+    ),
+    "ai-prompt-guard": allow(
+        "Checks prompts by patterns.",
+        plain="""allow_patterns deny_patterns match_all_roles match_all_conversation_history fail_mode
+            max_req_body_size""",
+    ),
+    "ai-rate-limiting": allow(
+        "Limits tokens of language models. State is kept by route.",
+        plain=f"""{redis.PLAIN} {redis.SENTINEL_PLAIN} policy limit limit_strategy time_window rejected_code
+            rejected_msg allow_degradation show_limit_quota_header instances[].{{name,limit,time_window}}
+            rules[].{{count,time_window,key,header_prefix}}""",
+        host=redis.HOST,
+        code="cost_expr",
+        refused=redis.SENTINEL_REFUSED,
+    ),
+    "ai-cache": refuse("keeps answers where routes of other teams may find them"),
+    "ai": refuse("works on the whole gateway"),
+}

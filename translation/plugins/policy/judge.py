@@ -1,0 +1,282 @@
+"""The review applied: one walk over a configuration together with the rules of its plugin."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from translation.addresses.policy import check_address
+from translation.core.context import MOST_TOLD
+from translation.core.text_checks import quoted
+from translation.plugins.code import is_code
+from translation.plugins.policy.model import Kind, Node, tree
+from translation.plugins.policy.table import ACTIONS, COMMON, IN_ORDER, ORDER, PLUGINS
+from translation.plugins.policy.targets import Target, is_path, is_word, keeps_path, target_of_address, target_of_url
+
+if TYPE_CHECKING:
+    from apisix_ingress.model.json import JsonObject
+    from translation.core.context import Context
+
+_SETTING = "the controller's setting kubernetes.plugins: reviewed"
+_REMEDY = "remove it, or ask whoever runs the controller about kubernetes.plugins"
+_UNKNOWN = "has not been reviewed for gateways that teams share"
+_ON_CONSUMERS = "would replace the plugin of this name on every route that lets the consumer in; use it on a route"
+
+MOST_REVIEWED = 50_000
+"""Fields of plugins that are reviewed in one object: its other work is held up for so long."""
+
+_COST_OF_HOST = 20
+"""Fields that could be reviewed in the time that one host takes."""
+
+_DEFAULT_CACHE_KEY = ["$host", "$request_uri"]
+"""The cache key of a gateway where a configuration has none (APISIX plugin proxy-cache)."""
+
+Steps = tuple[str | int, ...]
+
+
+class _Place(NamedTuple):
+    """A value, its rules, the plugin that it belongs to, and where it stands in the configuration."""
+
+    value: Any
+    node: Node
+    plugin: str
+    steps: Steps = ()
+
+
+@dataclass(slots=True)
+class _Review:
+    """One configuration under review.
+
+    Attributes:
+        scope: Where problems are noted.
+        at: The steps to a field → the path that a problem names.
+        changes: Where the namespace is put in front → the value with it.
+        problems: How many were noted.
+    """
+
+    scope: Context
+    at: Callable[[Steps], str]
+    changes: list[tuple[Steps, Any]] = field(default_factory=list)
+    problems: int = 0
+
+
+def judge(scope: Context, name: str, config: JsonObject, path: str, config_path: str = "") -> JsonObject:
+    """Return a plugin's configuration with shared names made the namespace's own; note in `scope` what is refused.
+
+    Args:
+        scope: The object that has the plugin.
+        name: Of the plugin.
+        config: Its configuration; it is not changed.
+        path: The field that the plugin comes from.
+        config_path: The field that holds the configuration; empty where the object has no such field.
+    """
+    review = _Review(scope, lambda steps: f"{config_path}.{_dotted(steps)}" if config_path and steps else path)
+    stack = list(_start(review, name, config, ()))
+    while stack and _goes_on(review):
+        stack.extend(_step(review, stack.pop()))
+    return _changed(config, review.changes)
+
+
+def _goes_on(review: _Review, cost: int = 1) -> bool:
+    """Say whether to go on: not after enough problems, and not with an object that takes too long."""
+    scope = review.scope
+    before, scope.reviewed = scope.reviewed, scope.reviewed + cost
+    if before <= MOST_REVIEWED < scope.reviewed:
+        message = (
+            f"the plugins of this object have more than {MOST_REVIEWED} fields, of which a host counts as "
+            f"{_COST_OF_HOST}: too many for {_SETTING}; make several objects of it"
+        )
+        _note(review, (), message)
+    return scope.reviewed <= MOST_REVIEWED and review.problems < MOST_TOLD
+
+
+def _start(review: _Review, name: str, config: Any, steps: Steps) -> Iterator[_Place]:
+    """Yield the configuration of a plugin that the review allows."""
+    found = PLUGINS.get(name)
+    if is_code(name) or name in review.scope.options.trusted_plugins:
+        return  # other settings decide about it
+    if found is None or not found.allowed:
+        why = found.reason if found else _UNKNOWN
+    elif review.scope.kind == "ApisixConsumer" and not found.for_consumers:
+        why = _ON_CONSUMERS
+    else:
+        yield _Place(config, _rules(name), name, steps)
+        return
+    _refuse(review, steps, f"plugin {quoted(name)}", why)
+
+
+@cache
+def _rules(name: str) -> Node:
+    return tree(PLUGINS[name].rules + COMMON + ((ORDER,) if name in IN_ORDER else ()))
+
+
+@cache
+def _action(name: str) -> Node:
+    return tree(ACTIONS[name].rules)
+
+
+def _step(review: _Review, place: _Place) -> Iterator[_Place]:
+    """Judge one value, and yield those below it that are left to judge."""
+    value, node, kind = place.value, place.node, place.node.kind
+    if kind in (Kind.FREE, Kind.CODE):
+        return
+    if kind is Kind.REFUSED:
+        _refuse_field(review, place, place.node.rule.reason if place.node.rule else "")
+    elif kind is Kind.PLUGINS:
+        yield from _nested(review, place)
+    elif kind in (Kind.SHARED, Kind.CACHE_KEY):
+        _own(review, place)
+    elif kind is Kind.REWRITES:
+        _rewrites(review, place)
+    elif isinstance(value, dict) and kind is Kind.HOSTS:
+        _hosts(review, place)
+    elif isinstance(value, dict) and (node.fields or node.any):
+        yield from _fields(review, place)
+    elif isinstance(value, list) and node.items:
+        for index, item in enumerate(value):
+            yield _Place(item, node.items, place.plugin, (*place.steps, index))
+    else:
+        _leaf(review, place)
+
+
+def _fields(review: _Review, place: _Place) -> Iterator[_Place]:
+    node, plugin, steps = place.node, place.plugin, place.steps
+    for name, value in place.value.items():
+        below = node.fields.get(name) or node.any
+        if below is None:
+            _refuse_field(review, _Place(value, node, plugin, (*steps, name)), _UNKNOWN)
+        else:
+            yield _Place(value, below, plugin, (*steps, name))
+    for name, below in node.fields.items():
+        if below.kind is Kind.CACHE_KEY and name not in place.value:
+            yield _Place(_DEFAULT_CACHE_KEY, below, plugin, (*steps, name))
+
+
+def _nested(review: _Review, place: _Place) -> Iterator[_Place]:
+    """Yield the plugins inside a plugin: a list of `{name: config}`, or of `[name, config]`."""
+    for index, item in enumerate(place.value if isinstance(place.value, list) else (place.value,)):
+        steps = (*place.steps, index)
+        if isinstance(item, dict):
+            for name, config in item.items():
+                yield from _start(review, name, config, (*steps, name))
+        elif isinstance(item, list) and len(item) == 2 and isinstance(item[0], str):
+            name, config = item
+            if name in ACTIONS:
+                yield _Place(config, _action(name), place.plugin, (*steps, 1))
+            else:
+                yield from _start(review, name, config, (*steps, 1))
+        else:
+            _refuse_field(review, place, "is not a list of plugins with their configurations")
+
+
+def _own(review: _Review, place: _Place) -> None:
+    """Put the namespace in front of a name or a cache key: it has no slash, so that nobody else's begins the same."""
+    prefix = f"{review.scope.namespace}/"
+    if place.node.kind is Kind.CACHE_KEY and isinstance(place.value, list):
+        review.changes.append((place.steps, [prefix, *place.value]))
+    elif place.node.kind is Kind.SHARED and isinstance(place.value, str):
+        review.changes.append((place.steps, prefix + place.value))
+    else:
+        _wrong(review, place, "a list of texts" if place.node.kind is Kind.CACHE_KEY else "a text")
+
+
+def _hosts(review: _Review, place: _Place) -> None:
+    for key, value in place.value.items():
+        if not _goes_on(review):
+            return
+        if isinstance(value, dict | list):
+            _refuse_field(review, place, _UNKNOWN)
+        else:
+            _check(review, place, Kind.HOST, key)
+
+
+def _rewrites(review: _Review, place: _Place) -> None:
+    """Judge what replaces paths: the gateway puts the result right behind the name of its upstream."""
+    texts = place.value if isinstance(place.value, list) else (place.value,)
+    pairs = zip_longest(texts[::2], texts[1::2], fillvalue="")
+    if not all(isinstance(text, str) for text in texts) or not all(keeps_path(*pair) for pair in pairs):
+        _wrong(review, place, "patterns and replacements that begin with / or with a group that always does")
+
+
+def _leaf(review: _Review, place: _Place) -> None:
+    """Judge a text, number or flag, or a list of these."""
+    kind = place.node.kind
+    values = place.value if isinstance(place.value, list) else (place.value,)
+    if kind is None or any(isinstance(value, dict | list) for value in values):
+        _refuse_field(review, place, _UNKNOWN)
+    elif kind is not Kind.PLAIN:
+        for value in values:
+            if not _goes_on(review):
+                return
+            _check(review, place, kind, value)
+
+
+def _check(review: _Review, place: _Place, kind: Kind, value: object) -> None:
+    """Judge one text that means something outside its plugin."""
+    text = value if isinstance(value, str) else ""
+    match kind:
+        case Kind.HOST:
+            _check_host(review, place, target_of_address(text), "a host name or an address, with or without a port")
+        case Kind.URL:
+            _check_host(review, place, target_of_url(text), "a plain URL such as https://host:8443/path")
+        case Kind.PORT if value in review.scope.options.guarded_ports:
+            _note(review, place.steps, f"{_name(place)} is {value}, a port of an internal address; use another one")
+        case Kind.PATH if not is_path(text):
+            _wrong(review, place, "a plain path that begins with /")
+        case Kind.WORD if not is_word(text):
+            _wrong(review, place, "one word of letters, digits, - and _")
+        case Kind.HOSTS:
+            _wrong(review, place, "a mapping of hosts to weights")
+
+
+def _check_host(review: _Review, place: _Place, target: Target | None, form: str) -> None:
+    if target and _goes_on(review, _COST_OF_HOST):
+        review.problems += not check_address(review.scope, target.host, review.at(place.steps), port=target.port)
+    elif not target:
+        _wrong(review, place, f"{form}, without variables, user names and escapes")
+
+
+def _wrong(review: _Review, place: _Place, form: str) -> None:
+    _note(review, place.steps, f"{_name(place)} is refused by {_SETTING}: it must be {form}")
+
+
+def _refuse_field(review: _Review, place: _Place, why: str) -> None:
+    _refuse(review, place.steps, _name(place), why)
+
+
+def _refuse(review: _Review, steps: Steps, what: str, why: str) -> None:
+    _note(review, steps, f"{what} is refused by {_SETTING}: it {why}; {_REMEDY}")
+
+
+def _note(review: _Review, steps: Steps, message: str) -> None:
+    review.problems += 1
+    review.scope.error("PluginRefused", review.at(steps), message)
+    review.scope.forbidden = True
+
+
+def _name(place: _Place) -> str:
+    return f"field {_dotted(place.steps)} of plugin {place.plugin}" if place.steps else f"plugin {place.plugin}"
+
+
+def _dotted(steps: Steps) -> str:
+    parts = (f"[{step}]" if isinstance(step, int) else f".{quoted(str(step))}" for step in steps)
+    return "".join(parts).removeprefix(".")
+
+
+def _changed(config: JsonObject, changes: list[tuple[Steps, Any]]) -> JsonObject:
+    """Return a configuration with other values in some places; only what lies on the way to them is copied."""
+    if not changes:
+        return config
+    result = copy.copy(config)
+    copied: dict[Steps, Any] = {(): result}
+    for steps, value in changes:
+        for depth in range(1, len(steps)):
+            here, above = steps[:depth], copied[steps[: depth - 1]]
+            if here not in copied:
+                copied[here] = above[here[-1]] = copy.copy(above[here[-1]])
+        copied[steps[:-1]][steps[-1]] = value
+    return result

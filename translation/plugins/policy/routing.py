@@ -1,0 +1,145 @@
+"""The review of plugins that route, rewrite, limit, cache and compress."""
+
+from collections.abc import Mapping
+
+from translation.plugins.policy import redis
+from translation.plugins.policy.model import Plugin, allow, refuse
+
+_RECORD = "names a record of the gateway, which may be another team's"
+_DISCOVERY = "asks the gateway's service discovery, which knows no teams"
+_QUOTA = f"""
+    {redis.PLAIN} {redis.SENTINEL_PLAIN} policy count time_window window_type key key_type rejected_code rejected_msg
+    allow_degradation show_limit_quota_header sync_interval rules[].{{count,time_window,key,header_prefix}}"""
+
+_UPSTREAM = "rules[].weighted_upstreams[].upstream"
+_PROBE = "concurrency timeout type host http_path http_method http_req_body https_verify_certificate req_headers"
+_HEALTH = f"""
+    {_UPSTREAM}.checks.active.{{{",".join(_PROBE.split())}}}
+    {_UPSTREAM}.checks.passive.type
+    {_UPSTREAM}.checks.active.healthy.interval {_UPSTREAM}.checks.active.unhealthy.interval
+    {_UPSTREAM}.checks.{{active,passive}}.healthy.{{http_statuses,successes}}
+    {_UPSTREAM}.checks.{{active,passive}}.unhealthy.{{http_statuses,http_failures,tcp_failures,timeouts}}"""
+
+ROUTING: Mapping[str, Plugin] = {
+    "traffic-split": allow(
+        "Sends a share of the requests elsewhere: only to addresses, never to records of the gateway.",
+        plain=f"""
+            rules[].weighted_upstreams[].weight
+            {_UPSTREAM}.{{name,desc,type,scheme,key,hash_on,pass_host,upstream_host,retries,retry_timeout}}
+            {_UPSTREAM}.timeout.{{connect,send,read}} {_UPSTREAM}.keepalive_pool.{{size,idle_timeout,requests}}
+            {_UPSTREAM}.tls.{{client_cert,client_key,verify}} {_UPSTREAM}.labels.*
+            {_UPSTREAM}.nodes[].{{port,weight,priority}} {_HEALTH}""",
+        free=f"rules[].match[].vars {_UPSTREAM}.nodes[].metadata",
+        port=f"{_UPSTREAM}.checks.active.port",
+        host=f"{_UPSTREAM}.nodes[].host",
+        hosts=f"{_UPSTREAM}.nodes",
+        refused={
+            "rules[].weighted_upstreams[].upstream_id": _RECORD,
+            f"{_UPSTREAM}.id": _RECORD,
+            f"{_UPSTREAM}.tls.client_cert_id": _RECORD,
+            f"{_UPSTREAM}.{{service_name,discovery_type}}": _DISCOVERY,
+            f"{_UPSTREAM}.discovery_args.{{namespace_id,group_name}}": _DISCOVERY,
+            f"{_UPSTREAM}.{{create_time,update_time}}": "is set by the gateway",
+        },
+    ),
+    "traffic-label": allow(
+        "Sets request headers by conditions.",
+        plain="rules[].actions[].weight",
+        free="rules[].match rules[].actions[].set_headers",
+    ),
+    "workflow": allow(
+        "Runs other plugins by conditions; each is reviewed.", free="rules[].case", plugins="rules[].actions"
+    ),
+    "proxy-rewrite": allow(
+        "Rewrites the request; the node stays that of the upstream. Its priority is fixed.",
+        plain="""uri method host use_real_request_uri_unsafe
+            headers.* headers.{set,add}.* headers.remove""",
+        rewrites="regex_uri",
+        older="scheme",
+    ),
+    "response-rewrite": allow(
+        "Rewrites the response of the team's own route.",
+        plain="""status_code body body_base64 max_resp_body_size headers.* headers.set.* headers.{add,remove}
+            filters[].{regex,scope,replace,options}""",
+        free="vars",
+    ),
+    "redirect": allow(
+        "Answers with a redirect.", plain="http_to_https uri regex_uri ret_code encode_uri append_query_string"
+    ),
+    "fault-injection": allow(
+        "Delays or answers requests of the team's own route.",
+        plain="delay.{duration,percentage} abort.{http_status,body,percentage} abort.headers.*",
+        free="delay.vars abort.vars",
+    ),
+    "mocking": allow(
+        "Answers requests of the team's own route.",
+        plain="delay response_status content_type response_example with_mock_header response_headers.*",
+        free="response_schema",
+    ),
+    "degraphql": allow(
+        "Turns a request into a GraphQL query.", plain="query variables operation_name max_req_body_size"
+    ),
+    "grpc-web": allow("Translates gRPC-Web.", plain="cors_allow_headers max_req_body_size"),
+    "http-dubbo": allow(
+        "Speaks Dubbo with the upstream.",
+        plain="""service_name service_version method params_type_desc serialization_header_key serialized
+            connect_timeout read_timeout send_timeout max_req_body_size""",
+    ),
+    "gzip": allow("Compresses responses.", plain="types min_length comp_level http_version vary buffers.{number,size}"),
+    "brotli": allow("Compresses responses.", plain="types min_length mode comp_level lgwin lgblock http_version vary"),
+    "client-control": allow("Limits the size of request bodies.", plain="max_body_size"),
+    "proxy-control": allow("Switches buffering of requests.", plain="request_buffering"),
+    "proxy-buffering": allow("Switches buffering of responses.", plain="disable_proxy_buffering"),
+    "request-id": allow(
+        "Adds an id to requests.", plain="header_name algorithm include_in_response range_id.{length,char_set}"
+    ),
+    "real-ip": allow("Sets the client's address for the team's own route.", plain="source trusted_addresses recursive"),
+    "data-mask": allow(
+        "Masks requests in logs.",
+        plain="max_body_size max_req_post_args request[].{type,name,action,body_format,regex,value}",
+    ),
+    "mqtt-proxy": allow("Reads the client id of MQTT.", plain="protocol_name protocol_level"),
+    "limit-req": allow(
+        "Limits the rate of requests. State is kept by route.",
+        plain=f"{redis.PLAIN} policy rate burst key key_type rejected_code rejected_msg nodelay allow_degradation",
+        host=redis.HOST,
+        refused=redis.REFUSED,
+    ),
+    "limit-conn": allow(
+        "Limits concurrent requests. State is kept by route.",
+        plain=f"""{redis.PLAIN} policy conn burst key key_type key_ttl default_conn_delay only_use_default_delay
+            rejected_code rejected_msg allow_degradation rules[].{{key,conn,burst}}""",
+        host=redis.HOST,
+        refused=redis.REFUSED,
+    ),
+    "limit-count": allow(
+        "Limits the number of requests. State is kept by route, or by group.",
+        plain=_QUOTA,
+        host=redis.HOST,
+        shared="group",
+        refused=redis.SENTINEL_REFUSED,
+    ),
+    "graphql-limit-count": allow(
+        "Limits the cost of GraphQL queries. State is kept by route, or by group.",
+        plain=_QUOTA,
+        host=redis.HOST,
+        shared="group",
+        refused=redis.SENTINEL_REFUSED,
+    ),
+    "proxy-cache": allow(
+        "Caches responses in zones that all routes share.",
+        plain="""cache_strategy cache_zone cache_bypass cache_method cache_http_status cache_control cache_set_cookie
+            cache_ttl no_cache hide_cache_headers consumer_isolation max_resp_body_size""",
+        cache_key="cache_key",
+    ),
+    "graphql-proxy-cache": allow(
+        "Caches answers to GraphQL queries. Keys hold the id of the route.",
+        plain="cache_strategy cache_zone cache_ttl cache_set_cookie consumer_isolation",
+    ),
+    "api-breaker": refuse("keeps its state by host and path for the routes of all teams; use passive health checks"),
+    "grpc-transcode": refuse("reads Protobuf definitions by the id of a record, which may be another team's"),
+    "kafka-proxy": refuse(redis.REDIRECTING),
+    "dubbo-proxy": refuse("needs a gateway that is built for it, and was not reviewed"),
+    "echo": refuse("is an example of APISIX; use response-rewrite or mocking"),
+    "example-plugin": refuse("is an example of APISIX"),
+}

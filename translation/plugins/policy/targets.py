@@ -1,0 +1,73 @@
+"""Where a text of a plugin leads: the host of an address or a URL, read so that no reader can see another one.
+
+Only plain spellings are taken. What a gateway or a library of its plugins might read in another way is refused: names
+and passwords in front of the host, a question mark right behind it (some readers find the host after a later `@`),
+variables, escapes, backslashes, sockets of the machine.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from apisix_ingress.model.network.ip_address import parse_ip
+
+_HOST = r"(?P<host>[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::(?P<port>[0-9]{1,5}))?"
+_ADDRESS = re.compile(_HOST, re.ASCII)
+_URL = re.compile(rf"(?P<scheme>https?)://{_HOST}(?:/[!-#%-;=?-\[\]_a-z~]*)?", re.ASCII | re.IGNORECASE)
+_PATH = re.compile(r"/[!-#%-;=?-\[\]_a-z~]*", re.ASCII | re.IGNORECASE)
+_WORD = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
+
+_GROUP_FIRST = re.compile(r"\$(?:\{([0-9]{1,2})\}|([0-9]{1,2}))", re.ASCII)
+# Choices, groups of other kinds, and groups that may be left out.
+_UNCLEAR = re.compile(r"\||\([?*]|\)[?*{]|\\[QE]")
+_TOKEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(", re.DOTALL)
+_SLASH = re.compile(r"/(?![?*{])")
+
+_PORTS = {"http": 80, "https": 443}
+
+
+class Target(NamedTuple):
+    """Where a text leads; without a port, to one that another field tells."""
+
+    host: str
+    port: int | None = None
+
+
+def target_of_address(text: str) -> Target | None:
+    """Return where `host`, `host:port`, `[v6]`, `[v6]:port` or an IPv6 address leads; None for anything else."""
+    if found := _ADDRESS.fullmatch(text):
+        return Target(found["host"], int(found["port"]) if found["port"] else None)
+    return Target(text) if ":" in text and "[" not in text and parse_ip(text) is not None else None
+
+
+def target_of_url(text: str) -> Target | None:
+    """Return where a plain URL of http or https leads; None for anything else."""
+    found = _URL.fullmatch(text)
+    return Target(found["host"], int(found["port"] or _PORTS[found["scheme"].lower()])) if found else None
+
+
+def is_path(text: str) -> bool:
+    """Say whether a text stays a path when it is appended to an address."""
+    return bool(_PATH.fullmatch(text))
+
+
+def is_word(text: str) -> bool:
+    """Say whether a text stays one part of an address that it is put into."""
+    return bool(_WORD.fullmatch(text))
+
+
+def keeps_path(pattern: str, replacement: str) -> bool:
+    """Say whether a path stays one when what a pattern matches in it is replaced.
+
+    Either the replacement begins with a slash, or with a group of the pattern that always does: one that is neither
+    optional nor one of several choices. Of patterns with more than that nothing is known.
+    """
+    if replacement.startswith("/"):
+        return True
+    group = _GROUP_FIRST.match(replacement)
+    if group is None or _UNCLEAR.search(pattern):
+        return False
+    starts = [found.end() for found in _TOKEN.finditer(pattern) if found[0] == "("]
+    number = int(group[1] or group[2])
+    return 0 < number <= len(starts) and _SLASH.match(pattern, starts[number - 1]) is not None

@@ -1,0 +1,1 @@
+"""Upstreams: backends, endpoints and settings."""

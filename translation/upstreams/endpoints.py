@@ -1,0 +1,26 @@
+"""Endpoints of a Service as its objects list them: EndpointSlices, or Endpoints where the settings say so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from apisix_ingress.model.keys import IndexKey, ObjectKey
+from apisix_ingress.model.objects import Endpoint, EndpointPort, Endpoints, EndpointSlice
+from apisix_ingress.model.resources import SLICES_BY_SERVICE
+from apisix_ingress.state.view import View
+from translation.core.options import Options
+
+Listed = tuple[Sequence[Endpoint], Sequence[EndpointPort], str]
+"""Endpoints that serve the same ports, those ports, and their address type; empty where each address tells it."""
+
+
+def listed_endpoints(view: View, options: Options, service: ObjectKey) -> Iterator[Listed]:
+    """Yield the endpoints of a Service with what they have in common."""
+    if options.endpoint_source == "endpoints":
+        found = view.get(Endpoints, ObjectKey("Endpoints", service.namespace, service.name))
+        for subset in found.subsets if found else ():
+            yield subset.endpoints, subset.ports, ""
+        return
+    index = IndexKey("EndpointSlice", SLICES_BY_SERVICE, f"{service.namespace}/{service.name}")
+    for item in view.find(EndpointSlice, index):
+        yield item.endpoints, item.ports, item.address_type

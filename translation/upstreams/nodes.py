@@ -1,0 +1,166 @@
+"""Nodes: which addresses of a Service get its requests, from its endpoints.
+
+The result depends on what the endpoints are, never on the order in which they came: it is sorted and holds each
+node once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TypedDict
+
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.objects import Endpoint, Pod, Service, ServicePort
+from apisix_ingress.state.view import View
+from translation.addresses.destinations import NEEDS_GRANT, endpoint_objection, pods_at
+from translation.core.context import Context
+from translation.upstreams.endpoints import listed_endpoints
+
+WEIGHT = 100
+"""The weight of every node of a Service."""
+
+IPV4, IPV6 = "IPv4", "IPv6"
+
+MOST_NODES = 10_000
+"""Nodes in all upstreams of one Service: a change of one endpoint looks at each of them, and everything else waits."""
+
+
+class Node(TypedDict):
+    """A node as the Admin API takes it; an IPv6 host is in brackets."""
+
+    host: str
+    port: int
+    weight: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    address: str
+    port: int
+    endpoint: Endpoint
+
+
+def node(address: str, port: int, weight: int = WEIGHT) -> Node:
+    """Return a node for a host name or an address."""
+    host = f"[{address}]" if ":" in address and not address.startswith("[") else address
+    return {"host": host, "port": port, "weight": weight}
+
+
+def service_nodes(
+    scope: Context, service: Service, port: ServicePort, labels: Mapping[str, str] | None, *, listed: ListedNodes
+) -> list[Node]:
+    """Return the nodes for a port of a Service; with `labels` only the pods that have them all.
+
+    What the settings don't let be a node is left out and noted in `scope`.
+    """
+    found, left_out = listed.of_port(port.name)
+    if left_out:
+        message = (
+            f"of port {port.port} at most {listed.most} endpoints are used: a Service has {MOST_NODES} nodes in all"
+            " its upstreams; make several Services of it"
+        )
+        scope.degrade("TooLarge", "endpoints", message)
+    if labels is not None:
+        found = [item for item in found if _has_labels(scope.view, service.meta.namespace, item, labels)]
+    if not service.publish_not_ready:
+        found = _in_service(found)
+    if scope.options.judges_addresses:
+        found = _allowed(scope, service.meta.key, found)
+    return [node(*pair) for pair in sorted({(item.address, item.port) for item in found})]
+
+
+class ListedNodes:
+    """The endpoints of a Service by port, found once for all of its upstreams.
+
+    Args:
+        service: The Service.
+        upstreams: How many upstreams are made of it; each gets its share of `MOST_NODES`.
+    """
+
+    def __init__(self, scope: Context, service: Service, upstreams: int) -> None:
+        self.most = max(1, MOST_NODES // max(1, upstreams))
+        self._service = service
+        self._slices: dict[str, list[tuple[int, _Slice]]] = {}
+        for endpoints, ports, family in listed_endpoints(scope.view, scope.options, service.meta.key):
+            found = _Slice(endpoints, family)
+            for port in ports:
+                self._slices.setdefault(port.name, []).append((port.port, found))
+
+    def of_port(self, name: str) -> tuple[list[_Candidate], bool]:
+        """Return what may take requests for a port, and whether there is more of it than may be nodes."""
+        slices = self._slices.get(name, [])
+        family = _family(self._service, {each for _, found in slices for each in found.families})
+        # Of a subset nothing may be ready: then what is on its way out counts.
+        tiers = (0, 1, 2) if self._service.publish_not_ready else (0, 1)
+        candidates = (
+            _Candidate(address, number, endpoint)
+            for tier in tiers
+            for number, found in slices
+            for each in dict.fromkeys((family, "FQDN"))
+            for address, endpoint in found.families.get(each, _NONE)[tier]
+        )
+        found = list(islice(candidates, self.most + 1))
+        return found[: self.most], len(found) > self.most
+
+
+Addresses = list[tuple[str, Endpoint]]
+
+_NONE: tuple[Addresses, ...] = ([], [], [])
+
+
+class _Slice:
+    """Endpoints by the family of their addresses: what is ready, what serves on its way out, and what does neither."""
+
+    def __init__(self, endpoints: Iterable[Endpoint], family: str) -> None:
+        self.families: dict[str, tuple[Addresses, ...]] = {}
+        for endpoint in endpoints:
+            is_ready = endpoint.ready and endpoint.serving and not endpoint.terminating
+            tier = 0 if is_ready else 1 if endpoint.serving and endpoint.terminating else 2
+            for address in endpoint.addresses:
+                each = family or (IPV6 if ":" in address else IPV4)
+                self.families.setdefault(each, ([], [], []))[tier].append((address, endpoint))
+
+
+def _allowed(scope: Context, service: ObjectKey, found: Sequence[_Candidate]) -> list[_Candidate]:
+    """Return what may be a node; note how much may not, and why the first of it by address may not."""
+    judge = scope.within(service.kind, service.namespace)
+    told = [(item, endpoint_objection(judge, item.endpoint, item.address, item.port)) for item in found]
+    left_out = sorted((item.address, what) for item, what in told if what)
+    if left_out:
+        address, what = left_out[0]
+        message = f"{len(left_out)} of {len(found)} are left out: {address!r} is {what}"
+        ask = "ask for one, or remove it" if what.endswith(NEEDS_GRANT) else "remove it"
+        scope.degrade("ForeignAddress", "endpoints", f"{message}; {ask}")
+    return [item for item, what in told if not what]
+
+
+def _in_service(found: list[_Candidate]) -> list[_Candidate]:
+    """Return what takes requests: what is ready; if nothing is, what still serves on its way out (as kube-proxy)."""
+    ready = [item for item in found if item.endpoint.ready and item.endpoint.serving and not item.endpoint.terminating]
+    return ready or [item for item in found if item.endpoint.serving and item.endpoint.terminating]
+
+
+def _family(service: Service, there: set[str]) -> str:
+    """Return the address family to use, so that no pod counts twice: the Service's first one that has an address."""
+    if service.ip_families:
+        return next((family for family in service.ip_families if family in there), service.ip_families[0])
+    if not service.headless:
+        return IPV6 if ":" in service.cluster_ip else IPV4
+    return min(there - {"FQDN"}, default=IPV4)
+
+
+def _has_labels(view: View, namespace: str, candidate: _Candidate, labels: Mapping[str, str]) -> bool:
+    return any(
+        all(pod.meta.labels.get(name) == value for name, value in labels.items())
+        for pod in _pods(view, namespace, candidate)
+    )
+
+
+def _pods(view: View, namespace: str, candidate: _Candidate) -> tuple[Pod, ...]:
+    """Return the Pod that an endpoint names. Only where it names none its address tells: host networks share one."""
+    if candidate.endpoint.pod:
+        pod = view.get(Pod, ObjectKey("Pod", namespace, candidate.endpoint.pod))
+        return (pod,) if pod else ()
+    return pods_at(view, namespace, candidate.address)
