@@ -55,7 +55,7 @@ BANNED: Mapping[str, str] = {
     r"\b(?:does|do|did) not count\b": '"is ignored", "has no effect"',
     r"\bcounts for\b": '"applies to", "has no effect"',
     r"\bno longer counts?\b": '"no longer applies"',
-    r"\bone's\b": '"its", "your"',
+    r"\b(?:than|of|in|with|by) one's\b|\bone's own\b": '"its", "your"',
     r"\b(?:is|are|was|were) (?:not )?ours\b": '"created by this controller"',
     r"\bothers'": "name them",
     r"(?:^|[.;:,(] )of (?:two|several)\b": "put the subject first: the older object wins",

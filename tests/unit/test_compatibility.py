@@ -12,7 +12,7 @@ PROJECT = Path(__file__).parents[2]
 ORACLE = PROJECT / "tests" / "golden" / "oracle"
 PAGE = (PROJECT / "docs" / "compatibility.md").read_text(encoding="utf-8")
 NAMES = re.compile(r"`([^`]+)`")
-WITHOUT_TEST = ("not offered", "there are no threads")
+WITHOUT_TEST = ("not supported", "there are no threads")
 DEFECTS_OF_MAINTENANCE = {10, 11, 43, 49, 53, 54, 56, 57}
 """Defects of 1.8 that touch neither traffic, nor records, nor status."""
 
@@ -24,7 +24,7 @@ def rows(heading: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
 
 
-ROWS = [*rows("Acceptance"), *rows("Defects of the 1.8 line")]
+ROWS = [*rows("Acceptance"), *rows("Defects of 1.8")]
 
 
 @cache
@@ -58,5 +58,5 @@ def test_what_a_row_names_is_there(row: list[str]) -> None:
 
 
 def test_every_defect_has_a_row() -> None:
-    got = [int(row[0]) for row in rows("Defects of the 1.8 line")]
+    got = [int(row[0]) for row in rows("Defects of 1.8")]
     assert got == [number for number in range(1, 66) if number not in DEFECTS_OF_MAINTENANCE]
