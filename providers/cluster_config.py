@@ -19,7 +19,7 @@ class ClusterConfigProvider(Provider[CustomObject]):
     """Owns the global rules with the monitoring of gateway clusters; an object of another name is not ours."""
 
     kind = "ApisixClusterConfig"
-    aside = False
+    offloads = False
 
     def __init__(self, surroundings: ProviderDeps) -> None:
         super().__init__(surroundings)

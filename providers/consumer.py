@@ -13,8 +13,6 @@ class ConsumerProvider(Provider[CustomObject]):
 
     kind = "ApisixConsumer"
     urgent = True
-    # A credential that is taken back does not wait for a large object of somebody else. A consumer's id is its name.
-    waits = False
 
     def translate(self, item: CustomObject, view: View) -> Translation:
         """Return the consumer of an ApisixConsumer."""

@@ -65,6 +65,11 @@ class IdTable:
         self._asked.add(read)
         return self._ids[read] if read in self._ids else self._enter(read)
 
+    def expected_id(self, kind: RecordKind, name: str) -> str:
+        """Return the id that `id_of` would return now, without remembering that it was asked for."""
+        read = id_read(kind, name)
+        return self._ids.get(read) or self._offer(read)
+
     def known_id(self, kind: RecordKind, name: str) -> str:
         """Return the id of a name, or nothing for a name that is neither in use nor asked for."""
         return self._ids.get(id_read(kind, name), "")
@@ -156,13 +161,17 @@ class IdTable:
     def _enter(self, read: IndexKey) -> str:
         """Give an id to a name that is new."""
         slot = _slot(read)
-        is_short = self._may_have(slot, read.value)
-        self._ids[read] = id_ = slot.id if is_short else wide_id(read.value)
-        if is_short and self._settled:
+        self._ids[read] = id_ = self._offer(read)
+        if id_ == slot.id and self._settled:
             self._holders[slot] = read.value
         else:
             self._others.setdefault(slot, {})[read.value] = None
         return id_
+
+    def _offer(self, read: IndexKey) -> str:
+        """Return the id that a new name gets."""
+        slot = _slot(read)
+        return slot.id if self._may_have(slot, read.value) else wide_id(read.value)
 
     def _may_have(self, slot: RecordKey, name: str) -> bool:
         """Say whether a new name gets its short id."""

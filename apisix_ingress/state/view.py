@@ -66,11 +66,14 @@ class TrackingView:
     def oldest(self, kind: type[T], index: IndexKey) -> Iterator[T]:
         """Yield the objects under a value of a ranked index, the oldest first; noted is how far it was looked."""
         self.reads[index] = None
-        store = self._stores.get(index.kind)
-        for place, item in enumerate(store.oldest(index.by, index.value) if store is not None else ()):
+        for place, item in enumerate(self._ranked(index)):
             if place == NEAR:
                 self.reads[far(index)] = None
             yield cast("T", item)
+
+    def _ranked(self, index: IndexKey) -> Iterable[KubeObject]:
+        store = self._stores.get(index.kind)
+        return store.oldest(index.by, index.value) if store is not None else ()
 
     def record_id(self, kind: RecordKind, name: str) -> str:
         """Return the id of a record name, and note the read."""

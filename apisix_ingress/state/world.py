@@ -12,6 +12,7 @@ from apisix_ingress.model.resources import Resource
 from apisix_ingress.state.claims import Claims
 from apisix_ingress.state.dependents import Dependents
 from apisix_ingress.state.desired import Desired
+from apisix_ingress.state.detached_view import DetachedView
 from apisix_ingress.state.host_holders import HostHolders
 from apisix_ingress.state.id_table import IdTable
 from apisix_ingress.state.shared_hosts import SharedHosts
@@ -57,6 +58,10 @@ class World:
     def view(self) -> TrackingView:
         """Return a fresh view that tracks what is read through it."""
         return TrackingView(self.stores, self.ids, self.claims, self.host_holders)
+
+    def detached_view(self) -> DetachedView:
+        """Return a fresh view for a translation in a thread."""
+        return DetachedView(self.stores, self.ids, self.claims, self.host_holders)
 
     @property
     def synced(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar, Generic, Protocol, TypeVar
@@ -28,7 +28,7 @@ from apisix_ingress.state.id_table import HASHED
 from apisix_ingress.state.shared_hosts import shared_hosts
 from apisix_ingress.state.view import View
 from apisix_ingress.state.world import Report, World
-from providers.core.offload import TRIES, Offloader, is_large
+from providers.core.offload import Offloader, is_large
 from translation.addresses.destinations import are_open
 from translation.core.grants import Destination, Reference, is_granted
 from translation.core.options import Options
@@ -100,7 +100,7 @@ class ProviderDeps:
     rng: random.Random
     observer: Callable[[str], QueueObserver | None]
     """Kind → who watches its queue."""
-    aside: Offloader
+    offloader: Offloader
     outcome: Callable[[str, bool], None]
     """Told the kind of each object that was translated, and whether it is well."""
 
@@ -127,10 +127,8 @@ class Provider(ABC, Generic[T]):
     workers: ClassVar[int] = 2
     urgent: ClassVar[bool] = False
     """Whether what this provider publishes goes ahead of everything else."""
-    aside: ClassVar[bool] = True
+    offloads: ClassVar[bool] = True
     """Whether large objects are translated in a thread."""
-    waits: ClassVar[bool] = True
-    """Whether nothing of this kind is translated meanwhile: its translations write what others read, such as ids."""
 
     def __init__(self, surroundings: ProviderDeps) -> None:
         self._world = surroundings.world
@@ -141,13 +139,13 @@ class Provider(ABC, Generic[T]):
         self._clock = surroundings.clock
         self._rests = surroundings.rests
         self._resting: set[ObjectKey] = set()
-        self._aside = surroundings.aside
+        self._offloader = surroundings.offloader
         self._handled = 0
         # What the records that an owner published last take from other namespaces by grants, and where they lead.
         self._grounds: dict[ObjectKey, tuple[frozenset[Reference], frozenset[Destination]]] = {}
         self.queue: WorkQueue[ObjectKey] = WorkQueue(
             clock=surroundings.clock,
-            limiter=_limiter(surroundings.rng),
+            limiter=limiter(surroundings.rng),
             name=f"provider-{self.kind}",
             group=namespace_of,
             observer=surroundings.observer(self.kind),
@@ -168,7 +166,7 @@ class Provider(ABC, Generic[T]):
     async def run(self) -> None:
         """Work on the queue until it is shut down and drained."""
         name = f"provider-{self.kind}"
-        await run_workers(self.queue, self._handle, workers=self.workers, name=name, on_error=self._failed)
+        await run_workers(self.queue, self._handle, workers=self.workers, name=name, on_error=self.failed)
 
     def resume(self) -> None:
         """Queue every owner whose namespace rests at once."""
@@ -185,18 +183,20 @@ class Provider(ABC, Generic[T]):
             self._world.dependents.record(key, view.reads)
         self._publish(key, item, found)
 
-    async def _reconcile_aside(self, key: ObjectKey) -> bool:
-        """Do the same for a large object without holding others up; say whether that came about."""
-        async with self._aside:
-            for _ in range(TRIES):
-                item: T | None = self._world.stores[self.kind].get(key)
-                view = self._world.view()
-                found = await self._aside.tried(partial(self._prepared, key, item), view)
-                self._world.dependents.record(key, view.reads)
-                if found is not None:
-                    self._publish(key, item, found[0])
-                    return True
-        return False
+    async def reconcile_offloaded(self, key: ObjectKey) -> None:
+        """Do the same for a large object in a thread, unless its namespace has to rest."""
+        if self._rests_now(key, self._offloader.queue):
+            return
+        item: T | None = self._world.stores[self.kind].get(key)
+        if not is_large(item):
+            self._offloader.forget(key)
+            self.queue.add(key)
+            return
+        began = self._clock.monotonic()
+        found = await self._offloader.translate(key, partial(self._prepared, key, item))
+        if found is not None:
+            self._publish(key, item, found)
+        self._rests.worked(self._resting_group(key), self._clock.monotonic() - began)
 
     def _evaluated(self, key: ObjectKey, item: T | None, view: View) -> _Evaluated:
         translation = self.evaluate(key, item, view)
@@ -223,33 +223,46 @@ class Provider(ABC, Generic[T]):
             return
         self._apply(claimant, NOTHING if revoked else translation)
         self._report(key, item, translation)
+        self.follow_up(key, translation)
+
+    def follow_up(self, key: ObjectKey, translation: Translation) -> None:
+        """See to what follows from a translation that was published; always on the event loop."""
 
     def settle_one(self, key: ObjectKey) -> None:
         """Reconcile without retries: a translation that crashes is a problem of its object alone."""
         try:
             self.reconcile(key)
         except Exception as error:
-            self._failed(key, error)
+            self.failed(key, error)
 
     async def _handle(self, key: ObjectKey) -> None:
-        # Neither endpoints nor credentials wait, nor anything while somebody waits until everything is translated.
-        may_rest = not self.urgent and self._router.may_rest
-        if may_rest and (left := self._rests.left(key.namespace)):
-            self._resting.add(key)
-            self.queue.add_after(key, left)
+        if self._rests_now(key, self.queue):
             return
-        self._resting.discard(key)
-        store = self._world.stores[self.kind]
-        if self.waits or is_large(store.get(key)):
-            await self._aside.free()
+        if self.offloads and is_large(self._world.stores[self.kind].get(key)):
+            self._offloader.queue.add(key)
+            return
         began = self._clock.monotonic()
-        if not (self.aside and self._aside.is_free and is_large(store.get(key)) and await self._reconcile_aside(key)):
-            self.reconcile(key)
+        self.reconcile(key)
         self._handled += 1
-        if self._rests.worked(key.namespace, self._clock.monotonic() - began) or self._handled % YIELD_EVERY == 0:
+        was_long = self._rests.worked(self._resting_group(key), self._clock.monotonic() - began)
+        if was_long or self._handled % YIELD_EVERY == 0:
             await asyncio.sleep(0)
 
-    def _failed(self, key: ObjectKey, error: Exception) -> None:
+    def _resting_group(self, key: ObjectKey) -> Hashable:
+        """Return what rests after long work: a namespace; its endpoints and credentials rest after their own only."""
+        return (self.kind, key.namespace) if self.urgent else key.namespace
+
+    def _rests_now(self, key: ObjectKey, queue: WorkQueue[ObjectKey]) -> bool:
+        """Say whether an object has to wait until its namespace has rested; then it is queued for that time."""
+        left = self._rests.left(self._resting_group(key)) if self._router.may_rest else 0.0
+        if not left:
+            self._resting.discard(key)
+            return False
+        self._resting.add(key)
+        queue.add_after(key, left)
+        return True
+
+    def failed(self, key: ObjectKey, error: Exception) -> None:
         """Keep what the gateways have of an object whose translation crashed, and say so in its condition."""
         self._outcome(self.kind, False)
         log.error("object.translate_failed", object=str(key), exc_info=error)
@@ -411,6 +424,6 @@ def log_problems(owner: ObjectKey, problems: Iterable[Problem]) -> None:
         log.warning("object.problem", object=str(owner), code=problem.code, path=problem.path, message=problem.message)
 
 
-def _limiter(rng: random.Random) -> RateLimiter[ObjectKey]:
+def limiter(rng: random.Random) -> RateLimiter[ObjectKey]:
     """Return the limiter of a provider queue: quick tries first, then slow ones, spread by jitter (seconds)."""
     return MaxOf(FastSlow(0.1, 5.0, 5), ExponentialBackoff(0.05, 60.0, 0.2, rng=rng))

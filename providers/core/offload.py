@@ -1,27 +1,26 @@
-"""Translations of large objects in a thread: the event loop goes on, the lease is renewed and probes are answered.
+"""Translations of large objects in a thread: the event loop goes on, and so do the translations of everything else.
 
-One at a time, and no translation that writes what others read is under way meanwhile: ids and claims stay as they are.
-Objects may change, though. A translation that read one that did, or that failed, counts for nothing and is done again;
-what never comes about in a thread is done on the event loop, where nothing changes.
+One at a time; namespaces take turns. What such a translation read may change meanwhile. Then its result is dropped and
+the object translated again, after its namespace has rested. A result that is out of date once more is published all
+the same, as if the change had come later, and the object is translated again: whoever changes something all the time
+delays it, but neither keeps it from making progress nor gets it translated on the event loop. Ids and holders of hosts
+are never out of date in what is published.
 """
 
 from __future__ import annotations
 
-import asyncio
+from collections import Counter
 from collections.abc import Callable
-from types import TracebackType
-from typing import Self, TypeVar
+from typing import TypeVar
 
 import orjson
-import structlog
 
-from apisix_ingress.model.keys import Read
+from apisix_ingress.model.keys import ObjectKey, Read
 from apisix_ingress.model.objects import CustomObject, KubeObject
+from apisix_ingress.runtime.queue.workqueue import WorkQueue
 from apisix_ingress.runtime.tasks import in_daemon
-from apisix_ingress.state.view import TrackingView
+from apisix_ingress.state.view import TrackingView, View
 from apisix_ingress.state.world import World
-
-log = structlog.get_logger()
 
 T = TypeVar("T")
 
@@ -29,53 +28,61 @@ LARGE = 8 * 1024
 """Bytes of a spec that takes longer to translate than the event loop may stand still: some 20 ms."""
 
 TRIES = 2
+"""Translations after which a result is published although something that it read has changed."""
 
 
 class Offloader:
-    """The one thread, used as an async context manager by whoever has it; everybody else but consumers waits in `free`.
+    """The queue of large objects and the thread that translates them.
 
     Args:
         world: What translations read.
+        queue: Keys of large objects; a single worker takes them out.
     """
 
-    def __init__(self, world: World) -> None:
-        self._free = asyncio.Event()
-        self._free.set()
+    def __init__(self, world: World, queue: WorkQueue[ObjectKey]) -> None:
+        self.queue = queue
+        self._world = world
         self._changes: set[Read] | None = None
+        self._outdated: Counter[ObjectKey] = Counter()
         world.listen(self._changed)
 
-    @property
-    def is_free(self) -> bool:
-        """Whether no translation is under way in the thread."""
-        return self._free.is_set()
+    async def translate(self, key: ObjectKey, work: Callable[[View], T]) -> T | None:
+        """Return what some work made of the world, or None if it must not be published: the key is queued again.
 
-    async def free(self) -> None:
-        """Wait until no translation is under way in the thread."""
-        while not self._free.is_set():
-            await self._free.wait()
-
-    async def __aenter__(self) -> Self:
-        """Take the thread: it is free, and nothing was awaited since."""
-        assert self._free.is_set(), "nobody asked whether it is free"
-        self._free.clear()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Let others go on."""
-        self._changes = None
-        self._free.set()
-
-    async def tried(self, work: Callable[[TrackingView], T], view: TrackingView) -> tuple[T] | None:
-        """Return what some work made of a view, or None if that counts for nothing."""
+        Raises:
+            Exception: What the work raised, unless something that it read changed meanwhile.
+        """
+        view = self._world.detached_view()
         changes = self._changes = set[Read]()
         try:
             found = await in_daemon(lambda: work(view), name="translation")
-        except Exception as error:
-            log.debug("translation.again", error=type(error).__name__)
+        except Exception:
+            if self._is_final(key, view, changes):
+                raise
             return None
-        return (found,) if changes.isdisjoint(view.reads) else None
+        finally:
+            self._changes = None
+            self._world.dependents.record(key, view.reads)
+        if not view.confirm():
+            self.queue.add(key)
+            return None
+        # A small one was published on the event loop meanwhile, and one that is gone withdrawn.
+        is_large_yet = is_large(self._world.stores[key.kind].get(key))
+        return found if self._is_final(key, view, changes) and is_large_yet else None
+
+    def forget(self, key: ObjectKey) -> None:
+        """Forget how often results for an object were out of date: it is not large any more."""
+        del self._outdated[key]
+
+    def _is_final(self, key: ObjectKey, view: TrackingView, changes: set[Read]) -> bool:
+        """Say whether a result counts: it is up to date, or was out of date too often. Queue what is."""
+        if not changes.isdisjoint((key, *view.reads)):
+            self.queue.add(key)
+            self._outdated[key] += 1
+            if self._outdated[key] < TRIES:
+                return False
+        del self._outdated[key]
+        return True
 
     def _changed(self, read: Read) -> None:
         if self._changes is not None:

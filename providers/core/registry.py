@@ -12,16 +12,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from apisix_ingress.model.keys import IndexKey, ObjectKey, Read
+from apisix_ingress.model.keys import IndexKey, ObjectKey, Read, namespace_of
 from apisix_ingress.model.resources import OWNERSHIP_INDEXES, RESOURCES, Resource
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.queue.fair_rests import FairRests
-from apisix_ingress.runtime.queue.workqueue import QueueObserver
+from apisix_ingress.runtime.queue.workqueue import QueueObserver, WorkQueue
+from apisix_ingress.runtime.tasks import run_workers
 from apisix_ingress.state.id_table import HASHED
 from apisix_ingress.state.world import World
 from providers.cluster_config import ClusterConfigProvider
 from providers.consumer import ConsumerProvider
-from providers.core.base import ChangeSink, Provider, ProviderDeps, log_problems
+from providers.core.base import ChangeSink, Provider, ProviderDeps, limiter, log_problems
 from providers.core.offload import Offloader
 from providers.endpoints import EndpointsProvider
 from providers.global_rule import GlobalRuleProvider
@@ -85,12 +86,15 @@ class Registry:
         observer: Callable[[str], QueueObserver | None] = lambda kind: None,
         outcome: Callable[[str, bool], None] = lambda kind, well: None,
     ) -> None:
-        rests, aside = FairRests(clock=clock), Offloader(world)
-        surroundings = ProviderDeps(world, options, sink, self, clock, rests, rng, observer, aside, outcome)
+        queue = WorkQueue(clock=clock, limiter=limiter(rng), name="large-objects", group=namespace_of)
+        self._offloader = offloader = Offloader(world, queue)
+        rests = FairRests(clock=clock)
+        surroundings = ProviderDeps(world, options, sink, self, clock, rests, rng, observer, offloader, outcome)
         self._world = world
         self._live = False
         self._waiting = 0
         self.providers: Mapping[str, Provider[Any]] = {cls.kind: cls(surroundings) for cls in PROVIDERS}
+        self._queues = (*(provider.queue for provider in self.providers.values()), queue)
         world.listen(self._changed)
 
     @property
@@ -108,10 +112,13 @@ class Registry:
         self.providers[owner.kind].queue.add(owner, urgent=urgent)
 
     async def run(self) -> None:
-        """Run every provider until its queue is shut down and drained."""
-        async with asyncio.TaskGroup() as group:
-            for provider in self.providers.values():
-                group.create_task(provider.run(), name=f"provider-{provider.kind}")
+        """Run every provider until its queue is shut down and drained, and then what it offloaded."""
+        async with asyncio.TaskGroup() as offloading:
+            offloading.create_task(self._run_offloaded(), name="large-objects")
+            async with asyncio.TaskGroup() as group:
+                for provider in self.providers.values():
+                    group.create_task(provider.run(), name=f"provider-{provider.kind}")
+            self._offloader.queue.shut_down()
 
     async def drained(self) -> None:
         """Return once every queue was found idle together with the others; what waits for a retry does not count.
@@ -122,15 +129,24 @@ class Registry:
         try:
             for provider in self.providers.values():
                 provider.resume()
-            while not all(provider.queue.is_idle for provider in self.providers.values()):
-                for provider in self.providers.values():
-                    await provider.queue.idle()
+            while not all(queue.is_idle for queue in self._queues):
+                for queue in self._queues:
+                    await queue.idle()
         finally:
             self._waiting -= 1
         if not self._live:
             self._live = True
             for owner, report in sorted(self._world.reports.items()):
                 log_problems(owner, report.problems)
+
+    async def _run_offloaded(self) -> None:
+        async def handle(key: ObjectKey) -> None:
+            await self.providers[key.kind].reconcile_offloaded(key)
+
+        def failed(key: ObjectKey, error: Exception) -> None:
+            self.providers[key.kind].failed(key, error)
+
+        await run_workers(self._offloader.queue, handle, workers=1, name="large-objects", on_error=failed)
 
     def shut_down(self) -> None:
         """Let the queues run dry and take nothing new."""

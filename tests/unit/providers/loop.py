@@ -5,6 +5,7 @@ The spec of a route says what its translation returns; Services own one upstream
 
 import random
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Any
 
 import pytest
@@ -77,12 +78,23 @@ class Services(Provider[Service]):
     workers = 1
     urgent = True
     translated = 0
+    slow = ""
+    """The namespace whose Services take two seconds."""
+
+    @cached_property
+    def seen(self) -> list[str]:
+        """The namespaces of Services that were translated."""
+        return []
 
     def evaluate(self, key: ObjectKey, item: Service | None, view: View) -> Translation | None:
         claims = view.claims_on(key)
         if not claims:
             return None
         self.translated += 1
+        self.seen.append(key.namespace)
+        if key.namespace == self.slow:
+            assert isinstance(self._clock, FakeClock)
+            self._clock.shift(2.0)
         name = f"{key.namespace}_{key.name}_80"
         id_ = view.record_id("upstreams", name)
         body = {"nodes": [item.cluster_ip] if item else []}

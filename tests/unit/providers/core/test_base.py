@@ -10,7 +10,7 @@ from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.model.names import short_id
 from apisix_ingress.model.problem import Problem
 from apisix_ingress.runtime.tasks import cancel
-from apisix_ingress.state.claims import Claimant
+from apisix_ingress.state.claims import Claimant, UpstreamClaim
 from apisix_ingress.state.world import Report
 from providers.core.base import YIELD_EVERY, log_problems
 from providers.core.registry import resources
@@ -420,6 +420,27 @@ async def test_namespace_rests_as_long_as_its_translation_took_and_no_other_one_
         assert loop.uris() == {"hog": "/1", "victim": "/"}
         await loop.clock.advance(0.1)
         assert loop.uris() == {"hog": "/2", "victim": "/"}
+        loop.registry.shut_down()
+        await running
+
+
+async def test_endpoints_rest_only_after_long_work_on_endpoints_of_their_namespace(loop: Loop) -> None:
+    async with asyncio.timeout(5):
+        running = asyncio.create_task(loop.registry.run())
+        for each in ("hog", "victim"):
+            claim = UpstreamClaim(make_key("web", kind="Service", namespace=each))
+            loop.world.claims.replace(Claimant("1", make_key("r", namespace=each)), [claim])
+        await loop.registry.drained()
+        loop.put(make_route("big", namespace="hog", records={"hog": "/"}, seconds=2.0))
+        await loop.clock.advance(0)
+        loop.services.slow = "hog"
+        for turn, want in enumerate([["hog", "victim"], ["victim"]]):
+            loop.services.seen.clear()
+            loop.put(*(make_service(namespace=each, cluster_ip=f"10.1.1.{turn}") for each in ("hog", "victim")))
+            await loop.clock.advance(0)
+            assert loop.services.seen == want
+        await loop.clock.advance(2.0)
+        assert loop.services.seen == ["victim", "hog"]
         loop.registry.shut_down()
         await running
 
