@@ -1,6 +1,6 @@
-"""The entry of the program: calls the command that the command line asks for, and tells what ends it.
+"""The entry point of the program: runs the command and turns errors into one line and an exit status.
 
-Every import that costs time is inside a function: typer is for who needs it, and a start of the controller does not.
+Imports that take time are inside functions, so that `version` answers at once and SIGTERM is handled from the start.
 """
 
 from __future__ import annotations
@@ -80,26 +80,11 @@ def _run_command() -> None:
         print(__version__)
         return
     try:
-        if not _started(words):
-            from apisix_ingress.commands.app import app
+        from apisix_ingress.commands.app import app
 
-            app(standalone_mode=True)
+        app(standalone_mode=True)
     except IngressError as error:
         _fail(str(error))
-
-
-def _started(words: list[str]) -> bool:
-    """Start the controller if a plain command line asks for it; the exceptions end it as typer lets them."""
-    from apisix_ingress.commands.run import plain_options, start
-
-    options = plain_options(words)
-    if options is None:
-        return False
-    try:
-        start(**options)
-    except BrokenPipeError:
-        _drop_output()
-        raise SystemExit(1) from None
 
 
 def _fail(message: str) -> NoReturn:

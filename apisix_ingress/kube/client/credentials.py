@@ -16,9 +16,12 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import yaml
+from kubernetes.aio.client.configuration import Configuration
+from kubernetes.aio.config.config_exception import ConfigException
+from kubernetes.aio.config.exec_provider import ExecProvider
+from kubernetes.aio.config.kube_config import ConfigNode, FileOrData, KubeConfigLoader, KubeConfigMerger
 
 from apisix_ingress.errors import ConfigError
-from apisix_ingress.kube.client.slim_import import light
 from apisix_ingress.kube.manifests.paths import exists
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.regular_files import read_regular
@@ -106,9 +109,6 @@ class InCluster:
         return self._load()
 
     def _load(self) -> Access:
-        with light():
-            from kubernetes.aio.client.configuration import Configuration
-
         host, port = self._environ["KUBERNETES_SERVICE_HOST"], self._environ.get("KUBERNETES_SERVICE_PORT") or "443"
         token_file, ca_file, namespace_file = (self._folder / name for name in ("token", "ca.crt", "namespace"))
         configuration = Configuration(host=f"https://{f'[{host}]' if ':' in host else host}:{port}")
@@ -156,9 +156,6 @@ class Kubeconfig:
         )
 
     def _merged(self) -> tuple[tuple[Path, ...], Any]:
-        with light():
-            from kubernetes.aio.config.kube_config import KubeConfigMerger
-
         try:
             files = tuple(Path(name).expanduser() for name in self._paths.split(os.pathsep) if name)
             found = tuple(path for path in files if exists(path))
@@ -175,11 +172,6 @@ class Kubeconfig:
             raise ConfigError(f"kubeconfig {self._paths}: not a kubeconfig ({type(error).__name__})") from None
 
     async def _configuration(self, merged: Any) -> Any:
-        with light():
-            from kubernetes.aio.client.configuration import Configuration
-            from kubernetes.aio.config.config_exception import ConfigException
-            from kubernetes.aio.config.kube_config import KubeConfigLoader
-
         configuration = Configuration(host="")
         try:
             await KubeConfigLoader(merged).load_and_set(configuration)
@@ -194,11 +186,6 @@ class Kubeconfig:
 
     async def _run(self, plugin: Any, configuration: Any) -> tuple[str, float | None]:
         """Run the credential plugin; it answers with a token or a client certificate."""
-        with light():
-            from kubernetes.aio.config.config_exception import ConfigException
-            from kubernetes.aio.config.exec_provider import ExecProvider
-            from kubernetes.aio.config.kube_config import ConfigNode, FileOrData
-
         where = f"kubeconfig {self._paths}: credential plugin {plugin.get('command')!r}"
         try:
             async with asyncio.timeout(EXEC_SECONDS):
@@ -248,9 +235,6 @@ def _user_of(merged: Any, paths: str) -> dict[str, Any]:
     if name:
         raise ConfigError(f"kubeconfig {paths}: the current context names the user {name!r}, which is not there")
     # The package can't read a context without user: it gets an empty one.
-    with light():
-        from kubernetes.aio.config.kube_config import ConfigNode
-
     anonymous: dict[str, Any] = {}
     merged.value["users"].append(ConfigNode(_ANONYMOUS, {"name": _ANONYMOUS, "user": anonymous}, merged.path))
     context["user"] = _ANONYMOUS

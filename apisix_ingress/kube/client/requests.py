@@ -20,11 +20,11 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 import orjson
 import structlog
+from kubernetes.aio.client.rest import RESTClientObject
 
 from apisix_ingress import __version__
 from apisix_ingress.errors import ConfigError
 from apisix_ingress.kube.client.credentials import Access, Credentials
-from apisix_ingress.kube.client.slim_import import light
 from apisix_ingress.model.secrets.redaction import register_secret
 from apisix_ingress.runtime.clock import Clock
 
@@ -93,9 +93,6 @@ class _Client:
 
 
 def _make_client(access: Access) -> Any:
-    with light():
-        from kubernetes.aio.client.rest import RESTClientObject
-
     configuration = access.configuration
     configuration.connection_pool_maxsize = 0  # no bound
     # With trust_env aiohttp would read the environment and ~/.netrc for each request, in a thread.
