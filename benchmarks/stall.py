@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import base64
 import http.client
 import json
 import os
@@ -21,6 +22,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +93,25 @@ def _names() -> list[JsonObject]:
     return [_route("names", [_rule("r", {"paths": ["/names"]}, [{"name": "csrf", "enable": True, "config": config}])])]
 
 
+def _copies(size: int) -> list[JsonObject]:
+    """Return 2,000 consumers that share a Secret of so many bytes."""
+    meta = {"name": "large", "namespace": "default"}
+    data = {"key": base64.b64encode(b"k" * size).decode()}
+    auth = {"authParameter": {"keyAuth": {"secretRef": {"name": "large"}}}}
+    return [
+        {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "data": data},
+        *(
+            {
+                "apiVersion": "apisix.apache.org/v2",
+                "kind": "ApisixConsumer",
+                "metadata": {"name": f"copy-{number}", "namespace": "default"},
+                "spec": auth,
+            }
+            for number in range(2000)
+        ),
+    ]
+
+
 INPUTS: Mapping[str, Input] = {
     "60,000 texts, refused": Input(_texts, refusing()),
     "long name, refused": Input(_names, refusing()),
@@ -98,6 +119,8 @@ INPUTS: Mapping[str, Input] = {
     "6,000 rules, refused": Input(_rules, refusing()),
     "20,000 x 20,000 pairs": Input(_pairs),
     "300 rivals": Input(_rivals),
+    "2,000 x 500 kB Secret": Input(partial(_copies, 500_000)),
+    "2,000 x 60 kB Secret": Input(partial(_copies, 60_000)),
     **{name: Input(list, answering(name)) for name in ANSWERS},
 }
 

@@ -133,8 +133,10 @@ def _credentials(draft: Builder, parameter: Any, method: _Method) -> JsonObject 
 def _read(draft: Builder, model: type[SpecPart], secret: Secret, path: str) -> SpecPart | None:
     """Return the values of a Secret as the model of an inline value, or None after an error."""
     values: JsonObject = {}
-    for name, info in model.model_fields.items():
-        key = info.alias or name
+    keys = [info.alias or name for name, info in model.model_fields.items()]
+    if draft.is_too_large(secret, keys, path):
+        return None
+    for key in keys:
         if key in secret.data:
             try:
                 value = _typed(key, secret.data[key].decode())

@@ -386,10 +386,13 @@ _ALL = (
         "AIX0513",
         "TooLarge",
         "Too much would be sent for an object, or a Service has too many endpoints",
-        "Of an object that becomes more than 32 MiB of records and Secrets, what was published last stays, and its"
-        " condition is False. Of a Service with more than 10,000 nodes in all its upstreams, each upstream gets an"
-        " equal share of them, and the Service an Event.",
-        "Refer to large Secrets and settings less often, or make several objects of it.",
+        "What was published last stays, and the condition is False, of an object that becomes more than 32 MiB of"
+        " records and Secrets, that takes more than 64 KiB of one Secret for a plugin, a consumer or as a"
+        " certificate, key or CA, or with which the objects of its namespace would become more than 128 MiB of"
+        " records. Of a Service with more than 10,000 nodes in all its upstreams, each upstream gets an equal share"
+        " of them, and the Service an Event.",
+        "Refer to smaller Secrets, and to large ones and large settings less often. Make several objects of a large"
+        " one. Delete objects that are not needed.",
     ),
     # What settings refuse.
     Code(

@@ -88,6 +88,14 @@ class Record:
         """The bytes that are sent: canonical JSON."""
         return canonical(self.body)
 
+    @property
+    def size(self) -> int:
+        """Bytes that are sent; none of a record that is nested too deeply to be sent."""
+        try:
+            return len(self.payload)
+        except TypeError:
+            return 0
+
     @cached_property
     def refs(self) -> frozenset[RecordKey]:
         """The records that this one names."""

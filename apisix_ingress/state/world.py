@@ -15,6 +15,7 @@ from apisix_ingress.state.desired import Desired
 from apisix_ingress.state.detached_view import DetachedView
 from apisix_ingress.state.host_holders import HostHolders
 from apisix_ingress.state.id_table import IdTable
+from apisix_ingress.state.namespace_budget import NamespaceBudget
 from apisix_ingress.state.shared_hosts import SharedHosts
 from apisix_ingress.state.store import Store
 from apisix_ingress.state.view import TrackingView
@@ -44,6 +45,7 @@ class World:
         self.neighbours = SharedHosts()
         self.host_holders = HostHolders(self._notify)
         self.desired = Desired(self.ids)
+        self.budget = NamespaceBudget()
         self.reports: dict[ObjectKey, Report] = {}
         """By owner: only objects that are ours have one."""
         self.stores: dict[str, Store[Any]] = {

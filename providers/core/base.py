@@ -28,6 +28,7 @@ from apisix_ingress.state.id_table import HASHED
 from apisix_ingress.state.shared_hosts import shared_hosts
 from apisix_ingress.state.view import View
 from apisix_ingress.state.world import Report, World
+from providers.core.budgets import account, limited
 from providers.core.offload import Offloader, is_large
 from translation.addresses.destinations import are_open
 from translation.core.grants import Destination, Reference, is_granted
@@ -113,11 +114,13 @@ class _Evaluated:
         translation: None if the object is gone or not ours.
         revoked: Whether not even the last good records may stay.
         owned: The hosts that it names and that belong to its namespace.
+        size: Bytes of its records, as far as they count for its namespace; also if the translation failed for them.
     """
 
     translation: Translation | None
     revoked: bool
     owned: frozenset[str]
+    size: int
 
 
 class Provider(ABC, Generic[T]):
@@ -199,10 +202,10 @@ class Provider(ABC, Generic[T]):
         self._rests.worked(self._resting_group(key), self._clock.monotonic() - began)
 
     def _evaluated(self, key: ObjectKey, item: T | None, view: View) -> _Evaluated:
-        translation = self.evaluate(key, item, view)
+        translation, size = limited(self._world.budget, key, self.evaluate(key, item, view))
         revoked = translation is not None and (translation.revoked or self._lost_ground(key, translation, view))
         owned = self._owned_hosts(item, view) if translation is not None else frozenset()
-        return _Evaluated(self._with_own_hosts(translation, item, view), revoked, owned)
+        return _Evaluated(self._with_own_hosts(translation, item, view), revoked, owned, size)
 
     def _prepared(self, key: ObjectKey, item: T | None, view: View) -> _Evaluated:
         """Do the same, and what takes long for large records."""
@@ -217,6 +220,8 @@ class Provider(ABC, Generic[T]):
         if self._options.host_ownership == "namespace" and self.kind in NAMING_KINDS:
             self._world.host_holders.claim(key, found.owned)
         claimant = Claimant(item.meta.created if item else "", key)
+        for owner in account(self._world.budget, key, NOTHING if found.revoked else translation, found.size):
+            self._router.enqueue(owner)
         if translation is None:
             self._apply(claimant, NOTHING)
             self._withdraw(key)

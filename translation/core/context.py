@@ -6,6 +6,7 @@ A reference that can't be followed is noted as a problem here, so that each one 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from apisix_ingress.model.keys import ObjectKey
@@ -31,6 +32,10 @@ MOST_FOLLOWED = 1000
 
 MOST_BYTES = 32 * 2**20
 """Bytes of what is made of one object: small texts of it may refer to the same large ones again and again."""
+
+MOST_SECRET_BYTES = 64 * 2**10
+"""Bytes of a Secret that go into one record: what gateways take of a certificate, a key or a CA (APISIX ssl schema),
+and far more than a credential has. Thousands of small objects may refer to one Secret, and each becomes a copy."""
 
 
 @dataclass(slots=True)
@@ -128,6 +133,17 @@ class Context:
             most = f"{MOST_BYTES // 2**20} MiB"
             message = f"becomes more than {most} of records and Secrets; refer to large ones less often"
             self.error("TooLarge", "spec", message)
+
+    def is_too_large(self, secret: Secret, keys: Iterable[str], path: str) -> bool:
+        """Say whether values of a Secret are too large to become a part of a record, and note it."""
+        found = [key for key in keys if key in secret.data]
+        size = sum(len(key) + len(secret.data[key]) for key in found)
+        if size <= MOST_SECRET_BYTES:
+            return False
+        named = " and ".join(found) if len(found) < 3 else "its keys"
+        most = f"at most {MOST_SECRET_BYTES} bytes of a Secret go into a record"
+        self.error("TooLarge", path, f"{secret.meta.key} has {size} bytes under {named}: {most}; shorten it")
+        return True
 
     def refuses(self, target: ObjectKey) -> bool:
         """Say whether a reference crosses namespaces without the grant that the settings ask for, and note it."""

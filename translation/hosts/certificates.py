@@ -44,6 +44,8 @@ def key_pair(scope: Context, secret: Secret, path: str) -> KeyPair | None:
         wrong = "has no certificate: put it under tls.crt, with its key under tls.key"
     elif names[1] not in secret.data:
         wrong = f"has no private key: put it under {names[1]}"
+    elif any(scope.is_too_large(secret, [name], path) for name in names):
+        return None
     else:
         certificate, key = (secret.data[name] for name in names)
         wrong = check_pair(certificate, key)

@@ -86,6 +86,8 @@ def _authority(scope: Context, secret: Secret) -> str:
     key = next((key for key in _CA_KEYS if key in secret.data), None)
     if key is None:
         wrong = "has no CA: put it under ca.crt"
+    elif scope.is_too_large(secret, [key], "spec.client.caSecret"):
+        return ""
     else:
         try:
             chain_of(secret.data[key])

@@ -60,7 +60,9 @@ def _config(scope: Context, plugin: Plugin, path: str) -> JsonObject:
     if not plugin.secret_ref:
         return config
     secret = scope.secret(plugin.secret_ref, f"{path}.secretRef")
-    return config if secret is None else _merged(scope, config, secret, f"{path}.secretRef")
+    if secret is None or scope.is_too_large(secret, secret.data, f"{path}.secretRef"):
+        return config
+    return _merged(scope, config, secret, f"{path}.secretRef")
 
 
 def _merged(scope: Context, config: JsonObject, secret: Secret, path: str) -> JsonObject:

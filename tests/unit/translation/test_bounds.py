@@ -14,6 +14,7 @@ from tests.unit.translation.objects import (
     get,
     ingress,
     ingress_rule,
+    make,
     pem,
     route,
     rule,
@@ -25,11 +26,13 @@ from tests.unit.translation.objects import (
     world,
 )
 from tests.unit.translation.objects import claim as claim_upstreams
+from translation.consumer import translate_consumer
 from translation.core import context as bounds
 from translation.core.result import Translation
 from translation.ingress import translate_ingress
 from translation.route import translate_route
 from translation.service import translate_service
+from translation.tls import translate_tls
 from translation.upstreams.nodes import MOST_NODES
 
 WEB = ObjectKey("Service", "default", "web")
@@ -79,7 +82,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_secret_that_many_rules_refer_to_counts_each_time() -> None:
     plugin = {"name": "response-rewrite", "enable": True, "secretRef": "secret"}
     rules = [rule(f"r{n}", match={"paths": [f"/{n}"]}, plugins=[plugin]) for n in range(20)]
-    found = world(service(), secret(body="x" * 100_000), route(*rules))
+    found = world(service(), secret(body="x" * 60_000), route(*rules))
     got = translate_route(get(found, "ApisixRoute", "route"), found.view(), OPTIONS)
     assert "error TooLarge spec" in told(got)
     assert got.records == ()
@@ -90,7 +93,7 @@ def test_certificate_that_many_entries_refer_to_counts_each_time() -> None:
     pair = pem()
     found = world(
         service(),
-        secret(tls__crt=pair.certificate * 200, tls__key=pair.key),
+        secret(tls__crt=pair.certificate * 100, tls__key=pair.key),
         ingress(ingress_rule(), tls=[{"secretName": "secret", "hosts": [f"h{n}.example.com"]} for n in range(20)]),
     )
     got = translate_ingress(get(found, "Ingress", "ing"), found.view(), OPTIONS)
@@ -110,9 +113,43 @@ def test_settings_of_a_service_count_once_for_each_upstream() -> None:
 def test_what_is_referred_to_a_few_times_is_not_too_large() -> None:
     plugin = {"name": "response-rewrite", "enable": True, "secretRef": "secret"}
     rules = [rule(f"r{n}", match={"paths": [f"/{n}"]}, plugins=[plugin]) for n in range(4)]
-    found = world(service(), secret(body="x" * 100_000), route(*rules))
+    found = world(service(), secret(body="x" * 60_000), route(*rules))
     got = translate_route(get(found, "ApisixRoute", "route"), found.view(), OPTIONS)
     assert len(got.records) == 4
+
+
+@pytest.mark.parametrize(
+    ("size", "want"), [(65_000, []), (66_000, ["error TooLarge spec.http[0].plugins[0].secretRef"])]
+)
+def test_secret_of_a_plugin_has_a_limit(size: int, want: list[str]) -> None:
+    plugin = {"name": "response-rewrite", "enable": True, "secretRef": "secret"}
+    found = world(service(), secret(body="x" * (size - 1), more="x"), route(rule(plugins=[plugin])))
+    assert told(translate_route(get(found, "ApisixRoute", "route"), found.view(), OPTIONS)) == want
+
+
+@pytest.mark.parametrize(
+    ("size", "want"), [(65_000, []), (66_000, ["error TooLarge spec.authParameter.basicAuth.secretRef.name"])]
+)
+def test_secret_of_a_consumer_has_a_limit_for_what_is_read_of_it(size: int, want: list[str]) -> None:
+    found = world(
+        secret(username="jack", password="x" * (size - 4), other="x" * 10**6),
+        make("ApisixConsumer", "jack", spec={"authParameter": {"basicAuth": {"secretRef": {"name": "secret"}}}}),
+    )
+    assert told(translate_consumer(get(found, "ApisixConsumer", "jack"), found.view(), OPTIONS)) == want
+
+
+@pytest.mark.parametrize("field", ["tls__crt", "tls__key", "ca__crt"])
+def test_certificates_and_keys_have_the_limit_that_gateways_have(field: str) -> None:
+    pair = pem()
+    data = {"tls__crt": pair.certificate, "tls__key": pair.key, "ca__crt": pair.certificate}
+    server, clients = ({"name": name, "namespace": "default"} for name in ("server", "clients"))
+    spec = {"hosts": ["a.example.com"], "secret": server, "client": {"caSecret": clients}}
+    for size, want in ((65_000, []), (66_000, ["error TooLarge"])):
+        padded = data | {field: data[field] + "#" * (size - len(data[field]))}
+        authority = secret("clients", ca__crt=padded.pop("ca__crt"))
+        found = world(secret("server", **padded), authority, make("ApisixTls", "web", spec=spec))
+        got = translate_tls(get(found, "ApisixTls", "web"), found.view(), OPTIONS, now=None)
+        assert [each.rpartition(" ")[0] for each in told(got) if each.startswith("error")] == want
 
 
 class Counted(tuple[ServicePort, ...]):

@@ -398,6 +398,26 @@ async def test_other_tasks_get_their_turn_after_each_long_translation(loop: Loop
     assert {0, 1, 2} <= set(seen)
 
 
+def test_objects_of_a_namespace_that_become_too_much_wait_until_others_are_gone(loop: Loop) -> None:
+    large = "/" + "x" * 1000
+    loop.world.budget.most = 1500
+    one, two = (make_route(name, records={name: large}) for name in ("one", "two"))
+    other = make_route("three", namespace="other", records={"three": large})
+    loop.settle(one, two, other)
+    assert loop.uris() == {"one": large, "three": large}
+    assert [problem.split(":")[0] for problem in loop.problems(two)] == [
+        "the objects of this namespace would become more than 0 MiB of records"
+    ]
+    loop.settle(make_route("two", records={"two": "/small"}))
+    assert loop.uris() == {"one": large, "two": "/small", "three": large}
+    loop.settle(two)
+    assert loop.uris() == {"one": large, "two": "/small", "three": large}
+    loop.delete(one)
+    loop.settle()
+    assert loop.uris() == {"two": large, "three": large}
+    assert loop.problems(two) == []
+
+
 async def test_namespaces_take_turns_at_translation(loop: Loop) -> None:
     for number in range(100):
         loop.put(make_route(f"r{number}", namespace="hog", records={f"hog{number}": "/"}))

@@ -1,0 +1,54 @@
+"""What the objects of one namespace may become, and who fits when something is freed."""
+
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.state.namespace_budget import NamespaceBudget
+from tests.factories import make_key
+
+ONE, TWO, THREE = (make_key(name) for name in ("one", "two", "three"))
+
+
+def budget_of(most: int, **sizes: int) -> NamespaceBudget:
+    budget = NamespaceBudget(most)
+    for name, size in sizes.items():
+        budget.spend(make_key(name), size)
+    return budget
+
+
+def test_what_does_not_fit_waits_until_something_is_freed() -> None:
+    budget = budget_of(100, one=50, two=50)
+    assert not budget.fits(THREE, 50)
+    budget.wait(THREE, 50)
+    assert budget.admitted("default") == ()
+    budget.spend(ONE, 0)
+    assert budget.fits(THREE, 50)
+    assert budget.admitted("default") == (THREE,)
+    budget.spend(THREE, 50)
+    assert budget.admitted("default") == ()
+
+
+def test_owner_may_always_take_what_it_has() -> None:
+    budget = budget_of(100, one=60, two=40)
+    budget.most = 10
+    assert [budget.fits(ONE, size) for size in (61, 60, 1)] == [False, True, True]
+
+
+def test_namespaces_do_not_share() -> None:
+    assert budget_of(100, one=100).fits(ObjectKey("ApisixRoute", "other", "one"), 100)
+
+
+def test_owners_that_wait_are_admitted_in_order_and_only_as_many_as_fit() -> None:
+    budget = budget_of(100, one=100)
+    budget.wait(TWO, 60)
+    budget.wait(THREE, 60)
+    budget.spend(ONE, 0)
+    assert budget.admitted("default") == (TWO,)
+
+
+def test_owner_that_is_gone_or_fails_otherwise_waits_no_more() -> None:
+    budget = budget_of(100, one=100)
+    budget.wait(TWO, 10)
+    budget.wait(THREE, 10)
+    budget.spend(TWO, 0)
+    budget.keep(THREE)
+    budget.spend(ONE, 0)
+    assert budget.admitted("default") == ()
