@@ -6,8 +6,12 @@ BIN := $(VENV)/bin
 UV_VERSION := 0.13.8
 STAMP := $(VENV)/.installed
 PYTEST := $(BIN)/python -m pytest
+WORKERS ?= 2
+PARALLEL := -n $(WORKERS) --dist worksteal
 NETNS := $(BIN)/python -m e2e.netns --
 CLUSTER ?= local
+# Each process has a network namespace, an API server, a gateway and a controller of its own.
+E2E_WORKERS := --dist loadfile --tx '$(WORKERS)*popen//python=$(NETNS) $(BIN)/python'
 
 .DEFAULT_GOAL := help
 .PHONY: help install lock check format generate docs changelog test test-fast test-simulated coverage simulate test-e2e faults kill soak demo demo-cluster bench clean
@@ -24,10 +28,10 @@ demo-cluster: install binaries ## the same against a real API server, with kubec
 test: test-fast test-simulated test-e2e ## every test, e2e included
 
 test-fast: install ## unit, golden, property and flow tests
-	$(PYTEST) tests --ignore=tests/simulation
+	$(PYTEST) tests --ignore=tests/simulation $(PARALLEL)
 
 test-simulated: install ## 500 stories of the whole control plane on a virtual clock
-	$(PYTEST) tests/simulation
+	$(PYTEST) tests/simulation $(PARALLEL)
 
 coverage: install ## the fast tests with branch coverage; fails below the floor in pyproject.toml, takes three times as long
 	$(PYTEST) tests --ignore=tests/simulation --cov --cov-report=term-missing:skip-covered
@@ -37,7 +41,7 @@ simulate: install ## for the night: many more stories (SEEDS=10000, START=0), an
 	$(BIN)/python -m tests.simulation.defects
 
 test-e2e: install binaries browser ## stories with real traffic against a real API server (CLUSTER=local or kind)
-	$(NETNS) $(PYTEST) e2e --cluster=$(CLUSTER)
+	$(if $(filter local,$(CLUSTER)),$(PYTEST) e2e $(E2E_WORKERS),$(NETNS) $(PYTEST) e2e --cluster=$(CLUSTER))
 
 kill: install binaries ## for the night: kill -9 at random points (KILLS=200), leaders frozen in a write (FREEZES=50)
 	KILLS=$(or $(KILLS),200) FREEZES=$(or $(FREEZES),50) $(NETNS) $(PYTEST) e2e/test_kill.py e2e/test_faults_gateway_leaders.py

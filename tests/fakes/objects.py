@@ -5,7 +5,6 @@ Who asks how, and what becomes of watches, is known to who serves them.
 """
 
 import base64
-import copy
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -166,7 +165,7 @@ class Objects:
 
     def _snapshot(self, kind: Kind, namespace: str, fields: str) -> str:
         """Keep the objects as they are now, for all pages of a list; return its name."""
-        items = [copy.deepcopy(item) for key, item in sorted(self._items.get(kind.plural, {}).items())]
+        items = [wire.copied(item) for key, item in sorted(self._items.get(kind.plural, {}).items())]
         items = [item for item in items if namespace in ("", item["metadata"].get("namespace"))]
         if only := fields.partition("metadata.name=")[2]:
             items = [item for item in items if item["metadata"]["name"] == only]
@@ -231,12 +230,12 @@ class Objects:
     def _store(
         self, kind: Kind, key: Name, manifest: Manifest, *, before: Manifest | None, keep_status: bool = False
     ) -> Manifest:
-        item = copy.deepcopy(manifest)
+        item = wire.copied(manifest)
         old = (before or {}).get("metadata", {})
         meta = item["metadata"]
         if keep_status and before is not None:
             item.pop("status", None)
-            item.update({"status": copy.deepcopy(before["status"])} if "status" in before else {})
+            item.update({"status": wire.copied(before["status"])} if "status" in before else {})
         meta.pop("resourceVersion", None)
         meta["uid"] = old.get("uid") or meta.get("uid") or f"uid-{self.version + 1}"
         meta["creationTimestamp"] = old.get("creationTimestamp") or meta.get("creationTimestamp") or _now()
@@ -267,7 +266,7 @@ class Objects:
 
     def _publish(self, type: str, plural: str, item: Manifest) -> Change:
         """Note a change; whoever serves watches tells them."""
-        change = Change(self.version, type, plural, copy.deepcopy(item))
+        change = Change(self.version, type, plural, wire.copied(item))
         self._changes.append(change)
         return change
 

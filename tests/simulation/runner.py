@@ -9,6 +9,7 @@ import random
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 
 from tests.simulation.loop import SimulationLoop
 from tests.simulation.replica import replaced
@@ -41,8 +42,7 @@ class Outcome:
 
 def play(seed: int, *, keep_trace: bool = False) -> Outcome:
     """Play one seed."""
-    if not gc.get_freeze_count():
-        gc.freeze()  # the program itself: each story looks for what it left behind
+    _freeze()
     # A library draws from here: the pauses between two tries of one request.
     random.seed(seed)
     loop = SimulationLoop(random.Random(seed))
@@ -69,6 +69,12 @@ def play_many(seeds: Sequence[int], *, workers: int) -> Iterator[Outcome]:
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=context) as pool:
         yield from pool.map(play, seeds, chunksize=10)
+
+
+@cache
+def _freeze() -> None:
+    """Exempt the program itself from garbage collection, once: each story collects what it left behind."""
+    gc.freeze()
 
 
 async def _made(seed: int) -> Story:
