@@ -1,14 +1,18 @@
 """Golden cases: a folder each, with objects and what they are to become.
 
-`in.yaml` has the objects, `state-N.yaml` all of them after a change, `want.yaml` and `want-N.yaml` the records and the
-problems of every object that was translated, `options.yaml` settings that differ from the defaults, `status.yaml` what
-is published as the addresses of each Ingress under which settings, `NOTE` why the case is as it is where that is not
-plain.
+`in.yaml` has the objects, `state-N.yaml` all of them after a change; a line `base: <namespace>` stands for the objects
+of `base.yaml` in that namespace. `want.yaml` and `want-N.yaml` have the records and the problems of every object that
+was translated, `options.yaml` settings that differ from the defaults, `status.yaml` the published addresses of each
+Ingress and the settings for them, `NOTE` the reason for a case that needs one.
+
+A wanted record does not repeat the description and labels that every record of its kind has (`STAMPS`): it shows them
+only where they differ, as null where they are absent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -24,6 +28,15 @@ from tests.golden.driver import Outcome
 from translation.core.options import Options
 
 ROOT = Path(__file__).parent
+BASE = ROOT / "base.yaml"
+BASE_LINE = re.compile(r"^base: (\S+)$", re.MULTILINE)
+STAMP: JsonObject = {
+    "desc": "Created by apisix-ingress-controller, DO NOT modify it manually",
+    "labels": {"managed-by": "apisix-ingress-controller"},
+}
+STAMPS: Mapping[str, JsonObject] = dict.fromkeys(
+    ("routes", "stream_routes", "upstreams", "consumers", "plugin_configs"), STAMP
+)
 UNORDERED_ROUTE_LISTS = ("uris", "hosts", "methods", "remote_addrs", "vars")
 
 
@@ -43,8 +56,12 @@ class Case:
         later = sorted(self.path.glob("state-*.yaml"), key=lambda path: int(path.stem.removeprefix("state-")))
         return ("", *(path.stem.removeprefix("state") for path in later))
 
+    def text(self, state: str) -> str:
+        """Return the objects of a state as YAML, those of `base.yaml` included."""
+        return _text(self.path / (f"state{state}.yaml" if state else "in.yaml"))
+
     def objects(self, state: str) -> tuple[JsonObject, ...]:
-        return load(self.path / (f"state{state}.yaml" if state else "in.yaml"))
+        return _objects(self.path / (f"state{state}.yaml" if state else "in.yaml"))
 
     def options(self, **changes: Any) -> Options:
         path = self.path / "options.yaml"
@@ -60,7 +77,7 @@ class Case:
         return self.path / f"want{state}.yaml"
 
     def want(self, state: str) -> JsonObject:
-        return normal(load(self.want_path(state))[0])
+        return read(self.want_path(state))
 
 
 def all_cases() -> tuple[Case, ...]:
@@ -71,6 +88,16 @@ def all_cases() -> tuple[Case, ...]:
 def load(path: Path) -> tuple[JsonObject, ...]:
     with path.open(encoding="utf-8") as file:
         return tuple(document for document in yaml.load_all(file, Loader=yaml.CSafeLoader) if document)
+
+
+@cache
+def _objects(path: Path) -> tuple[JsonObject, ...]:
+    return tuple(document for document in yaml.load_all(_text(path), Loader=yaml.CSafeLoader) if document)
+
+
+def _text(path: Path) -> str:
+    base = BASE.read_text(encoding="utf-8").rstrip("\n")
+    return BASE_LINE.sub(lambda found: base.replace("$NAMESPACE", found[1]), path.read_text(encoding="utf-8"))
 
 
 def document(outcome: Outcome) -> JsonObject:
@@ -88,9 +115,37 @@ def document(outcome: Outcome) -> JsonObject:
 
 
 def write(path: Path, wanted: JsonObject) -> None:
-    text = yaml.dump(wanted, Dumper=yaml.CSafeDumper, sort_keys=True, width=120, allow_unicode=True)
+    text = yaml.dump(_without_stamps(wanted), Dumper=yaml.CSafeDumper, sort_keys=True, width=120, allow_unicode=True)
     path.write_text(text, encoding="utf-8")
     load.cache_clear()
+
+
+def read(path: Path) -> JsonObject:
+    """Return the document of a golden file, ready to be compared."""
+    return normal(_with_stamps(load(path)[0]))
+
+
+def _without_stamps(wanted: JsonObject) -> JsonObject:
+    """Return a document without the description and labels that every record of a kind has."""
+    records = {kind: [_without_stamp(kind, record) for record in found] for kind, found in wanted["records"].items()}
+    return {**wanted, "records": records}
+
+
+def _without_stamp(kind: str, record: JsonObject) -> JsonObject:
+    stamp = STAMPS.get(kind, {})
+    absent = {name: None for name in stamp if name not in record}
+    return absent | {name: value for name, value in record.items() if name not in stamp or value != stamp[name]}
+
+
+def _with_stamps(wanted: JsonObject) -> JsonObject:
+    """Return a document with what `_without_stamps` left out."""
+    records = {kind: [_with_stamp(kind, record) for record in found] for kind, found in wanted["records"].items()}
+    return {**wanted, "records": records}
+
+
+def _with_stamp(kind: str, record: JsonObject) -> JsonObject:
+    stamp = STAMPS.get(kind, {})
+    return {name: value for name, value in {**stamp, **record}.items() if name not in stamp or value is not None}
 
 
 def normal(wanted: JsonObject) -> JsonObject:

@@ -21,7 +21,7 @@ from crds import KINDS, parse_spec, unknown_fields
 from e2e.devgateway.checks import check_record
 from e2e.devgateway.resources import RESOURCES
 from reference.examples import FOLDER, TOPICS, Example, examples
-from tests.golden.cases import document, load, normal, write
+from tests.golden.cases import document, load, normal, read, write
 from tests.golden.driver import Outcome, settle
 from translation.core.options import Options
 
@@ -65,7 +65,7 @@ def test_an_example_becomes_the_wanted_records_and_no_problem(example: Example, 
     if update_golden:
         path.parent.mkdir(parents=True, exist_ok=True)
         write(path, got)
-    assert normal(got) == normal(load(path)[0])
+    assert normal(got) == read(path)
     assert [problem for problems in got["problems"].values() for problem in problems] == []
     assert got["records"]
 
@@ -75,7 +75,7 @@ def test_the_order_of_the_objects_of_an_example_does_not_matter(example: Example
     given = Given.of(example)
     mixed = random.Random(zlib.crc32(example.name.encode())).sample(given.objects, len(given.objects))
     got = document(settle(mixed, given.options))
-    assert normal(got) == normal(load(WANT / f"{example.name}.yaml")[0])
+    assert normal(got) == read(WANT / f"{example.name}.yaml")
 
 
 @in_each_example

@@ -1,5 +1,7 @@
 """Every golden case through `lint`: what `translate` says of a case has a code and a place."""
 
+from pathlib import Path
+
 import pytest
 
 from apisix_ingress.diagnostics.collect.offline import settle
@@ -9,13 +11,14 @@ from tests.golden.cases import Case, all_cases
 
 
 @pytest.mark.parametrize("case", all_cases(), ids=lambda case: case.name)
-def test_lint_finds_every_problem_of_a_case_where_it_stands(case: Case) -> None:
-    file = str(case.path / "in.yaml")
+def test_lint_finds_every_problem_of_a_case_where_it_stands(case: Case, tmp_path: Path) -> None:
+    text, file = case.text(""), str(tmp_path / "in.yaml")
+    Path(file).write_text(text)
     loaded = load([file])
     found = find(loaded, case.options())
     problems = settle(loaded.objects, case.options()).problems
     got = {(item.object, item.code.word, item.path, item.message) for item in found}
     assert {(str(owner), each.code, each.path, each.message) for owner, each in problems} <= got
     assert [item for item in found if item.file != file] == []
-    lines = len((case.path / "in.yaml").read_text(encoding="utf-8").splitlines())
+    lines = len(text.splitlines())
     assert [item for item in found if not 1 <= item.line <= lines] == []

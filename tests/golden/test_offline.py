@@ -20,7 +20,9 @@ def _translate(case: Case, folder: Path, *options: str) -> dict[str, Any]:
     path = case.path / "options.yaml"
     config = folder / "config.yaml"
     config.write_text(yaml.safe_dump({"kubernetes": load(path)[0] if path.exists() else {}}))
-    arguments = ["translate", "-f", str(case.path / "in.yaml"), "--config", str(config), "-o", "json", *options]
+    objects = folder / "in.yaml"
+    objects.write_text(case.text(""))
+    arguments = ["translate", "-f", str(objects), "--config", str(config), "-o", "json", *options]
     result = RUNNER.invoke(app, arguments)
     assert result.exit_code in (0, 1), result.output
     printed: dict[str, Any] = orjson.loads(result.stdout)
