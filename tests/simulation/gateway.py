@@ -266,7 +266,7 @@ Trap = Callable[[Process, str, SimGateway, str], bool]
 
 
 class SimSession:
-    """Takes the place of aiohttp sessions and of `Direct`, of every process.
+    """Takes the place of aiohttp sessions and of `RawConnection`, of every process.
 
     Args:
         gateways: By host.
@@ -431,7 +431,7 @@ class SimStream:
 
 @dataclass(slots=True, frozen=True)
 class SimHead:
-    """The head of a reply, as `Direct` returns it."""
+    """The head of a reply, as `RawConnection` returns it."""
 
     code: int
     headers: Mapping[str, str]
@@ -439,7 +439,7 @@ class SimHead:
 
 @dataclass(slots=True, frozen=True)
 class SimAnswer:
-    """A reply, as `Direct` returns it."""
+    """A reply, as `RawConnection` returns it."""
 
     head: SimHead
     body: bytes

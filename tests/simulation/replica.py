@@ -189,7 +189,7 @@ def replaced(seams: Seams, sink: structlog.typing.Processor) -> Iterator[None]:
             (app + "gc", SimpleNamespace(collect=lambda: None, freeze=lambda: None)),
             (sources + "KubeApi", SimpleNamespace(connect=seams.connect)),
             ("apisix_ingress.gateway.adminapi.client.AiohttpTransport", Transport),
-            ("apisix_ingress.gateway.adminapi.transport.Direct", lambda pool: session),
+            ("apisix_ingress.gateway.adminapi.transport.RawConnection", lambda pool: session),
             ("apisix_ingress.kube.informer.reflector.ReflectorOptions", partial(ReflectorOptions, page_size=PAGE)),
             # A thread takes no virtual time, and nobody waits for it here.
             ("providers.core.base.is_large", lambda item: False),
