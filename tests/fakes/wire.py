@@ -1,12 +1,14 @@
 """How the answers of an API server look: Status objects, and the lines of a watch."""
 
 import json
-from typing import Any
+from typing import TypeVar
 
 import orjson
 
 from tests.fakes.faults import Refusal
 from tests.fakes.kinds import Manifest
+
+T = TypeVar("T")
 
 
 def event(type: str, item: Manifest) -> bytes:
@@ -31,6 +33,7 @@ def status(refusal: Refusal) -> Manifest:
     }
 
 
-def copied(value: Any) -> Any:
-    """Return a copy of a JSON value that shares nothing with it; six times as fast as `copy.deepcopy`."""
-    return orjson.loads(orjson.dumps(value))
+def copied(value: T) -> T:
+    """Return a copy of a JSON value that shares nothing with it, in a fraction of the time of `copy.deepcopy`."""
+    result: T = orjson.loads(orjson.dumps(value))
+    return result
