@@ -34,7 +34,7 @@ PLUGINS: dict[str, dict[str, Any]] = {
     "uri-blocker": {"block_rules": ["/blocked"]},
     "wolf-rbac": {"server": "http://192.0.2.1:10080", "appid": "restful"},
 }
-"""ldap-auth is not in the gateway's default list; `tests/golden/oracle/ar-auth-ldap` has its record."""
+"""ldap-auth is not in the gateway's default list; the golden case `route-authentication-ldap-auth` has its record."""
 
 
 def rules(scene: Scene, **more: Any) -> list[Manifest]:

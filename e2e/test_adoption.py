@@ -18,32 +18,42 @@ from tests.golden.recorded import listed, recordings
 
 APART = (
     {
-        "ac-hmac-full": "the same key as in ac-hmac",
-        "ac-hmac-secret": "the same key as in ac-hmac",
-        "ac-hmac-secret-full": "the same key as in ac-hmac",
-        "ac-jwt": "the gateway wants a secret",
-        "ac-ldap": "the gateway has no such plugin",
-        "ac-name-collision": "created in one second, the older one can't be told",
-        "ac-name-dashes": "the same key as in ac-labels",
-        "ac-name-dots": "the gateway refuses the username",
-        "agr-secretref": "the same plugin as in agr-duplicate-plugin",
-        "agr-two-objects-same-plugin": "the same plugin as in agr-duplicate-plugin",
-        "ar-auth-ldap": "the gateway has no such plugin",
-        "ar-plugin-number-types": "the gateway has no such plugin",
-        "ar-plugin-secret-nested": "the gateway refuses the body",
-        "ar-rule-duplicate-name": "the API server refuses the object",
-        "ar-stream-duplicate-name": "the API server refuses the object",
-        "au-external-unknown-type": "the API server refuses the object",
+        "consumer-hmac-auth-inline-with-all-fields": "the same access key as in the case with required fields",
+        "consumer-hmac-auth-from-secret-with-required-keys": "the same access key as in the case with required fields",
+        "consumer-hmac-auth-from-secret-with-all-keys": "the same access key as in the case with required fields",
+        "consumer-jwt-auth-inline-gets-crd-defaults": "the gateway wants a secret",
+        "consumer-ldap-auth-inline": "the gateway has no such plugin",
+        "consumer-username-clash-goes-to-the-older-object": "created in one second, the older one can't be told",
+        "consumer-username-replaces-dashes-with-underscores": "the same key as in consumer-labels-reach-the-record",
+        "consumer-name-with-dots-is-rejected": "the gateway refuses the username",
+        "global-rule-plugin-config-from-secret": "the same plugin as in the case with duplicate plugins",
+        "global-rule-plugin-clash-goes-to-the-older-object": "the same plugin as in the case with duplicate plugins",
+        "route-authentication-ldap-auth": "the gateway has no such plugin",
+        "route-plugin-config-keeps-value-types": "the gateway has no such plugin",
+        "route-plugin-secret-dotted-keys-set-nested-fields": "the gateway refuses the body",
+        "route-with-duplicate-rule-names-fails": "the API server refuses the object",
+        "stream-rules-with-the-same-name-fail": "the API server refuses the object",
+        "upstream-external-node-of-an-unknown-type-fails": "the API server refuses the object",
     }
     | dict.fromkeys(
-        ("acc-both", "acc-no-monitoring", "acc-other-name", "acc-prometheus-off", "acc-prometheus-prefer-name"),
-        "the same object as in acc-prometheus",
+        (
+            "cluster-config-enables-prometheus-and-skywalking",
+            "cluster-config-without-monitoring-has-no-global-rule",
+            "cluster-config-with-another-name-is-ignored",
+            "cluster-config-with-prometheus-disabled-has-no-global-rule",
+            "cluster-config-prometheus-prefers-names",
+        ),
+        "the same object as in cluster-config-enables-prometheus",
     )
-    | {"acc-skywalking": "the same object as in acc-prometheus"}
+    | {"cluster-config-enables-skywalking-with-sample-ratio": "the same object as in cluster-config-enables-prometheus"}
 )
 """Cases that can't be on one API server and one gateway with the others, and why."""
 
-LAST_GOOD = ("apc-secretref-missing", "ar-upstreams-missing", "ing-ann-plugin-config-name-missing")
+LAST_GOOD = (
+    "plugin-config-fails-without-its-secret",
+    "route-with-a-missing-external-upstream-is-not-published",
+    "ingress-waits-for-a-missing-plugin-config",
+)
 """Objects that can't be translated: what the 1.8 line had published for them stays."""
 
 STAMP = {
@@ -78,7 +88,7 @@ def kept(place: Place, before: Records, want: Records) -> Records:
 
     Of kinds without labels a record that nobody wants may be anybody's; last good records stay with their objects.
     """
-    prefixes = tuple(f"{name}_" for name in LAST_GOOD if name in place.cases)
+    prefixes = tuple(f"{recordings()[name].recorded_as}_" for name in LAST_GOOD if name in place.cases)
     prefixes += tuple(f"ing_{prefix}" for prefix in prefixes)
     return {
         key: body
@@ -106,7 +116,7 @@ def special(before: Records) -> Records:
     found: Records = {}
     for key, body in before.items():
         if body.get("labels", {}).get("managed-by") == "helm":
-            # ar-labels-managed-by: 1.8 let the user's label replace its stamp, so the record is not known as ours.
+            # In 1.8 a user's label managed-by replaced the ownership label: the record is not known as ours.
             found[key] = body
         if body.get("name", "").startswith("ar-granularity-service-headless_"):
             # The object fails and its last good records stay; but the host `None` is not an address of the Service.

@@ -1,7 +1,8 @@
 """What controller 1.8.4 sent for the golden cases, and in what ours differs from it.
 
 `recorded.jsonl` has a case a line: the bodies as they were sent (without private keys), the condition of each object
-after each state, and, where the recording shows a defect of 1.8, the number of the defect or the rule that it breaks.
+after each state, and, where the recording shows a defect of 1.8, the number of the defect or the rule that it breaks;
+`recorded_as` is the name, and the namespace, under which the case was recorded.
 `differences.yaml` lists every case whose records or conditions are not those of the recording. Nothing here translates.
 """
 
@@ -36,9 +37,10 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """One case."""
+    """One case; `recorded_as` is the namespace of its objects."""
 
     case: str
+    recorded_as: str
     states: tuple[State, ...]
     defect: str
 
@@ -47,10 +49,12 @@ class Recording:
 def recordings() -> Mapping[str, Recording]:
     """Return every recording by the name of its case."""
     lines = (orjson.loads(line) for line in (ROOT / "recorded.jsonl").read_bytes().splitlines())
-    return {
-        line["case"]: Recording(line["case"], tuple(State(**state) for state in line["states"]), line.get("defect", ""))
-        for line in lines
-    }
+    return {line["case"]: _recording(line) for line in lines}
+
+
+def _recording(line: Mapping[str, Any]) -> Recording:
+    states = tuple(State(**state) for state in line["states"])
+    return Recording(line["case"], line["recorded_as"], states, line.get("defect", ""))
 
 
 @cache

@@ -24,7 +24,7 @@ def test_description_and_labels_are_written_where_they_differ(record: JsonObject
 
 
 def test_objects_of_the_base_are_in_the_namespace_of_the_case() -> None:
-    case = next(case for case in all_cases() if case.name.endswith("ar-priority"))
+    case = next(case for case in all_cases() if case.name.endswith("/route-priorities"))
     found = {(item["kind"], item["metadata"].get("namespace")) for item in case.objects("")}
     namespaced = {("Service", "ar-priority"), ("Endpoints", "ar-priority"), ("EndpointSlice", "ar-priority")}
     assert found == {("Namespace", None), ("ApisixRoute", "ar-priority"), *namespaced}
