@@ -69,7 +69,7 @@ def is_id_of(id_: str, name: str) -> bool:
 def owner_labels(controller: str, labels: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the record labels that stamp a record as ours, over the object's own labels.
 
-    The stamp wins over a label of the same name (quirk: route-label-managed-by-does-not-replace-the-ownership-label). Values that the Admin API refuses
+    The stamp wins over a label of the same name. Values that the Admin API refuses
     (empty, longer than 256, with white space) are left out: labels only inform. A controller with another name than
     the default adds that name, so that two controllers on one gateway tell their records apart.
     """
