@@ -23,7 +23,7 @@ from apisix_ingress.errors import IngressError, LeadershipLost
 from apisix_ingress.gateway.ledger import Ledger
 from apisix_ingress.gateway.sync.cluster_sync import ClusterSync
 from apisix_ingress.gateway.sync.comparison.adoption import IdAdoption
-from apisix_ingress.gateway.sync.observer import SyncObserver
+from apisix_ingress.gateway.sync.observer import SyncObserver, SyncObservers
 from apisix_ingress.observability.certificate_expiry import expiries
 from apisix_ingress.observability.http_server import HttpServer, Readiness
 from apisix_ingress.observability.log import setup_logging
@@ -38,12 +38,14 @@ from apisix_ingress.settings import HttpSettings, Settings, WebhookSettings, spl
 from apisix_ingress.settings.warnings import cautions
 from apisix_ingress.startup.allocator import keep_large_blocks_apart, read_small_pieces
 from apisix_ingress.state.world import World
-from apisix_ingress.statuspage.history import Both, History
+from apisix_ingress.statuspage.history import History
 from apisix_ingress.wiring.clusters import GatewayCluster, Wiring, connect_all
-from apisix_ingress.wiring.observers import AdminMetrics, Fanout, ReconcileMetrics, SyncLag, SyncMetrics
+from apisix_ingress.wiring.fanout import Fanout
+from apisix_ingress.wiring.metric_adapters import AdminMetrics, ReconcileMetrics, SyncLag, SyncMetrics
 from apisix_ingress.wiring.options import translation_options
 from apisix_ingress.wiring.sources import Parts, Source, new_identity, open_source
 from apisix_ingress.wiring.standby_probe import StandbyProbe
+from apisix_ingress.wiring.status_trigger import StatusTrigger
 from providers.cluster_config import ClusterConfigProvider
 from providers.core.base import ChangeSink
 from providers.core.conditions import Conditions
@@ -125,9 +127,9 @@ async def build(settings: Settings, manifests: Path | None, held: AsyncExitStack
     parts = _parts(options, syncs)
     lag, journal = SyncLag(parts.metrics, parts.clock), History(parts.clock)
     source = await open_source(settings.kubernetes, manifests, parts, held)
-    wake = journal.waking(source.status.wake)
-    registry = _registry(options, parts, Fanout(syncs, wake, lag), lag)
-    observer = Both(journal, SyncMetrics(parts.metrics, parts.conditions, wake, lag))
+    trigger = StatusTrigger(parts.conditions, source.status)
+    registry = _registry(options, parts, Fanout(syncs, (trigger, journal)))
+    observer = SyncObservers(journal, SyncMetrics(parts.metrics), lag, trigger)
     owned = partial(adopt_hosts, parts.world, options) if options.host_ownership == "namespace" else None
     adoptions = IdAdoption(parts.world.ids, parts.world.desired, registry.drained, clock=parts.clock, incumbents=owned)
     clusters = _clusters(settings, parts, source.ledger, observer, adoptions)
@@ -174,14 +176,14 @@ def _parts(options: Options, syncs: Sequence[ClusterSync]) -> Parts:
     )
 
 
-def _registry(options: Options, parts: Parts, sink: ChangeSink, lag: SyncLag) -> Registry:
+def _registry(options: Options, parts: Parts, sink: ChangeSink) -> Registry:
     return Registry(
         parts.world,
         options,
         sink,
         clock=parts.clock,
         rng=parts.rng,
-        observer=lag.queue,
+        observer=parts.metrics.queue,
         outcome=ReconcileMetrics(parts.metrics),
     )
 

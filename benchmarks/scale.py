@@ -17,30 +17,22 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from typing import Any
 
 from apisix_ingress.gateway.adminapi.admin_key import SETTINGS
 from apisix_ingress.gateway.adminapi.responses import records_of
 from apisix_ingress.gateway.backend import ObservedRecord
 from apisix_ingress.gateway.sync.records.observed import Applied, ObservedState
 from apisix_ingress.model.json import JsonObject
-from apisix_ingress.model.keys import ObjectKey, RecordKind
+from apisix_ingress.model.keys import RecordKind
 from apisix_ingress.model.records import comparable, references
 from apisix_ingress.model.resources import RESOURCES
 from apisix_ingress.runtime.clock import MonotonicClock
 from apisix_ingress.state.world import World
+from providers.core.base import ChangeSink
 from providers.core.registry import Registry, resources
 from translation.core.options import Options
 
 CHANGES = 200
-
-
-class _Nowhere:
-    def mark_dirty(self, keys: Any, *, urgent: bool, former: Any) -> None:
-        """Forget it."""
-
-    def reported(self, owner: ObjectKey) -> None:
-        """Forget it."""
 
 
 def objects(count: int) -> Iterator[JsonObject]:
@@ -92,7 +84,7 @@ def measure(count: int, clusters: int) -> dict[str, float]:
     gc.freeze()
     began, held = time.process_time(), _resident()
     world = World(resources(Options()))
-    registry = Registry(world, Options(), _Nowhere(), clock=MonotonicClock(), rng=random.Random(0))
+    registry = Registry(world, Options(), ChangeSink(), clock=MonotonicClock(), rng=random.Random(0))
     for item in raw:
         world.stores[item["kind"]].set(RESOURCES[item["kind"]].decode(item))
     decoded = time.process_time()

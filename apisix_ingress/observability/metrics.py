@@ -11,6 +11,8 @@ from typing import Any, Literal, TypeVar
 from prometheus_client.metrics import Counter, Gauge, Histogram, MetricWrapperBase, Summary, disable_created_metrics
 from prometheus_client.registry import CollectorRegistry
 
+from apisix_ingress.runtime.queue.workqueue import QueueObserver
+
 NAMESPACE = "apisix_ingress_controller"
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -29,8 +31,8 @@ _NOTED = 200
 """So many keys of a queue are noted before they are told: half a millisecond's work."""
 
 
-class QueueMetrics:
-    """The metrics of one queue; it is a ``QueueObserver`` of `apisix_ingress.runtime.queue.workqueue`.
+class QueueMetrics(QueueObserver):
+    """The metrics of one queue.
 
     Each key costs it some numbers: the client's series, with a lock and a search for each, are told by `settle`.
     """
@@ -42,15 +44,12 @@ class QueueMetrics:
         retries: Counter,
         waited: Histogram,
         worked: Histogram,
-        *,
-        on_start: Callable[[float], None],
     ) -> None:
         self._depth = depth
         self._adds = adds
         self._retries = retries
         self._waited = waited
         self._worked = worked
-        self._on_start = on_start
         self._keys = self._added = 0
         self._waits: list[float] = []
         self._works: list[float] = []
@@ -70,7 +69,6 @@ class QueueMetrics:
     def started(self, waited: float) -> None:
         """Note the seconds a key waited."""
         self._waits.append(waited)
-        self._on_start(waited)
 
     def finished(self, worked: float) -> None:
         """Note the seconds a key was worked on."""
@@ -332,15 +330,14 @@ class Metrics:
         """Set how long the event loop kept a task waiting at most of late."""
         self._at(self._stall).set(seconds)
 
-    def queue(self, name: str, on_start: Callable[[float], None] = lambda waited: None) -> QueueMetrics:
-        """Return the observer for the queue `name`; `on_start` is told how long each key waited that is handed out."""
+    def queue(self, name: str) -> QueueMetrics:
+        """Return the observer for the queue `name`."""
         found = QueueMetrics(
             self._at(self._queue_depth, name),
             self._at(self._queue_adds, name),
             self._at(self._queue_retries, name),
             self._at(self._queue_wait, name),
             self._at(self._queue_work, name),
-            on_start=on_start,
         )
         self.on_scrape(found.settle)
         return found

@@ -1,17 +1,16 @@
-"""What happened in the gateway clusters of late, as the status page tells it, and whether anything happened at all.
+"""Recent events in the gateway clusters for the status page, and a revision number that grows with each change.
 
-Filled by the sync engines and by whoever wakes statuses, on the hot path: each call is a few assignments.
+Filled by the sync engines and by `wiring/fanout.py`, on the hot path: each call is a few assignments.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from apisix_ingress.gateway.sync.observer import Operation, RecordState, SyncObserver
-from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind
+from apisix_ingress.gateway.sync.observer import RecordState, SyncObserver
+from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.runtime.clock import Clock
 
 REMEMBERED = 50
@@ -43,7 +42,7 @@ class ClusterHistory:
     repairs: deque[Repair] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
 
 
-class History:
+class History(SyncObserver):
     """Listens to the sync engines of all clusters. `revision` grows whenever a page may look otherwise than before."""
 
     def __init__(self, clock: Clock) -> None:
@@ -62,21 +61,13 @@ class History:
             self.revision += 1
         self._standing = standing
 
-    def waking(self, wake: Callable[[ObjectKey], None]) -> Callable[[ObjectKey], None]:
-        """Return a wake-up call that is noted before it is passed on."""
-
-        def noted(key: ObjectKey) -> None:
-            self.revision += 1
-            wake(key)
-
-        return noted
+    def reported(self, owner: ObjectKey) -> None:
+        """Note that an object has a new report."""
+        self.revision += 1
 
     def outcome(self, cluster: str, key: RecordKey, state: RecordState) -> None:
         """Note that a record's state may have changed."""
         self.revision += 1
-
-    def written(self, cluster: str, kind: RecordKind, op: Operation, seconds: float, status: str) -> None:
-        """Nothing: the outcome tells."""
 
     def compared(self, cluster: str, ok: bool) -> None:
         """Note when a cluster was compared."""
@@ -101,41 +92,3 @@ class History:
     def breaker(self, cluster: str, is_open: bool) -> None:
         """Note that a cluster can't be reached, or can again."""
         self.revision += 1
-
-
-class Both:
-    """Tells two observers."""
-
-    def __init__(self, first: SyncObserver, second: SyncObserver) -> None:
-        self._first = first
-        self._second = second
-
-    def outcome(self, cluster: str, key: RecordKey, state: RecordState) -> None:
-        """Pass it on."""
-        self._first.outcome(cluster, key, state)
-        self._second.outcome(cluster, key, state)
-
-    def written(self, cluster: str, kind: RecordKind, op: Operation, seconds: float, status: str) -> None:
-        """Pass it on."""
-        self._first.written(cluster, kind, op, seconds, status)
-        self._second.written(cluster, kind, op, seconds, status)
-
-    def compared(self, cluster: str, ok: bool) -> None:
-        """Pass it on."""
-        self._first.compared(cluster, ok)
-        self._second.compared(cluster, ok)
-
-    def drift(self, cluster: str, records: int) -> None:
-        """Pass it on."""
-        self._first.drift(cluster, records)
-        self._second.drift(cluster, records)
-
-    def held(self, cluster: str, records: int) -> None:
-        """Pass it on."""
-        self._first.held(cluster, records)
-        self._second.held(cluster, records)
-
-    def breaker(self, cluster: str, is_open: bool) -> None:
-        """Pass it on."""
-        self._first.breaker(cluster, is_open)
-        self._second.breaker(cluster, is_open)

@@ -31,7 +31,7 @@ from apisix_ingress.settings import ElectionSettings, KubernetesSettings
 from apisix_ingress.state.namespaced_store import Fillable, portions
 from apisix_ingress.state.store import Store
 from apisix_ingress.state.world import World
-from apisix_ingress.wiring.observers import ReflectorMetrics
+from apisix_ingress.wiring.metric_adapters import ReflectorMetrics
 from providers.core.conditions import Conditions
 from providers.core.status_addresses import Addresses
 
@@ -39,8 +39,8 @@ from providers.core.status_addresses import Addresses
 class Status(Protocol):
     """Whoever writes what objects' statuses say."""
 
-    def wake(self, key: ObjectKey) -> None:
-        """Look at an object's status."""
+    def wake(self, key: ObjectKey, *, urgent: bool = False) -> None:
+        """Check the status of an object soon; an urgent one before others."""
 
     def noticed(self, item: KubeObject) -> None:
         """Look at a version of an object that differs from the one before in its status at most."""
@@ -78,8 +78,8 @@ class Source(Protocol):
 class NoStatus:
     """For objects that have nowhere to write their status to."""
 
-    def wake(self, key: ObjectKey) -> None:
-        """Forget it."""
+    def wake(self, key: ObjectKey, *, urgent: bool = False) -> None:
+        """Do nothing."""
 
     def noticed(self, item: KubeObject) -> None:
         """Forget it."""
@@ -142,9 +142,9 @@ class ApiStatus:
         self._clock, self._metrics = clock, parts.metrics
         parts.metrics.on_scrape(self._scrape)
 
-    def wake(self, key: ObjectKey) -> None:
-        """Look at an object's status."""
-        self._writer.wake(key)
+    def wake(self, key: ObjectKey, *, urgent: bool = False) -> None:
+        """Check the status of an object soon; an urgent one before others."""
+        self._writer.wake(key, urgent=urgent)
 
     def noticed(self, item: KubeObject) -> None:
         """Look whether a status says what we wrote."""

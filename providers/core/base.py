@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar, Generic, Protocol, TypeVar
@@ -45,11 +45,14 @@ YIELD_EVERY = 20
 """Translations in a row before other tasks get their turn: about 2 ms. After a long one they get it at once."""
 
 
-class ChangeSink(Protocol):
-    """Where the results of translations go."""
+class ChangeSink:
+    """Where the results of translations go; this one drops them."""
 
-    def mark_dirty(self, keys: Iterable[RecordKey], *, urgent: bool, former: Former) -> None:
-        """Take note that these records are wanted differently now; `former` is what their owner wanted before."""
+    def mark_dirty(self, keys: Collection[RecordKey], *, urgent: bool, former: Former, since: float) -> None:
+        """Take note that these records are wanted differently now.
+
+        `former` is what their owner wanted before, `since` the monotonic time when the change was seen.
+        """
 
     def reported(self, owner: ObjectKey) -> None:
         """Take note that an owner's report is new."""
@@ -295,7 +298,8 @@ class Provider(ABC, Generic[T]):
             self._router.enqueue(key)
         if change.dirty:
             urgent = self.urgent and self._router.live
-            self._sink.mark_dirty(change.dirty, urgent=urgent, former=change.former)
+            since = min(queue.dirty_since(owner) for queue in (self.queue, self._offloader.queue))
+            self._sink.mark_dirty(change.dirty, urgent=urgent, former=change.former, since=since)
 
     def _neighbours_of(self, owner: ObjectKey, before: Iterable[Record]) -> frozenset[ObjectKey]:
         """Return who is to be told that an owner shares a host with it now, or no longer."""

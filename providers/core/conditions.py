@@ -101,6 +101,11 @@ class Conditions:
         notes = [problem.message for problem in report.problems if problem.code == SHARED_HOST]
         return None if any(each.is_awaited for each in progress) else synced(report.generation, *notes)
 
+    def is_broken(self, owner: ObjectKey) -> bool:
+        """Say whether the translation of an object failed, wholly or in part."""
+        report = self._world.reports.get(owner)
+        return report is not None and any(problem.severity != "warning" for problem in report.problems)
+
     def owners(self, key: RecordKey) -> tuple[ObjectKey, ...]:
         """Return the objects that want a record."""
         return self._world.desired.owners_of(key)

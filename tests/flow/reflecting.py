@@ -11,7 +11,7 @@ from typing import Any
 
 from apisix_ingress.kube.client.api import KubeApi
 from apisix_ingress.kube.informer.reflector import Reflector
-from apisix_ingress.kube.informer.watch_events import ReflectorOptions
+from apisix_ingress.kube.informer.watch_events import ReflectorObserver, ReflectorOptions
 from apisix_ingress.model.keys import ObjectKey, Read
 from apisix_ingress.model.resources import RESOURCES, Resource
 from apisix_ingress.runtime.clock import MonotonicClock
@@ -36,7 +36,7 @@ OPTIONS = partial(
 QUICK = OPTIONS(silent_watches=1000, yield_every=5)
 
 
-class Notes:
+class Notes(ReflectorObserver):
     """An observer that writes everything down."""
 
     def __init__(self) -> None:

@@ -200,7 +200,7 @@ async def test_engine_fills_a_gateway_once_and_a_second_one_finds_nothing_to_do(
             await until_applied(sync, records)
             assert len(writes(gateway)) == 300
             wanted.replace(())
-            sync.mark_dirty(record.key for record in records)
+            sync.mark_dirty([record.key for record in records])
             await eventually(sync.idle)
         assert gateway.records("routes") == gateway.records("upstreams") == {}
         assert len(writes(gateway)) == 600

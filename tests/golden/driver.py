@@ -13,9 +13,10 @@ from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.model.objects import KubeObject
 from apisix_ingress.model.problem import Problem
-from apisix_ingress.model.records import Former, Record
+from apisix_ingress.model.records import Record
 from apisix_ingress.runtime.clock import MonotonicClock
 from apisix_ingress.state.world import World
+from providers.core.base import ChangeSink
 from providers.core.registry import Registry, resources
 from tests.relisting import relist
 from translation.core.options import Options
@@ -32,16 +33,6 @@ class Outcome:
     """Every object of ours that was translated, with its problems."""
 
 
-class Nowhere:
-    """A sink for what nothing follows."""
-
-    def mark_dirty(self, keys: Iterable[RecordKey], *, urgent: bool, former: Former) -> None:
-        """Forget it."""
-
-    def reported(self, owner: ObjectKey) -> None:
-        """Forget it."""
-
-
 def settle(objects: Iterable[JsonObject], options: Options) -> Outcome:
     """Return what a fresh controller with an empty gateway makes of some objects."""
     return Driver(options).apply(objects)
@@ -53,7 +44,7 @@ class Driver:
     def __init__(self, options: Options) -> None:
         self._resources = {resource.kind: resource for resource in resources(options)}
         self._world = World(self._resources.values())
-        self._registry = Registry(self._world, options, Nowhere(), clock=MonotonicClock(), rng=random.Random(0))
+        self._registry = Registry(self._world, options, ChangeSink(), clock=MonotonicClock(), rng=random.Random(0))
         self._gateway: dict[RecordKey, Record] = {}
 
     @property

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 import pytest
 import structlog
@@ -24,6 +24,7 @@ from apisix_ingress.model.records import Former
 from apisix_ingress.model.resources import RESOURCES
 from apisix_ingress.runtime.term import Term
 from apisix_ingress.state.world import World
+from providers.core.base import ChangeSink
 from providers.core.registry import Registry
 from tests.fakes.gateway import FakeBackend, FakeGateway, Faults, LoopClock, VirtualLoop
 from tests.forging import forge
@@ -66,7 +67,7 @@ class WatchedGateway(FakeGateway):
                         self.violations.append(f"{name} is served by {ref}, which is {self.stored[ref]['name']}")
 
 
-class Controller:
+class Controller(ChangeSink):
     """One life of the program, in front of some gateways."""
 
     def __init__(
@@ -114,13 +115,9 @@ class Controller:
 
     # As a sink.
 
-    def mark_dirty(self, keys: Iterable[RecordKey], *, urgent: bool, former: Former) -> None:
-        keys = tuple(keys)
+    def mark_dirty(self, keys: Collection[RecordKey], *, urgent: bool, former: Former, since: float) -> None:
         for sync in self.syncs:
-            sync.mark_dirty(keys, urgent=urgent, former=former)
-
-    def reported(self, owner: ObjectKey) -> None:
-        """Nobody asks."""
+            sync.mark_dirty(keys, urgent=urgent, former=former, since=since)
 
 
 class Story:

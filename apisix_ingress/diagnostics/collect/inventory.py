@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
-from apisix_ingress.diagnostics.collect.offline import OfflineGateway
 from apisix_ingress.errors import KubeError, KubeForbidden, KubeNotFound, KubeTimeout, KubeUnavailable, KubeUnreachable
 from apisix_ingress.kube.client.api import LIST_SECONDS, KubeApi
 from apisix_ingress.kube.client.json_depth import check_depth
@@ -23,6 +22,7 @@ from apisix_ingress.settings import Settings
 from apisix_ingress.state.world import World
 from apisix_ingress.wiring.options import translation_options
 from providers.cluster_config import ClusterConfigProvider
+from providers.core.base import ChangeSink
 from providers.core.registry import Registry, resources
 from translation.core.options import Options
 
@@ -173,7 +173,7 @@ async def take_inventory(
     """
     options = translation_options(settings)
     world = World(resources(options), wide_ids=options.record_ids == "wide")
-    registry = Registry(world, options, OfflineGateway(), clock=MonotonicClock(), rng=random.Random(0))
+    registry = Registry(world, options, ChangeSink(), clock=MonotonicClock(), rng=random.Random(0))
     moved = _follow_moves(registry)
     reader = _Reader(api, world, keep=keep)
     step("reading objects")

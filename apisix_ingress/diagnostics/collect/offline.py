@@ -18,12 +18,13 @@ from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import RECORD_KINDS, ObjectKey, RecordKey
 from apisix_ingress.model.objects import CustomObject, KubeObject
 from apisix_ingress.model.problem import Problem
-from apisix_ingress.model.records import Former, Record
+from apisix_ingress.model.records import Record
 from apisix_ingress.model.secrets.fields import is_private_key
 from apisix_ingress.runtime.clock import MonotonicClock
 from apisix_ingress.state.adopted_ids import AdoptedIds
 from apisix_ingress.state.desired import Desired
 from apisix_ingress.state.world import World
+from providers.core.base import ChangeSink
 from providers.core.registry import Registry, resources
 from translation.core.options import Options
 from translation.core.scope import why_left_out
@@ -54,20 +55,10 @@ class Outcome:
         return {record.key: record.body for record in self.records}
 
 
-class OfflineGateway:
-    """A sink for a pass that nothing follows."""
-
-    def mark_dirty(self, keys: Iterable[RecordKey], *, urgent: bool, former: Former) -> None:
-        """Forget it."""
-
-    def reported(self, owner: ObjectKey) -> None:
-        """Forget it."""
-
-
 def settle(objects: Iterable[KubeObject], options: Options) -> Outcome:
     """Translate objects until nothing changes any more; objects of kinds that are not read don't count."""
     world = World(resources(options), wide_ids=options.record_ids == "wide")
-    registry = Registry(world, options, OfflineGateway(), clock=MonotonicClock(), rng=random.Random(0))
+    registry = Registry(world, options, ChangeSink(), clock=MonotonicClock(), rng=random.Random(0))
     for item in objects:
         store = world.stores.get(item.meta.kind)
         if store is not None:
@@ -80,7 +71,7 @@ def settle(objects: Iterable[KubeObject], options: Options) -> Outcome:
 
 def follow_gateway(world: World, options: Options, cluster: str, held: Mapping[RecordKey, ObservedRecord]) -> bool:
     """Give names the ids that a gateway cluster has for them, as a controller does; say whether that changed any."""
-    registry = Registry(world, options, OfflineGateway(), clock=MonotonicClock(), rng=random.Random(0))
+    registry = Registry(world, options, ChangeSink(), clock=MonotonicClock(), rng=random.Random(0))
     world.ids.settle()
     before, names = world.ids.changes, {key: found.name for key, found in held.items()}
     fits = fitting(world.ids, world.desired, cluster, held)

@@ -9,7 +9,7 @@ import asyncio
 import math
 import random
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import NamedTuple
 
 import structlog
@@ -17,7 +17,7 @@ import structlog
 from apisix_ingress.errors import LeadershipLost
 from apisix_ingress.gateway.backend import Backend
 from apisix_ingress.gateway.sync.comparison.audit import Adopt, adopt_nothing
-from apisix_ingress.gateway.sync.observer import SILENT, Outage, RecordState, SyncObserver
+from apisix_ingress.gateway.sync.observer import Outage, RecordState, SyncObserver
 from apisix_ingress.gateway.sync.plan import Wanted
 from apisix_ingress.gateway.sync.records.observed import ObservedState
 from apisix_ingress.gateway.sync.session import SyncSession
@@ -76,7 +76,7 @@ class ClusterSync:
         self._concurrency = concurrency
         self._audit_interval = audit_interval
         self._check_interval = check_interval
-        self._observer = observer or SILENT
+        self._observer = observer or SyncObserver()
         self._adopt = adopt
         self.closed = False
         """Whether no write starts any more, since the process is about to end."""
@@ -84,14 +84,23 @@ class ClusterSync:
         self._moved = asyncio.Event()
         self._spell = self._new_spell(ObservedState(), set(), first_audit=audit_interval)
 
-    def mark_dirty(self, keys: Iterable[RecordKey], *, urgent: bool = False, former: Former = UNKNOWN) -> None:
+    def mark_dirty(
+        self,
+        keys: Collection[RecordKey],
+        *,
+        urgent: bool = False,
+        former: Former = UNKNOWN,
+        since: float | None = None,
+    ) -> None:
         """Take note that records are wanted differently; urgent ones go ahead of others. Never blocks.
 
-        `former` is what their owner wanted before: it tells what takes over for those that are not wanted any more.
+        `former` is what their owner wanted before: it says what takes over for those that are not wanted any more.
+        `since` is the monotonic time when the change was seen that this follows from.
         Outside a term, and until it has taken over, nothing is queued: taking over compares everything.
         """
         if self.taken_over:
             self._changed_at = self._clock.monotonic()
+            self._observer.marked(self.name, keys, self._changed_at if since is None else since)
         self._spell.mark_dirty(keys, urgent=urgent, former=former)
 
     def record_state(self, key: RecordKey) -> RecordState:

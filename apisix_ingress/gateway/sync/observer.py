@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Literal
 
 from apisix_ingress.model.keys import RecordKey, RecordKind
 
@@ -61,8 +62,11 @@ APPLIED = RecordState("applied")
 PENDING = RecordState("pending")
 
 
-class SyncObserver(Protocol):
-    """Who watches a cluster. Called synchronously: it must be quick and must not raise."""
+class SyncObserver:
+    """Watches gateway clusters; this one does nothing. Called synchronously: be quick and do not raise."""
+
+    def marked(self, cluster: str, keys: Collection[RecordKey], since: float) -> None:
+        """Note that records have to be written because of a change that was seen at monotonic time `since`."""
 
     def outcome(self, cluster: str, key: RecordKey, state: RecordState) -> None:
         """Note the state of a record after something happened to it; it may be the same as before."""
@@ -74,7 +78,7 @@ class SyncObserver(Protocol):
         """Note that the cluster was read and compared with what is wanted, or could not be read."""
 
     def drift(self, cluster: str, records: int) -> None:
-        """Note that an audit found so many records changed, missing or added behind our back."""
+        """Note that an audit found so many records changed, missing or added by others."""
 
     def held(self, cluster: str, records: int) -> None:
         """Note that the deletion of so many records is held back now, since it would be unusual."""
@@ -83,20 +87,43 @@ class SyncObserver(Protocol):
         """Note that writing to the cluster stopped (the breaker is open) or goes on."""
 
 
-class _Silent:
-    """The observer of a cluster nobody watches."""
+class SyncObservers(SyncObserver):
+    """Passes everything on to several observers, in their order."""
 
-    def outcome(self, cluster: str, key: RecordKey, state: RecordState) -> None: ...
+    def __init__(self, *observers: SyncObserver) -> None:
+        self._observers = observers
 
-    def written(self, cluster: str, kind: RecordKind, op: Operation, seconds: float, status: str) -> None: ...
+    def marked(self, cluster: str, keys: Collection[RecordKey], since: float) -> None:
+        """Pass it on."""
+        for each in self._observers:
+            each.marked(cluster, keys, since)
 
-    def compared(self, cluster: str, ok: bool) -> None: ...
+    def outcome(self, cluster: str, key: RecordKey, state: RecordState) -> None:
+        """Pass it on."""
+        for each in self._observers:
+            each.outcome(cluster, key, state)
 
-    def drift(self, cluster: str, records: int) -> None: ...
+    def written(self, cluster: str, kind: RecordKind, op: Operation, seconds: float, status: str) -> None:
+        """Pass it on."""
+        for each in self._observers:
+            each.written(cluster, kind, op, seconds, status)
 
-    def held(self, cluster: str, records: int) -> None: ...
+    def compared(self, cluster: str, ok: bool) -> None:
+        """Pass it on."""
+        for each in self._observers:
+            each.compared(cluster, ok)
 
-    def breaker(self, cluster: str, is_open: bool) -> None: ...
+    def drift(self, cluster: str, records: int) -> None:
+        """Pass it on."""
+        for each in self._observers:
+            each.drift(cluster, records)
 
+    def held(self, cluster: str, records: int) -> None:
+        """Pass it on."""
+        for each in self._observers:
+            each.held(cluster, records)
 
-SILENT: SyncObserver = _Silent()
+    def breaker(self, cluster: str, is_open: bool) -> None:
+        """Pass it on."""
+        for each in self._observers:
+            each.breaker(cluster, is_open)

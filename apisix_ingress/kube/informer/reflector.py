@@ -35,7 +35,6 @@ from apisix_ingress.kube.informer.health import WatchHealth
 from apisix_ingress.kube.informer.relist import Relist
 from apisix_ingress.kube.informer.store_writer import StoreWriter
 from apisix_ingress.kube.informer.watch_events import (
-    NO_OBSERVER,
     MalformedEvent,
     ReflectorObserver,
     ReflectorOptions,
@@ -97,10 +96,10 @@ class Reflector:
         namespace: str = "",
         collections: int = 1,
         options: ReflectorOptions | None = None,
-        observer: ReflectorObserver = NO_OBSERVER,
+        observer: ReflectorObserver | None = None,
         silent: Callable[[KubeObject], None] = lambda item: None,
     ) -> None:
-        options = options or ReflectorOptions()
+        options, observer = options or ReflectorOptions(), observer or ReflectorObserver()
         self.namespace = resource.only.namespace if resource.only else namespace
         """Of the objects that are read; empty: all."""
         self.synced = asyncio.Event()

@@ -6,7 +6,7 @@ Pure but for the observer; who lists when, and what follows, is decided in `refl
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import orjson
 
@@ -19,8 +19,8 @@ from apisix_ingress.model.resources import Resource
 Operation = Literal["add", "update", "delete"]
 
 
-class ReflectorObserver(Protocol):
-    """What a metric may want to know. Called synchronously: it must be quick and must not raise."""
+class ReflectorObserver:
+    """What a metric may want to know; this one does nothing. Called synchronously: be quick and do not raise."""
 
     def listed(self, kind: str, objects: int, seconds: float) -> None:
         """Note a complete list."""
@@ -36,23 +36,6 @@ class ReflectorObserver(Protocol):
 
     def held(self, kind: str, objects: int) -> None:
         """Note how many deletes are held back; 0: none any more."""
-
-
-class _Silent:
-    """The observer of a reflector nobody observes."""
-
-    def listed(self, kind: str, objects: int, seconds: float) -> None: ...
-
-    def changed(self, kind: str, operation: Operation) -> None: ...
-
-    def undecodable(self, kind: str) -> None: ...
-
-    def failed(self, kind: str, reason: str) -> None: ...
-
-    def held(self, kind: str, objects: int) -> None: ...
-
-
-NO_OBSERVER: ReflectorObserver = _Silent()
 
 
 @dataclass(frozen=True, slots=True)

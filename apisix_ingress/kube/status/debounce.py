@@ -29,12 +29,12 @@ class Debouncer:
     def __init__(self, queue: WorkQueue[ObjectKey], *, clock: Clock) -> None:
         self._queue = queue
         self._clock = clock
-        self._keys: OrderedDict[ObjectKey, None] = OrderedDict()
+        self._keys: OrderedDict[ObjectKey, bool] = OrderedDict()
         self._woken = asyncio.Event()
 
-    def wake(self, key: ObjectKey) -> None:
+    def wake(self, key: ObjectKey, *, urgent: bool = False) -> None:
         """Have a key handed on; before `run`, and between two runs, it waits."""
-        self._keys[key] = None
+        self._keys[key] = urgent or self._keys.get(key, False)
         self._woken.set()
 
     async def run(self) -> None:
@@ -48,7 +48,8 @@ class Debouncer:
         """Hand on at once what was woken; thousands of keys with turns for others between."""
         number = 0
         while self._keys:
-            self._queue.add(self._keys.popitem(last=False)[0])
+            key, urgent = self._keys.popitem(last=False)
+            self._queue.add(key, urgent=urgent)
             number += 1
             if number % _YIELD_EVERY == 0:
                 await asyncio.sleep(0)

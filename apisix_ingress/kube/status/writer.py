@@ -124,9 +124,9 @@ class StatusWriter:
         self._without_status: set[str] = set()
         self._running = self._flushing = False
 
-    def wake(self, key: ObjectKey) -> None:
-        """Have the status of an object looked at in a moment; cheap, and also for objects that have none."""
-        self._woken.wake(key)
+    def wake(self, key: ObjectKey, *, urgent: bool = False) -> None:
+        """Check the status of an object soon; an urgent one before others. Cheap, also for objects without a status."""
+        self._woken.wake(key, urgent=urgent)
 
     def noticed(self, item: KubeObject) -> None:
         """Look at a version of an object that is equal to the one before, but perhaps for its status."""

@@ -29,7 +29,7 @@ Properties, proven with a model in ``tests/property/test_workqueue.py``:
 import asyncio
 from collections import deque
 from collections.abc import Callable, Hashable
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.queue.delaying import DelayingHeap
@@ -43,8 +43,8 @@ class QueueShutDown(Exception):
     """The queue is shut down and has nothing left to hand out: a signal, not an error."""
 
 
-class QueueObserver(Protocol):
-    """What a metric may want to know. Called synchronously: it must be quick and must not raise."""
+class QueueObserver:
+    """What a metric may want to know; this one does nothing. Called synchronously: be quick and do not raise."""
 
     def depth(self, keys: int) -> None:
         """Note that `keys` keys are dirty now."""
@@ -62,25 +62,18 @@ class QueueObserver(Protocol):
         """Note that a key was done after `worked` seconds."""
 
 
-class _Silent:
-    """The observer of a queue nobody observes."""
-
-    def depth(self, keys: int) -> None: ...
-
-    def added(self) -> None: ...
-
-    def retried(self) -> None: ...
-
-    def started(self, waited: float) -> None: ...
-
-    def finished(self, worked: float) -> None: ...
-
-
 class _Again(NamedTuple):
     """A key that was added while it was being processed."""
 
     added_at: float
     urgent: bool
+
+
+class _Work(NamedTuple):
+    """A key that a worker has: when it became dirty, and when it was handed out."""
+
+    added_at: float
+    started_at: float
 
 
 class WorkQueue(Generic[K]):
@@ -109,13 +102,12 @@ class WorkQueue(Generic[K]):
         self._group = group
         self._clock = clock
         self._limiter = limiter
-        self._observer: QueueObserver = observer or _Silent()
+        self._observer = observer or QueueObserver()
         # Dirty is exactly: one of the lanes, or _again. The lanes and _processing are disjoint; _again is a
-        # subset of _processing; a key in _delays is not dirty. Values are the monotonic times of add and
-        # hand-out.
+        # subset of _processing; a key in _delays is not dirty. Times are monotonic.
         self._lanes: PriorityFifo[K] = PriorityFifo(urgent_burst)
         self._again: dict[K, _Again] = {}
-        self._processing: dict[K, float] = {}
+        self._processing: dict[K, _Work] = {}
         self._delays: DelayingHeap[K] = DelayingHeap()
         self._shut_down = False
         self._getters: deque[asyncio.Future[None]] = deque()
@@ -206,10 +198,10 @@ class WorkQueue(Generic[K]):
         Raises:
             ValueError: nobody has `key`, which is a bug of the caller.
         """
-        started_at = self._processing.pop(key, None)
-        if started_at is None:
+        work = self._processing.pop(key, None)
+        if work is None:
             raise ValueError(f"done() of a key of queue {self.name} that nobody has")
-        self._observer.finished(self._clock.monotonic() - started_at)
+        self._observer.finished(self._clock.monotonic() - work.started_at)
         again = self._again.pop(key, None)
         if again is not None:
             self._push(key, again.added_at, urgent=again.urgent)
@@ -268,6 +260,11 @@ class WorkQueue(Generic[K]):
             finally:
                 self._idlers.discard(waiter)
 
+    def dirty_since(self, key: K) -> float:
+        """Return the monotonic time when a key that a worker has became dirty; for any other key the present time."""
+        work = self._processing.get(key)
+        return self._clock.monotonic() if work is None else work.added_at
+
     def oldest_age(self, now: float) -> float:
         """Return the seconds that the oldest dirty key has waited at monotonic time `now`; 0 if none."""
         times = [*self._lanes.times(), *(a.added_at for a in self._again.values())]
@@ -290,7 +287,7 @@ class WorkQueue(Generic[K]):
         """Hand out the next key. At least one lane must hold one."""
         key, added_at = self._lanes.pop()
         now = self._clock.monotonic()
-        self._processing[key] = now
+        self._processing[key] = _Work(added_at, now)
         self._observer.started(now - added_at)
         self._observer.depth(self._dirty_count())
         return key

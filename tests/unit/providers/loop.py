@@ -4,7 +4,7 @@ The spec of a route says what its translation returns; Services own one upstream
 """
 
 import random
-from collections.abc import Iterable
+from collections.abc import Collection
 from functools import cached_property
 from typing import Any
 
@@ -19,7 +19,7 @@ from apisix_ingress.state.desired import Hold
 from apisix_ingress.state.view import View
 from apisix_ingress.state.world import World
 from providers.core import registry
-from providers.core.base import Provider
+from providers.core.base import ChangeSink, Provider
 from tests.factories import make_claim, make_custom, make_key, make_record
 from tests.fakes.clock import FakeClock
 from translation.core.options import Options
@@ -105,14 +105,14 @@ class Services(Provider[Service]):
         raise AssertionError("evaluate translates Services, whether or not they exist")
 
 
-class Sink:
+class Sink(ChangeSink):
     """Keeps what it is told."""
 
     def __init__(self) -> None:
         self.dirty: list[tuple[frozenset[RecordKey], bool]] = []
         self.owners: list[ObjectKey] = []
 
-    def mark_dirty(self, keys: Iterable[RecordKey], *, urgent: bool, former: Former) -> None:
+    def mark_dirty(self, keys: Collection[RecordKey], *, urgent: bool, former: Former, since: float) -> None:
         self.dirty.append((frozenset(keys), urgent))
 
     def reported(self, owner: ObjectKey) -> None:

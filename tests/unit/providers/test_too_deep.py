@@ -1,17 +1,18 @@
 """Objects that are nested too deeply: their status says so, whatever their kind, and what was in effect stays."""
 
 import random
-from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
 from apisix_ingress.kube.informer.store_writer import StoreWriter
+from apisix_ingress.kube.informer.watch_events import ReflectorObserver
 from apisix_ingress.model.condition import Condition, aborted
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.model.resources import CUSTOM_GROUP, RESOURCES
 from apisix_ingress.state.world import World
+from providers.core.base import ChangeSink
 from providers.core.conditions import Conditions
 from providers.core.registry import Registry, resources
 from tests.fakes.clock import FakeClock
@@ -38,27 +39,17 @@ class Bench:
 
     def __init__(self, kind: str) -> None:
         self.world = World(resources(Options()))
-        self.registry = Registry(self.world, Options(), self, clock=FakeClock(), rng=random.Random(0))
+        self.registry = Registry(self.world, Options(), ChangeSink(), clock=FakeClock(), rng=random.Random(0))
         self.conditions = Conditions(self.world, [])
         resource = RESOURCES[kind]
         self.intake = StoreWriter(
             resource,
             self.world.stores[kind],
-            observer=self,
+            observer=ReflectorObserver(),
             silent=lambda item: None,
             yield_every=1,
         )
         self.key = ObjectKey(kind, "default" if resource.namespaced else "", "default")
-
-    def mark_dirty(self, keys: Iterable[RecordKey], **_: object) -> None:
-        """Forget it."""
-
-    def reported(self, owner: ObjectKey) -> None:
-        """Forget it."""
-
-    def __getattr__(self, name: str) -> Any:
-        """Be an observer that nothing is made of."""
-        return lambda *arguments: None
 
     def put(self, spec: JsonObject, generation: int, status: Any = None) -> Condition | None:
         _, namespace, name = self.key

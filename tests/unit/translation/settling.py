@@ -9,8 +9,8 @@ from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.runtime.clock import Clock, MonotonicClock
 from apisix_ingress.state.world import World
+from providers.core.base import ChangeSink
 from providers.core.registry import Registry
-from tests.golden.driver import Nowhere
 from tests.unit.translation.objects import OPTIONS, fill, world
 from translation.core.options import Options
 
@@ -24,7 +24,7 @@ def prepare(
 ) -> tuple[World, Registry]:
     """Return a world of objects, and the providers, which have yet to run."""
     found = world()
-    loop = Registry(found, options, Nowhere(), clock=clock or MonotonicClock(), rng=random.Random(0))
+    loop = Registry(found, options, ChangeSink(), clock=clock or MonotonicClock(), rng=random.Random(0))
     fill(found, objects)
     return found, loop
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import Any
 
 from apisix_ingress.gateway.sync.cluster_sync import ClusterSync
-from apisix_ingress.gateway.sync.observer import RecordState
+from apisix_ingress.gateway.sync.observer import RecordState, SyncObserver
 from apisix_ingress.model.keys import RecordKey, RecordKind
 from apisix_ingress.model.records import Record
 from apisix_ingress.runtime.term import Term
@@ -21,7 +21,7 @@ ROUTE_RECORD = make_record(ROUTE, upstream_id="u1")
 APPLIED = RecordState("applied")
 
 
-class Notes:
+class Notes(SyncObserver):
     """An observer that remembers."""
 
     def __init__(self) -> None:

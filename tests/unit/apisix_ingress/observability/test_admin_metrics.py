@@ -3,7 +3,7 @@
 import pytest
 
 from apisix_ingress.observability.metrics import Metrics
-from apisix_ingress.wiring.observers import AdminMetrics, ReconcileMetrics
+from apisix_ingress.wiring.metric_adapters import AdminMetrics, ReconcileMetrics
 from tests.samples import sample
 
 

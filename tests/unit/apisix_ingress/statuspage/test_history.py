@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from apisix_ingress.gateway.sync.observer import APPLIED
-from apisix_ingress.model.keys import ObjectKey, RecordKey
-from apisix_ingress.statuspage.history import REMEMBERED, Both, History
+from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.statuspage.history import REMEMBERED, History
 from tests.factories import make_key
 from tests.fakes.clock import FakeClock
 
@@ -13,7 +13,6 @@ KEY = RecordKey("routes", "1")
 
 def test_whatever_may_show_makes_a_new_revision() -> None:
     journal = History(FakeClock())
-    woken: list[ObjectKey] = []
     steps: tuple[Callable[[], object], ...] = (
         lambda: journal.outcome("a", KEY, APPLIED),
         lambda: journal.compared("a", True),
@@ -21,12 +20,11 @@ def test_whatever_may_show_makes_a_new_revision() -> None:
         lambda: journal.drift("a", 1),
         lambda: journal.held("a", 2),
         lambda: journal.breaker("a", True),
-        lambda: journal.waking(woken.append)(make_key()),
+        lambda: journal.reported(make_key()),
     )
     for number, step in enumerate(steps, 1):
         step()
         assert journal.revision == number
-    assert woken == [make_key()]
 
 
 def test_audit_without_drift_is_no_repair() -> None:
@@ -48,16 +46,3 @@ def test_only_the_latest_repairs_are_remembered() -> None:
     for number in range(1, REMEMBERED + 11):
         journal.drift("a", number)
     assert [each.records for each in journal.of("a").repairs] == list(range(11, REMEMBERED + 11))
-
-
-def test_two_observers_hear_the_same() -> None:
-    one, other = History(FakeClock()), History(FakeClock())
-    both = Both(one, other)
-    both.outcome("a", KEY, APPLIED)
-    both.written("a", "routes", "put", 0.1, "ok")
-    both.compared("a", True)
-    both.drift("a", 1)
-    both.held("a", 1)
-    both.breaker("a", True)
-    assert (one.revision, one.of("a")) == (other.revision, other.of("a"))
-    assert one.revision == 5

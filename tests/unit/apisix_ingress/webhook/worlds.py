@@ -1,21 +1,20 @@
 """What the tests of the webhook are made of: a world of settled objects, reviews, schemas, certificates."""
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
 from trustme import CA, LeafCert
 
 from apisix_ingress.model.json import JsonObject
-from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.model.objects import KubeObject, Secret
-from apisix_ingress.model.records import Former
 from apisix_ingress.state.world import World
 from apisix_ingress.webhook.checks.all_checks import Checks
 from apisix_ingress.webhook.review import Review, Verdict
 from apisix_ingress.webhook.schemas.book import SchemaBook, Subsystem, compile_subsystem
 from apisix_ingress.webhook.schemas.plugin_configs import Books
+from providers.core.base import ChangeSink
 from providers.core.registry import Registry, resources
 from tests.factories import make_secret
 from tests.fakes.clock import FakeClock
@@ -59,19 +58,11 @@ def book(stream: bool = True) -> SchemaBook:
     return SchemaBook(compile_subsystem(HTTP_PLUGINS), compile_subsystem(STREAM_PLUGINS) if stream else Subsystem())
 
 
-class Nowhere:
-    """Takes results of translations and forgets them."""
-
-    def mark_dirty(self, keys: Iterable[RecordKey], *, urgent: bool, former: Former) -> None: ...
-
-    def reported(self, owner: ObjectKey) -> None: ...
-
-
 def make_world(*objects: KubeObject, options: Options | None = None) -> World:
     """Return a world in which these objects are stored and translated."""
     chosen = options or Options()
     world = World(resources(chosen))
-    registry = Registry(world, chosen, Nowhere(), clock=FakeClock(), rng=random.Random(0))
+    registry = Registry(world, chosen, ChangeSink(), clock=FakeClock(), rng=random.Random(0))
     for item in objects:
         world.stores[item.meta.kind].set(item)
     registry.settle()

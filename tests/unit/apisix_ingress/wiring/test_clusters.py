@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 from apisix_ingress.errors import ConfigError
 from apisix_ingress.gateway.ledger import MemoryLedger
 from apisix_ingress.gateway.sync.comparison.adoption import IdAdoption
-from apisix_ingress.gateway.sync.observer import SILENT
+from apisix_ingress.gateway.sync.observer import SyncObserver
 from apisix_ingress.model.admin_address import AdminAddress
 from apisix_ingress.model.secrets.redaction import redact_text
 from apisix_ingress.settings import load_settings
@@ -37,7 +37,7 @@ def connect(*, preset: str = "", **cluster: Any) -> GatewayCluster:
         random.Random(0),
         agent="test",
         on_request=lambda method, path, status, seconds: None,
-        observer=SILENT,
+        observer=SyncObserver(),
         adoptions=IdAdoption(IdTable(lambda read: None), FakeWanted(), never_translated, clock=FakeClock()),
     )
     (found,) = connect_all(settings, "apisix-ingress", wiring)

@@ -5,7 +5,7 @@ import itertools
 import random
 import threading
 from base64 import b64encode
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -13,7 +13,7 @@ import pytest
 from trustme import CA
 
 from apisix_ingress.model.json import JsonObject
-from apisix_ingress.model.keys import ObjectKey, RecordKey
+from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.names import short_id, wide_id
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.model.resources import RESOURCES
@@ -21,6 +21,7 @@ from apisix_ingress.runtime.clock import MonotonicClock
 from apisix_ingress.runtime.tasks import cancel
 from apisix_ingress.state.view import View
 from apisix_ingress.state.world import World
+from providers.core.base import ChangeSink
 from providers.core.offload import TRIES, is_large
 from providers.core.registry import Registry, resources
 from providers.route import RouteProvider
@@ -39,13 +40,7 @@ class Bench:
     def __init__(self, options: Options | None = None) -> None:
         options = options or Options()
         self.world = World(resources(options))
-        self.registry = Registry(self.world, options, self, clock=MonotonicClock(), rng=random.Random(0))
-
-    def mark_dirty(self, keys: Iterable[RecordKey], **_: object) -> None:
-        """Forget it."""
-
-    def reported(self, owner: ObjectKey) -> None:
-        """Forget it."""
+        self.registry = Registry(self.world, options, ChangeSink(), clock=MonotonicClock(), rng=random.Random(0))
 
     def put(self, kind: str, name: str, **fields: Any) -> None:
         meta = {"name": name, "namespace": "default", "uid": name, "resourceVersion": "1", "generation": 1}

@@ -5,11 +5,11 @@ import asyncio
 import pytest
 
 from apisix_ingress.runtime.queue.rate_limiters import ExponentialBackoff
-from apisix_ingress.runtime.queue.workqueue import QueueShutDown, WorkQueue
+from apisix_ingress.runtime.queue.workqueue import QueueObserver, QueueShutDown, WorkQueue
 from tests.fakes.clock import FakeClock
 
 
-class Recorder:
+class Recorder(QueueObserver):
     """An observer that writes down what it is told."""
 
     def __init__(self) -> None:
@@ -539,3 +539,14 @@ def test_observer_is_told_depth_adds_retries_waits_and_work() -> None:
         ("added", 1),
         ("depth", 1),
     ]
+
+
+def test_age_of_a_key_that_a_worker_has_counts_from_the_moment_it_became_dirty() -> None:
+    clock = FakeClock()
+    queue = make_queue(clock)
+    queue.add("a")
+    added_at = clock.monotonic()
+    clock.shift(2)
+    assert queue.take() == "a"
+    clock.shift(3)
+    assert (queue.dirty_since("a"), queue.dirty_since("b")) == (added_at, clock.monotonic())

@@ -4,7 +4,7 @@ import asyncio
 import random
 
 from apisix_ingress.gateway.sync.comparison.audit import Audit
-from apisix_ingress.gateway.sync.observer import SILENT
+from apisix_ingress.gateway.sync.observer import SyncObserver
 from apisix_ingress.gateway.sync.plan import unusual
 from apisix_ingress.gateway.sync.record_writer import RecordWriter
 from apisix_ingress.model.keys import RecordKey
@@ -25,9 +25,9 @@ def add(wanted: FakeWanted, dispatch: RecordWriter, first: int, last: int) -> li
 async def test_records_that_come_while_an_audit_compares_are_no_orphans_later() -> None:
     clock, wanted = FakeClock(), FakeWanted()
     backend = FakeBackend(FakeGateway())
-    dispatch = RecordWriter("c", backend, wanted, clock=clock, rng=random.Random(0), observer=SILENT)
+    dispatch = RecordWriter("c", backend, wanted, clock=clock, rng=random.Random(0), observer=SyncObserver())
     add(wanted, dispatch, 0, 200)
-    audit = Audit(dispatch, backend, wanted, clock=clock, observer=SILENT)
+    audit = Audit(dispatch, backend, wanted, clock=clock, observer=SyncObserver())
     comparing = asyncio.create_task(audit._queue_difference())
     await asyncio.sleep(0)
     late = add(wanted, dispatch, 1000, 1100)

@@ -1,0 +1,168 @@
+"""Observers that turn what reflectors, clients, providers and sync engines report into metrics. They only observe."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Literal
+
+from apisix_ingress.gateway.sync.observer import Operation, RecordState, SyncObserver
+from apisix_ingress.kube.informer.watch_events import ReflectorObserver
+from apisix_ingress.model.keys import RecordKey, RecordKind
+from apisix_ingress.observability.metrics import Metrics
+from apisix_ingress.runtime.clock import Clock
+
+AdminOperation = Literal["list", "create", "update", "delete"]
+ADMIN_RESOURCES = {
+    "routes": "route",
+    "stream_routes": "streamRoute",
+    "upstreams": "upstream",
+    "ssls": "ssl",
+    "consumers": "consumer",
+    "plugin_configs": "pluginConfig",
+    "global_rules": "globalRule",
+    "plugin_metadata": "pluginMetadata",
+}
+"""Record kind → label `resource` of the 1.8 line."""
+
+RECONCILE_RESOURCES = {
+    "ApisixRoute": "route",
+    "ApisixUpstream": "upstream",
+    "ApisixTls": "TLS",
+    "ApisixConsumer": "consumer",
+    "ApisixClusterConfig": "clusterConfig",
+    "ApisixPluginConfig": "PluginConfig",
+    "ApisixGlobalRule": "GlobalRule",
+    "Ingress": "ingress",
+    "Service": "endpoints",
+    "ConfigMap": "configMap",
+}
+"""Kind → label `resource` of the 1.8 line, for what is translated."""
+
+EVENT_RESOURCES = RECONCILE_RESOURCES | {
+    "Service": "service",
+    "Endpoints": "endpoints",
+    "EndpointSlice": "endpointSlice",
+    "Secret": "secret",
+    "Pod": "pod",
+    "Namespace": "namespace",
+    "IngressClass": "ingressClass",
+    "ReferenceGrant": "referenceGrant",
+}
+"""Kind → label `resource` for changes; those that the 1.8 line does not count are named in its manner."""
+
+ChangeName = Literal["add", "update", "delete"]
+
+
+class ReflectorMetrics(ReflectorObserver):
+    """Counts what reflectors see."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+
+    def listed(self, kind: str, objects: int, seconds: float) -> None:
+        """Count a complete list."""
+        self._metrics.record_list(kind, seconds)
+
+    def changed(self, kind: str, operation: ChangeName) -> None:
+        """Count a change that reached the store."""
+        self._metrics.record_event(operation, EVENT_RESOURCES.get(kind, kind))
+
+    def undecodable(self, kind: str) -> None:
+        """Count an object version that can't be read."""
+        self._metrics.record_watch_failure(kind, "undecodable")
+
+    def failed(self, kind: str, reason: str) -> None:
+        """Count a list or watch that ended badly."""
+        self._metrics.record_watch_failure(kind, reason)
+
+    def held(self, kind: str, objects: int) -> None:
+        """Show how many deletes are held back."""
+        self._metrics.set_deletes_held(kind, objects)
+
+
+class AdminMetrics:
+    """Counts requests to the Admin API by the names of the 1.8 line (v1-behaviour.md §9)."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+
+    def __call__(self, method: str, path: str, status: int | None, seconds: float) -> None:
+        """Count one request; `path` is relative to the Admin API's URL."""
+        kind = path.partition("?")[0].partition("/")[0]
+        operation: AdminOperation = "list" if method == "GET" else "delete" if method == "DELETE" else "update"
+        if method == "PUT" and status == 201:
+            operation = "create"
+        resource = ADMIN_RESOURCES.get(kind, kind)
+        self._metrics.record_request(resource=resource, operation=operation, status=status, seconds=seconds)
+
+
+class ReconcileMetrics:
+    """Counts translated objects by the names of the 1.8 line."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+
+    def __call__(self, kind: str, well: bool) -> None:
+        """Count one object of a kind."""
+        self._metrics.record_reconcile(RECONCILE_RESOURCES.get(kind, kind), success=well)
+
+
+class SyncMetrics(SyncObserver):
+    """Counts what a sync engine does."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+
+    def written(self, cluster: str, kind: RecordKind, op: Operation, seconds: float, status: str) -> None:
+        """Count a write by its result."""
+        self._metrics.record_write(cluster, kind, op, status)
+
+    def compared(self, cluster: str, ok: bool) -> None:
+        """Count a comparison with the gateway; a successful one shows that the cluster is healthy."""
+        self._metrics.record_cache_sync(success=ok)
+        if ok:
+            self._metrics.record_cluster_healthy(cluster)
+
+    def drift(self, cluster: str, records: int) -> None:
+        """Count records that an audit found changed."""
+        self._metrics.record_drift(cluster, records)
+
+    def held(self, cluster: str, records: int) -> None:
+        """Show whether a sweep is held back."""
+        self._metrics.set_mass_delete_held(cluster, records > 0)
+
+
+class SyncLag(SyncObserver):
+    """Measures the time from a change being seen until a cluster has confirmed each record that follows from it.
+
+    A change is seen when its key becomes ready in a provider's queue. Changes that come before the takeover of a term
+    are left out, since the takeover compares everything.
+    """
+
+    def __init__(self, metrics: Metrics, clock: Clock) -> None:
+        self._metrics = metrics
+        self._clock = clock
+        self._pending: dict[str, dict[RecordKey, float]] = {}
+
+    def marked(self, cluster: str, keys: Collection[RecordKey], since: float) -> None:
+        """Note when the change was seen that a record follows from; of several changes the first."""
+        pending = self._pending.setdefault(cluster, {})
+        for key in keys:
+            pending.setdefault(key, since)
+
+    def outcome(self, cluster: str, key: RecordKey, state: RecordState) -> None:
+        """Note the state of a record; a rejected one waits for an edit, which is a change of its own."""
+        if state.kind not in ("applied", "rejected"):
+            return
+        seen_at = self._pending.get(cluster, {}).pop(key, None)
+        if seen_at is not None and state.kind == "applied":
+            self._metrics.record_sync_lag(cluster, self._clock.monotonic() - seen_at)
+
+    def oldest(self, cluster: str) -> float:
+        """Return the age in seconds of the oldest change that a cluster has not confirmed; 0 if there is none."""
+        pending = self._pending.get(cluster)
+        return self._clock.monotonic() - min(pending.values()) if pending else 0.0
+
+    def forget(self) -> None:
+        """Drop what is unconfirmed at the end of a term: the next one compares everything."""
+        self._pending.clear()

@@ -1,0 +1,62 @@
+"""Triggers status updates: of an object with a new report, and of the objects whose records changed their state.
+
+This is the only way from an answer of a gateway to a condition: see "From a rejected record to a condition" in
+docs/architecture.md. `kube/status/writer.py` decides when and what is written.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from apisix_ingress.gateway.sync.observer import RecordState, SyncObserver
+from apisix_ingress.model.keys import ObjectKey, RecordKey
+from providers.core.conditions import Conditions
+
+
+class StatusUpdater(Protocol):
+    """Keeps the status of objects up to date."""
+
+    def wake(self, key: ObjectKey, *, urgent: bool = False) -> None:
+        """Check the status of an object soon; an urgent one before others."""
+
+
+class StatusTrigger(SyncObserver):
+    """Wakes the status of objects. Failures are urgent: thousands of successes do not delay them.
+
+    Args:
+        conditions: Which objects a record matters to.
+        status: Is woken.
+    """
+
+    def __init__(self, conditions: Conditions, status: StatusUpdater) -> None:
+        self._conditions = conditions
+        self._status = status
+        self._last: dict[tuple[str, RecordKey], RecordState] = {}
+
+    def reported(self, owner: ObjectKey) -> None:
+        """Wake an object that was translated."""
+        self._status.wake(owner, urgent=self._conditions.is_broken(owner))
+
+    def outcome(self, cluster: str, key: RecordKey, state: RecordState) -> None:
+        """Wake the owners of a record and the objects that waited for it; claimants only if its state changed."""
+        waiting = self._conditions.take_waiting(key)
+        owners = self._conditions.owners(key)
+        if not owners:
+            self._last.pop((cluster, key), None)
+            return
+        changed = self._last.get((cluster, key)) != state
+        self._last[cluster, key] = state
+        woken = self._conditions.interested(key) if changed else owners
+        for owner in dict.fromkeys((*woken, *waiting)):
+            self._status.wake(owner, urgent=state.kind == "rejected")
+
+    def compared(self, cluster: str, ok: bool) -> None:
+        """Wake the object that configures the cluster."""
+        self._wake_config(cluster)
+
+    def breaker(self, cluster: str, is_open: bool) -> None:
+        """Wake the object that configures the cluster."""
+        self._wake_config(cluster)
+
+    def _wake_config(self, cluster: str) -> None:
+        self._status.wake(ObjectKey("ApisixClusterConfig", "", cluster))
