@@ -15,12 +15,10 @@ from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import Secret
 from apisix_ingress.model.records import Record
 from apisix_ingress.model.secrets.fields import place_of
-from apisix_ingress.model.secrets.redaction import REDACTED, escape, masked, redact_text
+from apisix_ingress.model.secrets.redaction import escape, masked, redact_text
+from apisix_ingress.model.secrets.value_mask import REDACTED, ValueMask
+from apisix_ingress.model.secrets.value_mask import secret_values as values_of
 from apisix_ingress.state.world import World
-
-_PUBLIC = frozenset({"tls.crt", "ca.crt", "cert", "username", "user_dn"})
-_SHORTEST = 4
-"""A shorter value is masked only where it stands alone: it would blot out half of every text."""
 
 
 def clean(text: str) -> str:
@@ -36,7 +34,7 @@ def shown_body(record: Record, values: frozenset[str], *, outdated: bool = False
         values: Texts that nobody may see.
         outdated: Whether its owner can't be translated now, so that `values` may not be all.
     """
-    shown: JsonObject = masked(record.body, place_of(*record.key), leaf=_Leaf(values))
+    shown: JsonObject = masked(record.body, place_of(*record.key), leaf=ValueMask(values))
     if (outdated or record.key.kind == "consumers") and isinstance(record.body.get("plugins"), dict):
         shown["plugins"] = _blank(record.body["plugins"])
     if "cert" in record.body and "key" in record.body:
@@ -50,33 +48,7 @@ def secret_values(world: World, owners: Iterable[ObjectKey]) -> frozenset[str]:
     read = {read for owner in owners for read in world.dependents.reads_of(owner)}
     keys = [key for key in read if isinstance(key, ObjectKey) and key.kind == "Secret"]
     found = [store.get(key) for key in keys] if store is not None else []
-    return frozenset(value for item in found if isinstance(item, Secret) for value in _values(item))
-
-
-def _values(item: Secret) -> Iterable[str]:
-    for name, data in item.data.items():
-        text = data.decode(errors="ignore")
-        if name not in _PUBLIC and text:
-            yield from {text, text.strip()} - {""}
-
-
-class _Leaf:
-    """Hides values of Secrets in texts and numbers."""
-
-    def __init__(self, values: frozenset[str]) -> None:
-        self._values = values
-        # Longest first: one that contains another is masked as a whole.
-        self._long = sorted((value for value in values if len(value) >= _SHORTEST), key=len, reverse=True)
-
-    def __call__(self, value: Any) -> Any:
-        if value is None or isinstance(value, bool):
-            return value
-        if str(value) in self._values:
-            return REDACTED
-        if isinstance(value, str):
-            for each in self._long:
-                value = value.replace(each, REDACTED)
-        return value
+    return frozenset(value for item in found if isinstance(item, Secret) for value in values_of(item))
 
 
 def _lines(text: str) -> str:

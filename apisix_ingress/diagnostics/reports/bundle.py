@@ -33,7 +33,7 @@ from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import Secret
 from apisix_ingress.model.resources import CUSTOM_GROUP, RESOURCES
-from apisix_ingress.model.secrets.redaction import REDACTED
+from apisix_ingress.model.secrets.value_mask import REDACTED
 from apisix_ingress.runtime.clock import MonotonicClock
 from apisix_ingress.settings import Settings
 from translation.plugin_metadata import DATA_KEY

@@ -5,21 +5,15 @@ the plugin that they belong to (`model.secrets.fields`), by having been register
 first. Nothing here knows where the text goes.
 """
 
-import base64
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
-from urllib.parse import quote
 
 from apisix_ingress.model.secrets.fields import ANYWHERE, Place, hides_item, is_secret_name
 from apisix_ingress.model.secrets.texts import without_credentials, without_header
+from apisix_ingress.model.secrets.value_mask import REDACTED, SHORTEST, encoded_forms
 
-REDACTED = "[redacted]"
-
-# A secret shorter than this is not masked by value: it would blot out half of every line and is guessed
-# anyway.
-_SHORTEST_SECRET = 4
 _DEEPEST = 8
 _DEEPEST_SHOWN = 64
 _LARGEST_INTEGER = 2**63 - 1
@@ -38,11 +32,9 @@ def register_secret(value: str) -> None:
     Idempotent. Values under four characters are ignored.
     """
     global _registered_pattern
-    if len(value) < _SHORTEST_SECRET:
+    if len(value) < SHORTEST:
         return
-    _registered.update(
-        (value, base64.b64encode(value.encode()).decode(), json.dumps(value)[1:-1], quote(value, safe=""))
-    )
+    _registered.update(encoded_forms(value))
     # Longest first, so that a secret which contains another one is masked as a whole.
     longest_first = sorted(_registered, key=len, reverse=True)
     _registered_pattern = re.compile("|".join(map(re.escape, longest_first)))

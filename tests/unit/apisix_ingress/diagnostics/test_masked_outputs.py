@@ -13,7 +13,8 @@ from apisix_ingress.diagnostics.reports.orphans import orphans
 from apisix_ingress.gateway.adminapi.error_text import scrub
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.secrets.fields import PLUGIN_FIELDS
-from apisix_ingress.model.secrets.redaction import REDACTED, sanitize_mapping
+from apisix_ingress.model.secrets.redaction import sanitize_mapping
+from apisix_ingress.model.secrets.value_mask import REDACTED
 from apisix_ingress.statuspage.record_masking import shown_body
 from tests.canary import FORMS, marked
 from tests.factories import make_record

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from apisix_ingress.diagnostics.object_masking import Mask, masked_secret
-from apisix_ingress.model.secrets.redaction import REDACTED
+from apisix_ingress.model.secrets.value_mask import REDACTED
 from tests.canary import FORMS, marked
 from tests.factories import make_secret
 

@@ -1,7 +1,7 @@
 """What of a record may be seen."""
 
 from apisix_ingress.model.keys import ObjectKey
-from apisix_ingress.model.secrets.redaction import REDACTED
+from apisix_ingress.model.secrets.value_mask import REDACTED
 from apisix_ingress.statuspage.record_masking import clean, redacted, secret_values, shown_body
 from tests.factories import make_record
 from tests.unit.apisix_ingress.statuspage.stage import make_stage, served
