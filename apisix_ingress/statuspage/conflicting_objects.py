@@ -13,10 +13,11 @@ from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.network.route_keys import Matcher, count_matchers, matchers
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.model.resources import MATCHER_INDEX
+from apisix_ingress.runtime.tasks import in_turns
 from apisix_ingress.state.store import NEAR
 from apisix_ingress.statuspage.inputs import PageInputs
 from apisix_ingress.statuspage.record_masking import clean
-from apisix_ingress.statuspage.snapshot import Snapshot, paced
+from apisix_ingress.statuspage.snapshot import Snapshot
 from translation.hosts.certificate_conflicts import CONFLICT, HostConflicts
 from translation.hosts.host_certificates import faces
 
@@ -29,7 +30,7 @@ async def conflicts(facts: PageInputs, snapshot: Snapshot) -> JsonObject:
     """Return what several objects want: hosts with their paths, hosts of certificates, records."""
     behind = _told(snapshot, "Conflicted")
     rows: dict[str, JsonObject] = {}
-    async for owner in paced(list(islice((key for key in behind if key.kind in KINDS), MOST_OBJECTS))):
+    async for owner in in_turns(list(islice((key for key in behind if key.kind in KINDS), MOST_OBJECTS))):
         for matcher in _matchers(facts, owner):
             if matcher.value not in rows and len(rows) < MOST_ROWS and len(found := _takers(facts, matcher)) > 1:
                 rows[matcher.value] = {
@@ -38,7 +39,7 @@ async def conflicts(facts: PageInputs, snapshot: Snapshot) -> JsonObject:
                     "front": _object(found[0]),
                     "behind": [_object(key) for key in found[1:]],
                 }
-    shared = [entry async for entry in paced(snapshot.entries.values()) if len(entry.owners) > 1]
+    shared = [entry async for entry in in_turns(snapshot.entries.values()) if len(entry.owners) > 1]
     return {
         "objects": count(snapshot),
         "matchers": list(rows.values()),
@@ -68,7 +69,7 @@ async def _certificates(facts: PageInputs, owners: list[ObjectKey]) -> list[Json
     """Return each host whose certificates differ, with the objects that want one there, the older first."""
     found = [facts.world.stores[owner.kind].get(owner) for owner in owners[:MOST_OBJECTS]]
     rows: dict[tuple[str, ObjectKey], JsonObject] = {}
-    async for item in paced(sorted((each for each in found if each is not None), key=lambda each: each.meta.age)):
+    async for item in in_turns(sorted((each for each in found if each is not None), key=lambda each: each.meta.age)):
         for host, winner in islice(_lost(facts, item), MOST_MATCHERS):
             if len(rows) < MOST_ROWS or (host, winner) in rows:
                 row = rows.setdefault((host, winner), {"host": clean(host), "front": _object(winner), "behind": []})

@@ -15,8 +15,9 @@ from apisix_ingress.explain.request import ProbeRequest, parse_request
 from apisix_ingress.gateway.sync.observer import RecordState
 from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.runtime.tasks import in_turns
 from apisix_ingress.statuspage.inputs import PageInputs
-from apisix_ingress.statuspage.snapshot import NOT_COMPARED, Entry, Snapshot, paced
+from apisix_ingress.statuspage.snapshot import NOT_COMPARED, Entry, Snapshot
 
 if TYPE_CHECKING:
     from apisix_ingress.explain.report import Records
@@ -123,7 +124,7 @@ class Explainer:
 async def _explained(request: ProbeRequest, facts: PageInputs, snapshot: Snapshot, cluster: str) -> JsonObject:
     records: dict[RecordKey, FrozenJson] = {}
     unapplied: dict[RecordKey, Unapplied] = {}
-    async for entry in paced(snapshot.entries.values()):
+    async for entry in in_turns(snapshot.entries.values()):
         state = next((state for name, state in entry.states if name == cluster), None)
         missing = _missing(facts, cluster, entry, state) if state is not None else None
         if missing is not None:
@@ -132,7 +133,7 @@ async def _explained(request: ProbeRequest, facts: PageInputs, snapshot: Snapsho
             records[entry.key] = entry.record.body
     asking = [
         found
-        async for key in paced(tuple(candidates(facts.world)))
+        async for key in in_turns(tuple(candidates(facts.world)))
         if (found := claimant(facts.world, facts.options, key)) is not None
     ]
     return await asyncio.to_thread(_explain, request, snapshot, records, unapplied, asking)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, TypeVar
@@ -19,6 +19,7 @@ from apisix_ingress.model.json import FrozenJson
 from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.model.problem import Problem
 from apisix_ingress.model.records import Record
+from apisix_ingress.runtime.tasks import in_turns
 from apisix_ingress.statuspage.inputs import Cluster, PageInputs
 
 T = TypeVar("T")
@@ -155,7 +156,7 @@ async def gather(facts: PageInputs) -> Snapshot:
     found = Snapshot(facts.revision, began=facts.clock.monotonic())
     found.counts = {cluster.name: Counter() for cluster in facts.clusters}
     kinds: dict[str, list[Entry]] = {}
-    async for key in paced(desired.keys()):
+    async for key in in_turns(desired.keys(), every=CHUNK):
         if (entry := _entry(facts, key)) is not None:
             found.entries[key] = entry
             kinds.setdefault(key.kind, []).append(entry)
@@ -165,7 +166,7 @@ async def gather(facts: PageInputs) -> Snapshot:
                 found.counts[cluster]["unknown" if state is NOT_COMPARED else state.kind] += 1
     found.by_kind = {kind: await ordered(entries, _place) for kind, entries in kinds.items()}
     found.unwell = await ordered(found.unwell, _place)
-    async for owner in paced(tuple(reports)):
+    async for owner in in_turns(tuple(reports), every=CHUNK):
         if (report := reports.get(owner)) is not None and report.problems:
             found.problems_of[owner] = report.problems
             found.problems += [(owner, problem) for problem in report.problems]
@@ -203,18 +204,10 @@ def _texts(body: FrozenJson, *names: str) -> tuple[str, ...]:
     return ()
 
 
-async def paced(items: Iterable[T]) -> AsyncIterator[T]:
-    """Yield items, with other tasks running in between."""
-    for number, item in enumerate(items, 1):
-        yield item
-        if number % CHUNK == 0:
-            await asyncio.sleep(0)
-
-
 async def ordered(items: Iterable[T], place: Callable[[T], Any]) -> list[T]:
     """Sort, with other tasks running in between."""
     iterator, pieces = iter(items), []
     while piece := list(islice(iterator, CHUNK)):
         pieces.append(sorted(piece, key=place))
         await asyncio.sleep(0)
-    return [item async for item in paced(heapq.merge(*pieces, key=place))]
+    return [item async for item in in_turns(heapq.merge(*pieces, key=place), every=CHUNK)]

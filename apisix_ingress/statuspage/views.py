@@ -21,10 +21,11 @@ from apisix_ingress.model.network.ip_address import canonical_ip
 from apisix_ingress.model.objects import Endpoints, EndpointSlice, Pod
 from apisix_ingress.model.problem import Problem
 from apisix_ingress.model.resources import BY_ADDRESS, SLICES_BY_SERVICE
+from apisix_ingress.runtime.tasks import in_turns
 from apisix_ingress.statuspage import conflicting_objects as rivals
 from apisix_ingress.statuspage.inputs import Cluster, PageInputs
 from apisix_ingress.statuspage.record_masking import clean, secret_values, shown_body
-from apisix_ingress.statuspage.snapshot import Entry, Snapshot, paced
+from apisix_ingress.statuspage.snapshot import Entry, Snapshot
 
 PER_PAGE = 100
 MOST_SHOWN = 20
@@ -114,7 +115,7 @@ def _watch(facts: PageInputs, name: str, age: float) -> JsonObject:
 async def records(facts: PageInputs, snapshot: Snapshot, kind: str, query: str, state: str, page: int) -> JsonObject:
     """Return a page of the records of a kind that match every word of a query, and a state unless it is empty."""
     words = query.lower().split()
-    found = [entry async for entry in paced(snapshot.by_kind.get(kind, ())) if _is_in(entry, words, state)]
+    found = [entry async for entry in in_turns(snapshot.by_kind.get(kind, ())) if _is_in(entry, words, state)]
     return {
         "kind": kind,
         "query": query,
@@ -128,7 +129,7 @@ async def records(facts: PageInputs, snapshot: Snapshot, kind: str, query: str, 
 async def _unpublished(facts: PageInputs, words: list[str]) -> list[JsonObject]:
     """Return objects with problems, or that are not ours, whose name, hosts or paths have every word."""
     found: list[JsonObject] = []
-    async for key in paced(tuple(candidates(facts.world))):
+    async for key in in_turns(tuple(candidates(facts.world))):
         if len(found) < MOST_LISTED and (each := claimant(facts.world, facts.options, key)) is not None:
             text = "\n".join((each.owner, *(text for rule in each.rules for text in (*rule["hosts"], *rule["uris"]))))
             if all(word in text.lower() for word in words):
@@ -284,7 +285,7 @@ def thing(facts: PageInputs, snapshot: Snapshot, key: ObjectKey) -> JsonObject |
 async def problems(snapshot: Snapshot, query: str, page: int) -> JsonObject:
     """Return a page of what is wrong with objects."""
     words = query.lower().split()
-    found = [pair async for pair in paced(snapshot.problems) if _mentions(*pair, words)]
+    found = [pair async for pair in in_turns(snapshot.problems) if _mentions(*pair, words)]
     return {
         "query": query,
         **_paging(len(found), page),

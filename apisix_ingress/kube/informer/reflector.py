@@ -229,7 +229,8 @@ class Reflector:
                     return self._go_back("a watch told of the past")
                 self._take(event)
                 words += 1
-                await self._intake.breathe(words)
+                if words % self._options.yield_every == 0:
+                    await asyncio.sleep(0)
         return await self._after_watch(words, self._clock.monotonic() - began, seconds)
 
     async def _read(self, line: bytes, where: str) -> WatchEvent:

@@ -23,6 +23,7 @@ from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import KubeObject
 from apisix_ingress.runtime.clock import Clock
+from apisix_ingress.runtime.tasks import in_turns
 from apisix_ingress.state.namespaced_store import Fillable
 
 log = structlog.get_logger()
@@ -123,20 +124,18 @@ class Relist:
                 return found
 
     async def _decode(self, page: Sequence[JsonObject], found: WholeList) -> None:
-        for number, raw in enumerate(page, 1):
+        async for raw in in_turns(page, every=self._intake.yield_every):
             key = key_of(self._intake.resource, raw)
             if key is not None:
                 found.seen.add(key)
             item = self._intake.decode(raw)
             if item is not None:
                 found.items.append(item)
-            await self._intake.breathe(number)
 
     async def _replace(self, found: WholeList) -> None:
         """Store what is there, then delete what is not; in steps, since the whole may take a while."""
-        for number, item in enumerate(found.items, 1):
+        async for item in in_turns(found.items, every=self._intake.yield_every):
             self._intake.put(item)
-            await self._intake.breathe(number)
         gone = frozenset(self._store.keys()) - found.seen
         twice = gone & self._missing
         is_first = not self._store.synced
@@ -144,9 +143,9 @@ class Relist:
         if twice and await self._is_contradicted(twice):
             self._hold(gone, "are missing from lists, but found by name: what stands before the API server is at fault")
             return
-        for number, key in enumerate(self._confirmed(gone, is_empty=not found.seen), 1):
+        confirmed = self._confirmed(gone, is_empty=not found.seen)
+        async for key in in_turns(confirmed, every=self._intake.yield_every):
             self._intake.delete(key)
-            await self._intake.breathe(number)
         if not self._missing:
             self._intake.keep_reports(found.seen)
 

@@ -7,7 +7,6 @@ and what is to be deleted, is decided in `reflector` and `listing`.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -19,6 +18,7 @@ from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import UNREAD, CustomObject, KubeObject, Unread
 from apisix_ingress.model.resources import CUSTOM_GROUP, DECODE_ERRORS, Resource
+from apisix_ingress.runtime.tasks import in_turns
 from apisix_ingress.state.namespaced_store import Fillable
 
 log = structlog.get_logger()
@@ -49,7 +49,7 @@ class StoreWriter:
         self._store = store
         self._observer = observer
         self._silent = silent
-        self._yield_every = yield_every
+        self.yield_every = yield_every
         self._undecodable: dict[ObjectKey, str] = {}
 
     def decode(self, raw: JsonObject) -> KubeObject | None:
@@ -105,18 +105,12 @@ class StoreWriter:
 
     async def empty(self) -> None:
         """Forget all objects."""
-        for number, key in enumerate(self._store.keys(), 1):
+        async for key in in_turns(self._store.keys(), every=self.yield_every):
             self.delete(key)
-            await self.breathe(number)
 
     def keep_reports(self, seen: set[ObjectKey]) -> None:
         """Forget which objects can't be read but for these; one that comes again is told of again."""
         self._undecodable = {key: version for key, version in self._undecodable.items() if key in seen}
-
-    async def breathe(self, number: int) -> None:
-        """Give other tasks their turn if this is the last object of a row; they are numbered from 1."""
-        if number % self._yield_every == 0:
-            await asyncio.sleep(0)
 
     def _report(self, raw: JsonObject, error: Exception) -> None:
         """Tell of an object that can't be read, once for each version of it."""
