@@ -11,7 +11,7 @@ import re
 
 from apisix_ingress.model.json import FrozenJson
 from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind
-from apisix_ingress.model.names import MANAGED_BY, MANAGED_BY_VALUE, is_cut
+from apisix_ingress.model.names import INGRESS, MANAGED_BY, MANAGED_BY_VALUE, is_cut
 
 _SHORT_ID = re.compile(r"[0-9a-f]{1,8}")
 _INGRESS_PARTS = 4
@@ -48,9 +48,21 @@ def origin_of_name(kind: RecordKind, name: str) -> ObjectKey | None:
     return None
 
 
+def namespace_of_name(kind: RecordKind, name: str) -> str:
+    """Return the namespace that the name of a record tells, even if the rest is cut; empty if it tells none.
+
+    A cut name that begins as those of Ingresses do counts as one of an Ingress.
+    """
+    if not is_cut(name):
+        owner = origin_of_name(kind, name)
+        return owner.namespace if owner else ""
+    first, second, *_ = (*name.split("_"), "")
+    return second if kind == "routes" and first == INGRESS else first
+
+
 def _of_route(parts: list[str]) -> ObjectKey | None:
     # A route of an ApisixRoute in a namespace "ing" may look the same; people can tell it from its body.
-    if len(parts) == _INGRESS_PARTS and parts[0] == "ing" and _SHORT_ID.fullmatch(parts[3]):
+    if len(parts) == _INGRESS_PARTS and parts[0] == INGRESS and _SHORT_ID.fullmatch(parts[3]):
         return ObjectKey("Ingress", parts[1], parts[2])
     return ObjectKey("ApisixRoute", parts[0], parts[1]) if len(parts) > 2 else None
 

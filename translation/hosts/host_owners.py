@@ -20,6 +20,7 @@ from apisix_ingress.model.network.host_claims import (
     SHARED_WITH,
     claimed_hosts,
     claimed_name,
+    has_colon,
     is_ownable,
     lent_key,
     shares_with,
@@ -103,6 +104,8 @@ class HostOwners:
                 "takes requests for every host, also for those of other namespaces: name hosts, or ask the operator to "
                 f"add {EVERY_HOST} to the annotation {ASSIGNED_HOSTS} of Namespace {namespace}"
             )
+        if has_colon(name):
+            return f"host {name} is left out: it holds ':' and is no address in brackets; correct it"
         if not is_ownable(name):
             return f"host {name} is left out: a wildcard has to begin with '*.'; name the hosts or write *.{name[1:]}"
         owners = self._owners(name)

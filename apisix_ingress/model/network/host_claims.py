@@ -48,7 +48,12 @@ def claimed_port(port: object) -> str:
 
 def is_ownable(host: str) -> bool:
     """Say whether a host is a name or a wildcard of whole labels; `*a.com` takes hosts like `other-a.com`."""
-    return not host.startswith("*") or host.startswith("*.")
+    return (not host.startswith("*") or host.startswith("*.")) and not has_colon(host)
+
+
+def has_colon(host: str) -> bool:
+    """Say whether a host without its port holds a colon that belongs neither to an address nor to a claimed port."""
+    return ":" in host[1:] and not host.startswith("[")
 
 
 def wildcards_over(host: str) -> Iterator[str]:

@@ -13,22 +13,27 @@ _OAUTH = """
 
 ACCESS: Mapping[str, Plugin] = {
     "key-auth": credentials(
-        "Asks for the key of a consumer.", plain="key header query hide_credentials realm anonymous_consumer"
+        "Asks for the key of a consumer.",
+        plain="key header query hide_credentials realm",
+        consumer="anonymous_consumer",
     ),
     "basic-auth": credentials(
         "Asks for the password of a consumer.",
-        plain="username password hide_credentials realm anonymous_consumer",
+        plain="username password hide_credentials realm",
+        consumer="anonymous_consumer",
     ),
     "jwt-auth": credentials(
         "Asks for a token of a consumer.",
         plain="""key secret algorithm exp base64_secret lifetime_grace_period public_key header query cookie
-            hide_credentials key_claim_name store_in_ctx claims_to_verify realm anonymous_consumer""",
+            hide_credentials key_claim_name store_in_ctx claims_to_verify realm""",
+        consumer="anonymous_consumer",
         older="private_key",
     ),
     "hmac-auth": credentials(
         "Asks for a signature of a consumer.",
         plain="""key_id secret_key allowed_algorithms clock_skew signed_headers validate_request_body
-            max_req_body_size hide_credentials realm anonymous_consumer""",
+            max_req_body_size hide_credentials realm""",
+        consumer="anonymous_consumer",
         older="access_key algorithm keep_headers encode_uri_params max_req_body",
     ),
     "jwe-decrypt": credentials(

@@ -9,6 +9,7 @@ from functools import cache
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from apisix_ingress.model.names import consumer_name
 from translation.addresses.policy import check_address
 from translation.core.context import MOST_TOLD
 from translation.core.text_checks import quoted
@@ -227,10 +228,16 @@ def _check(review: _Review, place: _Place, kind: Kind, value: object) -> None:
             _note(review, place.steps, f"{_name(place)} is {value}, a port of an internal address; use another one")
         case Kind.PATH if not is_path(text):
             _wrong(review, place, "a plain path that begins with /")
+        case Kind.CONSUMER if not text.startswith(prefix := _consumer_prefix(review.scope)):
+            _wrong(review, place, f"the username of a consumer of this namespace, which begins with {prefix}")
         case Kind.WORD if not is_word(text):
             _wrong(review, place, "one word of letters, digits, - and _")
         case Kind.HOSTS:
             _wrong(review, place, "a mapping of hosts to weights")
+
+
+def _consumer_prefix(scope: Context) -> str:
+    return consumer_name(scope.namespace, "", scope.options.consumer_names)
 
 
 def _check_host(review: _Review, place: _Place, target: Target | None, form: str) -> None:

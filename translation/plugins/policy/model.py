@@ -26,6 +26,7 @@ class Kind(Enum):
     PORT = "A port that is probed. Those that `kubernetes.internal_addresses` lists with a host are refused."
     SHARED = "A name that all routes of a gateway share. The controller adds the namespace as a prefix."
     CACHE_KEY = "The key of a cache that all routes of a gateway share. The controller adds the namespace as a prefix."
+    CONSUMER = "The username of a consumer, which must be one of the object's namespace."
     CODE = "Code. `kubernetes.code_plugins` decides about it."
     PLUGINS = "Plugins inside this plugin. Each is reviewed."
     REFUSED = "Refused; see the reason."

@@ -15,7 +15,7 @@ import structlog
 from apisix_ingress.gateway.backend import ObservedRecord
 from apisix_ingress.gateway.sync.plan import Wanted
 from apisix_ingress.model.keys import RecordKey
-from apisix_ingress.model.record_owner import origin_of_name
+from apisix_ingress.model.record_owner import namespace_of_name
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.tasks import in_turns
 from apisix_ingress.state.adopted_ids import AdoptedIds, Fits
@@ -152,9 +152,9 @@ class IdAdoption:
         async for key, record in in_turns(held.items(), every=STEPS):
             if not record.name and record.hosts:
                 nameless[key] = record.hosts
-            elif record.hosts and (owner := origin_of_name(key.kind, record.name)) is not None:
+            elif record.hosts and (namespace := namespace_of_name(key.kind, record.name)):
                 for host in record.hosts:
-                    found.setdefault(host, set()).add(owner.namespace)
+                    found.setdefault(host, set()).add(namespace)
         async for is_lost in in_turns(self._incumbents(found, self._told_hosts, nameless), every=STEPS):
             self._hosts_changed += is_lost
 

@@ -6,7 +6,7 @@ import pytest
 
 from apisix_ingress.model import names
 from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind
-from apisix_ingress.model.record_owner import origin
+from apisix_ingress.model.record_owner import namespace_of_name, origin
 
 SECRET = {"meta_secret_namespace": "shop", "meta_secret_name": "cert"}
 
@@ -36,3 +36,21 @@ def test_record_tells_its_object(kind: RecordKind, body: dict[str, Any], want: O
 @pytest.mark.parametrize("labels", [None, [], {}, {"managed-by": "me"}])
 def test_record_of_others_tells_nothing(labels: object) -> None:
     assert origin(RecordKey("routes", "1"), {"name": "shop_web_rule", "labels": labels}) is None
+
+
+LONG = "x" * 250
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "want"),
+    [
+        ("routes", names.route_name("shop", "web", "rule"), "shop"),
+        ("routes", names.route_name("shop", "web", LONG), "shop"),
+        ("routes", names.route_name("shop", LONG, "rule"), "shop"),
+        ("routes", names.ingress_route_name("shop", LONG, "h", "/"), "shop"),
+        ("stream_routes", names.stream_route_name("shop", "web", LONG), "shop"),
+        ("routes", "by-hand", ""),
+    ],
+)
+def test_name_tells_its_namespace_even_if_it_is_cut(kind: RecordKind, name: str, want: str) -> None:
+    assert namespace_of_name(kind, names.told(name)) == want

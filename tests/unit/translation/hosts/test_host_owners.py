@@ -188,6 +188,14 @@ def test_a_wildcard_that_is_not_of_whole_labels_is_left_out() -> None:
     assert "a wildcard has to begin with '*.'; name the hosts or write *.own.test" in told(found, raw)[0]
 
 
+@pytest.mark.parametrize("host", ["x:bank.test", "x:y.bank.test", "a.test:80:bank.test"])
+def test_a_host_with_a_colon_that_begins_no_port_is_left_out(host: str) -> None:
+    raw, ported = route("evil", 1, host), route("evil", 1, "own.test:8080", name="ported")
+    found = settled(raw, ported)
+    assert (hosts(found, raw), hosts(found, ported)) == ([], ["own.test:8080"])
+    assert f"host {host} is left out: it holds ':' and is no address in brackets" in told(found, raw)[0]
+
+
 @pytest.mark.parametrize("shared", ["own.test", "*.test"])
 def test_an_object_of_the_owner_shares_its_hosts(shared: str) -> None:
     grant = route("victim", 3, shared, name="grant", annotations={hostclaims.SHARED_WITH: "others , evil"})

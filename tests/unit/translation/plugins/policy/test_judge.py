@@ -357,3 +357,17 @@ def test_review_ends_after_enough_problems() -> None:
 def test_control_characters_of_a_field_are_not_repeated() -> None:
     _, scope = translate("cors", {"a\x1b[31m": 1})
     assert all("\x1b" not in f"{problem.path} {problem.message}" for problem in scope.problems)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_fine"), [("evil_jack", True), ("victim_jack", False), ("evil", False), (5, False)]
+)
+@pytest.mark.parametrize("plugin", ["key-auth", "basic-auth", "jwt-auth", "hmac-auth"])
+def test_anonymous_consumer_is_one_of_the_namespace(plugin: str, name: object, is_fine: bool) -> None:
+    _, scope = translate(plugin, {"anonymous_consumer": name})
+    assert told(scope) == ([] if is_fine else [("PluginRefused", f"{CONFIG}.anonymous_consumer")])
+
+
+def test_anonymous_consumer_is_one_of_the_namespace_inside_another_plugin_too() -> None:
+    _, scope = translate("multi-auth", {"auth_plugins": [{"key-auth": {"anonymous_consumer": "victim_jack"}}]})
+    assert [code for code, _ in told(scope)] == ["PluginRefused"]
