@@ -1,6 +1,6 @@
-"""Reading of files that people name: regular files only, and no more of them than is of use.
+"""Reads files that users name, and tells when one has changed.
 
-A pipe or a device may never end, and to open one may take for ever. What a file means is known to the callers.
+Only regular files are read, and only up to a limit: opening a pipe or a device may block forever.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import errno
 import os
 import stat
 from pathlib import Path
+from typing import NamedTuple
 
 _KINDS = (
     (stat.S_ISDIR, "a folder, not a file"),
@@ -17,6 +18,23 @@ _KINDS = (
     (stat.S_ISCHR, "a device, not a regular file"),
     (stat.S_ISBLK, "a device, not a regular file"),
 )
+
+
+class FileVersion(NamedTuple):
+    """What changes when a file is written or replaced; all zero for a file that cannot be examined."""
+
+    modified_ns: int = 0
+    size: int = 0
+    inode: int = 0
+
+
+def file_version(path: Path | str) -> FileVersion:
+    """Return the version of a file, of its target if it is a symbolic link."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return FileVersion()
+    return FileVersion(found.st_mtime_ns, found.st_size, found.st_ino)
 
 
 def read_regular(path: Path, largest: int) -> bytes:

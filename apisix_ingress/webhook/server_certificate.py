@@ -7,22 +7,19 @@ leaves the former ones in use.
 from __future__ import annotations
 
 import asyncio
-import os
 import ssl
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import structlog
 
 from apisix_ingress.errors import ConfigError
 from apisix_ingress.runtime.clock import Clock
+from apisix_ingress.runtime.regular_files import FileVersion, file_version
 
 log = structlog.get_logger()
 
 CHECK_INTERVAL = 1.0
 """Seconds between two looks at the files."""
-
-Stamp = tuple[tuple[int, int, int], ...]
 
 
 @dataclass(slots=True)
@@ -47,7 +44,7 @@ class ServerCertificate:
     context: ssl.SSLContext = field(init=False)
     """The one to listen with: each handshake takes the certificate that is current then."""
     _current: ssl.SSLContext = field(init=False)
-    _stamp: Stamp = field(init=False, default=())
+    _stamp: tuple[FileVersion, ...] = field(init=False, default=())
 
     def __post_init__(self) -> None:
         self._stamp = self._look()
@@ -104,22 +101,13 @@ class ServerCertificate:
             context.verify_mode = ssl.CERT_REQUIRED
         return context
 
-    def _look(self) -> Stamp:
-        """Return what changes when a file, or a link on the way to it, is replaced."""
-        return tuple(_stamp(path) for path in self._paths)
+    def _look(self) -> tuple[FileVersion, ...]:
+        return tuple(file_version(path) for path in self._paths)
 
 
 def _no_password() -> str:
     """Refuse a key with a password; otherwise OpenSSL would ask at the terminal."""
     raise ValueError("the private key has a password")
-
-
-def _stamp(path: str) -> tuple[int, int, int]:
-    try:
-        status = os.stat(Path(path).resolve())
-    except OSError:
-        return (0, 0, 0)
-    return (status.st_mtime_ns, status.st_ino, status.st_size)
 
 
 def _reason(error: Exception) -> str:

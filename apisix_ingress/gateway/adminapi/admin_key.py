@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from pydantic import SecretStr
 
 from apisix_ingress.errors import ConfigError
+from apisix_ingress.runtime.regular_files import FileVersion, file_version
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +61,5 @@ class AdminKey:
         self._key = key
         return changed
 
-    def _now(self) -> tuple[int, int, int]:
-        if not self._path:
-            return (0, 0, 0)
-        try:
-            status = Path(self._path).stat()
-        except OSError:
-            return (0, 0, 0)
-        return (status.st_mtime_ns, status.st_ino, status.st_size)
+    def _now(self) -> FileVersion:
+        return file_version(self._path) if self._path else FileVersion()

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import ssl
 from dataclasses import dataclass
-from pathlib import Path
 
 from apisix_ingress.errors import ConfigError
 from apisix_ingress.runtime.clock import Clock
+from apisix_ingress.runtime.regular_files import FileVersion, file_version
 
 CHECK_INTERVAL = 1.0
 """Seconds between two looks at the files."""
-
-Stamp = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,16 +92,8 @@ def _build(files: TlsFiles) -> ssl.SSLContext:
     return context
 
 
-def _stamp(files: TlsFiles) -> Stamp:
-    """Return what changes when a file is replaced: modification time (ns) and inode of each."""
-    found: list[tuple[int, int]] = []
-    for path in filter(None, (files.ca_file, files.cert_file, files.key_file)):
-        try:
-            status = Path(path).stat()
-            found.append((status.st_mtime_ns, status.st_ino))
-        except OSError:
-            found.append((0, 0))
-    return tuple(found)
+def _stamp(files: TlsFiles) -> tuple[FileVersion, ...]:
+    return tuple(file_version(path) for path in (files.ca_file, files.cert_file, files.key_file) if path)
 
 
 def _paths(files: TlsFiles) -> str:

@@ -24,7 +24,7 @@ from kubernetes.aio.config.kube_config import ConfigNode, FileOrData, KubeConfig
 from apisix_ingress.errors import ConfigError
 from apisix_ingress.kube.manifests.paths import exists
 from apisix_ingress.runtime.clock import Clock
-from apisix_ingress.runtime.regular_files import read_regular
+from apisix_ingress.runtime.regular_files import FileVersion, file_version, read_regular
 
 ACCOUNT_FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 EXEC_SECONDS = 30.0
@@ -60,9 +60,9 @@ class Access:
         """Host and port of the API server, for messages."""
         return urlsplit(str(self.configuration.host)).netloc.rpartition("@")[2]
 
-    def stamp(self) -> tuple[tuple[int, int, int], ...]:
-        """Return what changes when a file is written or replaced; a missing file counts as a change."""
-        return tuple(_stat(path) for path in self.files)
+    def stamp(self) -> tuple[FileVersion, ...]:
+        """Return the versions of the files; a missing file counts as a change."""
+        return tuple(file_version(path) for path in self.files)
 
 
 class Credentials(Protocol):
@@ -276,11 +276,3 @@ def _read_token(path: Path) -> str:
     if not token or not token.isprintable() or any(character.isspace() for character in token):
         raise ConfigError(f"token file {path}: must hold one token and nothing else")
     return token
-
-
-def _stat(path: Path) -> tuple[int, int, int]:
-    try:
-        found = path.stat()
-    except OSError:
-        return (0, 0, 0)
-    return (found.st_mtime_ns, found.st_size, found.st_ino)

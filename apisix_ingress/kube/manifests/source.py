@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import structlog
 
@@ -20,6 +20,7 @@ from apisix_ingress.kube.manifests.paths import exists
 from apisix_ingress.model.objects import CustomObject, KubeObject
 from apisix_ingress.model.resources import RESOURCES
 from apisix_ingress.runtime.clock import Clock
+from apisix_ingress.runtime.regular_files import FileVersion, file_version
 from apisix_ingress.runtime.tasks import in_daemon, in_turns
 from apisix_ingress.state.store import Store
 
@@ -28,14 +29,6 @@ log = structlog.get_logger()
 POLL_SECONDS = 0.25
 
 _EMPTIED = "is empty, as if somebody were about to write it: its objects stay; remove the file if they are to go"
-
-
-class Signature(NamedTuple):
-    """What changes when a file does: when it was written (ns), how long it is (bytes), and which one it is."""
-
-    written: int
-    size: int
-    inode: int
 
 
 class ManifestSource:
@@ -63,8 +56,8 @@ class ManifestSource:
         self._clock = clock
         self._resources = {kind: resource for kind, resource in RESOURCES.items() if kind in stores}
         self._files: dict[Path, ManifestFile] = {}
-        self._read_as: dict[Path, Signature] = {}
-        self._looked: dict[Path, Signature] = {}
+        self._read_as: dict[Path, FileVersion] = {}
+        self._looked: dict[Path, FileVersion] = {}
         self._published = False
 
     async def run(self) -> None:
@@ -103,7 +96,7 @@ class ManifestSource:
         await self._publish()
         self._published = True
 
-    async def _signatures(self) -> dict[Path, Signature] | None:
+    async def _signatures(self) -> dict[Path, FileVersion] | None:
         """Return what changes when a file does; None while one of the paths can't be looked at at all."""
         try:
             return await in_daemon(lambda: _signatures_of(self._paths), name="manifests")
@@ -111,7 +104,7 @@ class ManifestSource:
             self._tell(f"{error.filename}: can't be read: {error.strerror}; its objects stay as they are")
             return None
 
-    def _adopt(self, path: Path, file: ManifestFile, signature: Signature) -> None:
+    def _adopt(self, path: Path, file: ManifestFile, signature: FileVersion) -> None:
         """Take a file over; while something is wrong with it, nothing that was good in it is removed."""
         self._read_as[path] = signature
         for key, found in file.unknown.items():
@@ -154,20 +147,14 @@ class ManifestSource:
         self.problem = problem
 
 
-def _signatures_of(paths: Iterable[Path]) -> dict[Path, Signature]:
+def _signatures_of(paths: Iterable[Path]) -> dict[Path, FileVersion]:
     """Return what changes when a file does.
 
     Raises:
         OSError: one of the paths can't be looked at.
     """
-    found: dict[Path, Signature] = {}
-    for file in (file for path in paths for file in find_files(path)):
-        try:
-            stat = file.stat()
-        except OSError:
-            continue
-        found[file] = Signature(stat.st_mtime_ns, stat.st_size, stat.st_ino)
-    return found
+    versions = ((file, file_version(file)) for path in paths for file in find_files(path))
+    return {file: version for file, version in versions if version != FileVersion()}
 
 
 def _require(path: Path) -> None:
