@@ -382,8 +382,9 @@ async def test_other_tasks_get_their_turn_during_a_burst(loop: Loop) -> None:
     assert {0, YIELD_EVERY, 2 * YIELD_EVERY} <= set(seen)
 
 
-async def test_other_tasks_get_their_turn_after_each_long_translation(loop: Loop) -> None:
-    loop.put(*(make_route(f"r{number}", records={f"r{number}": "/"}, seconds=1.0) for number in range(3)))
+@pytest.mark.parametrize("seconds", [1.0, 0.02])
+async def test_other_tasks_get_their_turn_after_each_long_translation(loop: Loop, seconds: float) -> None:
+    loop.put(*(make_route(f"r{number}", records={f"r{number}": "/"}, seconds=seconds) for number in range(3)))
     seen: list[int] = []
 
     async def watch() -> None:
