@@ -21,6 +21,7 @@ from apisix_ingress.state.claims import Claimant
 from apisix_ingress.state.id_table import HASHED, IdTable
 
 _Mark: TypeAlias = tuple[RecordKind, str, str]
+_Taken: TypeAlias = tuple[RecordKind, str, str]
 _Names: TypeAlias = dict[ObjectKey, tuple[Claimant, frozenset[tuple[RecordKind, str]]]]
 
 
@@ -80,8 +81,10 @@ class Desired:
         self._ids = ids
         self._by_owner: dict[ObjectKey, dict[RecordKey, Record]] = {}
         self._candidates: dict[RecordKey, list[tuple[Claimant, Record]]] = {}
-        # By what only one record of a kind may have: those that are to have it, the one of the oldest owner first.
-        self._takers: dict[tuple[RecordKind, str, str], list[tuple[Claimant, RecordKey]]] = {}
+        # By what only one record of a kind may have: those that are to have it, see `older_takers`.
+        self._takers: dict[_Taken, list[tuple[int, Claimant, RecordKey]]] = {}
+        self._turns: dict[tuple[_Taken, RecordKey], int] = {}
+        self._last_turn = 0
         # Every name that owners publish records of, and those that are theirs while they can't be translated.
         self._names: _Names = {}
         self._held_names: _Names = {}
@@ -136,15 +139,18 @@ class Desired:
     def older_takers(self, key: RecordKey, cluster: str) -> Iterator[RecordKey]:
         """Yield other records that are to have what this one is to have alone, of older owners, the youngest first.
 
-        A cluster may be to have another version of one of them, which leaves it to this one: that is not looked at.
+        Of consumers, those that were to have it earlier count as older: an object is as old as its creation, but a
+        credential may be added to it much later. A cluster may be to have another version of one of them, which leaves
+        it to this one: that is not looked at.
         """
         found = self._first(key, cluster)
         if found is None:
             return
         for each in found[1].takes:
-            takers = self._takers[(key.kind, *each)]
-            for place in range(bisect_left(takers, (found[0], key)) - 1, -1, -1):
-                yield takers[place][1]
+            taken = (key.kind, *each)
+            takers = self._takers[taken]
+            for place in range(bisect_left(takers, (self._turns[taken, key], found[0], key)) - 1, -1, -1):
+                yield takers[place][2]
 
     def keys(self) -> tuple[RecordKey, ...]:
         """Return the keys of all wanted records."""
@@ -222,12 +228,16 @@ class Desired:
         had = {(take, old[0][0]) for take in _takes(old)}
         has = {(take, new[0][0]) for take in _takes(new)}
         for take, claimant in had - has:
-            takers = self._takers[(key.kind, *take)]
-            del takers[bisect_left(takers, (claimant, key))]
+            taken = (key.kind, *take)
+            takers = self._takers[taken]
+            del takers[bisect_left(takers, (self._turns.pop((taken, key)), claimant, key))]
             if not takers:
-                del self._takers[(key.kind, *take)]
+                del self._takers[taken]
+        self._last_turn += self._ids.is_settled and key.kind == "consumers"
         for take, claimant in has - had:
-            insort(self._takers.setdefault((key.kind, *take), []), (claimant, key))
+            taken = (key.kind, *take)
+            self._turns[taken, key] = self._last_turn
+            insort(self._takers.setdefault(taken, []), (self._last_turn, claimant, key))
 
     def _winner(self, key: RecordKey, record: Record, owner: ObjectKey) -> ObjectKey:
         rivals = (claimant.owner for claimant, other in self._candidates[key] if _overlap(record, other))

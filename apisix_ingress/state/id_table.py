@@ -128,6 +128,11 @@ class IdTable:
             if read not in self._owners:
                 self._leave(read)
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether names keep their ids, since the first pass over all objects is done."""
+        return self._settled
+
     def settle(self) -> None:
         """Let every name keep its id from now on."""
         self._settled = True

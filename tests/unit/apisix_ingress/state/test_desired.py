@@ -273,3 +273,29 @@ def test_record_that_changes_hands_has_the_age_of_its_owner() -> None:
     assert list(desired.older_takers(two.key, "c")) == [one.key]
     desired.replace(OLD, [])
     assert list(desired.older_takers(one.key, "c")) == [two.key]
+
+
+def make_consumer(name: str) -> Record:
+    return make_record(name, kind="consumers", id=name, body={"plugins": {"key-auth": {"key": "k"}}})
+
+
+def test_consumer_that_had_a_credential_goes_before_one_of_an_older_owner_that_names_it_later() -> None:
+    ids = IdTable(lambda read: None)
+    desired = Desired(ids)
+    new, old = make_consumer("new"), make_consumer("old")
+    desired.replace(NEW, [new])
+    ids.settle()
+    desired.replace(OLD, [old])
+    assert list(desired.older_takers(new.key, "c")) == []
+    assert list(desired.older_takers(old.key, "c")) == [new.key]
+    desired.replace(NEW, [])
+    desired.replace(NEW, [new])
+    assert list(desired.older_takers(new.key, "c")) == [old.key]
+
+
+def test_consumers_of_before_the_start_are_ordered_by_the_age_of_their_owners() -> None:
+    desired = Desired(IdTable(lambda read: None))
+    new, old = make_consumer("new"), make_consumer("old")
+    desired.replace(NEW, [new])
+    desired.replace(OLD, [old])
+    assert list(desired.older_takers(new.key, "c")) == [old.key]
