@@ -1,6 +1,6 @@
-"""The custom resources of `apisix.apache.org/v2`: models of their specs and the CRD documents made from them.
+"""The custom resources of `apisix.apache.org/v2`: models of their specs and the CRD documents generated from them.
 
-What a manifest may say is decided here; what it turns into is decided in `translation/`.
+The models define what a manifest may contain; `translation/` defines the records it turns into.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["GROUP", "KINDS", "VERSION", "Kind", "Spec", "SpecError", "manifests"
 
 
 def manifests() -> list[dict[str, Any]]:
-    """Return the CustomResourceDefinition documents of the package, one a kind, in the order of `KINDS`."""
+    """Return the CustomResourceDefinition documents of the package, one per kind, in the order of `KINDS`."""
     folder = resources.files("crds") / "generated"
     return [
         yaml.safe_load((folder / f"{GROUP}_{kind.plural}.yaml").read_text(encoding="utf-8")) for kind in KINDS.values()

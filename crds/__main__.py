@@ -13,7 +13,7 @@ FOLDER = Path(__file__).parent / "generated"
 
 
 def stale(folder: Path) -> tuple[str, ...]:
-    """Return the names of the files in the folder that differ from what the models give, or are too many."""
+    """Return the names of the files in the folder that differ from the generated ones or are superfluous."""
     want = documents()
     got = {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.yaml")}
     return tuple(sorted(name for name in want.keys() | got.keys() if want.get(name) != got.get(name)))

@@ -1,4 +1,4 @@
-"""The table of the kinds: what each is called, where it lives, and the model of its spec."""
+"""The table of the kinds: their names, their scope, and the models of their specs."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Kind:
     Attributes:
         name: e.g. `ApisixRoute`.
         plural: as in the URL, e.g. `apisixroutes`.
-        short: the short name that kubectl takes, e.g. `ar`.
-        namespaced: whether objects live in a namespace.
+        short: the short name for kubectl, e.g. `ar`.
+        namespaced: whether objects belong to a namespace.
         model: returns the model of `spec`.
         description: one sentence for `kubectl explain`.
     """

@@ -1,6 +1,6 @@
-"""From the `spec` of an object to its model, with mistakes as sentences; and the fields that no model knows.
+"""From the `spec` of an object to its model, with mistakes as sentences; also finds unknown fields.
 
-The words for a mistake live here, the shapes in `v2/`. No input is ever echoed: a spec may hold secrets.
+The messages are defined here, the shapes in `v2/`. No input is ever echoed: a spec may contain secrets.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Path = tuple[int | str, ...]
 _Tree = dict[int | str, "_Tree"]
 
 MOST_MISTAKES = 100
-"""Mistakes of one spec that are told; nobody reads more."""
+"""Maximum number of mistakes reported for one spec."""
 
 
 class SpecError(IngressError):
@@ -65,14 +65,14 @@ def parse_spec(kind: str, spec: Mapping[str, Any] | None) -> Spec: ...
 def parse_spec(kind: str, spec: Mapping[str, Any] | None) -> Spec:
     """Return the frozen model of the spec of an object.
 
-    `null` counts as absent, as it does for the API server; so does the whole spec.
+    `null` is treated as absent, as the API server does, and so is a null spec.
 
     Args:
         kind: A key of `KINDS`.
         spec: `object["spec"]`; not changed.
 
     Raises:
-        SpecError: with every mistake in a field; rules over several fields are looked at once their fields are right.
+        SpecError: with every mistake in a field; rules over several fields are checked once their fields are valid.
     """
     model = KINDS[kind].spec
     spec = {} if spec is None else spec
@@ -89,7 +89,7 @@ def parse_spec(kind: str, spec: Mapping[str, Any] | None) -> Spec:
 
 
 def _without_nulls(spec: Any, details: Sequence[ErrorDetails]) -> Any:
-    """Return a copy without the nulls that the details complain about; what is not wrong is shared."""
+    """Return a copy without the nulls that the details report; valid parts are shared."""
     tree: _Tree = {}
     for detail in details:
         if detail["input"] is None:
@@ -112,9 +112,9 @@ def _pruned(value: Any, tree: _Tree) -> Any:
 
 
 _SENTENCES = {
-    "missing": "is missing",
-    "string_type": "must be a text; put a number or a yes/no in quotes",
-    "int_type": "must be a whole number without quotes",
+    "missing": "required field is missing",
+    "string_type": "must be a string; put a number or a yes/no in quotes",
+    "int_type": "must be an integer without quotes",
     "float_type": "must be a number without quotes",
     "float_parsing": "must be a number without quotes",
     "bool_type": "must be true or false without quotes",
@@ -168,10 +168,10 @@ def path_text(path: Sequence[int | str]) -> str:
 
 
 def unknown_fields(kind: str, spec: Mapping[str, Any] | None) -> tuple[tuple[str, str | None], ...]:
-    """Return the fields that the kind does not have, each with the known field nearest in spelling, or None.
+    """Return the fields that the kind does not have, each with the most similar known field, or None.
 
-    The API server prunes such fields without a word, so a misspelt one does nothing. Values of the wrong type are
-    passed over: `parse_spec` reports them. Free-form parts (the config of a plugin) are not looked at.
+    The API server silently prunes such fields, so a misspelled one has no effect. Values of the wrong type are skipped:
+    `parse_spec` reports them. Free-form parts (the config of a plugin) are not checked.
     """
     return tuple(_unknown(KINDS[kind].spec, spec, ()))
 
@@ -196,7 +196,7 @@ def _unknown(model: type[BaseModel], value: object, path: Path) -> Iterator[tupl
 
 
 def _field_at(model: type[BaseModel], path: Path) -> FieldInfo | None:
-    """Return the field that a path leads to."""
+    """Return the field at a path."""
     field: FieldInfo | None = None
     current: type[BaseModel] | None = model
     for part in path:

@@ -1,8 +1,8 @@
 """CustomResourceDefinition documents, generated from the models of the specs.
 
-A structural schema is a narrow dialect: no references, no unions, no null. What pydantic writes is rewritten into
-it here, and a keyword that has no place in it is an error at once rather than a refusal by the API server.
-No default is emitted: the API server would write it into every stored object, and GitOps tools would show drift.
+A structural schema is a narrow dialect: no references, no unions, no null. The output of pydantic is converted to it
+here, and an unsupported keyword is an error immediately, rather than a rejection by the API server. Defaults are not
+emitted: the API server would write them into every stored object, and GitOps tools would report drift.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ _ORDER = (
     "properties",
     "items",
 )
-"""The keywords that may appear, in the order in which a reader wants them."""
+"""The supported keywords, in the order that is best to read."""
 
 
 class SchemaError(TypeError):
-    """A model uses something that a structural schema can't say."""
+    """A model uses something that a structural schema cannot express."""
 
 
 def _column(name: str, path: str, *, priority: int = 0, kind: str = "string") -> Schema:
@@ -93,8 +93,8 @@ _CONDITION: Schema = {
     "properties": {
         "type": {"description": "Name of the aspect.", "type": "string", "maxLength": 316},
         "status": {"description": "True, False or Unknown.", "type": "string", "enum": ["True", "False", "Unknown"]},
-        "reason": {"description": "The cause, in one word.", "type": "string", "maxLength": 1024},
-        "message": {"description": "The cause, for people.", "type": "string", "maxLength": 32768},
+        "reason": {"description": "The reason, as one word.", "type": "string", "maxLength": 1024},
+        "message": {"description": "The reason, as text for users.", "type": "string", "maxLength": 32768},
         "observedGeneration": {
             "description": "Generation of the object that this is about.",
             "type": "integer",
@@ -110,7 +110,7 @@ _CONDITION: Schema = {
 }
 
 _STATUS: Schema = {
-    "description": "What became of the object; written by the controller.",
+    "description": "The state of the object; written by the controller.",
     "type": "object",
     "properties": {
         "conditions": {
@@ -198,33 +198,33 @@ def _structural(node: Schema, models: Mapping[str, Schema], where: str) -> Schem
         elif key in _ORDER:
             found[key] = value
         else:
-            raise SchemaError(f"{where}: a structural schema can't say {key!r}")
+            raise SchemaError(f"{where}: a structural schema cannot express {key!r}")
     return {key: found[key] for key in _ORDER if key in found}
 
 
 def _free_form(values: bool | Schema, models: Mapping[str, Schema], where: str) -> Schema:
-    """Return what says that the keys are free; without it the API server prunes all of them."""
+    """Return the keyword that permits any key; without it the API server prunes all of them."""
     if isinstance(values, dict):
         return {"additionalProperties": _structural(values, models, f"{where}.*")}
     return {"x-kubernetes-preserve-unknown-fields": True} if values else {}
 
 
 def _plain(node: Schema, models: Mapping[str, Schema], where: str) -> Schema:
-    """Replace references by what they refer to, and `X or null` by X: the API server prunes null."""
+    """Replace references by their targets, and `X or null` by X: the API server prunes null."""
     if "$ref" in node:
         target = models[node["$ref"].rpartition("/")[2]]
         return _plain({**target, **{key: value for key, value in node.items() if key != "$ref"}}, models, where)
     if "anyOf" in node:
         options = [option for option in node["anyOf"] if option != {"type": "null"}]
         if len(options) != 1:
-            raise SchemaError(f"{where}: a structural schema can't say that a field has one of several types")
+            raise SchemaError(f"{where}: a structural schema cannot express a field with several types")
         rest = {key: value for key, value in node.items() if key != "anyOf"}
         return _plain({**options[0], **rest}, models, where)
     return node
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes a list that is used twice in full: anchors in a CRD puzzle people and some tools."""
+    """Writes a list that is used twice in full: anchors in a CRD confuse readers and some tools."""
 
     def ignore_aliases(self, data: object) -> bool:
         return True

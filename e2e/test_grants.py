@@ -85,7 +85,9 @@ def test_a_service_of_another_namespace_is_reached_only_while_its_owner_grants_i
         return [event["message"] for event in stage.api.events("web", namespace=tenant) if event["type"] == "Warning"]
 
     (told,) = wait_until(refusals, bool, "a Warning")
-    assert f"Service {stage.namespace}/web does not exist or may not be referred to from namespace {tenant}" in told
+    assert (
+        f"Service {stage.namespace}/web does not exist, or references from namespace {tenant} are not permitted" in told
+    )
     assert stage.traffic.send(stage.host).status == 404
     source = ("networking.k8s.io", "Ingress")
     allow(stage, tenant, source, ("", "Service", "web"))
@@ -116,7 +118,7 @@ def test_a_certificate_of_another_namespace_is_served_only_with_a_grant(stage: S
     meta = {"name": "web"}
     tls = {"apiVersion": f"{OURS}/v2", "kind": "ApisixTls", "metadata": meta, "spec": spec}
     stage.api.apply(tls, namespace=tenant)
-    told = says("False", "does not exist or may not be referred to")
+    told = says("False", "does not exist, or references")
     refused = stage.api.wait("ApisixTls", "web", told, "refused", namespace=tenant)
     mine = ssl.PEM_cert_to_DER_cert(pair["tls.crt"]).hex()
     assert stage.traffic.send_tls(stage.host)[1] != mine

@@ -75,7 +75,7 @@ def test_a_host_and_the_names_below_a_wildcard_are_its_namespaces_alone(stage: S
     foreign = says("False", f"belongs to namespace {stage.namespace}", f"share-hosts-with: {evil.namespace}")
     for name in ("priority", "exact", "below"):
         stage.api.wait("ApisixRoute", name, foreign, "to be left out", namespace=evil.namespace)
-    needs = says("False", "takes requests for every host")
+    needs = says("False", "matches requests for every host")
     stage.api.wait("ApisixRoute", "every", needs, "to be left out", namespace=evil.namespace)
     wait_until(
         lambda: warnings(stage, "regex", evil.namespace),
@@ -128,7 +128,7 @@ def test_client_authentication_is_not_taken_off_by_another_namespace(stage: Stag
     wait_until(lambda: send(context=nobody)[0].pod, lambda pod: pod == "web", "anybody to get in", SHOWN_TIMEOUT)
     assert first.stop() == 0
     stage.start(kubernetes={"host_ownership": "namespace"})
-    told = says("False", f"host {shop} is left out", f"belongs to namespace {stage.namespace}")
+    told = says("False", f"host {shop} is skipped", f"belongs to namespace {stage.namespace}")
     stage.api.wait("ApisixTls", "tls", told, "to be left out", namespace=evil.namespace)
     wait_until(lambda: send(context=nobody)[0].status, lambda got: got in (0, 400), "nobody to get in", SHOWN_TIMEOUT)
     assert send(context=known)[0].pod == "web"

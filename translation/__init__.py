@@ -1,1 +1,1 @@
-"""Translation: from objects to records. Pure functions, one module a kind; they hold no client, clock or logger."""
+"""Translation: from objects to records. Pure functions, one module per kind; they use no client, clock or logger."""

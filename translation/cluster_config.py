@@ -1,7 +1,7 @@
-"""ApisixClusterConfig → the global rule and the address of one gateway cluster, the one it is named like.
+"""ApisixClusterConfig → the global rule and the address of the gateway cluster with the same name.
 
-The rule holds the monitoring. An ApisixGlobalRule goes to every cluster, so a plugin that one enables is left to it. To
-use the address is the business of others.
+The rule contains the monitoring plugins. An ApisixGlobalRule applies to every cluster, so a plugin that one enables is
+not repeated here. `wiring.clusters` applies the address.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from translation.plugins.configs import Plugins
 
 
 def translate_cluster_config(obj: CustomObject, view: View, options: Options) -> Translation:
-    """Return the global rule of an ApisixClusterConfig, if anything is on and there is a cluster of its name."""
+    """Return the global rule of an ApisixClusterConfig, if a plugin is enabled and a cluster has its name."""
     name = obj.meta.name
     if name not in options.clusters:
         return NOTHING
@@ -54,7 +54,7 @@ def translate_cluster_config(obj: CustomObject, view: View, options: Options) ->
 
 
 def admin_address(obj: CustomObject) -> AdminAddress | None:
-    """Return where an object, which has no errors, says that the cluster's Admin API is; None: the settings say it."""
+    """Return the Admin API address in a valid object; None if the address in the settings applies."""
     admin = parse_spec("ApisixClusterConfig", obj.spec).admin
     return AdminAddress(check_admin_url(admin.base_url), admin.admin_key) if admin else None
 
@@ -65,7 +65,9 @@ def _check_admin(draft: Builder, admin: Admin) -> None:
     except ValueError as error:
         draft.error("AdminUrlInvalid", "spec.admin.baseURL", str(error))
     if not HEADER_VALUE.fullmatch(admin.admin_key):
-        message = "holds a space, line break or other character that no HTTP header takes: write the key alone"
+        message = (
+            "contains a space, line break or other character that is invalid in an HTTP header; write only the key"
+        )
         draft.error("AdminKeyInvalid", "spec.admin.adminKey", message)
     elif admin.admin_key in PUBLISHED_KEYS:
         note = draft.warn if draft.options.published_keys == "allow" else draft.error
@@ -84,7 +86,7 @@ def _plugins(monitoring: Monitoring) -> Plugins:
 
 
 def _uncontested(draft: Builder, plugins: Plugins) -> Plugins:
-    """Return the plugins that no ApisixGlobalRule has."""
+    """Return the plugins that no ApisixGlobalRule enables."""
     kept: Plugins = {}
     for plugin, config in plugins.items():
         owner = plugin_owner(draft.view, draft.options, plugin)

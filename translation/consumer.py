@@ -1,7 +1,7 @@
 """ApisixConsumer → consumer: its credentials, inline or from a Secret, and its plugins.
 
-Bodies are what current gateways take; they differ from the 1.8 line in hmac-auth, whose `key_id` was `access_key`. A
-Secret is read into the model of the inline value, so that one set of rules holds for both. No message holds a value.
+Bodies have the format of current gateways; they differ from 1.8 in hmac-auth, whose `key_id` was `access_key`. A Secret
+is parsed into the model of the inline value, so that the same rules apply to both. No message contains a value.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from translation.core.text_checks import check_object, check_record, check_secre
 from translation.plugins.configs import Plugins, present, review, translate_plugins
 
 _USERNAME = re.compile(r"[a-zA-Z0-9_-]{1,256}")
-"""What a gateway takes as a username (APISIX consumer schema)."""
+"""The usernames that a gateway accepts (APISIX consumer schema)."""
 
 _LEAST = {"exp": 1, "lifetime_grace_period": 0, "clock_skew": 0, "max_req_body": 0}
-"""Numbers and their least value. 1.8 replaced a wrong one in silence, so it must not keep an object from working."""
+"""Numbers and their minimum. 1.8 silently replaced an invalid one, so it must not make an object fail."""
 
 _FLAGS = frozenset({"base64_secret", "keep_headers", "encode_uri_params", "validate_request_body"})
 _LISTS = frozenset({"signed_headers"})
 _WORDS = frozenset({"algorithm"})
-"""Texts that are one of a few words, so that white space at their ends is no part of them."""
+"""Strings with few valid values: surrounding white space is ignored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class _Method:
         plugin: Plugin of the gateway.
         model: The inline value.
         body: Value → configuration of the plugin.
-        inline: Defaults of an inline value; those of the 1.8 line, so that its records are adopted.
+        inline: Defaults of an inline value; they equal those of 1.8, so that its records are adopted.
         from_secret: Defaults of a Secret.
     """
 
@@ -64,7 +64,7 @@ class _Method:
 
 
 def translate_consumer(obj: CustomObject, view: View, options: Options) -> Translation:
-    """Return the consumer of an ApisixConsumer; without credentials nobody comes in as it."""
+    """Return the consumer of an ApisixConsumer; without credentials no request can authenticate as it."""
     draft = Builder(obj.meta, view, options)
     username = names.consumer_name(draft.namespace, obj.meta.name, options.consumer_names)
     draft.hold("consumers", ids=frozenset({username}))
@@ -90,8 +90,8 @@ def translate_consumer(obj: CustomObject, view: View, options: Options) -> Trans
 def _check_username(draft: Builder, username: str) -> None:
     if not _USERNAME.fullmatch(username):
         message = (
-            f"gateways refuse the username {username} that the name gives: it may hold letters, digits, - and _, "
-            "at most 256 of them with the namespace; choose another name"
+            f"the username {username} is invalid: use letters, digits, - and _, at most 256 characters with the"
+            " namespace; choose another name"
         )
         draft.degrade("InvalidUsername", "metadata.name", message)
 
@@ -100,19 +100,21 @@ def _plugins(draft: Builder, spec: crd.ApisixConsumerSpec) -> Plugins:
     methods = [method for method in _METHODS if getattr(spec.auth_parameter, method.attribute, None)]
     credentials = _credentials(draft, spec.auth_parameter, methods[0]) if methods else None
     for method in methods[1:]:
-        message = f"does not count, {methods[0].name} goes before it; remove one of them"
+        message = f"is ignored: {methods[0].name} takes precedence; remove one of them"
         draft.warn("CredentialsTwice", f"spec.authParameter.{method.name}", message)
     plugins = translate_plugins(draft, spec.plugins, "spec.plugins")
     if methods and methods[0].plugin in plugins:
-        message = f"plugin {methods[0].plugin} does not count, spec.authParameter goes before it; remove one of them"
+        message = f"plugin {methods[0].plugin} is ignored: spec.authParameter takes precedence; remove one of them"
         draft.warn("PluginTwice", "spec.plugins", message)
     if not methods and not plugins:
-        draft.warn("NoCredentials", "spec.authParameter", "is missing, so nobody can come in as this consumer; add it")
+        draft.warn(
+            "NoCredentials", "spec.authParameter", "is missing: no request can authenticate as this consumer; add it"
+        )
     return plugins | {methods[0].plugin: credentials} if credentials is not None else plugins
 
 
 def _credentials(draft: Builder, parameter: Any, method: _Method) -> JsonObject | None:
-    """Return the configuration of the plugin, or None after an error. An inline value goes before a Secret."""
+    """Return the plugin configuration, or None after an error. An inline value takes precedence over a Secret."""
     source: crd.Credential = getattr(parameter, method.attribute)
     here = f"spec.authParameter.{method.name}"
     inline = getattr(source, "value", None)
@@ -156,7 +158,7 @@ def _read(draft: Builder, model: type[SpecPart], secret: Secret, path: str) -> S
 def _typed(key: str, text: str) -> Any:
     """Return the value of a key in the type of its field, None for an empty number or flag.
 
-    A number that is none is one that is out of range.
+    A string that is not a number becomes a number out of range.
     """
     if key in _FLAGS | _LEAST.keys() and not text.strip():
         return None
@@ -174,25 +176,25 @@ def _complaint(detail: Mapping[str, Any]) -> str:
         case "rule":
             return str(detail["ctx"]["text"])
         case "bool_type":
-            return f"the value of {detail['loc'][0]} is not true or false; replace it"
+            return f"the value of {detail['loc'][0]} must be true or false; replace it"
         case _:
-            return f"no value under {detail['loc'][0]}; add it"
+            return f"key {detail['loc'][0]} is missing; add it"
 
 
 def _check_jwt(draft: Builder, value: crd.JwtAuthValue, path: str) -> None:
-    """Tell what current gateways refuse; older ones made up a secret."""
+    """Warn about credentials that current gateways reject; older ones generated a secret."""
     shared = value.algorithm in crd.SHARED_KEY_ALGORITHMS
     needed = "secret" if shared else "public_key"
     if not getattr(value, needed):
         algorithm = value.algorithm or "HS256"
-        draft.warn("JwtKeyMissing", path, f"has no {needed}, without which current gateways refuse {algorithm}; add it")
+        draft.warn("JwtKeyMissing", path, f"has no {needed}, which current gateways require for {algorithm}; add it")
 
 
 def _with_right_numbers(draft: Builder, body: JsonObject, path: str) -> JsonObject:
-    """Return a configuration without the numbers that a gateway refuses, each of them noted."""
+    """Return a configuration without the numbers that a gateway rejects, with a warning for each."""
     wrong = [key for key, least in _LEAST.items() if body.get(key, least) < least]
     for key in wrong:
-        message = f"{key} is no whole number from {_LEAST[key]} on: the default counts; correct it"
+        message = f"{key} must be an integer of at least {_LEAST[key]}; the default is used"
         draft.warn("InvalidNumber", path, message)
     return {key: value for key, value in body.items() if key not in wrong}
 
@@ -257,4 +259,4 @@ _METHODS = (
     ),
     _Method("ldapAuth", "ldap_auth", "ldap-auth", crd.LdapAuthValue, _ldap_auth),
 )
-"""In the order in which one goes before the next (v1-behaviour.md §2.10)."""
+"""In order of precedence (v1-behaviour.md §2.10)."""

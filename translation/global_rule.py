@@ -1,8 +1,8 @@
 """ApisixGlobalRule → global rule.
 
-A gateway takes a plugin in one global rule only (contract: Admin API fact 14), so of the objects that enable one the
-oldest has it. The others are published without it: were their earlier record left as it is, the gateway would refuse
-the plugin to its owner.
+A gateway accepts a plugin in one global rule only (contract: Admin API fact 14), so the oldest object that enables it
+wins. The others are published without it: if their previous record stayed, the gateway would reject the plugin of the
+winner.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from translation.plugins.configs import translate_plugins
 
 
 def translate_global_rule(obj: CustomObject, view: View, options: Options) -> Translation:
-    """Return the global rule of an ApisixGlobalRule; one without plugins is a rule, too."""
+    """Return the global rule of an ApisixGlobalRule, even if it has no plugins."""
     draft = Builder(obj.meta, view, options)
     name = names.object_name(draft.namespace, obj.meta.name)
     record_id = view.record_id("global_rules", name)
@@ -46,7 +46,7 @@ def translate_global_rule(obj: CustomObject, view: View, options: Options) -> Tr
 
 
 def plugin_owner(view: View, options: Options, plugin: str) -> ObjectKey | None:
-    """Return which ApisixGlobalRule has a plugin: the oldest of ours that enables it."""
+    """Return the ApisixGlobalRule that owns a plugin: the oldest one in scope that enables it."""
     found = view.find(CustomObject, IndexKey("ApisixGlobalRule", PLUGIN_INDEX, plugin))
     claimants = (Claimant(item.meta.created, item.meta.key) for item in found if is_ours(item, view, options))
     oldest = min(claimants, default=None)
@@ -54,10 +54,11 @@ def plugin_owner(view: View, options: Options, plugin: str) -> ObjectKey | None:
 
 
 def contested(draft: Builder, plugin: str, path: str, owner: ObjectKey) -> None:
-    """Note a plugin that another object has; of one in another namespace only the namespace is told."""
+    """Report a plugin that another object owns; for an object in another namespace, name only the namespace."""
     known = owner.namespace == draft.namespace or not draft.namespace
     whose = str(owner) if known else f"an {owner.kind} in namespace {owner.namespace}"
     message = (
-        f"plugin {plugin} is left out, {whose} has it: a gateway takes a plugin in one global rule only; remove one"
+        f"plugin {plugin} is skipped: {whose} already sets it, and APISIX allows a plugin in one global rule only;"
+        " remove one"
     )
     draft.degrade("Conflicted", path, message)

@@ -33,14 +33,14 @@ from translation.route import find_plugin_config
 from translation.upstreams import backends
 
 EXACT_PRIORITY = 1
-"""Of an Exact path where a Prefix path of the same Ingress shares its text. Elsewhere 1.8's 0 does."""
+"""Priority of an Exact path if a Prefix path of the same Ingress has the same text. Otherwise 1.8's 0 is sufficient."""
 
 _HOST = re.compile(HOST_PATTERN)
 
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """One route to be: a host, a path and where its requests go."""
+    """A route to create: a host, a path and a backend."""
 
     host: str
     path: str
@@ -54,9 +54,9 @@ def translate_ingress(obj: CustomObject, view: View, options: Options, *, now: d
 
     Args:
         obj: The Ingress.
-        view: What may be asked.
+        view: The objects to read.
         options: The settings.
-        now: The wall clock, aware; without it nothing is said about certificates that expired.
+        now: The wall clock, aware; without it, expired certificates are not reported.
     """
     draft = Builder(obj.meta, view, options)
     draft.hold("routes", prefix=names.ingress_prefix(draft.namespace, draft.meta.name))
@@ -99,10 +99,11 @@ def _check_host(draft: Builder, host: str, path: str) -> None:
 
 
 def _named(draft: Builder, entries: Sequence[_Entry], extras: RouteAnnotations) -> Iterator[tuple[_Entry, str]]:
-    """Yield each entry that has a route, with the name of that.
+    """Yield each entry that has a route, with the name of the route.
 
-    1.8's name is made of host and path alone, and of several entries with one name the last one has the route. So it
-    does here; an earlier one of another type has a second name, and one of the same type takes no request.
+    1.8's name consists of host and path only, and if several entries have the same name, the last one gets the route.
+    The same applies here; an earlier entry of another type has a second name, and one of the same type gets no
+    requests.
     """
     winners = {_taken(entry, extras): entry for entry in entries}
     won = [entry for entry in entries if winners[_taken(entry, extras)] is entry]
@@ -111,7 +112,7 @@ def _named(draft: Builder, entries: Sequence[_Entry], extras: RouteAnnotations) 
         winner = winners[_taken(entry, extras)]
         name = _name(draft, entry)
         if winner is not entry:
-            message = f"{winner.field} has this host and path as well, and gets the requests because it comes later"
+            message = f"{winner.field} has the same host and path and gets the requests because it comes later"
             draft.warn("PathTwice", entry.field, message)
         elif holders[name] is entry:
             yield entry, name
@@ -120,7 +121,7 @@ def _named(draft: Builder, entries: Sequence[_Entry], extras: RouteAnnotations) 
 
 
 def _taken(entry: _Entry, extras: RouteAnnotations) -> tuple[str, str, str]:
-    """Return what tells entries apart that take different requests."""
+    """Return the key that distinguishes entries that match different requests."""
     kind = _kind(entry, extras)
     return entry.host, _stem(entry.path) if kind == "Prefix" else entry.path, kind
 
@@ -130,7 +131,7 @@ def _name(draft: Builder, entry: _Entry, suffix: str = "") -> str:
 
 
 def _kind(entry: _Entry, extras: RouteAnnotations) -> str:
-    """Return the type of a path, by what the gateway makes of it."""
+    """Return the path type that determines the gateway's behaviour."""
     return "Exact" if entry.type == "ImplementationSpecific" and not extras.use_regex else entry.type
 
 
@@ -142,7 +143,7 @@ def _route(draft: Builder, entry: _Entry, extras: RouteAnnotations, name: str, *
 
 
 def _priority(entry: _Entry, extras: RouteAnnotations, shared: bool, ahead: int) -> int:
-    """Return the priority of a route: of routes with one path the larger one wins. `ahead` rivals are older."""
+    """Return the priority of a route; the larger one wins. `ahead` conflicting objects are older."""
     match _kind(entry, extras):
         case "Default":
             return DEFAULT_PRIORITY - ahead
@@ -174,12 +175,12 @@ def _upstream(draft: Builder, entry: _Entry, extras: RouteAnnotations) -> str:
     field = f"{entry.field}.backend" if entry.type != "Default" else entry.field
     service = entry.backend.service
     if service is None:
-        message = "names no Service, which is all that requests can be sent to; use service"
+        message = "does not name a Service, the only supported kind of backend; use service"
         draft.error("BackendUnsupported", field, message)
         return ""
     port = service.port.number or service.port.name
     if not port:
-        draft.error("InvalidSpec", f"{field}.service.port", "is missing: give the number or the name of the port")
+        draft.error("InvalidSpec", f"{field}.service.port", "is missing: set the number or the name of the port")
         return ""
     backend = backends.Backend(
         extras.service_namespace or draft.namespace,

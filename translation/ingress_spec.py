@@ -1,6 +1,6 @@
-"""The shape of an Ingress of `networking.k8s.io/v1`, as far as it is translated.
+"""The fields of an Ingress of `networking.k8s.io/v1` that are translated.
 
-The API server has checked an Ingress already; one from a file has nobody but these models.
+The API server has validated an Ingress already; one from a file is only validated by these models.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class ServiceBackend(SpecPart):
 
 
 class Backend(SpecPart):
-    """Where requests go."""
+    """The backend of a path."""
 
     service: ServiceBackend | None = None
     resource: dict[str, Any] | None = None
@@ -51,21 +51,21 @@ class Http(SpecPart):
 
 
 class Rule(SpecPart):
-    """A host; empty for every host."""
+    """A host; empty means every host."""
 
     host: str = ""
     http: Http | None = None
 
 
 class Tls(SpecPart):
-    """A certificate and the hosts that it is for."""
+    """A certificate and its hosts."""
 
     hosts: tuple[str, ...] = ()
     secret_name: str = ""
 
 
 class IngressSpec(SpecPart):
-    """`spec` of an Ingress. Its class is read where ownership is decided."""
+    """`spec` of an Ingress. `core.scope` reads its class."""
 
     default_backend: Backend | None = None
     rules: tuple[Rule, ...] = ()
@@ -73,7 +73,7 @@ class IngressSpec(SpecPart):
 
 
 def parse_ingress(scope: Context, spec: Mapping[str, Any]) -> IngressSpec | None:
-    """Return the model of a spec, or note each mistake and return None. A null counts as absent."""
+    """Return the model of a spec, or report each mistake and return None. A null is treated as absent."""
     try:
         return IngressSpec.model_validate(_without_nulls(spec))
     except ValidationError as error:

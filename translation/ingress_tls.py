@@ -1,7 +1,7 @@
-"""`spec.tls` of an Ingress → ssl records, under the ids of the 1.8 line.
+"""`spec.tls` of an Ingress → ssl records, under the ids of 1.8.
 
-There an entry is first made an ApisixTls with a name hashed from its content. The hash is cut to 6 characters and
-padded with NUL to its old length, and the padding counts for the id (v1-behaviour.md §2.9).
+1.8 first converts an entry to an ApisixTls with a name hashed from its content. The hash is cut to 6 characters and
+padded with NUL to its old length, and the padding is part of the id (v1-behaviour.md §2.9).
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ _SUFFIX_LENGTH = 6
 
 
 def translate_tls(draft: Builder, spec: IngressSpec, hosts: Hosts, now: datetime | None) -> None:
-    """Add the ssl record of each tls entry; `hosts` says for which hosts."""
+    """Add the ssl record of each tls entry; `hosts` lists the hosts of each."""
     rule_hosts = list(dict.fromkeys(rule.host for rule in spec.rules if rule.host))
     for index, entry in enumerate(spec.tls):
         if entry.secret_name:
             _ssl(draft, entry, index, rule_hosts=rule_hosts, hosts=hosts, now=now)
         else:
             path = f"spec.tls[{index}].secretName"
-            draft.warn("SecretNotNamed", path, "is missing: without a certificate the entry does nothing")
+            draft.warn("SecretNotNamed", path, "is missing: without a certificate the entry has no effect")
 
 
 def hold_tls(draft: Builder, tls: Iterable[Tls]) -> None:
-    """Tell which ssl records of a gateway are the object's."""
+    """Hold the ssl records in a gateway that belong to the object."""
     draft.hold("ssls", names=frozenset(_record_name(draft, entry) for entry in tls if entry.secret_name))
 
 
 def ssl_body(draft: Builder, pair: KeyPair, snis: Sequence[str], secret: tuple[str, str]) -> JsonObject:
-    """Return an ssl record without its id; `secret` is the namespace and name that it came from."""
+    """Return an ssl record without its id; `secret` is the namespace and name of its source."""
     labels = names.owner_labels(
         draft.options.controller_name, {"meta_secret_namespace": secret[0], "meta_secret_name": secret[1]}
     )
@@ -63,7 +63,7 @@ def _ssl(
     check_expiry(draft, pair, secret, path, now)
     snis = list(dict.fromkeys(map(without_dot, entry.hosts))) or rule_hosts or names_of(pair.certificate)
     if not snis:
-        draft.error("NoHosts", path, "neither tls.hosts, nor a rule, nor the certificate names a host; add tls.hosts")
+        draft.error("NoHosts", path, "no hosts found in tls.hosts, in the rules or in the certificate; add tls.hosts")
         return
     name = _record_name(draft, entry)
     body = ssl_body(draft, pair, snis, (draft.namespace, entry.secret_name))
@@ -77,7 +77,7 @@ def _record_name(draft: Builder, entry: Tls) -> str:
 
 
 def pseudo_name(namespace: str, ingress: str, entry: Tls) -> str:
-    """Return the name of the ApisixTls that stands for a tls entry, NUL characters included."""
+    """Return the name of the ApisixTls that represents a tls entry, NUL characters included."""
     document = {
         "kind": "ApisixTls",
         "apiVersion": "apisix.apache.org/v1",

@@ -1,4 +1,4 @@
-"""ApisixPluginConfig → plugin config. Routes name its id and are not translated again when it changes."""
+"""ApisixPluginConfig → plugin config. Routes refer to its id and are not translated again when it changes."""
 
 from __future__ import annotations
 

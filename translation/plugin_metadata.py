@@ -1,7 +1,7 @@
 """The ConfigMap with plugin metadata → plugin metadata records (v1-behaviour.md §2.11).
 
-Its `config.yaml` is a list of gateway clusters, each with plugins and their metadata. A record's id is the name of the
-plugin; a gateway puts it into the body by itself.
+Its `config.yaml` is a list of gateway clusters, each with plugins and their metadata. The id of a record is the name of
+the plugin; the gateway adds it to the body.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from translation.core.result import NOTHING, Translation
 DATA_KEY = "config.yaml"
 
 _DEEPEST = 100
-"""Levels of the document."""
+"""Maximum nesting of the document."""
 
 _PATH = f"data[{DATA_KEY}]"
 _ID = r"[a-zA-Z0-9_.-]{1,64}"
@@ -57,13 +57,13 @@ Wanted = dict[str, dict[str, JsonObject]]
 
 
 def translate_plugin_metadata(obj: ConfigMap, view: View, options: Options) -> Translation:
-    """Return the plugin metadata in the ConfigMap of the settings; every other ConfigMap gives nothing."""
+    """Return the plugin metadata in the configured ConfigMap; other ConfigMaps are ignored."""
     if obj.meta.key != options.plugin_metadata:
         return NOTHING
     draft = Builder(obj.meta, view, options)
     text = obj.data.get(DATA_KEY)
     if text is None:
-        draft.warn("NothingGiven", _PATH, "is missing, so no plugin has metadata; put the list of clusters there")
+        draft.warn("NothingGiven", _PATH, "is missing, so no plugin has metadata; add the list of clusters")
         return draft.finish()
     # Broken YAML has no structure to ask, and what gateways hold for the object must stay even then.
     draft.hold("plugin_metadata", ids=frozenset(_NAMED.findall(text)))
@@ -73,7 +73,7 @@ def translate_plugin_metadata(obj: ConfigMap, view: View, options: Options) -> T
 
 
 def _parse(scope: Context, text: str) -> tuple[_Cluster, ...]:
-    """Return the entries, or none after an error. No message quotes the text: metadata may hold keys."""
+    """Return the entries, or nothing after an error. No message quotes the text: metadata may contain keys."""
     try:
         if mistake := _over_budget(text):
             scope.error("InvalidSpec", _PATH, mistake)
@@ -87,19 +87,19 @@ def _parse(scope: Context, text: str) -> tuple[_Cluster, ...]:
         for detail in error.errors(include_url=False, include_input=False):
             scope.error("InvalidSpec", _PATH + _path_text(detail["loc"]), detail["msg"])
     except (ValueError, yaml.YAMLError):
-        scope.error("InvalidSpec", _PATH, "has a value or a character that YAML can't hold; put it in quotes")
+        scope.error("InvalidSpec", _PATH, "contains a value or character that is invalid in YAML; put it in quotes")
     return ()
 
 
 def _over_budget(text: str) -> str:
-    """Return which budget a document breaks, empty if none; found by its events, before anything is built of it."""
+    """Return the limit that a document exceeds, empty if none; it reads events before anything is built from them."""
     depth = 0
     for event in yaml.parse(text, Loader=yaml.CSafeLoader):
         if isinstance(event, yaml.AliasEvent):  # a few lines of aliases can stand for gigabytes
-            return "has a YAML alias (*name), which is not taken; write the value out"
+            return "contains a YAML alias (*name), which is not supported; write the value out"
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > _DEEPEST:  # the C loader recurses, for minutes or until the process dies
-            return f"is nested deeper than {_DEEPEST} levels; make it flatter"
+            return f"has more than {_DEEPEST} levels of nesting; flatten it"
     return ""
 
 
@@ -108,31 +108,35 @@ def _path_text(path: Sequence[int | str]) -> str:
 
 
 def _wanted(scope: Context, entries: Sequence[_Cluster], clusters: frozenset[str]) -> Wanted:
-    """Return the metadata for the clusters that there are; of two for one plugin the later one."""
+    """Return the metadata for the known clusters; if a plugin appears twice, the later entry wins."""
     wanted: Wanted = {}
     for number, entry in enumerate(entries):
         here = f"{_PATH}[{number}]"
         if entry.cluster not in clusters:
             scope.warn(
-                "ClusterNotFound", f"{here}.cluster", f"no gateway cluster is named {entry.cluster!r}; correct it"
+                "ClusterNotFound", f"{here}.cluster", f"unknown gateway cluster {entry.cluster!r}; correct the name"
             )
             continue
         for index, plugin in enumerate(entry.plugins):
             path = f"{here}.plugins[{index}]"
             found = wanted.setdefault(plugin.name, {})
             if entry.cluster in found:
-                scope.warn("PluginTwice", path, f"plugin {plugin.name} is there twice: the last one counts; remove one")
+                scope.warn(
+                    "PluginTwice", path, f"plugin {plugin.name} is configured twice: the last one is used; remove one"
+                )
             found[entry.cluster] = _json(scope, plugin.metadata or {}, f"{path}.metadata")
     return wanted
 
 
 def _json(scope: Context, metadata: Mapping[str, Any], path: str) -> JsonObject:
-    """Return metadata as JSON has it, or note that it has a value which JSON has not."""
+    """Return metadata as JSON, or report a value that JSON cannot represent."""
     try:
         result: JsonObject = orjson.loads(canonical(metadata))
     except TypeError:
         scope.error(
-            "InvalidSpec", path, "has a key that is not text, or a value that JSON can't hold; put it in quotes"
+            "InvalidSpec",
+            path,
+            "has a key that is not a string, or a value that JSON cannot represent; put it in quotes",
         )
         return {}
     return result
@@ -144,7 +148,9 @@ def _records(scope: Context, wanted: Wanted) -> tuple[Record, ...]:
         first, *others = by_cluster.values()
         if any(other != first for other in others):
             scope.error(
-                "MetadataDiffers", _PATH, f"plugin {plugin} has other metadata in each cluster; give all the same"
+                "MetadataDiffers",
+                _PATH,
+                f"plugin {plugin} has different metadata in different clusters; use the same metadata in all of them",
             )
         records.append(Record(RecordKey("plugin_metadata", plugin), plugin, first, clusters=frozenset(by_cluster)))
     return tuple(records)

@@ -1,7 +1,7 @@
 """ApisixRoute → routes and stream routes, with claims on their upstreams.
 
-All or nothing: one mistake keeps the whole object from being published, since the other rules alone could open a path
-that the broken one guards. Source of the mapping: v1-behaviour.md §2.2, §2.3, §2.6.
+All or nothing: a single mistake prevents the whole object from being published, since the other rules alone could open
+a path that the invalid rule protects. Source of the mapping: v1-behaviour.md §2.2, §2.3, §2.6.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 TRAFFIC_SPLIT = "traffic-split"
 
 _FILTER = re.compile("function..", re.DOTALL)
-"""How a filter function begins: a gateway wants ten characters, `function` first (APISIX route schema)."""
+"""Start of a valid filter function: a gateway requires ten characters that begin with `function` (APISIX route
+schema)."""
 
 
 def translate_route(obj: CustomObject, view: View, options: Options) -> Translation:
@@ -64,7 +65,7 @@ def translate_route(obj: CustomObject, view: View, options: Options) -> Translat
 
 
 def find_plugin_config(draft: Builder, namespace: str, name: str, path: str) -> str:
-    """Return the id of a plugin config, or note that there is none of ours by that name."""
+    """Return the id of a plugin config, or report that there is none of this class with that name."""
     key = ObjectKey("ApisixPluginConfig", namespace, name)
     found = draft.custom(key)
     if found is None or not in_scope(namespace, draft.view, draft.options):
@@ -77,7 +78,7 @@ def find_plugin_config(draft: Builder, namespace: str, name: str, path: str) -> 
 
 
 def _check_plugin_config(draft: Builder, found: CustomObject, path: str) -> None:
-    """Note what the settings refuse in a plugin config: a gateway keeps its record for as long as a route names it."""
+    """Report refused settings in a plugin config: a gateway keeps its record for as long as a route refers to it."""
     key = found.meta.key
     if key not in draft.plugin_configs:
         scope = draft.plugin_configs[key] = Context(key.kind, key.namespace, draft.view, draft.options)
@@ -94,7 +95,7 @@ def _http(draft: Builder, rule: HttpRule, path: str, rivals: RouteConflicts) -> 
         return
     name = names.route_name(draft.namespace, draft.meta.name, rule.name)
     if names.is_of_ingress(draft.namespace, rule.name):
-        message = f"names the record of an Ingress in namespace {draft.meta.name}; give the rule another name"
+        message = f"is the name of a record of an Ingress in namespace {draft.meta.name}; rename the rule"
         draft.error("InvalidSpec", f"{path}.name", message)
     body = draft.stamp("routes", name, labelled=True)
     body |= _matching(draft, rule.match, hosts, f"{path}.match")
@@ -137,11 +138,11 @@ def _matching(draft: Builder, match: HttpMatch, hosts: Sequence[str], path: str)
 def _check_filter(draft: Builder, code: str, path: str) -> None:
     refuse_code(draft, "filter_func", path)
     if not _FILTER.match(code):
-        draft.error("InvalidSpec", path, "is not the function that gateways want; write function(vars) … end")
+        draft.error("InvalidSpec", path, "is not a function that gateways accept; write function(vars) … end")
 
 
 def _upstreams(draft: Builder, rule: HttpRule, plugins: Plugins, path: str) -> str:
-    """Claim the upstreams of a rule, add how requests are split between them, return the id of the first one."""
+    """Claim the upstreams of a rule, add the split between them, and return the id of the first one."""
     backends = [
         (claim_service(draft, _backend(draft, item, f"{path}.backends[{index}]")), item.weight)
         for index, item in enumerate(rule.backends)
@@ -155,10 +156,12 @@ def _upstreams(draft: Builder, rule: HttpRule, plugins: Plugins, path: str) -> s
     (first, first_weight), *others = targets
     if others:
         if TRAFFIC_SPLIT in plugins:
-            message = "traffic-split is replaced by the one for several backends; use one backend or drop the plugin"
+            message = (
+                "the split between the backends replaces the plugin traffic-split; use one backend or remove the plugin"
+            )
             draft.warn("PluginReplaced", f"{path}.plugins", message)
         if not any(weight for _, weight in targets):
-            message = "have weight 0 throughout, which the gateway takes for equal weights; give one of them a weight"
+            message = "are all 0, which the gateway treats as equal weights; set a weight for one of them"
             draft.warn("WeightsZero", f"{path}.backends", message)
         # The order of the 1.8 line: the other backends, the first one, which is the route's own, then upstreams.
         split: list[JsonObject] = [{"upstream_id": id_, "weight": weight} for id_, weight in others]
@@ -194,7 +197,7 @@ def _stream(draft: Builder, rule: StreamRule, path: str) -> None:
 
 
 def _hold(draft: Builder, spec: FrozenJson) -> None:
-    """Tell which records are the object's, from what can be read of its spec. Stream routes carry no name."""
+    """Hold the records of the object, as far as its spec can be read. Stream routes do not contain a name."""
     if draft.namespace == names.INGRESS:
         # What begins with namespace and name may be an Ingress' in the namespace of that name.
         known = (rule.get("name") for rule in _mappings(spec.get("http")))
@@ -211,7 +214,7 @@ def _hold(draft: Builder, spec: FrozenJson) -> None:
 
 
 def _claim_roughly(draft: Builder, spec: FrozenJson) -> None:
-    """Claim what can be read of a spec that is wrong: its routes may be in a gateway from when it was right."""
+    """Claim what can be read of an invalid spec: its routes may be in a gateway from a valid version."""
     rules = [*_mappings(spec.get("http")), *_mappings(spec.get("stream"))]
     for rule in rules:
         for backend in _mappings([*list_in(rule.get("backends")), rule.get("backend")]):

@@ -1,7 +1,8 @@
-"""Service → every upstream record made of it, one for each distinct upstream that routes claim.
+"""Service → its upstream records, one for each distinct upstream that routes claim.
 
-The Service is the owner, not the routes: a change of endpoints costs one translation and one write. Its claims are
-what it is translated for; a Service that is gone keeps its upstreams without nodes, so that its routes answer 503.
+The Service is the owner, not the routes: a change of endpoints costs one translation and one write. The claims
+determine which upstreams are translated; a deleted Service keeps its upstreams without nodes, so that its routes return
+503.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, order=True)
 class _Wanted:
-    """What the name of an upstream is made from."""
+    """The parts of an upstream's name."""
 
     port: int
     subset: str
@@ -42,7 +43,7 @@ class _Wanted:
 
 
 def translate_service(key: ObjectKey, service: Service | None, view: View, options: Options) -> Translation:
-    """Return the upstreams that routes claim of a Service, whether or not it exists."""
+    """Return the upstreams that routes claim for a Service, whether or not it exists."""
     draft = Builder(service.meta if service else Meta(*key), view, options)
     claimed: dict[_Wanted, list[UpstreamClaim]] = {}
     for _, claim in view.claims_on(key):
@@ -71,14 +72,14 @@ class _Found:
         return ListedNodes(self._draft, self.service, self._upstreams)
 
     def port(self, number: int) -> ServicePort | None:
-        """Return a port; a Service of type ExternalName without any has them all."""
+        """Return a port; a Service of type ExternalName without ports has every port."""
         if self.service.type == "ExternalName" and not self.service.ports:
             return ServicePort(number)
         return self._ports.get(number)
 
 
 class _Settings:
-    """The ApisixUpstream of a Service. What is wrong with it is told by itself and by the routes, not here."""
+    """The ApisixUpstream of a Service. Its own translation and the routes report its mistakes."""
 
     def __init__(self, service: ObjectKey, view: View, options: Options) -> None:
         self._context = ("ApisixUpstream", service.namespace, view, options)
@@ -91,7 +92,7 @@ class _Settings:
         return for_port(self.spec, port) if self.spec else None
 
     def body(self, port: int) -> JsonObject | None:
-        """Return the fields that the settings give for a port, or None when they can't be made."""
+        """Return the fields that the settings define for a port, or None if they are invalid."""
         scope = Context(*self._context)
         body = settings_body(scope, self.of_port(port))
         return None if self._broken or scope.problems else body
@@ -125,7 +126,7 @@ def _upstream(
 
 
 def _nodes(draft: Builder, found: _Found, port: ServicePort, wanted: _Wanted, settings: _Settings) -> list[Node] | None:
-    """Return the nodes of an upstream; None for a subset that is not known."""
+    """Return the nodes of an upstream; None for an unknown subset."""
     service = found.service
     if service.type == "ExternalName":
         # Where it may not lead its routes are told; until they are changed nothing is reached by them.
@@ -140,13 +141,13 @@ def _nodes(draft: Builder, found: _Found, port: ServicePort, wanted: _Wanted, se
 
 
 def _leads_on(draft: Builder, service: Service, port: ServicePort) -> bool:
-    """Say whether a Service of type ExternalName leads somewhere that the settings allow."""
+    """Say whether the settings permit the destination of a Service of type ExternalName."""
     host = service.external_name
     return bool(host) and not refusal(draft.options, host, port.port) and not objection(_judge(draft), host)
 
 
 def _has_good_address(draft: Builder, service: Service) -> bool:
-    """Say whether a Service has a cluster address from which no request gets where none may go."""
+    """Say whether a Service has a cluster address that leads only to permitted destinations."""
     if service.headless:
         return False
     what = service_objection(_judge(draft), service.meta.key)
@@ -156,15 +157,15 @@ def _has_good_address(draft: Builder, service: Service) -> bool:
 
 
 def _judge(draft: Builder) -> Context:
-    """Return a scope that notes what lacks a grant: such a node is left out, the other nodes stay."""
+    """Return a context that reports missing grants: such a node is skipped, the other nodes stay."""
     return draft.within(draft.kind, draft.namespace)
 
 
 def _override(body: JsonObject, claims: Iterable[UpstreamClaim], *, decorated: bool) -> None:
-    """Apply what Ingresses set, field by field, the oldest one first; then what an Ingress sets of itself.
+    """Apply the overrides of Ingresses, field by field, the oldest first, then the defaults of an Ingress.
 
-    The 1.8 line gives the upstream of an Ingress timeouts of 60 s unless it is decorated, and existing gateways are
-    to be adopted without a write.
+    1.8 gives the upstream of an Ingress timeouts of 60 s unless it is decorated, and existing gateways are adopted
+    without a write.
     """
     overrides = [claim.overrides for claim in claims if claim.overrides]
     if not overrides:
@@ -180,7 +181,7 @@ def _override(body: JsonObject, claims: Iterable[UpstreamClaim], *, decorated: b
 
 
 def _timeouts(overrides: Iterable[UpstreamOverrides]) -> JsonObject | None:
-    """Return the first given value of each part of the timeouts; a part that is 0 is not given."""
+    """Return the first value set for each part of the timeouts; a part that is 0 is not set."""
     given = [item.timeout for item in overrides if item.timeout is not None]
     if not given:
         return None

@@ -1,7 +1,7 @@
 """ApisixTls → ssl record: the pair of its Secret, checked before it is sent, and the CA of its clients.
 
-What a client would stumble over but a gateway takes (a host that the certificate is not for, an expired certificate)
-is told as a warning. The wall clock is the caller's.
+Mistakes that a gateway accepts but clients do not (a host that the certificate does not cover, an expired certificate)
+are warnings. The caller provides the wall clock.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ def translate_tls(obj: CustomObject, view: View, options: Options, *, now: datet
 
     Args:
         obj: The ApisixTls.
-        view: What may be asked.
+        view: The objects to read.
         options: The settings.
-        now: The wall clock, aware; without it nothing is said about expiry.
+        now: The wall clock, aware; without it, expiry is not reported.
     """
     draft = Builder(obj.meta, view, options)
     name = names.object_name(draft.namespace, obj.meta.name)

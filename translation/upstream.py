@@ -1,6 +1,6 @@
 """ApisixUpstream → the upstream record of one with external nodes or discovery.
 
-As settings of a Service it has no record of its own: it is checked here, so that its own condition tells a mistake,
+One that configures a Service has no record of its own: it is checked here, so that its own condition reports mistakes,
 and used by `service`.
 """
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def translate_upstream(obj: CustomObject | None, view: View, options: Options) -> Translation:
-    """Return the upstream of an ApisixUpstream if a route claims it, and the mistakes in it anyway."""
+    """Return the upstream of an ApisixUpstream if a route claims it, and its mistakes in any case."""
     if obj is None:
         return NOTHING
     draft = Builder(obj.meta, view, options)
@@ -45,13 +45,15 @@ def translate_upstream(obj: CustomObject | None, view: View, options: Options) -
 
 
 def _decorator(draft: Builder, spec: ApisixUpstreamSpec) -> None:
-    """Check the settings of a Service. Its absence does no harm, but the settings do nothing."""
+    """Check the settings of a Service. If the Service is missing, the settings have no effect."""
     settings_body(draft, spec)
     for settings, paths in for_ports(spec):
         settings_body(draft, settings, paths)
     key = ObjectKey("Service", draft.namespace, draft.meta.name)
     if draft.view.get(Service, key) is None:
-        message = f"{key} does not exist, so the settings are for nothing; create it or correct the name of this object"
+        message = (
+            f"{key} does not exist, so these settings have no effect; create it or correct the name of this object"
+        )
         draft.degrade("ServiceNotFound", "metadata.name", message)
 
 

@@ -1,8 +1,8 @@
-"""The registry of problem codes: for each word that a problem bears its number, what it means and what to do.
+"""The registry of problem codes: the number, meaning, effect and remedy of each code word.
 
-Numbers are for good: one that is out of use is never given to another word. They are grouped by hundreds: 00 files,
-01 what is referred to, 02 values, 03 Secrets and certificates, 04 plugins, 05 hosts and paths, 06 what settings refuse,
-07 gateway clusters, 08 what does nothing, 09 the rest. The pages in docs/reference/codes are made from it.
+Numbers never change, and the number of a retired code is never reused. They are grouped by hundreds: 00 files,
+01 references, 02 values, 03 Secrets and certificates, 04 plugins, 05 hosts and paths, 06 refused by settings,
+07 gateway clusters, 08 without effect, 09 other. The pages in docs/reference/codes are generated from it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ class Code:
     Attributes:
         number: e.g. `AIX0101`.
         word: The code of problems, e.g. `ServiceNotFound`.
-        title: A sentence without its full stop.
-        effect: What becomes of the object.
+        title: A sentence without the full stop.
+        effect: What happens to the object.
         remedy: What to do.
     """
 
@@ -36,106 +36,103 @@ class Code:
 
     @property
     def explanation(self) -> str:
-        """What happens, what to do and how to leave it out, as Markdown; the last line has no end."""
-        leave_out = f"`--suppress {self.number}`, or for one object `--suppress '{self.number}=KIND NAMESPACE/NAME'`"
-        return (
-            f"**What happens.** {self.effect}\n\n**What to do.** {self.remedy}\n\n"
-            f"To leave it out of `lint`: {leave_out}."
-        )
+        """The effect, the remedy and how to suppress the code, as Markdown without a final newline."""
+        suppress = f"`--suppress {self.number}`, or, for one object, `--suppress '{self.number}=KIND NAMESPACE/NAME'`"
+        return f"**Effect.** {self.effect}\n\n**Remedy.** {self.remedy}\n\nTo suppress it in `lint`: {suppress}."
 
 
-_KEPT = "Nothing new is published for the object; what gateways have for it stays as it is."
+_KEPT = "This version of the object is not published; the last valid version, if any, stays in the gateways."
 _FALSE = "The object is published, and its condition is False."
-_TOLD = "The object is published and its condition is True; the problem is told by `lint`, `translate` and the log."
-_LINTED = "The object is published and its condition is True; only `lint` and the webhook tell."
-_UNREAD = "What is not read gives no records. The other documents of the file count all the same."
-_WITHDRAWN = "Nothing is published for the object, and what gateways have for it is withdrawn."
+_WARNED = "The object is published and its condition is True; `lint`, `translate` and the log report the problem."
+_LINTED = "The object is published and its condition is True; only `lint` and the webhook report it."
+_UNREAD = "The document is skipped; the other documents of the file are used."
+_WITHDRAWN = "The object is not published, and its records are removed from the gateways."
 
 _ALL = (
     # Files.
     Code(
         "AIX0001",
         "ManifestInvalid",
-        "A file, or a document in it, can't be read",
+        "A file, or a document in it, cannot be read",
         _UNREAD,
-        "Correct the line that the message names: YAML that is none, a key given twice, a missing `kind` or"
-        " `metadata.name`, an object that stands in two files, a file that may not be read.",
+        "Correct the line that the message names: invalid YAML, a duplicate key, a missing `kind` or"
+        " `metadata.name`, an object that is defined in two files, a file without read permission.",
     ),
     Code(
         "AIX0002",
         "KindNotRead",
-        "An object was meant for this controller, but its kind or apiVersion is not read",
+        "An object for this controller has an unsupported kind or apiVersion",
         _UNREAD,
         "Use the `apiVersion` that the message names, or correct the kind.",
     ),
-    # What is referred to.
+    # References.
     Code(
         "AIX0101",
         "ServiceNotFound",
-        "A Service that is named does not exist",
+        "A referenced Service does not exist",
         f"{_KEPT} An ApisixUpstream without its Service has no effect yet, and its condition is False.",
-        "Create the Service or correct its name and namespace. Offline, give the manifest of the Service as well.",
+        "Create the Service, or correct its name and namespace. Offline, also pass the manifest of the Service.",
     ),
     Code(
         "AIX0102",
         "PortNotFound",
-        "The Service has no port of this number or name",
+        "The Service has no port with this number or name",
         _KEPT,
-        "Use one of the ports that the message lists; a number must not be in quotes.",
+        "Use one of the ports that the message lists. Do not put a number in quotes.",
     ),
     Code(
         "AIX0103",
         "UpstreamNotFound",
-        "An ApisixUpstream that a route names does not exist, or is of another class",
+        "A referenced ApisixUpstream does not exist or has another class",
         _KEPT,
         "Create it in the namespace of the route, or correct the name.",
     ),
     Code(
         "AIX0104",
         "PluginConfigNotFound",
-        "An ApisixPluginConfig that is named does not exist, or is of another class",
+        "A referenced ApisixPluginConfig does not exist or has another class",
         _KEPT,
-        "Create it or correct the name and namespace.",
+        "Create it, or correct the name and namespace.",
     ),
     Code(
         "AIX0105",
         "SecretNotFound",
-        "A Secret that is named does not exist",
+        "A referenced Secret does not exist",
         _KEPT,
-        "Create it or correct the name and namespace. From another namespace it may need a ReferenceGrant there.",
+        "Create it, or correct the name and namespace. A Secret in another namespace may need a ReferenceGrant there.",
     ),
     Code(
         "AIX0106",
         "SubsetNotFound",
-        "A route names a subset that the ApisixUpstream of the Service does not define",
+        "A route uses a subset that the ApisixUpstream of the Service does not define",
         f"{_FALSE} The upstream has no nodes: requests get 503.",
         "Define the subset in `spec.subsets` of the ApisixUpstream, or correct its name.",
     ),
     Code(
         "AIX0107",
         "NotExternal",
-        "A route names an ApisixUpstream in `upstreams` that has no nodes of its own",
+        "A route lists an ApisixUpstream without nodes in `upstreams`",
         _KEPT,
-        "Give it `externalNodes` or `discovery`, or name its Service in `backends` instead.",
+        "Give it `externalNodes` or `discovery`, or use its Service in `backends` instead.",
     ),
     Code(
         "AIX0108",
         "NotExternalName",
-        "An external node of type Service names a Service that is not of type ExternalName",
+        "An external node of type Service refers to a Service that is not of type ExternalName",
         _KEPT,
-        "Use type Domain with a host name, or name the Service in `backends` of the route.",
+        "Use type Domain with a host name, or use the Service in `backends` of the route.",
     ),
     Code(
         "AIX0109",
         "NoClusterAddress",
-        "resolveGranularity: service is asked of a headless Service",
+        "resolveGranularity: service is set for a headless Service",
         _KEPT,
-        "Leave `resolveGranularity` out, so that its endpoints are used.",
+        "Remove `resolveGranularity`, so that the endpoints of the Service are used.",
     ),
     Code(
         "AIX0110",
         "BackendUnsupported",
-        "A backend of an Ingress is no Service",
+        "A backend of an Ingress is not a Service",
         _KEPT,
         "Use `backend.service`.",
     ),
@@ -143,21 +140,21 @@ _ALL = (
         "AIX0111",
         "SubsetUnused",
         "A backend has a subset and resolveGranularity: service",
-        f"{_TOLD} Every Pod gets requests: the node is the address of the Service.",
-        "Leave `resolveGranularity` out, so that the Pods of the subset are the nodes, or leave the subset out.",
+        f"{_WARNED} Every Pod gets requests, because the node is the address of the Service.",
+        "Remove `resolveGranularity`, so that the Pods of the subset are the nodes, or remove the subset.",
     ),
     # Values.
     Code(
         "AIX0201",
         "InvalidSpec",
-        "A field is missing, or has a value that its kind does not take",
+        "A field is missing or has an invalid value",
         _KEPT,
-        "Correct the field that the message names; `apisix-ingress crds` prints what each kind takes.",
+        "Correct the field that the message names; `apisix-ingress crds` prints the schema of each kind.",
     ),
     Code(
         "AIX0202",
         "InvalidAddress",
-        "A text is neither an IP address nor a CIDR range",
+        "A value is neither an IP address nor a CIDR range",
         _KEPT,
         "Write it as `10.0.0.1` or `10.0.0.0/8`.",
     ),
@@ -166,105 +163,105 @@ _ALL = (
         "InvalidNode",
         "An external node is neither a host name nor an IP address",
         _KEPT,
-        "Write a host name in lower case, or an address, without port and scheme.",
+        "Use a lower-case host name or an address, without port and scheme.",
     ),
     Code(
         "AIX0204",
         "InvalidNumber",
-        "A number of a credential is out of range",
-        f"{_TOLD} The default counts instead.",
-        "Write a whole number from the one on that the message names.",
+        "A number in a credential is out of range",
+        f"{_WARNED} The default is used instead.",
+        "Use an integer that is at least the minimum in the message.",
     ),
     Code(
         "AIX0205",
         "InvalidUsername",
-        "Gateways refuse the username that namespace and name of an ApisixConsumer give",
-        f"{_FALSE} The gateway refuses the consumer.",
-        "Choose a name of letters, digits and `-`, with the namespace at most 256 characters.",
+        "The username derived from the namespace and name of an ApisixConsumer is invalid",
+        f"{_FALSE} The gateway rejects the consumer.",
+        "Choose a name of letters, digits and `-`; together with the namespace it has at most 256 characters.",
     ),
     Code(
         "AIX0206",
         "InvalidAnnotation",
-        "An annotation has a value that is not understood",
-        "With a warning the value is left out; with an error nothing new is published.",
-        "Write the value as the message says.",
+        "An annotation has an invalid value",
+        "If it is a warning, the annotation is ignored; if it is an error, the object is not published.",
+        "Correct the value as the message describes.",
     ),
     Code(
         "AIX0207",
         "ControlCharacter",
-        "A text holds a control character, or one that reorders what people read",
+        "A string contains a control character, or one that reorders displayed text",
         _KEPT,
-        "Remove the character that the message names by its code point. It may be invisible in an editor.",
+        "Remove the character; the message gives its code point. It may be invisible in an editor.",
     ),
     Code(
         "AIX0208",
         "WeightsZero",
         "All backends of a rule have weight 0",
-        f"{_TOLD} The gateway takes that for equal weights.",
-        "Give one of them a weight, or remove the rule.",
+        f"{_WARNED} The gateway treats them as equal weights.",
+        "Set a weight for one of them, or remove the rule.",
     ),
     # Secrets and certificates.
     Code(
         "AIX0301",
         "InvalidCertificate",
-        "A Secret holds no certificate and key that belong together",
+        "A Secret does not contain a certificate with its private key",
         _KEPT,
-        "Put a PEM certificate under `tls.crt` and its private key under `tls.key` (`ca.crt` for a client's CA).",
+        "Put a PEM certificate under `tls.crt` and its private key under `tls.key` (a client CA under `ca.crt`).",
     ),
     Code(
         "AIX0302",
         "CertificateExpired",
-        "A certificate has expired, or is not valid yet",
-        f"{_TOLD} Clients refuse it.",
-        "Renew the certificate in the Secret; the new one is followed at once.",
+        "A certificate has expired or is not valid yet",
+        f"{_WARNED} Clients reject it.",
+        "Renew the certificate in the Secret; the new one is published immediately.",
     ),
     Code(
         "AIX0303",
         "HostNotCovered",
-        "The certificate does not name a host that is served with it",
-        f"{_TOLD} Clients refuse it for that host.",
-        "Issue a certificate that names the host, or remove the host.",
+        "The certificate does not cover a host that it is served for",
+        f"{_WARNED} Clients reject it for that host.",
+        "Issue a certificate that covers the host, or remove the host.",
     ),
     Code(
         "AIX0304",
         "NoHosts",
-        "It can't be told for which hosts a certificate is",
+        "The hosts of a certificate cannot be determined",
         _KEPT,
         "Add `tls.hosts`.",
     ),
     Code(
         "AIX0305",
         "SecretNotNamed",
-        "A tls entry of an Ingress names no Secret",
-        f"{_TOLD} The entry does nothing.",
+        "A tls entry of an Ingress has no `secretName`",
+        f"{_WARNED} The entry has no effect.",
         "Add `secretName`, or remove the entry.",
     ),
     Code(
         "AIX0306",
         "InvalidSecret",
-        "A Secret lacks a value, or holds one that is not understood",
+        "A Secret lacks a value or contains an invalid one",
         _KEPT,
         "Put the value that the message names into the Secret.",
     ),
     Code(
         "AIX0307",
         "NoCredentials",
-        "An ApisixConsumer has no way to authenticate",
-        f"{_TOLD} Nobody can come in as this consumer.",
+        "An ApisixConsumer has no credentials",
+        f"{_WARNED} No request can authenticate as this consumer.",
         "Add `spec.authParameter`.",
     ),
     Code(
         "AIX0308",
         "CredentialsTwice",
-        "An ApisixConsumer has several ways to authenticate",
-        f"{_TOLD} Only the first one counts.",
-        "Remove all but one; make a consumer for each.",
+        "An ApisixConsumer has several credentials",
+        f"{_WARNED} Only the first is used.",
+        "Remove all but one; create a consumer for each.",
     ),
     Code(
         "AIX0309",
         "JwtKeyMissing",
-        "A JWT credential lacks the key that its algorithm needs",
-        f"{_TOLD} Current gateways refuse the consumer.",
+        "A JWT credential lacks the key that its algorithm requires",
+        f"{_WARNED} Current gateways reject the consumer.",
         "Add `secret` for HS algorithms, `public_key` for the others.",
     ),
     # Plugins.
@@ -272,247 +269,247 @@ _ALL = (
         "AIX0401",
         "PluginTwice",
         "A plugin is configured twice in one place",
-        f"{_TOLD} One of them counts: the message says which.",
+        f"{_WARNED} The message names the configuration that is used.",
         "Remove the other one.",
     ),
     Code(
         "AIX0402",
         "PluginReplaced",
         "A route has a traffic-split plugin and several backends",
-        f"{_TOLD} The one for the backends takes the plugin's place.",
+        f"{_WARNED} The split between the backends replaces the plugin.",
         "Use one backend, or remove the plugin.",
     ),
     Code(
         "AIX0403",
         "MetadataDiffers",
-        "Plugin metadata differ between gateway clusters",
+        "Plugin metadata differs between gateway clusters",
         _KEPT,
-        "Give the plugin the same metadata in every cluster.",
+        "Configure the same metadata for the plugin in every cluster.",
     ),
     # Hosts and paths.
     Code(
         "AIX0501",
         "InvalidHost",
-        "A text is no host name",
+        "A value is not a host name",
         _KEPT,
-        "Write it without scheme, port and path; international names in their ASCII form (`xn--`).",
+        "Write it without scheme, port and path; write international names in ASCII (`xn--`).",
     ),
     Code(
         "AIX0502",
         "HostMixesScripts",
-        "A host has letters of several scripts in one word",
-        f"{_TOLD} It may be an imitation of another host.",
-        "Check who asked for it; rename it if it is a slip.",
+        "A label of a host mixes letters of several scripts",
+        f"{_WARNED} It may imitate another host.",
+        "Check who requested it; rename it if it is a mistake.",
     ),
     Code(
         "AIX0503",
         "HostNeverMatches",
-        "A host has a port, so that no request matches it",
-        f"{_TOLD} No request gets to the rule by this host.",
-        "Leave the port out.",
+        "A host contains a port, so no request matches it",
+        f"{_WARNED} No request reaches the rule by this host.",
+        "Remove the port.",
     ),
     Code(
         "AIX0504",
         "PathNeverMatches",
-        "A path does not begin with a slash, so that no request matches it",
-        f"{_TOLD} No request gets to the rule by this path.",
+        "A path does not begin with a slash, so no request matches it",
+        f"{_WARNED} No request reaches the rule by this path.",
         "Begin it with `/`.",
     ),
     Code(
         "AIX0505",
         "PathTwice",
-        "An Ingress has one host and path twice",
-        f"{_TOLD} The last one gets the requests, as with 1.8.",
+        "An Ingress contains the same host and path twice",
+        f"{_WARNED} The last one gets the requests, as in 1.8.",
         "Remove one of them.",
     ),
     Code(
         "AIX0506",
         "TooManyPaths",
-        "An object has more pairs of host and path than are compared with others",
+        "An object has too many combinations of host and path",
         _KEPT,
-        "Make several objects of it.",
+        "Split the object.",
     ),
     Code(
         "AIX0507",
         "Conflicted",
         "An older object has the same host and path, record, plugin or server name",
-        f"{_FALSE} The older object gets the requests. Of one second, or in manifests, which tell no age, it is the"
-        " first by namespace and name.",
-        "Remove one of the two, or tell them apart by host, path or method.",
+        f"{_FALSE} The older object wins. On a tie, or if the age is unknown (local manifests), the first by"
+        " namespace and name wins.",
+        "Remove one of them, or change its host, path or method.",
     ),
     Code(
         "AIX0508",
         "TooManyHosts",
-        "An object names more hosts than are compared with others",
+        "An object has too many hosts",
         _KEPT,
-        "Make several objects of it.",
+        "Split the object.",
     ),
     Code(
         "AIX0509",
         "HostConflict",
-        "One host has several certificates, or several demands on clients",
-        "In one namespace it is told, and a gateway shows one of them. A host that an older object of another namespace"
-        " has is left out of this one, whose condition is False.",
+        "A host has several certificates or several client-auth settings",
+        "Within a namespace this is a warning, and the gateway serves one of them. Across namespaces the older"
+        " object wins; the host is skipped for the other object, whose condition is False.",
         "Use the same certificate in both, or another host.",
     ),
     Code(
         "AIX0510",
         "MatchTwice",
         "Two rules of an ApisixRoute have the same match and the same priority",
-        "Both are published. Only one of them gets the requests, and which one is up to the gateway.",
-        "Remove one, tell them apart, or give them different priorities.",
+        "Both are published. Only one of them gets the requests; which one is undefined.",
+        "Remove one, make their matches different, or set different priorities.",
     ),
     Code(
         "AIX0511",
         "HostNotOwned",
         "A host belongs to another namespace",
-        "The host is left out, and a rule or certificate without any other host is not published. The rest of the"
-        " object is, and its condition is False.",
-        "Use another host, or have an object in the owner's namespace annotated with"
-        " `apisix.apache.org/share-hosts-with: YOUR-NAMESPACE`. Rules for every host, and wildcards over hosts of"
-        " others, need the annotation `apisix.apache.org/hosts` on your Namespace, which the operator sets. See"
-        " `kubernetes.host_ownership`.",
+        "The host is skipped; a rule or certificate without any other host is not published. The rest of the"
+        " object is published, and its condition is False.",
+        "Use another host, or annotate an object in the owner's namespace with"
+        " `apisix.apache.org/share-hosts-with: YOUR-NAMESPACE`. Rules without a host, and wildcards over hosts of"
+        " other namespaces, need the annotation `apisix.apache.org/hosts` on your Namespace, which the operator"
+        " sets. See `kubernetes.host_ownership`.",
     ),
     Code(
         "AIX0512",
         "HostShared",
         "A host is used in several namespaces",
-        "The object is published and its condition is True; the message of the condition says so, and so does"
-        " `lint`. By path, priority or a more specific host the rules of one namespace may take requests of the other.",
-        "Use different hosts, or have `kubernetes.host_ownership: namespace` set, so that a host belongs to one"
-        " namespace.",
+        "The object is published and its condition is True; the message of the condition and `lint` report it."
+        " Through its path, priority or a more specific host, a rule of one namespace may match requests of the"
+        " other.",
+        "Use different hosts, or set `kubernetes.host_ownership: namespace`, so that a host belongs to one namespace.",
     ),
     Code(
         "AIX0513",
         "TooLarge",
-        "Too much would be sent for an object, or a Service has too many endpoints",
-        "What was published last stays, and the condition is False, of an object that becomes more than 32 MiB of"
-        " records and Secrets, that takes more than 64 KiB of one Secret for a plugin, a consumer or as a"
-        " certificate, key or CA, or with which the objects of its namespace would become more than 128 MiB of"
-        " records. Of a Service with more than 10,000 nodes in all its upstreams, each upstream gets an equal share"
-        " of them, and the Service an Event.",
-        "Refer to smaller Secrets, and to large ones and large settings less often. Make several objects of a large"
-        " one. Delete objects that are not needed.",
+        "An object generates too much data, or a Service has too many endpoints",
+        "The last valid version stays, and the condition is False, if an object generates more than 32 MiB of records"
+        " and Secrets, if it uses more than 64 KiB of one Secret for a plugin, a consumer or as a certificate, key or"
+        " CA, or if the objects of its namespace would generate more than 128 MiB of records. If a Service has more"
+        " than 10,000 nodes in all its upstreams, each upstream gets an equal share of them, and the Service gets an"
+        " Event.",
+        "Refer to smaller Secrets, and less often to large ones and to large settings. Split a large object. Delete"
+        " unused objects.",
     ),
-    # What settings refuse.
+    # Refused by settings.
     Code(
         "AIX0601",
         "CodeRefused",
-        "An object holds code for the gateway, which the settings refuse",
+        "An object contains code for the gateway, which the settings refuse",
         _WITHDRAWN,
-        "Remove it, or ask whoever runs the controller about `kubernetes.code_plugins`.",
+        "Remove it, or ask the operator about `kubernetes.code_plugins`.",
     ),
     Code(
         "AIX0602",
         "SecretReferenceRefused",
-        "A text refers to a secret or an environment variable of the gateway, which the settings refuse",
+        "A value refers to a secret or environment variable of the gateway, which the settings refuse",
         _WITHDRAWN,
-        "Write the value, or take it from a Secret; or ask about `kubernetes.secret_references`.",
+        "Write the value, or read it from a Secret; or ask the operator about `kubernetes.secret_references`.",
     ),
     Code(
         "AIX0603",
         "AddressRefused",
-        "A host is internal: the gateway itself, a link-local address, an Admin API or what the operator lists",
+        "A host is internal: the gateway itself, a link-local address, an Admin API or one the operator listed",
         _WITHDRAWN,
-        "Name another host, or ask whoever runs the controller about `kubernetes.external_addresses` and "
-        "`kubernetes.internal_addresses`.",
+        "Use another host, or ask the operator about `kubernetes.external_addresses` and"
+        " `kubernetes.internal_addresses`.",
     ),
     Code(
         "AIX0604",
         "PluginRefused",
-        "A plugin, or a field of one, is not among those that were reviewed for gateways that teams share",
+        "A plugin or one of its fields has not been reviewed for shared gateways",
         _WITHDRAWN,
-        "Remove it, or do as the message says. The reference page `plugins-multi-tenant` lists plugins and fields with"
-        " the reasons. Or ask whoever runs the controller about `kubernetes.plugins`.",
+        "Remove it, or follow the message. The reference page `plugins-multi-tenant` lists plugins and fields"
+        " with the reasons. Or ask the operator about `kubernetes.plugins`.",
     ),
     Code(
         "AIX0605",
         "ForeignAddress",
-        "A host is an address or a name of another namespace, or of the API server",
+        "A host is an address or name of another namespace or of the API server",
         _WITHDRAWN,
-        "Name another host, or have a ReferenceGrant for the Service made in that namespace. Or ask whoever runs the "
-        "controller about `kubernetes.external_addresses`.",
+        "Use another host, or have a ReferenceGrant for the Service created in that namespace. Or ask the"
+        " operator about `kubernetes.external_addresses`.",
     ),
     # Gateway clusters.
     Code(
         "AIX0701",
         "ClusterNotFound",
-        "No gateway cluster has the name that plugin metadata are for",
-        f"{_TOLD} The metadata of that cluster are left out.",
+        "Plugin metadata is configured for an unknown gateway cluster",
+        f"{_WARNED} The metadata of that cluster is ignored.",
         "Use a name from `clusters` in the settings.",
     ),
     Code(
         "AIX0702",
         "AdminUrlInvalid",
-        "spec.admin.baseURL of an ApisixClusterConfig can't be an Admin API",
-        f"{_KEPT} The cluster is talked to where it was.",
+        "spec.admin.baseURL of an ApisixClusterConfig is not the URL of an Admin API",
+        f"{_KEPT} The controller keeps using the previous address.",
         "Write it as `http://gateway:9180/apisix/admin`.",
     ),
     Code(
         "AIX0703",
         "AdminKeyInvalid",
-        "spec.admin.adminKey of an ApisixClusterConfig can't be sent",
-        f"{_KEPT} The cluster is talked to where it was.",
-        "Write the key alone, without spaces and line breaks.",
+        "spec.admin.adminKey of an ApisixClusterConfig cannot be sent",
+        f"{_KEPT} The controller keeps using the previous address.",
+        "Write only the key, without spaces and line breaks.",
     ),
     Code(
         "AIX0704",
         "AdminKeyPublished",
-        "The admin key is one that is printed in the documentation of APISIX",
-        f"{_TOLD} With `preset: multi-tenant` it is refused.",
-        "Give the gateway a key of your own, and the object the same.",
+        "The admin key is one that APISIX publishes in its documentation",
+        f"{_WARNED} With `preset: multi-tenant` it is refused.",
+        "Set your own key in the gateway and in the object.",
     ),
-    # What does nothing.
+    # Without effect.
     Code(
         "AIX0801",
         "UnknownField",
         "A field that the kind does not have",
-        "The object is published without it; `lint` and `translate` tell. An API server drops such a field.",
-        "Correct its name or indentation; the message names the field that is spelt most alike.",
+        "The object is published without it; `lint` and `translate` report it. An API server drops such a field.",
+        "Correct its name or indentation; the message names the most similar field.",
     ),
     Code(
         "AIX0802",
         "UnknownAnnotation",
-        "An annotation under k8s.apisix.apache.org/ that does nothing",
-        f"{_LINTED} The annotation is not read.",
-        "Correct its name, set what it belongs to (`enable-cors` for `cors-…`), or remove it.",
+        "An annotation under k8s.apisix.apache.org/ without effect",
+        f"{_LINTED} The annotation is ignored.",
+        "Correct its name, set the annotation it depends on (`enable-cors` for `cors-…`), or remove it.",
     ),
     Code(
         "AIX0803",
         "ForeignAnnotation",
-        "An annotation for another controller on an Ingress of this one",
-        f"{_LINTED} The annotation does nothing here.",
-        "Use the annotation or plugin that does the same, or remove it.",
+        "An annotation of another controller on an Ingress of this one",
+        f"{_LINTED} The annotation has no effect here.",
+        "Use the equivalent annotation or plugin, or remove it.",
     ),
     Code(
         "AIX0804",
         "NothingGiven",
-        "The ConfigMap of plugin metadata has nothing under its key",
+        "The ConfigMap of plugin metadata has no value under its key",
         "No plugin has metadata.",
         "Put the list of clusters under the key, or remove the setting.",
     ),
     Code(
         "AIX0805",
         "ClassTwice",
-        "An Ingress names two classes, by annotation and by field",
-        "The annotation counts; the field does nothing.",
+        "An Ingress specifies two classes, by annotation and by field",
+        "The annotation is used; the field has no effect.",
         "Remove `kubernetes.io/ingress.class`, or make both the same.",
     ),
-    # The rest.
+    # Other.
     Code(
         "AIX0901",
         "InternalError",
-        "The translation of an object crashed: a bug of the controller",
+        "The translation of an object crashed because of a bug in the controller",
         _KEPT,
         "Report it with the object and the log line.",
     ),
     Code(
         "AIX0902",
         "NestedTooDeeply",
-        "An object has more than 200 levels of lists and mappings",
-        "The object is not read; its condition is False. Its last generation that could be read stays in effect. If "
-        "there is none, as after a restart, what gateways have for the object stays as it is.",
-        "Flatten the object; what plugins need has few levels.",
+        "An object has more than 200 levels of nesting",
+        "The object is not read; its condition is False. The last generation that could be read stays in effect."
+        " If there is none, as after a restart, its records stay in the gateways.",
+        "Flatten the object; plugins need only a few levels.",
     ),
 )
 
@@ -524,14 +521,14 @@ NUMBERS: Mapping[str, Code] = {code.number: code for code in _ALL}
 
 
 def find_code(text: str) -> Code:
-    """Return the code that people name by number or word, in any case.
+    """Return the code with this number or word, in any case.
 
     Raises:
-        ValueError: There is none; the message names the nearest.
+        ValueError: Unknown code; the message names the most similar one.
     """
     known = {name.lower(): code for name, code in (*CODES.items(), *NUMBERS.items())}
     if code := known.get(text.lower()):
         return code
     near = difflib.get_close_matches(text.lower(), known, n=1, cutoff=0.6)
-    advice = f", did you mean {known[near[0]]}?" if near else ": write it as AIX0101"
-    raise ValueError(f"{text or repr(text)} is no code{advice}")
+    advice = f": did you mean {known[near[0]]}?" if near else " (codes look like AIX0101)"
+    raise ValueError(f"unknown code {text or repr(text)}{advice}")

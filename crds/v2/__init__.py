@@ -1,4 +1,5 @@
-"""The shapes of `apisix.apache.org/v2`: one module a kind, `common` for what they share.
+"""The shapes of `apisix.apache.org/v2`: one module per kind, `common` for shared parts.
 
-The fields are the union of what releases 1.8 and 2.2 of the reference controller read. Nothing here knows a gateway.
+The fields are the union of the fields in releases 1.8 and 2.2 of the reference controller. Nothing here depends on a
+gateway.
 """

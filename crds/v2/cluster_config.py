@@ -12,7 +12,7 @@ from crds.v2.common import Duration, Spec, SpecPart
 class Prometheus(SpecPart):
     """Metrics for Prometheus."""
 
-    enable: StrictBool = Field(default=False, description="Whether it is on.")
+    enable: StrictBool = Field(default=False, description="Whether it is enabled.")
     prefer_name: StrictBool = Field(
         default=False, alias="prefer_name", description="Whether metrics show names instead of ids."
     )
@@ -21,9 +21,9 @@ class Prometheus(SpecPart):
 class SkyWalking(SpecPart):
     """Traces for SkyWalking."""
 
-    enable: StrictBool = Field(default=False, description="Whether it is on.")
+    enable: StrictBool = Field(default=False, description="Whether it is enabled.")
     sample_ratio: Annotated[float, Field(ge=0.00001, le=1)] | None = Field(
-        default=None, description="Share of the requests that are traced."
+        default=None, description="Fraction of the requests to trace."
     )
 
 
@@ -41,7 +41,7 @@ class Admin(SpecPart):
         alias="baseURL", description="Address with its port, such as http://apisix-admin:9180/apisix/admin."
     )
     admin_key: str = Field(default="", description="Key for the Admin API.", repr=False)
-    client_timeout: Duration | None = Field(default=None, description="Time for a request, such as 5s.")
+    client_timeout: Duration | None = Field(default=None, description="Timeout of a request, such as 5s.")
 
 
 class ApisixClusterConfigSpec(Spec):

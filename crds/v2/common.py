@@ -1,7 +1,7 @@
-"""What the kinds share: the model base, rules over several fields, durations, plugins, references, timeouts.
+"""Shared by the kinds: the model base, rules over several fields, durations, plugins, references, timeouts.
 
-Every model describes a part of `spec`. An optional text that is absent is `""`, an optional list `()`; `None` is
-kept for where the gateway's default differs from every value. Shapes only: what a field turns into is `translation/`.
+Every model describes a part of `spec`. An absent optional string is `""`, an absent list `()`; `None` is used where the
+gateway's default differs from every value. Shapes only: `translation/` defines what a field turns into.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from pydantic_core import PydanticCustomError
 from apisix_ingress.model.formats.duration import LONGEST
 
 DURATION_PATTERN = r"^[-+]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$"
-"""A Go duration string; RE2 and Python read it alike."""
+"""A Go duration string; RE2 and Python parse it alike."""
 
 HOST_PATTERN = r"^(\*|\*?[0-9a-zA-Z\-._\[\]:]+)$"
-"""What the route schema of APISIX takes as a host; wider than 1.8's CRD, as 2.2 had no pattern at all."""
+"""Hosts that the route schema of APISIX accepts; wider than 1.8's CRD, because 2.2 had no pattern at all."""
 
 NANOSECONDS_FROM = 1_000_000
-"""Plain numbers from here on are nanoseconds: 2.2 took `timeout: 5000000000`, and nobody waits twelve days."""
+"""Plain numbers from here on are nanoseconds: 2.2 accepted `timeout: 5000000000`, and twelve days are not plausible."""
 
 _UNITS = {
     "ns": Decimal("1e-9"),
@@ -58,7 +58,7 @@ def duration_seconds(text: str) -> float:
     """Return the seconds of a Go duration string, e.g. `1m30s`, `500ms`, `-5s`.
 
     Raises:
-        ValueError: it is none. The text is not echoed.
+        ValueError: Not a duration. The text is not echoed.
     """
     if not _WHOLE.match(text):
         raise ValueError("not a duration")
@@ -92,7 +92,7 @@ def _seconds(value: object) -> float:
 
 
 def _service_port(value: object) -> int | str:
-    """Validate the number or the name of a Service port."""
+    """Validate the number or name of a Service port."""
     if isinstance(value, str) and value:
         return value
     if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 65535:
@@ -137,11 +137,12 @@ class Rule:
     """A rule over several fields of one model.
 
     Attributes:
-        message: What is wrong and what to do; the same words from the API server and in a condition.
-        holds: Whether a model keeps the rule.
-        cel: The same in CEL, for the CRD. None: the API server does not check it, because releases before took
-            such objects and they must stay editable; they get a False condition.
-        field: The field that is to blame, as the YAML spells it; empty for the whole mapping.
+        message: What is wrong and what to do; the same text from the API server and in a condition.
+        holds: Whether a model satisfies the rule.
+        cel: The same in CEL, for the CRD. None: the API server does not check it, because earlier releases accepted
+            such
+            objects and they must stay editable; they get a False condition.
+        field: The invalid field, as the YAML spells it; empty for the whole mapping.
     """
 
     message: str
@@ -196,7 +197,7 @@ class Spec(RuledPart):
 
 
 class SecretName(SpecPart):
-    """A Secret in the namespace of the object; without a name it counts as absent."""
+    """A Secret in the namespace of the object; without a name it is treated as absent."""
 
     # 2.2 demanded the mapping, empty if need be, even beside the values themselves.
     name: str = Field(default="", description="Name of the Secret.")

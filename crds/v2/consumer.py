@@ -1,4 +1,4 @@
-"""ApisixConsumer: who may come in, with which credentials. Values here are secrets: never log a model of it."""
+"""ApisixConsumer: the credentials of a client. Values here are secrets: never log a model of it."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ class KeyAuthValue(SpecPart):
 
 
 class JwtAuthValue(RuledPart):
-    """Credentials of jwtAuth; what is absent is the gateway's default."""
+    """Credentials of jwtAuth; absent fields use the gateway's default."""
 
     key: Name = Field(description="Identifies the consumer in the token.")
     secret: str = Field(default="", description="Shared secret.", repr=False)
     public_key: str = Field(default="", alias="public_key", description="Public key (PEM).")
     private_key: str = Field(default="", alias="private_key", description="Private key (PEM).", repr=False)
     algorithm: str = Field(default="", description="Signature algorithm (default HS256).")
-    exp: StrictInt | None = Field(default=None, description="Life of a token in seconds (default 86400).")
+    exp: StrictInt | None = Field(default=None, description="Lifetime of a token in seconds (default 86400).")
     base64_secret: StrictBool = Field(
         default=False, alias="base64_secret", description="Whether secret is encoded in base64."
     )
     lifetime_grace_period: StrictInt = Field(
-        default=0, alias="lifetime_grace_period", description="Seconds by which clocks may differ."
+        default=0, alias="lifetime_grace_period", description="Tolerated clock difference in seconds."
     )
     rules: ClassVar[tuple[Rule, ...]] = (
         Rule(
@@ -60,20 +60,20 @@ class WolfRbacValue(SpecPart):
 
 
 class HmacAuthValue(RuledPart):
-    """Credentials of hmacAuth; a field that is absent is the gateway's default."""
+    """Credentials of hmacAuth; absent fields use the gateway's default."""
 
     access_key: str = Field(default="", alias="access_key", description="Identifier; key_id in new gateways.")
     key_id: str = Field(default="", alias="key_id", description="Identifier.")
     secret_key: Name = Field(alias="secret_key", description="Shared secret.", repr=False)
     algorithm: str = Field(default="", description="Algorithm, such as hmac-sha256.")
     clock_skew: StrictInt | None = Field(
-        default=None, alias="clock_skew", description="Seconds by which clocks may differ."
+        default=None, alias="clock_skew", description="Tolerated clock difference in seconds."
     )
     signed_headers: tuple[str, ...] = Field(
         default=(), alias="signed_headers", description="Headers that the signature covers."
     )
     keep_headers: StrictBool | None = Field(
-        default=None, alias="keep_headers", description="Whether the backend sees the signature."
+        default=None, alias="keep_headers", description="Whether the backend receives the signature."
     )
     encode_uri_params: StrictBool | None = Field(
         default=None, alias="encode_uri_params", description="Whether parameters are signed in their encoded form."
@@ -82,11 +82,11 @@ class HmacAuthValue(RuledPart):
         default=None, alias="validate_request_body", description="Whether the signature covers the body."
     )
     max_req_body: StrictInt | None = Field(
-        default=None, alias="max_req_body", description="Longest body that is checked, in bytes."
+        default=None, alias="max_req_body", description="Maximum size of a verified body, in bytes."
     )
     rules: ClassVar[tuple[Rule, ...]] = (
         Rule(
-            "key_id is missing: give key_id or, as older gateways call it, access_key",
+            "key_id is missing: set key_id or, as older gateways call it, access_key",
             lambda v: bool(v.key_id or v.access_key),
             "(has(self.key_id) && size(self.key_id) > 0) || (has(self.access_key) && size(self.access_key) > 0)",
         ),
@@ -104,12 +104,12 @@ def _has_source(credential: Any) -> bool:
 
 
 class Credential(RuledPart):
-    """Where credentials come from: `value`, or the Secret `secret_name`."""
+    """The source of credentials: `value`, or the Secret `secret_name`."""
 
-    secret_ref: SecretName | None = Field(default=None, description="Secret in the same namespace that holds them.")
+    secret_ref: SecretName | None = Field(default=None, description="Secret in the same namespace that contains them.")
     rules: ClassVar[tuple[Rule, ...]] = (
         Rule(
-            "value or secretRef is needed: give the credentials, or the name of a Secret that holds them",
+            "value or secretRef is required: set the credentials, or the name of a Secret that contains them",
             _has_source,
             "has(self.value) || (has(self.secretRef) && has(self.secretRef.name) && size(self.secretRef.name) > 0)",
         ),
@@ -158,7 +158,7 @@ class LdapAuth(Credential):
 
 
 class AuthParameter(SpecPart):
-    """The credentials. If there are several, the first one counts in the order of the fields."""
+    """The credentials. If there are several, the first one is used, in the order of the fields."""
 
     key_auth: KeyAuth | None = Field(default=None, description="A key.")
     basic_auth: BasicAuth | None = Field(default=None, description="A user name and a password.")

@@ -43,13 +43,13 @@ SET_OPERATORS = frozenset({"In", "NotIn"})
 
 
 class Subject(RuledPart):
-    """What an expression looks at."""
+    """The left side of an expression."""
 
     scope: Scope = Field(description="Where to look. Body: a field of a form or JSON body. Variable: any variable.")
     name: str = Field(default="", description="Name of the header, cookie, parameter, field or variable.")
     rules: ClassVar[tuple[Rule, ...]] = (
         Rule(
-            "subject.name is missing: name the header, cookie, query parameter, body field or variable",
+            "subject.name is missing: set the name of the header, cookie, query parameter, body field or variable",
             lambda s: s.scope == "Path" or s.name != "",
             "self.scope == 'Path' || (has(self.name) && size(self.name) > 0)",
             "name",
@@ -66,12 +66,12 @@ class Expression(RuledPart):
     values: tuple[str, ...] | None = Field(default=None, alias="set", description="The right side of In and NotIn.")
     rules: ClassVar[tuple[Rule, ...]] = (
         Rule(
-            "exactly one of value and set is needed: set for In and NotIn, value for the other operators",
+            "exactly one of value and set is required: set for In and NotIn, value for the other operators",
             lambda e: (e.value is None) != (e.values is None),
             "has(self.value) != has(self.set)",
         ),
         Rule(
-            "the operator does not fit: In and NotIn need set, the other operators need value",
+            "wrong operand: In and NotIn require set, the other operators require value",
             lambda e: (e.op in SET_OPERATORS) == (e.values is not None),
             None,
             "op",
@@ -80,14 +80,14 @@ class Expression(RuledPart):
 
 
 class HttpMatch(SpecPart):
-    """Which requests a rule takes; all parts must match."""
+    """Which requests a rule matches; all parts must match."""
 
     paths: tuple[str, ...] = Field(min_length=1, description="Paths; exact, or a prefix with * at the end.")
     hosts: tuple[Host, ...] = Field(default=(), description="Hosts; * at the start is a wildcard. None: any host.")
     methods: tuple[Method, ...] = Field(default=(), description="Methods. None: any method.")
     remote_addrs: tuple[str, ...] = Field(default=(), description="Client addresses or networks (CIDR).")
     exprs: tuple[Expression, ...] = Field(
-        default=(), json_schema_extra={"maxItems": 128}, description="Further conditions; all must hold."
+        default=(), json_schema_extra={"maxItems": 128}, description="Further conditions; all must match."
     )
     filter_func: str = Field(default="", alias="filter_func", description="Lua function that decides.")
 
@@ -124,30 +124,30 @@ class UpstreamReference(SpecPart):
 class KeyAuth(SpecPart):
     """Options of keyAuth."""
 
-    header: str = Field(default="", description="Header that holds the key.")
+    header: str = Field(default="", description="Header with the key.")
 
 
 class JwtAuth(SpecPart):
     """Options of jwtAuth."""
 
-    header: str = Field(default="", description="Header that holds the token.")
-    query: str = Field(default="", description="Query parameter that holds the token.")
-    cookie: str = Field(default="", description="Cookie that holds the token.")
+    header: str = Field(default="", description="Header with the token.")
+    query: str = Field(default="", description="Query parameter with the token.")
+    cookie: str = Field(default="", description="Cookie with the token.")
 
 
 class LdapAuth(SpecPart):
     """Options of ldapAuth."""
 
-    base_dn: str = Field(default="", alias="base_dn", description="Where users are searched.")
+    base_dn: str = Field(default="", alias="base_dn", description="Base DN of the user search.")
     ldap_uri: str = Field(default="", alias="ldap_uri", description="Address of the LDAP server.")
     use_tls: StrictBool = Field(default=False, alias="use_tls", description="Whether to use TLS.")
-    uid: str = Field(default="", description="Attribute that holds the user name.")
+    uid: str = Field(default="", description="Attribute with the user name.")
 
 
 class Authentication(SpecPart):
     """Authentication of the clients, against ApisixConsumers."""
 
-    enable: StrictBool = Field(description="Whether it is on.")
+    enable: StrictBool = Field(description="Whether it is enabled.")
     type: AuthenticationType = Field(default="", description="The method; basicAuth if absent.")
     key_auth: KeyAuth | None = Field(default=None, description="Options of keyAuth.")
     jwt_auth: JwtAuth | None = Field(default=None, description="Options of jwtAuth.")
@@ -158,10 +158,10 @@ class HttpRule(RuledPart):
     """An HTTP rule. `backends` and `upstreams` are both empty only if plugins answer the requests."""
 
     name: Name = Field(description="Name, unique among the HTTP rules of the object.")
-    priority: StrictInt = Field(default=0, description="The larger one wins where two rules match.")
+    priority: StrictInt = Field(default=0, description="If two rules match, the larger one wins.")
     timeout: Timeout | None = Field(default=None, description="Timeouts towards the backends.")
-    match: HttpMatch = Field(description="Which requests the rule takes.")
-    websocket: StrictBool = Field(default=False, description="Whether WebSocket is allowed.")
+    match: HttpMatch = Field(description="Which requests the rule matches.")
+    websocket: StrictBool = Field(default=False, description="Whether WebSocket is enabled.")
     plugin_config_name: str = Field(default="", alias="plugin_config_name", description="ApisixPluginConfig to apply.")
     plugin_config_namespace: str = Field(
         default="", alias="plugin_config_namespace", description="Its namespace (default: the route's)."
@@ -172,7 +172,7 @@ class HttpRule(RuledPart):
     authentication: Authentication | None = Field(default=None, description="Authentication of the clients.")
     rules: ClassVar[tuple[Rule, ...]] = (
         Rule(
-            "backends is missing: name a Service there or an ApisixUpstream in upstreams, or plugins that answer",
+            "backends is missing: add a Service there or an ApisixUpstream in upstreams, or plugins that respond",
             lambda r: bool(r.backends or r.upstreams or r.plugins or r.plugin_config_name),
             "(has(self.backends) && size(self.backends) > 0) || (has(self.upstreams) && size(self.upstreams) > 0)"
             " || (has(self.plugins) && size(self.plugins) > 0)"
@@ -183,7 +183,7 @@ class HttpRule(RuledPart):
 
 
 class StreamMatch(SpecPart):
-    """Which connections a rule takes."""
+    """Which connections a rule matches."""
 
     ingress_port: Port = Field(description="Port of the gateway; it must be open there.")
     host: str = Field(default="", description="Server name that a TLS client asks for (SNI).")
@@ -194,7 +194,7 @@ class StreamRule(SpecPart):
 
     name: Name = Field(description="Name, unique among the stream rules of the object.")
     protocol: Literal["TCP", "UDP"] = Field(description="TCP or UDP.")
-    match: StreamMatch = Field(description="Which connections the rule takes.")
+    match: StreamMatch = Field(description="Which connections the rule matches.")
     backend: StreamBackend = Field(description="The Service that gets them.")
     plugins: tuple[Plugin, ...] = Field(default=(), description="Plugins of the rule.")
 
@@ -214,6 +214,6 @@ class ApisixRouteSpec(Spec):
     stream: tuple[StreamRule, ...] = Field(default=(), json_schema_extra=NAMED_LIST, description="TCP and UDP rules.")
     rules: ClassVar[tuple[Rule, ...]] = (
         # The schema says the same by the type of the lists.
-        Rule("two HTTP rules have one name: rename one", lambda s: _names_unique(s.http), None, "http"),
-        Rule("two stream rules have one name: rename one", lambda s: _names_unique(s.stream), None, "stream"),
+        Rule("two HTTP rules have the same name: rename one", lambda s: _names_unique(s.http), None, "http"),
+        Rule("two stream rules have the same name: rename one", lambda s: _names_unique(s.stream), None, "stream"),
     )

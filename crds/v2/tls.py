@@ -15,7 +15,9 @@ class ClientAuthentication(SpecPart):
     """Certificates that clients must show."""
 
     ca_secret: SecretLocation = Field(description="Secret with the CA of the clients.")
-    depth: Annotated[StrictInt, Field(ge=0)] = Field(default=0, description="Longest chain; 0: the gateway's default.")
+    depth: Annotated[StrictInt, Field(ge=0)] = Field(
+        default=0, description="Maximum chain length; 0: the gateway's default."
+    )
     skip_mtls_uri_regex: tuple[str, ...] = Field(
         default=(), alias="skip_mtls_uri_regex", description="Paths (regular expressions) that need no certificate."
     )

@@ -1,7 +1,7 @@
 """ApisixUpstream: settings for the upstreams of the Service of the same name, or nodes outside the cluster.
 
-It decorates the Service when it has neither `external_nodes` nor `discovery`; with one of them it is referred to
-by `upstreams` of an ApisixRoute.
+It configures the Service if it has neither `external_nodes` nor `discovery`; with one of them, `upstreams` of an
+ApisixRoute refers to it.
 """
 
 from __future__ import annotations
@@ -64,24 +64,24 @@ class UpstreamTimeout(Timeout, RuledPart):
 
 
 HttpCodes = Annotated[tuple[HttpCode, ...], AfterValidator(lambda codes: tuple(dict.fromkeys(codes)))]
-"""Each once: the gateway refuses doubles, and thousands of ports may go through the list."""
+"""Without duplicates, which the gateway rejects; thousands of ports may iterate over the list."""
 
 
 class Healthy(SpecPart):
-    """When a node counts as healthy."""
+    """When a node becomes healthy."""
 
     http_codes: HttpCodes = Field(default=(), description="Status codes that are a success.")
     successes: Count = Field(default=0, description="Successes that make a node healthy; 0: the gateway's default.")
 
 
 class Unhealthy(SpecPart):
-    """When a node counts as unhealthy; 0 means the gateway's default."""
+    """When a node becomes unhealthy; 0 means the gateway's default."""
 
     http_codes: HttpCodes = Field(default=(), description="Status codes that are a failure.")
     http_failures: Count = Field(default=0, description="HTTP failures that make a node unhealthy.")
     tcp_failures: Count = Field(default=0, description="TCP failures that make a node unhealthy.")
     timeouts: Count | None = Field(default=None, description="Timeouts that make a node unhealthy.")
-    timeout: Count | None = Field(default=None, description="Another spelling of timeouts.")
+    timeout: Count | None = Field(default=None, description="Alternative spelling of timeouts.")
 
     @property
     def timeout_count(self) -> int:
@@ -90,13 +90,13 @@ class Unhealthy(SpecPart):
 
 
 class ActiveHealthy(Healthy):
-    """When a probed node counts as healthy. `interval` is needed: 1 s or more."""
+    """When a probed node becomes healthy. `interval` is required: 1 s or more."""
 
     interval: Seconds | None = Field(default=None, description="Time between two probes, 1s or more.")
 
 
 class ActiveUnhealthy(Unhealthy):
-    """When a probed node counts as unhealthy. `interval` is needed: 1 s or more."""
+    """When a probed node becomes unhealthy. `interval` is required: 1 s or more."""
 
     interval: Seconds | None = Field(default=None, description="Time between two probes, 1s or more.")
 
@@ -105,8 +105,8 @@ class ActiveCheck(SpecPart):
     """Probes that the gateway sends; 0 means the gateway's default."""
 
     type: CheckType = Field(default="http", description="How to probe (default http).")
-    timeout: Seconds | None = Field(default=None, description="Time for a probe, such as 500ms or 0.5 (seconds).")
-    concurrency: Annotated[StrictInt, Field(ge=0)] = Field(default=0, description="Probes at the same time.")
+    timeout: Seconds | None = Field(default=None, description="Timeout of a probe, such as 500ms or 0.5 (seconds).")
+    concurrency: Annotated[StrictInt, Field(ge=0)] = Field(default=0, description="Number of concurrent probes.")
     host: str = Field(default="", description="Host header of the probe.")
     port: Annotated[StrictInt, Field(ge=0, le=65535)] = Field(default=0, description="Port to probe.")
     http_path: str = Field(default="", description="Path to probe.")
@@ -114,27 +114,27 @@ class ActiveCheck(SpecPart):
         default=True, alias="strictTLS", description="Whether the certificate is verified (default true)."
     )
     request_headers: tuple[str, ...] = Field(default=(), description="Headers of the probe, each as name: value.")
-    healthy: ActiveHealthy | None = Field(default=None, description="When a node is healthy.")
-    unhealthy: ActiveUnhealthy | None = Field(default=None, description="When a node is unhealthy.")
+    healthy: ActiveHealthy | None = Field(default=None, description="When a node becomes healthy.")
+    unhealthy: ActiveUnhealthy | None = Field(default=None, description="When a node becomes unhealthy.")
 
 
 class PassiveCheck(SpecPart):
-    """Judgement by the real requests."""
+    """Checks based on real requests."""
 
-    type: CheckType = Field(default="http", description="What is judged (default http).")
-    healthy: Healthy | None = Field(default=None, description="When a node is healthy.")
-    unhealthy: Unhealthy | None = Field(default=None, description="When a node is unhealthy.")
+    type: CheckType = Field(default="http", description="Protocol to check (default http).")
+    healthy: Healthy | None = Field(default=None, description="When a node becomes healthy.")
+    unhealthy: Unhealthy | None = Field(default=None, description="When a node becomes unhealthy.")
 
 
 class HealthCheck(SpecPart):
     """Health checks of the nodes."""
 
-    active: ActiveCheck = Field(description="Probes; needed, since only they bring a node back.")
-    passive: PassiveCheck | None = Field(default=None, description="Judgement by the real requests.")
+    active: ActiveCheck = Field(description="Probes; required, because only they make a node healthy again.")
+    passive: PassiveCheck | None = Field(default=None, description="Checks based on real requests.")
 
 
 class Discovery(SpecPart):
-    """Nodes that the gateway finds by itself."""
+    """Nodes that the gateway discovers."""
 
     service_name: Name = Field(description="Name of the service in the registry.")
     type: Name = Field(description="Registry, such as dns, consul or nacos.")
@@ -142,27 +142,29 @@ class Discovery(SpecPart):
 
 
 class Subset(SpecPart):
-    """A part of the pods of the Service."""
+    """A subset of the pods of the Service."""
 
     name: Name = Field(description="Name by which a route refers to it.")
-    labels: dict[str, str] = Field(description="Labels that its pods have.")
+    labels: dict[str, str] = Field(description="Labels of its pods.")
 
 
 class ExternalNode(SpecPart):
     """A node outside the cluster, or a Service of type ExternalName."""
 
     name: Name = Field(description="Host name or address (Domain), or name of a Service (Service).")
-    type: Literal["Domain", "Service"] = Field(description="What name is: Domain or Service.")
+    type: Literal["Domain", "Service"] = Field(description="Type of name: Domain or Service.")
     weight: Weight = Field(default=100, description="Share of the requests (default 100).")
     port: Port | None = Field(default=None, description="Port (default: 80 or 443, by the scheme).")
 
 
 class UpstreamSettings(RuledPart):
-    """Settings that hold for a Service or for one of its ports."""
+    """Settings for a Service or one of its ports."""
 
     loadbalancer: LoadBalancer | None = Field(default=None, description="How a node is chosen.")
     scheme: Scheme = Field(default="", description="Protocol of the nodes (default http).")
-    retries: Annotated[StrictInt, Field(ge=0)] | None = Field(default=None, description="Tries after the first one.")
+    retries: Annotated[StrictInt, Field(ge=0)] | None = Field(
+        default=None, description="Retries after the first attempt."
+    )
     timeout: UpstreamTimeout | None = Field(default=None, description="Timeouts towards the nodes.")
     health_check: HealthCheck | None = Field(default=None, description="Health checks of the nodes.")
     pass_host: Literal["pass", "node", "rewrite", ""] = Field(
@@ -170,12 +172,12 @@ class UpstreamSettings(RuledPart):
     )
     upstream_host: OptionalHost = Field(default="", description="Host header when passHost is rewrite.")
     tls_secret: SecretLocation | None = Field(default=None, description="Client certificate for the nodes.")
-    subsets: tuple[Subset, ...] = Field(default=(), description="Parts of the pods, by label.")
-    discovery: Discovery | None = Field(default=None, description="Nodes that the gateway finds by itself.")
+    subsets: tuple[Subset, ...] = Field(default=(), description="Subsets of the pods, by label.")
+    discovery: Discovery | None = Field(default=None, description="Nodes that the gateway discovers.")
 
 
 class PortLevelSettings(UpstreamSettings):
-    """Settings of one port; what is absent is inherited."""
+    """Settings of one port; absent fields are inherited."""
 
     port: Port = Field(description="Number of the Service port.")
 
@@ -189,7 +191,7 @@ class ApisixUpstreamSpec(UpstreamSettings, Spec):
     )
     rules: ClassVar[tuple[Rule, ...]] = (
         Rule(
-            "passHost rewrite needs upstreamHost: set the host that the nodes are to see",
+            "passHost rewrite requires upstreamHost: set the host that the nodes receive",
             lambda s: (
                 s.pass_host != "rewrite" or s.upstream_host != "" or any(p.upstream_host for p in s.port_level_settings)
             ),

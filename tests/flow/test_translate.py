@@ -112,7 +112,7 @@ def test_translate_warns_of_kinds_that_are_not_read(cli: Cli) -> None:
     stranger = "apiVersion: apps/v9\nkind: Stranger\nmetadata: {name: x}\n"
     got = cli("translate", "-f", cli.write("web.yaml", f"{WEB}---\n{stranger}---\n{stranger}"), "-o", "json")
     assert got.returncode == 0
-    assert got.stderr == "warning: apps/v9/Stranger is not a kind that is read: 2 objects left out\n"
+    assert got.stderr == "warning: apps/v9/Stranger is not a supported kind: 2 objects skipped\n"
     assert len(json.loads(got.stdout)["records"]["routes"]) == 1
 
 
@@ -158,9 +158,9 @@ def test_translate_warns_of_objects_that_are_not_ours(cli: Cli) -> None:
     got = cli("translate", "-f", cli.write("a.yaml", spec + annotated + plain), "-o", "json")
     assert (got.returncode, json.loads(got.stdout)["problems"]) == (0, [])
     assert sorted(got.stderr.splitlines()) == [
-        "warning: Ingress default/by-annotation: left out: its class (traefik) is not ours",
-        "warning: Ingress default/by-spec: left out: its class (nginx) is not ours",
-        "warning: Ingress default/without: left out: it has no class",
+        "warning: Ingress default/by-annotation: skipped: ingress class traefik is served by another controller",
+        "warning: Ingress default/by-spec: skipped: ingress class nginx is served by another controller",
+        "warning: Ingress default/without: skipped: it has no class",
     ]
 
 
@@ -170,13 +170,13 @@ def test_translate_says_nothing_of_unknown_fields_in_what_is_not_ours(cli: Cli) 
     here = "apiVersion: v1\nkind: Namespace\nmetadata: {name: %s, labels: {team: %s}}\n---\n"
     classed = route.replace("  http:", "  ingressClassName: other\n  http:")
     for namespace, text, want in [
-        ("default", classed, "its class (other) is not ours"),
+        ("default", classed, "ingress class other is served by another controller"),
         ("elsewhere", route, "its namespace is not selected"),
     ]:
         file = cli.write("a.yaml", here % (namespace, "a") + text)
         got = cli("translate", file, "-o", "json", "--config", "config.yaml")
         assert (got.returncode, json.loads(got.stdout)["problems"]) == (0, [])
-        assert got.stderr == f"warning: ApisixRoute default/web: left out: {want}\n"
+        assert got.stderr == f"warning: ApisixRoute default/web: skipped: {want}\n"
 
 
 def test_translate_takes_paths_with_and_without_the_option(cli: Cli) -> None:

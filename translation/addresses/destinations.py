@@ -1,8 +1,8 @@
-"""What a host is in the cluster, and whether objects of a namespace may have requests sent there.
+"""What a host is in the Kubernetes cluster, and whether objects of a namespace may send requests there.
 
-A name of the cluster domain, and an address that a Service or Pod of another namespace has, are references to that
-namespace: they need what every other one needs, a ReferenceGrant. A Service of the own namespace is followed to where
-it leads. What is read here is noted as every read, so that an address that changes hands is judged anew.
+A name of the cluster domain, and an address of a Service or Pod in another namespace, are references to that namespace
+and need a ReferenceGrant like any other reference. A Service of the object's own namespace is followed to its
+destination. Everything read here is recorded, so that an address is checked again when its owner changes.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ NEEDS_GRANT = "which needs a ReferenceGrant there"
 _ADDRESS = f"an address in another namespace, {NEEDS_GRANT}"
 _NAME = f"a name in another namespace, {NEEDS_GRANT}"
 _API_SERVER = "the API server"
-_NOTHING = "a name of the cluster domain that names neither a Service nor a Pod; write <service>.<namespace>.svc"
+_NOTHING = "a name of the cluster domain that belongs to neither a Service nor a Pod; write <service>.<namespace>.svc"
 
 _KUBERNETES = ObjectKey("Service", "default", "kubernetes")
 
 _LONGEST_CHAIN = 8
-"""Services of type ExternalName, one leading to the next; resolvers don't follow more either."""
+"""Maximum length of a chain of ExternalName Services; resolvers do not follow longer ones either."""
 
 
 def objection(scope: Context, host: str) -> str:
-    """Return what a host is that the object may not name, or an empty text; its spelling is judged elsewhere."""
+    """Return what a refused host is, or an empty string; `host_policy` checks its notation."""
     if scope.options.external_addresses == "allow":
         return ""
     return _host(scope, host, 0)
 
 
 def is_in_cluster(scope: Context, host: str) -> bool:
-    """Say whether a host is a name of the cluster domain, where the settings ask for that."""
+    """Say whether a host is a name of the cluster domain, if the settings require that check."""
     found = judged(host)
     asks = scope.options.external_addresses != "allow" and not found.addresses
     return asks and _meant(scope.view, scope.options, found.name) is not None
 
 
 def are_open(destinations: Iterable[Destination], view: View, options: Options) -> bool:
-    """Say whether hosts that were allowed would be allowed to those who named them now."""
+    """Say whether hosts that were permitted are still permitted for the objects that name them."""
     trail = Trail()
     for kind, namespace, host in sorted(destinations):
         scope = Context(kind, namespace, view, options)
@@ -59,14 +59,14 @@ def are_open(destinations: Iterable[Destination], view: View, options: Options) 
 
 
 def service_objection(scope: Context, service: ObjectKey) -> str:
-    """Return what is wrong with where a Service leads, judged for its own namespace; empty if nothing is."""
+    """Return what is wrong with the destination of a Service, checked for its own namespace; empty if nothing is."""
     if scope.options.external_addresses == "allow":
         return ""
     return _service(scope, service, 0)
 
 
 def endpoint_objection(scope: Context, endpoint: Endpoint, address: str, port: int) -> str:
-    """Return what an address of an endpoint is that must not be a node of its Service; empty if it may."""
+    """Return what a refused endpoint address is; empty if it may be a node of its Service."""
     what = refused(scope.options, address, port)
     if not what and scope.options.external_addresses == "allow":
         return ""
@@ -76,7 +76,10 @@ def endpoint_objection(scope: Context, endpoint: Endpoint, address: str, port: i
 
 
 def has_own_pod(view: View, namespace: str, endpoint: Endpoint, address: str) -> bool:
-    """Say whether a Pod of a namespace has the address of an endpoint: the Pod that it names; without a name, any."""
+    """Say whether a Pod of a namespace has the address of an endpoint.
+
+    The Pod that it names, or any if it names none.
+    """
     if endpoint.pod:
         pod = view.get(Pod, ObjectKey("Pod", namespace, endpoint.pod))
         return pod is not None and (
@@ -86,7 +89,7 @@ def has_own_pod(view: View, namespace: str, endpoint: Endpoint, address: str) ->
 
 
 def pods_at(view: View, namespace: str, address: str) -> tuple[Pod, ...]:
-    """Return the Pods of a namespace that have an address: on a host network there are several."""
+    """Return the Pods of a namespace that have an address; several can on a host network."""
     found = view.find(Pod, IndexKey("Pod", BY_ADDRESS, canonical_ip(address)))
     return tuple(pod for pod in found if pod.meta.namespace == namespace)
 
@@ -115,7 +118,7 @@ def _name(scope: Context, name: str, depth: int) -> str:
 
 
 def _meant(view: View, options: Options, name: str) -> ClusterName | None:
-    """Return what a name stands for in the cluster; of a short one only if there is such a thing."""
+    """Return what a name refers to in the cluster; a short name only if the object exists."""
     found = cluster_name(name, options.internal.domain)
     if found is None or found.is_sure:
         return found
@@ -155,7 +158,7 @@ def _address(scope: Context, address: str, depth: int) -> str:
 
 
 def _api_servers(scope: Context) -> Iterator[str]:
-    """Yield the addresses of API servers, from the object that they keep themselves."""
+    """Yield the addresses of API servers, from the object that they maintain."""
     key = ObjectKey("EndpointSlice", _KUBERNETES.namespace, _KUBERNETES.name)
     found = scope.view.get(EndpointSlice, key)
     for endpoint in found.endpoints if found else ():
@@ -163,7 +166,10 @@ def _api_servers(scope: Context) -> Iterator[str]:
 
 
 def _service(scope: Context, key: ObjectKey, depth: int) -> str:
-    """Return what is wrong with where a Service leads, judged for its own namespace; a circle leads nowhere."""
+    """Return what is wrong with the destination of a Service, checked for its own namespace.
+
+    A circle has no destination.
+    """
     trail = scope.trail
     if key in trail.open:
         trail.circles += 1
@@ -202,7 +208,7 @@ def _onward(scope: Context, host: str, depth: int) -> str:
     trail = scope.trail
     trail.left -= 1
     if trail.left < 0:
-        return f"to too many addresses: more than {MOST_FOLLOWED} that no Pod of its namespace has"
+        return f"to too many addresses: more than {MOST_FOLLOWED} that do not belong to Pods of its namespace"
     refusing = refusal(scope.options, host, None)
     what = refusing.what if refusing else _host(scope, host, depth + 1)
     return f"to {what}" if what else ""

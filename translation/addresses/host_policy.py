@@ -1,7 +1,6 @@
-"""Hosts that the settings refuse by their spelling, whatever there is in the cluster (that is `destinations`).
+"""Hosts that the settings refuse by their notation, regardless of the objects in the cluster (see `destinations`).
 
-An address counts in each of its spellings (`model.network.ip_address`). What a name resolves to is known to the
-gateway only.
+An address is recognized in every notation (`model.network.ip_address`). Only the gateway knows what a name resolves to.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _NETWORKS: tuple[tuple[str, str], ...] = (
     ("::1/128", "a loopback address"),
     ("0.0.0.0/8", "the unspecified address"),
     ("::/128", "the unspecified address"),
-    ("169.254.0.0/16", "a link-local address, as those of cloud metadata are"),
+    ("169.254.0.0/16", "a link-local address, which cloud metadata services use"),
     ("fe80::/10", "a link-local address"),
     ("224.0.0.0/4", "a multicast address"),
     ("ff00::/8", "a multicast address"),
@@ -38,7 +37,7 @@ _REFUSED: tuple[tuple[IpNetwork, str], ...] = tuple((ipaddress.ip_network(text),
 
 _GATEWAY = "the gateway itself"
 _METADATA = "a name of cloud metadata"
-_NODE = "a name of the machine that containers run on"
+_NODE = "a name of the machine that runs the container"
 _LOOPBACK = "a name that resolves to a loopback address"
 _SPELT = "a name that resolves to any address it spells; write the address instead"
 
@@ -51,7 +50,7 @@ _NAMES: dict[str, str] = {
     **dict.fromkeys(("host.docker.internal", "gateway.docker.internal", "host.containers.internal"), _NODE),
     **dict.fromkeys(("host.minikube.internal", "host.k3d.internal", "host.lima.internal"), _NODE),
 }
-"""Well-known names that lead where only machines should reach. No list of such names can be complete."""
+"""Well-known names of internal destinations. No list of such names can be complete."""
 
 _ZONES: dict[str, str] = {
     "localhost": _GATEWAY,
@@ -61,7 +60,7 @@ _ZONES: dict[str, str] = {
     **dict.fromkeys(("backname.io", "my.local-ip.co", "rbndr.us", "1u.ms"), _SPELT),
     **dict.fromkeys(("ec2.internal", "compute.internal"), _SPELT),
 }
-"""Public zones in which every name leads to a loopback address, or to an address that is part of the name."""
+"""Public zones in which every name resolves to a loopback address, or to an address that is part of the name."""
 
 _HOST = re.compile(r"[a-z0-9_.-]+")
 
@@ -70,11 +69,14 @@ _PORTS = {"http": 80, "https": 443}
 _JUDGED_KEPT = 65_536
 
 _DEEPEST = 3
-"""Labels of the longest zone of `_ZONES`."""
+"""Number of labels of the longest zone in `_ZONES`."""
 
 ADMIN = "an address of the Admin API"
 INTERNAL = "an internal address"
-_SINGLE = "a name without a namespace, which resolves to a Service beside the gateway; write <service>.<namespace>.svc"
+_SINGLE = (
+    "a name without a namespace, which resolves to a Service in the gateway's namespace; write"
+    " <service>.<namespace>.svc"
+)
 _NO_HOST = "neither a host name nor an IP address"
 
 BY_PRESET = "kubernetes.external_addresses: refuse-internal"
@@ -82,7 +84,10 @@ _BY_LIST = "kubernetes.internal_addresses"
 
 
 def admin_addresses(urls: Iterable[str]) -> frozenset[tuple[str, int]]:
-    """Return host and port of each URL of an Admin API; of a name its first label, too: that may be enough there."""
+    """Return host and port of each Admin API URL.
+
+    For a name also its first label, which may be sufficient in the cluster.
+    """
     found = set()
     for url in urls:
         parts = urlsplit(url)
@@ -93,14 +98,14 @@ def admin_addresses(urls: Iterable[str]) -> frozenset[tuple[str, int]]:
 
 
 class Refusal(NamedTuple):
-    """What a host is that may not be named, and the setting that says so."""
+    """What a refused host is, and the setting that refuses it."""
 
     what: str
     setting: str
 
 
 def refusal(options: Options, host: str, port: int | None) -> Refusal | None:
-    """Return why no object may name a host as where requests go; None if one may, as far as its spelling tells."""
+    """Return why objects may not use a host as a destination; None if its notation permits it."""
     if what := _listed(options.internal, host, port):
         return Refusal(what, _BY_LIST)
     # Health checks probe any port of a host, so the Admin API counts on every one.
@@ -109,19 +114,19 @@ def refusal(options: Options, host: str, port: int | None) -> Refusal | None:
 
 
 def refused(options: Options, host: str, port: int | None = None) -> str:
-    """Return what a host is that the settings refuse by its spelling; empty if they don't.
+    """Return what a host is that the settings refuse by its notation; empty if they do not.
 
     Args:
         options: The settings.
-        host: A name or an address, in any spelling.
-        port: Only on this port the Admin API and entries with a port count: what else runs on that machine may be for
-            everybody. None: any.
+        host: A name or an address, in any notation.
+        port: The Admin API and entries with a port apply only to this port; other services on that machine may be
+            for everyone. None: any port.
     """
     return _listed(options.internal, host, port) or _inside(options, host, port)
 
 
 def refused_pod(options: Options, address: str, port: int) -> bool:
-    """Say whether an address is refused that a Pod of the same namespace has: a listed network is about others."""
+    """Say whether an address of a Pod in the same namespace is refused anyway: listed networks protect others."""
     return options.internal.has_address(judged(address).addresses, port) or bool(_inside(options, address, port))
 
 
@@ -135,7 +140,10 @@ def _inside(options: Options, host: str, port: int | None) -> str:
 
 
 class Judged(NamedTuple):
-    """A host: its one name, the addresses that it spells, how it is compared, what it is that nobody should reach."""
+    """A host.
+
+    Its canonical name, the addresses that it denotes, its form for comparison, and what makes it internal.
+    """
 
     name: str
     addresses: tuple[IpAddress, ...]
@@ -145,7 +153,7 @@ class Judged(NamedTuple):
 
 @lru_cache(maxsize=_JUDGED_KEPT)
 def judged(host: str) -> Judged:
-    """Return what the spelling of a host tells."""
+    """Return the properties of a host that follow from its notation."""
     name = canonical_host(host).rstrip(".")
     address = parse_ip(name)
     if address is None:
@@ -156,7 +164,7 @@ def judged(host: str) -> Judged:
 
 
 def _named(name: str) -> str:
-    """Return what a name is that nobody should reach, as far as the name itself tells."""
+    """Return what makes a name internal, as far as the name itself shows it."""
     if not _HOST.fullmatch(name):
         return _NO_HOST
     labels = name.split(".")
@@ -165,13 +173,13 @@ def _named(name: str) -> str:
 
 
 def _short(name: str) -> str:
-    """Return a name; of a Service, without the domain of the cluster."""
+    """Return a name; for a Service, without the domain of the cluster."""
     parts = name.split(".")
     return ".".join(parts[:2]) if parts[2:3] == ["svc"] else name
 
 
 def _listed(internal: InternalAddresses, host: str, port: int | None) -> str:
-    """Return what a host is that the operator lists as internal; empty if it is not listed."""
+    """Return what a host is that the operator listed as internal; empty if it is not listed."""
     if internal.is_empty:
         return ""
     found = judged(host)

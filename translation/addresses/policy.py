@@ -1,4 +1,4 @@
-"""Addresses that users name as where requests go: the one check, by spelling and by what they are in the cluster."""
+"""Destinations in users' objects: the single check, by notation and by what they are in the Kubernetes cluster."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from translation.core.grants import Destination
 
 
 def check_address(scope: Context, host: str, path: str, *, port: int | None = None) -> bool:
-    """Say whether a user may name a host as where requests go; note it if not.
+    """Say whether a user may use a host as a destination; report it if not.
 
     Args:
         scope: The object that names it.
-        host: A name or an address, in any spelling; no scheme, no port.
+        host: A name or an address, in any notation; no scheme, no port.
         path: The field that names it.
-        port: Where the requests go; None: any port, or not known.
+        port: The destination port; None: any port, or unknown.
     """
     if found := refusal(scope.options, host, port):
         scope.error("AddressRefused", path, _told(host, found.what, found.setting))
@@ -23,7 +23,7 @@ def check_address(scope: Context, host: str, path: str, *, port: int | None = No
         return False
     if what := objection(scope, host):
         asks = what.endswith(NEEDS_GRANT)
-        message = f"{host!r} is {what}; ask for one, or name another host" if asks else _told(host, what, BY_PRESET)
+        message = f"{host!r} is {what}; add one, or use another host" if asks else _told(host, what, BY_PRESET)
         scope.error("ForeignAddress", path, message)
         # What an address is changes without an edit: what was published by it must go.
         scope.forbidden = scope.revoked = True
@@ -34,4 +34,4 @@ def check_address(scope: Context, host: str, path: str, *, port: int | None = No
 
 
 def _told(host: str, what: str, setting: str) -> str:
-    return f"{host!r} is {what}, which is refused by the controller's setting {setting}; name another host"
+    return f"{host!r} is {what}, which is refused by the controller's setting {setting}; use another host"

@@ -1,8 +1,7 @@
-"""Annotations of an Ingress under `k8s.apisix.apache.org/`: what they add to its routes and upstreams.
+"""Annotations of an Ingress under `k8s.apisix.apache.org/`: the plugins and upstream settings they define.
 
-A registry: one small function for each plugin that annotations make. A bad value is a problem that names the
-annotation. Where it guards access (authentication, address lists, methods) it fails the Ingress; anything else is
-left out with a warning.
+A registry with one small function per plugin. An invalid value is a problem that names the annotation. If it protects
+access (authentication, address lists, methods), the Ingress fails; otherwise the value is ignored with a warning.
 """
 
 from translation.annotations.registry import RouteAnnotations, read_annotations

@@ -1,6 +1,6 @@
-"""Annotations that decide who may send what: authentication, addresses, methods, cross-site requests.
+"""Annotations that restrict access: authentication, addresses, methods, cross-site requests.
 
-What can't be built here fails the Ingress: without its guard a route must not come into being.
+An invalid one makes the Ingress fail: a route must not be created without its protection.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from translation.plugins.configs import Plugins, present
 
 _AUTH_PLUGINS = {"keyAuth": "key-auth", "basicAuth": "basic-auth"}
 _METHOD = re.compile(r"[A-Z][A-Z_-]*", re.ASCII)
-"""What the gateway takes as a method: those of WebDAV and other standards as well."""
+"""Methods that the gateway accepts, including those of WebDAV and other standards."""
 
 _ORIGIN = re.compile(r"\w+://[^,]+", re.ASCII)
 _ORIGIN_WORDS = frozenset({"*", "**", "null"})
-"""What the gateway takes beside origins, alone (APISIX plugin cors)."""
+"""Values that the gateway accepts instead of origins (APISIX plugin cors)."""
 
 METHOD_NOT_ALLOWED = 405
 
@@ -59,12 +59,12 @@ def _is_url(text: str) -> bool:
 
 
 def address_lists(annotations: Annotations) -> Plugins:
-    """allowlist-source-range or blocklist-source-range; the gateway takes one of both."""
+    """allowlist-source-range or blocklist-source-range; the gateway accepts one of them."""
     allowed = _addresses(annotations, "allowlist-source-range")
     blocked = _addresses(annotations, "blocklist-source-range")
     if allowed and blocked:
         annotations.error(
-            "blocklist-source-range", "can't be used together with allowlist-source-range; leave one of them out"
+            "blocklist-source-range", "cannot be combined with allowlist-source-range; remove one of them"
         )
     lists = present({"whitelist": allowed, "blacklist": blocked})
     return {"ip-restriction": lists} if lists else {}
@@ -79,7 +79,7 @@ def _addresses(annotations: Annotations, name: str) -> list[str]:
 
 
 def refused_methods(annotations: Annotations) -> list[Var]:
-    """http-allow-methods, else http-block-methods: the conditions under which a request is refused."""
+    """http-allow-methods, else http-block-methods: the conditions under which a request is rejected."""
     allowed = _methods(annotations, "http-allow-methods")
     if allowed:
         return [["request_method", "!", "in", allowed]]
@@ -101,13 +101,13 @@ def csrf(annotations: Annotations) -> Plugins:
         return {}
     key = annotations.verbatim("csrf-key")
     if not key:
-        annotations.warn("csrf-key", "is missing, so enable-csrf does nothing; set a key")
+        annotations.warn("csrf-key", "is missing, so enable-csrf has no effect; set a key")
         return {}
     return {"csrf": {"key": key}}
 
 
 def cors(annotations: Annotations) -> Plugins:
-    """enable-cors with its options; the gateway's defaults allow everything."""
+    """enable-cors with its options; the gateway's defaults permit everything."""
     if not annotations.flag("enable-cors"):
         return {}
     options = {

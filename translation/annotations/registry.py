@@ -1,4 +1,4 @@
-"""The registry of annotations: every function that makes a plugin of them, and what else they say about routes."""
+"""The registry of annotations: the functions that generate plugins from them, and their other effects on routes."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ PLUGINS: tuple[Callable[[Annotations], Plugins], ...] = (
     access.csrf,
     rewriting.response,
 )
-"""Each makes plugins of its own, or none; a new annotation adds a function here."""
+"""Each generates its own plugins, or none; add a function here for a new annotation."""
 
 _SOURCES = {"forward-auth": "auth-uri"}
-"""Plugin → the annotation that holds its address."""
+"""Plugin → the annotation that contains its address."""
 
 
 @dataclass(frozen=True, slots=True)
 class RouteAnnotations:
-    """What the annotations of an Ingress say.
+    """The effect of the annotations of an Ingress.
 
     Attributes:
         plugins: Plugins of each of its routes.
-        overrides: What they set on each of its upstreams.
-        websocket: Whether WebSocket is allowed.
+        overrides: Settings for each of its upstreams.
+        websocket: Whether WebSocket is enabled.
         use_regex: Whether ImplementationSpecific paths are regular expressions.
-        plugin_config: Name of an ApisixPluginConfig of its namespace, or empty.
+        plugin_config: Name of an ApisixPluginConfig in its namespace, or empty.
         service_namespace: Namespace of its Services, or empty for its own.
     """
 
@@ -56,7 +56,7 @@ class RouteAnnotations:
 
 
 def read_annotations(scope: Context, values: Mapping[str, str]) -> RouteAnnotations:
-    """Return what annotations say; what is wrong with them is noted in `scope`."""
+    """Return the effect of annotations; problems are reported in `scope`."""
     annotations = Annotations(scope, values)
     plugins: Plugins = {}
     for make in PLUGINS:
@@ -72,5 +72,5 @@ def read_annotations(scope: Context, values: Mapping[str, str]) -> RouteAnnotati
 
 
 def _field(plugin: str) -> str:
-    """Return where a plugin comes from."""
+    """Return the annotation that a plugin comes from."""
     return Annotations.field(_SOURCES[plugin]) if plugin in _SOURCES else "metadata.annotations"

@@ -1,4 +1,4 @@
-"""Annotations that change requests and responses on their way: rewrites and redirects."""
+"""Annotations that change requests and responses: rewrites and redirects."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from translation.plugins.configs import Plugins, present
 MOVED_PERMANENTLY = 301
 _REDIRECTS = range(301, 309)
 _STATUSES = range(200, 599)
-"""What the gateway takes as the status of a rewritten response."""
+"""Values that the gateway accepts as the status of a rewritten response."""
 _ADDABLE = re.compile(r"[^:]*[^:/]")
-"""What its schema takes as the value of a header that is added; one that is set may have any."""
+"""Values that its schema accepts for an added header; a header that is set may have any value."""
 
 
 def proxy_rewrite(annotations: Annotations) -> Plugins:
@@ -38,16 +38,17 @@ def proxy_rewrite(annotations: Annotations) -> Plugins:
 def redirect(annotations: Annotations) -> Plugins:
     """http-to-https, else http-redirect with its code.
 
-    A code beside http-to-https does nothing in the gateway. The 1.8 line sends it, so it is sent: a record is adopted.
+    A code beside http-to-https has no effect in the gateway. It is sent because 1.8 sends it, so that records are
+    adopted.
     """
     uri = annotations.text("http-redirect")
     code = _redirect_code(annotations)
     if annotations.flag("http-to-https"):
         if uri:
-            annotations.warn("http-redirect", "does nothing beside http-to-https; leave one of them out")
+            annotations.warn("http-redirect", "has no effect beside http-to-https; remove one of them")
         return {"redirect": present({"http_to_https": True, "ret_code": code})}
     if len(uri) == 1:
-        remedy = "a gateway wants two characters or more; write a URL, or $scheme://$http_host/ for the root"
+        remedy = "the gateway requires two characters or more; write a URL, or $scheme://$http_host/ for the root"
         annotations.error("http-redirect", f"{uri!r} is too short: {remedy}")
     return {"redirect": {"uri": uri, "ret_code": code or MOVED_PERMANENTLY}} if uri else {}
 
@@ -56,15 +57,15 @@ def _redirect_code(annotations: Annotations) -> int | None:
     code = annotations.number("http-redirect-code")
     if code is None or code in _REDIRECTS:
         return code
-    annotations.warn("http-redirect-code", f"{code} is not between 301 and 308, so it is left out")
+    annotations.warn("http-redirect-code", f"{code} is ignored: it must be between 301 and 308")
     return None
 
 
 def response(annotations: Annotations) -> Plugins:
-    """enable-response-rewrite with its options, and the methods that are refused.
+    """enable-response-rewrite with its options, and the methods that are rejected.
 
-    The 1.8 line refuses methods by rewriting the response. A response that is rewritten anyway leaves no room for
-    that: methods are then refused before the request is sent on (quirk 37).
+    1.8 rejects methods by rewriting the response. If the response is rewritten anyway, methods are instead rejected
+    before the request is forwarded (quirk 37).
     """
     refused = refused_methods(annotations)
     rewrite = _response_rewrite(annotations)
@@ -77,12 +78,12 @@ def response(annotations: Annotations) -> Plugins:
 
 
 def _response_rewrite(annotations: Annotations) -> JsonObject | None:
-    """Return the configuration of the plugin; None where it is not enabled."""
+    """Return the configuration of the plugin; None if it is not enabled."""
     if not annotations.flag("enable-response-rewrite"):
         return None
     code = annotations.number("response-rewrite-status-code")
     if code and code not in _STATUSES:
-        annotations.warn("response-rewrite-status-code", f"{code} is not a status, so it is left out")
+        annotations.warn("response-rewrite-status-code", f"{code} is ignored: it is not a valid status")
         code = None
     headers = {
         "add": list(_added(annotations)),
@@ -104,15 +105,16 @@ def _added(annotations: Annotations) -> Iterator[str]:
             yield f"{header}:{value}"
         else:
             message = (
-                f"the value {value!r} is left out: the gateway adds none that is empty, ends with / or has a colon"
+                f"the value {value!r} is ignored: the gateway does not add values that are empty, end with / or"
+                " contain a colon"
             )
             annotations.warn("response-rewrite-add-header", f"{message}; use response-rewrite-set-header")
 
 
 def _headers(annotations: Annotations, name: str) -> list[tuple[str, str]]:
-    """Return names and values of a list of `name:value`; only the first colon divides them (quirk 37).
+    """Return names and values of a list of `name:value`; only the first colon separates them (quirk 37).
 
-    White space after it means nothing to who reads the header. It stays, as the 1.8 line has it in its records.
+    White space after it is insignificant in a header. It stays, because 1.8 has it in its records.
     """
     found = []
     for item in annotations.items(name):
@@ -120,5 +122,5 @@ def _headers(annotations: Annotations, name: str) -> list[tuple[str, str]]:
         if header.strip() and colon:
             found.append((header.strip(), value))
         else:
-            annotations.warn(name, f"{item!r} is left out; write name:value")
+            annotations.warn(name, f"{item!r} is ignored; write name:value")
     return found

@@ -1,4 +1,4 @@
-"""Annotations that set something on the upstreams of an Ingress."""
+"""Annotations that configure the upstreams of an Ingress."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _PARTS = ("upstream-connect-timeout", "upstream-send-timeout", "upstream-read-ti
 
 
 def overrides(annotations: Annotations) -> UpstreamOverrides:
-    """upstream-scheme, upstream-retries and the timeouts; a part of the timeouts that is not given is 0."""
+    """upstream-scheme, upstream-retries and the timeouts; a part of the timeouts that is not set is 0."""
     connect, send, read = (_timeout(annotations, name) for name in _PARTS)
     given = any((connect, send, read))
     return UpstreamOverrides(
@@ -25,17 +25,17 @@ def _scheme(annotations: Annotations) -> str | None:
     scheme = annotations.text("upstream-scheme").lower()
     if not scheme or scheme in _SCHEMES:
         return scheme or None
-    annotations.warn("upstream-scheme", f"{scheme!r} is unknown, so it is left out; use http, https, grpc or grpcs")
+    annotations.warn("upstream-scheme", f"{scheme!r} is unknown and ignored; use http, https, grpc or grpcs")
     return None
 
 
 def _timeout(annotations: Annotations, name: str) -> float:
-    """Return seconds; 0 if absent. A plain number is seconds, as in the 1.8 line."""
+    """Return seconds; 0 if absent. A plain number is in seconds, as in 1.8."""
     text = annotations.text(name)
     if not text:
         return 0
     try:
         return parse_duration(text)
     except ValueError:
-        annotations.warn(name, f"{text!r} is left out; write a duration such as 5s or 500ms, or a number of seconds")
+        annotations.warn(name, f"{text!r} is ignored; write a duration such as 5s or 500ms, or a number of seconds")
         return 0

@@ -1,1 +1,1 @@
-"""What all translations share: options, context, builder and result."""
+"""The parts that all translations share: options, context, builder and result."""

@@ -1,4 +1,4 @@
-"""Draft: the translation of one object while it is being made."""
+"""Builder: assembles the translation of one object."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Builder(Context):
-    """Records, claims, holds and problems of one object, gathered piece by piece."""
+    """Records, claims, holds and problems of one object."""
 
     def __init__(self, meta: Meta, view: View, options: Options) -> None:
         super().__init__(meta.kind, meta.namespace, view, options)
@@ -47,14 +47,14 @@ class Builder(Context):
 
     @cached_property
     def owners(self) -> HostOwners:
-        """Who owns which host."""
+        """The owners of hosts."""
         return HostOwners(self.view, self.options)
 
     def usable(self, hosts: Sequence[str], path: str) -> list[str]:
-        """Return the hosts that the object's namespace may use, and note the others. No hosts stand for every host.
+        """Return the hosts that the object's namespace may use, and report the others. No hosts means every host.
 
         Args:
-            hosts: As they are written, or the empty text for every host.
+            hosts: As written, or the empty string for every host.
             path: The list in the object.
         """
         found = []
@@ -66,16 +66,16 @@ class Builder(Context):
         return found
 
     def claims_too_much(self, obj: CustomObject) -> bool:
-        """Say whether an object names too many hosts to own them, and note it: what was published for it must go."""
+        """Say whether an object names too many hosts, and report it; its published records are withdrawn."""
         if self.options.host_ownership == "shared" or not has_too_many(obj):
             return False
-        message = f"names more than {MOST_NAMES} hosts, with the wildcards over them; make several objects of it"
+        message = f"has more than {MOST_NAMES} hosts, including the wildcards over them; split the object"
         self.error("TooManyHosts", "spec", message)
         self.revoked = True
         return True
 
     def stamp(self, kind: RecordKind, name: str, *, labelled: bool = False) -> JsonObject:
-        """Return the beginning of a body: id, name, desc and labels; with the object's own labels if wanted."""
+        """Return the start of a body: id, name, desc and labels, with the object's own labels if wanted."""
         return {
             "id": self.view.record_id(kind, name),
             "name": names.told(name),
@@ -84,7 +84,7 @@ class Builder(Context):
         }
 
     def record(self, kind: RecordKind, name: str, body: JsonObject, *, existing_only: bool = False) -> None:
-        """Add a record; `name` is what its id is made from."""
+        """Add a record; its id is derived from `name`."""
         if self.is_full:
             return
         check_record(self, kind, body)
@@ -96,7 +96,7 @@ class Builder(Context):
             self.enlarge(len(record.payload))
 
     def refer(self, kind: RecordKind, name: str) -> str:
-        """Return the id of a record that those of this object name."""
+        """Return the id of a record that other records of this object refer to."""
         id_ = self.view.record_id(kind, name)
         self._meant[RecordKey(kind, id_)] = name
         return id_
@@ -113,18 +113,18 @@ class Builder(Context):
         ids: frozenset[str] = frozenset(),
         names: frozenset[str] = frozenset(),
     ) -> None:
-        """Tell which records of a gateway are this object's."""
+        """Hold records in a gateway as this object's."""
         if prefix or ids or names:
             self._holds.append(Hold(kind, prefix, ids, names))
 
     def keep(self, key: RecordKey, **fields: object) -> None:
-        """Let a record stay as it was published last, but for these fields."""
+        """Keep a record as it was published last, except for these fields."""
         self._kept[key] = fields
 
     def finish(self) -> Translation:
-        """Return the translation: everything, or after an error what protects the records of before.
+        """Return the translation: everything, or after an error the holds and claims that protect the previous records.
 
-        What a setting refuses is not protected: a gateway may have it from when it was allowed.
+        Refused content is not protected: a gateway may have it from a time when it was allowed.
         """
         problems = tuple(dict.fromkeys(self.problems))
         if self.revoked or self.forbidden:

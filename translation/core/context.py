@@ -1,6 +1,6 @@
-"""Scope: what every part of a translation works with, and how objects that are referred to are found.
+"""Context: what every part of a translation works with, and how referenced objects are found.
 
-A reference that can't be followed is noted as a problem here, so that each one is worded the same everywhere.
+References that cannot be resolved become problems here, so that all of them are worded the same.
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ from translation.core.options import Options
 from translation.core.scope import class_of
 
 MOST_TOLD = 100
-"""Problems of one severity that are told of one object: each is a line in the log."""
+"""Maximum number of problems of one severity per object: each is a line in the log."""
 
 _LONGEST_MESSAGE = 1000
 _LONGEST_PATH = 300
-"""Characters; both may quote a text of the user."""
+"""Characters; both may quote a string of the user."""
 
 
 MOST_FOLLOWED = 1000
-"""Addresses behind Services that are judged for one object, beside those of Pods of the Services' own namespaces."""
+"""Addresses behind Services that are checked for one object, in addition to those of Pods in the Services'
+namespaces."""
 
 
 MOST_BYTES = 32 * 2**20
-"""Bytes of what is made of one object: small texts of it may refer to the same large ones again and again."""
+"""Bytes generated for one object: small references in it may refer to the same large values repeatedly."""
 
 MOST_SECRET_BYTES = 64 * 2**10
 """Bytes of a Secret that go into one record: what gateways take of a certificate, a key or a CA (APISIX ssl schema),
@@ -40,14 +41,14 @@ and far more than a credential has. Thousands of small objects may refer to one 
 
 @dataclass(slots=True)
 class Trail:
-    """What bounds the work for an object: the Services that its hosts led to, each followed once, and its size.
+    """Limits the work for an object: the Services that its hosts lead to, each followed once, and its size.
 
     Attributes:
-        found: Service → what is wrong with where it leads; empty if nothing is.
+        found: Service → what is wrong with its destination; empty if nothing is.
         open: Services that are being followed.
-        circles: How often the way came back to one of these.
-        left: Addresses that may still be judged.
-        bytes: Of the records so far, and of Secrets, as often as they are referred to.
+        circles: How often a chain returned to one of these.
+        left: Addresses that may still be checked.
+        bytes: Size of the records so far, and of Secrets, counted each time they are referred to.
     """
 
     found: dict[ObjectKey, str] = field(default_factory=dict)
@@ -62,8 +63,8 @@ class Context:
 
     Args:
         kind: Of the referring object.
-        namespace: Where the referring object lives; references without a namespace point there.
-        view: What may be asked.
+        namespace: Of the referring object; references without a namespace refer to it.
+        view: The objects to read.
         options: The settings.
     """
 
@@ -74,39 +75,39 @@ class Context:
         self.options = options
         self.problems: list[Problem] = []
         self.destinations: dict[Destination, None] = {}
-        """The hosts that it may name as things are; only where the settings ask for what hosts are in the cluster."""
+        """Hosts permitted in the present state of the cluster; only if the settings require the check."""
         self.trail = Trail()
         """The Services that hosts led to."""
         self._told: Counter[Severity] = Counter()
         self.references: dict[Reference, None] = {}
-        """What is referred to by a grant."""
+        """References that depend on a grant."""
         self.revoked = False
-        """Whether a reference lacks its grant: what was published by it must go."""
+        """Whether a reference lacks its grant: records published through it must be withdrawn."""
         self.reviewed = 0
-        """How much of the object's plugins was reviewed."""
+        """How much of the object's plugins has been reviewed."""
         self.forbidden = False
-        """Whether the object holds what the settings refuse."""
+        """Whether the object contains something that the settings refuse."""
 
     def within(self, kind: str, namespace: str) -> Context:
-        """Return the scope of another object that this one stands or falls with; what was followed is known there."""
+        """Return the context of another object that this one depends on; it shares the Services already followed."""
         other = Context(kind, namespace, self.view, self.options)
         other.trail = self.trail
         return other
 
     def error(self, code: str, path: str, message: str) -> None:
-        """Note a problem that keeps the object from being published."""
+        """Report a problem that prevents the object from being published."""
         self._note(code, path, message, "error")
 
     def degrade(self, code: str, path: str, message: str) -> None:
-        """Note a problem that lets the object be published with a False condition."""
+        """Report a problem that makes the condition of a published object False."""
         self._note(code, path, message, "degraded")
 
     def warn(self, code: str, path: str, message: str) -> None:
-        """Note a problem that is told, and nothing else."""
+        """Report a problem without any other effect."""
         self._note(code, path, message, "warning")
 
     def adopt(self, other: Context, path: str, source: ObjectKey) -> None:
-        """Take over what was found in an object that this one stands or falls with, told at `path`."""
+        """Adopt the problems of an object that this one depends on, reported at `path`."""
         for problem in other.problems:
             text = f"{source}: {problem}"
             self.problems.append(Problem(problem.code, text, path, problem.severity, problem.origin or source))
@@ -116,22 +117,22 @@ class Context:
         self.forbidden |= other.forbidden
 
     def misfit(self, error: SpecError) -> None:
-        """Note each mistake of a spec that does not fit its kind."""
+        """Report each mistake of a spec that does not fit its kind."""
         for path, message in error.problems:
             self.error("InvalidSpec", path, message)
 
     @property
     def is_full(self) -> bool:
-        """Whether more would be made of the object than may be; that was noted."""
+        """Whether the size limit was exceeded; the problem has been reported."""
         return self.trail.bytes > MOST_BYTES
 
     def enlarge(self, size: int) -> None:
-        """Note that so many bytes more were made of the object, or are about to be."""
+        """Account for bytes that were or will be generated for the object."""
         was_full = self.is_full
         self.trail.bytes += size
         if self.is_full and not was_full:
             most = f"{MOST_BYTES // 2**20} MiB"
-            message = f"becomes more than {most} of records and Secrets; refer to large ones less often"
+            message = f"generates more than {most} of records and Secrets; refer to large ones less often"
             self.error("TooLarge", "spec", message)
 
     def is_too_large(self, secret: Secret, keys: Iterable[str], path: str) -> bool:
@@ -146,7 +147,7 @@ class Context:
         return True
 
     def refuses(self, target: ObjectKey) -> bool:
-        """Say whether a reference crosses namespaces without the grant that the settings ask for, and note it."""
+        """Say whether a reference crosses namespaces without the grant that the settings require, and report it."""
         if self.options.cross_namespace == "allow" or target.namespace == self.namespace:
             return False
         reference = Reference(self.kind, self.namespace, target)
@@ -157,7 +158,7 @@ class Context:
         return True
 
     def secret(self, name: str, path: str, *, namespace: str = "") -> Secret | None:
-        """Return a Secret, or note that it is missing."""
+        """Return a Secret, or report that it is missing."""
         if self.is_full:
             return None
         key = ObjectKey("Secret", namespace or self.namespace, name)
@@ -169,31 +170,36 @@ class Context:
         return None if self.is_full else found
 
     def custom(self, key: ObjectKey) -> CustomObject | None:
-        """Return a custom resource, or None if it is absent or not granted."""
+        """Return a custom resource, or None if it does not exist or is not granted."""
         return None if self.refuses(key) else self.view.get(CustomObject, key)
 
     def missing(self, code: str, path: str, key: ObjectKey) -> None:
-        """Note an object that does not exist. Absent and not granted are told in the same words."""
+        """Report an object that does not exist. The message for a missing grant is the same."""
         if key.namespace == self.namespace:
             self.error(code, path, f"{key} does not exist; create it or correct the name")
             return
-        ask = ", or have a ReferenceGrant made there" if self.options.cross_namespace == "grant" else ""
+        ask = ", or add a ReferenceGrant there" if self.options.cross_namespace == "grant" else ""
         who = f"from namespace {self.namespace}"
         self.error(
-            code, path, f"{key} does not exist or may not be referred to {who}; create it or correct the name{ask}"
+            code,
+            path,
+            f"{key} does not exist, or references {who} are not permitted; create it or correct the name{ask}",
         )
 
     def foreign(self, code: str, path: str, found: CustomObject) -> None:
-        """Note an object that exists and belongs to another controller."""
+        """Report an object that exists and belongs to another controller."""
         self.error(code, path, self.whose(found))
 
     def whose(self, found: CustomObject, so: str = "") -> str:
-        """Return that an object belongs to another controller, what comes of that, and what to do."""
+        """Return the message that an object belongs to another controller, with the effect and the remedy."""
         name, ours = class_of(found), self.options.ingress_class
-        return f"{found.meta.key} is of class {name}, which is not ours{so}; set its spec.ingressClassName to {ours}"
+        return (
+            f"{found.meta.key} has class {name}, which belongs to another controller{so}; set its"
+            f" spec.ingressClassName to {ours}"
+        )
 
     def _note(self, code: str, path: str, message: str, severity: Severity) -> None:
-        """Keep a problem; of very many the first ones, and of a long text its beginning."""
+        """Keep a problem, up to a maximum number; a long text is shortened in the middle."""
         self._told[severity] += 1
         if self._told[severity] <= MOST_TOLD:
             self.problems.append(Problem(code, _cut(message, _LONGEST_MESSAGE), _cut(path, _LONGEST_PATH), severity))

@@ -1,4 +1,4 @@
-"""Durations as a gateway takes them: numbers of seconds, whole where they can be."""
+"""Durations in the gateway's format: numbers of seconds, integers if possible."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from crds.v2.common import Timeout
 
 DEFAULT_TIMEOUT = 60
-"""Seconds; what a part of a timeout is when it is absent (v1-behaviour.md §1.1.1)."""
+"""Seconds; the default of an absent part of a timeout (v1-behaviour.md §1.1.1)."""
 
 DEFAULT_TIMEOUTS: tuple[float, float, float] = (DEFAULT_TIMEOUT, DEFAULT_TIMEOUT, DEFAULT_TIMEOUT)
 """Connect, send, read."""

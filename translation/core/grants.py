@@ -1,4 +1,4 @@
-"""Grants: whether a namespace lets objects of another one refer to what it has (ReferenceGrant of the Gateway API)."""
+"""Grants: whether a namespace permits references from other namespaces (ReferenceGrant of the Gateway API)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from apisix_ingress.state.view import View
 
 
 class Reference(NamedTuple):
-    """A reference from one namespace into another: who refers, by kind and namespace, and to what."""
+    """A reference from one namespace to another: the kind and namespace of the referring object, and the target."""
 
     kind: str
     namespace: str
@@ -19,7 +19,7 @@ class Reference(NamedTuple):
 
 
 class Destination(NamedTuple):
-    """A host that an object has requests sent to: who names it, by kind and namespace, and the host."""
+    """A host that an object uses as a destination: the kind and namespace of the object, and the host."""
 
     kind: str
     namespace: str
@@ -27,9 +27,9 @@ class Destination(NamedTuple):
 
 
 def is_granted(reference: Reference, view: View) -> bool:
-    """Say whether a grant in the target's namespace allows a reference.
+    """Say whether a grant in the target's namespace permits a reference.
 
-    What is read are the grants between the two namespaces, so that one that comes or goes wakes whoever asked.
+    It reads the grants between the two namespaces, so that a new or removed grant causes a new translation.
     """
     value = f"{reference.target.namespace}/{reference.namespace}"
     found = view.find(ReferenceGrant, IndexKey("ReferenceGrant", GRANTS_BY_NAMESPACES, value))

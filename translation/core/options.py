@@ -14,7 +14,7 @@ ANY_CLASS = "apisix-and-all"
 """The configured class that means: Ingress of class `apisix`, custom resources of every class."""
 
 DEFAULT_CLUSTERS = frozenset({"default"})
-"""The gateway clusters where the settings name none."""
+"""The gateway clusters if the settings list none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,25 +22,25 @@ class Options:
     """Settings of a translation.
 
     Attributes:
-        ingress_class: The class that is ours (v1-behaviour.md §6.2), or `ANY_CLASS`.
-        ingress_class_controller: `spec.controller` of IngressClasses that are ours by any name.
+        ingress_class: The class to serve (v1-behaviour.md §6.2), or `ANY_CLASS`.
+        ingress_class_controller: `spec.controller` of further IngressClasses to serve, whatever their names.
         controller_name: Stamped on records when it is not the default.
-        endpoint_source: Which kind nodes are taken from.
+        endpoint_source: The kind that nodes are read from.
         cross_namespace: Whether references to other namespaces need a ReferenceGrant.
-        code_plugins: Whether plugins that run code of the user are let through.
-        plugins: Whether users may have every plugin, or those that `translation.plugins.policy` allows.
-        trusted_plugins: Plugins that are let through unreviewed.
-        secret_references: Whether texts that the gateway replaces by secrets of its own are let through.
-        external_addresses: Whether users may have requests sent to the gateway itself and the like.
-        host_ownership: Whether a host belongs to one namespace, and others can't use it.
-        consumer_names: How the username of a consumer is made of its namespace and name.
-        record_ids: Whether new names get the ids of the 1.8 line, or wide ones.
+        code_plugins: Whether plugins that run code of the user are permitted.
+        plugins: Whether users may use every plugin, or only the ones that `translation.plugins.policy` permits.
+        trusted_plugins: Plugins that are permitted without a review.
+        secret_references: Whether strings that the gateway replaces with its own secrets are permitted.
+        external_addresses: Whether users may send requests to the gateway itself and other internal addresses.
+        host_ownership: Whether a host belongs to one namespace, so that others can't use it.
+        consumer_names: How the username of a consumer is derived from its namespace and name.
+        record_ids: Whether new names get the ids of 1.8, or wide ones.
         admin_addresses: Host and port of each Admin API, as `translation.addresses.policy` spells them.
         gateway_namespaces: Namespaces in which gateways run, as far as known: short names resolve there.
-        internal: What the operator lists as internal, and the cluster domain.
-        published_keys: Whether a cluster's admin key may be one that everybody knows.
-        namespace_selector: Which namespaces count.
-        plugin_metadata: The ConfigMap with plugin metadata; None: there is none.
+        internal: The operator's list of internal addresses, and the cluster domain.
+        published_keys: Whether the admin key of a cluster may be a published one.
+        namespace_selector: The namespaces to serve.
+        plugin_metadata: The ConfigMap with plugin metadata; None if not configured.
         clusters: The names of the gateway clusters.
     """
 
@@ -67,13 +67,13 @@ class Options:
 
     @property
     def guarded_ports(self) -> frozenset[int]:
-        """Ports that the operator lists with a host, on other ports of which requests are allowed."""
+        """Ports that the operator lists with a host; requests to other ports of that host are permitted."""
         listed = (*self.internal.hosts.values(), *self.internal.below.values())
         return frozenset(port for ports in listed for port in ports if port is not None)
 
     @property
     def judges_addresses(self) -> bool:
-        """Whether some address is refused at all."""
+        """Whether any address is refused."""
         return self.external_addresses != "allow" or not self.internal.is_empty
 
     @property

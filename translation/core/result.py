@@ -1,4 +1,4 @@
-"""What a translation returns. How its parts are used is decided in `providers`."""
+"""The result of a translation; `providers` decides how to use its parts."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from translation.core.grants import Destination, Reference
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """The value that `translate_<kind>(object, view, options)` returns; of a deleted object: the empty one.
+    """The value that `translate_<kind>(object, view, options)` returns; empty for a deleted object.
 
     Attributes:
-        records: What the object wants in the gateways. With a problem of severity error they don't count.
+        records: The desired records of the object. They are ignored if there is a problem of severity error.
         claims: The upstreams that its records need. With an error: the upstreams that its earlier records may need.
         problems: The user's mistakes, in the order of the fields.
-        holds: Which records of a gateway are this object's, told without translating it: they stay when it fails.
-        references: What the records take from other namespaces by grants.
-        destinations: The hosts that the records lead to, where what they are in the cluster matters.
-        revoked: A reference lacks its grant, or a host is not to be reached: not even the last good records may stay.
-        kept: Records that stay as the owner published them last, although the rest of it is published anew, each with
-            the fields that change all the same. What it never published does not come into being.
+        holds: The records of the object in a gateway, known without translating it: they stay when it fails.
+        references: What the records use from other namespaces through grants.
+        destinations: The hosts that the records lead to, if the settings require a check of what they are.
+        revoked: A reference lacks its grant, or a destination is refused: not even the last valid records may stay.
+        kept: Records that stay as the owner published them last although the others change, each with the fields
+            that still change. Records that were never published are not created.
     """
 
     records: tuple[Record, ...] = ()
@@ -41,11 +41,11 @@ class Translation:
 
     @property
     def failed(self) -> bool:
-        """Whether nothing new may be published: a translation counts as a whole or not at all."""
+        """Whether nothing new may be published: a translation is used as a whole or not at all."""
         return any(problem.severity == "error" for problem in self.problems)
 
     def published(self, before: Mapping[RecordKey, Record]) -> tuple[Record, ...]:
-        """Return what the owner wants now, from what it published last. Only fields that a record had change in it."""
+        """Return the desired records, given those published last. Only fields that a record had change in it."""
         kept = (_changed(before[key], fields) for key, fields in self.kept.items() if key in before)
         return (*self.records, *kept)
 

@@ -1,7 +1,7 @@
-"""Ownership: whether an object is ours, by its class and by the labels of its namespace.
+"""Scope: whether this controller serves an object, by its class and by the labels of its namespace.
 
-The class rules are those of the 1.8 line (v1-behaviour.md §2.8, §6.2), widened by IngressClass objects: one whose
-`spec.controller` is ours counts as ours by any name, and its default-class annotation is honoured.
+The class rules are those of 1.8 (v1-behaviour.md §2.8, §6.2), extended by IngressClass objects: a class whose
+`spec.controller` matches is served under any name, and its default-class annotation is honoured.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from translation.core.options import ANY_CLASS, Options
 
 CLASS_ANNOTATION = "kubernetes.io/ingress.class"
 INGRESS_CLASS_OF_ANY = "apisix"
-"""The class of an Ingress that is ours when every class of custom resources is."""
+"""The class of Ingresses to serve when custom resources of every class are served."""
 
 
 def is_ours(obj: KubeObject, view: View, options: Options) -> bool:
-    """Say whether an object is ours to translate; a withdrawn one is handled by its provider."""
+    """Say whether this controller translates an object; the provider handles a withdrawn one."""
     return in_scope(obj.meta.namespace, view, options) and class_is_ours(obj, view, options)
 
 
 def why_left_out(obj: CustomObject, view: View, options: Options) -> str:
-    """Return why an object is not ours, for people; empty if it is."""
+    """Return the reason why an object is not served, for messages; empty if it is."""
     if not in_scope(obj.meta.namespace, view, options):
         return "its namespace is not selected"
     if class_is_ours(obj, view, options):
         return ""
     name = written_class(obj)
-    return f"its class ({name}) is not ours" if name else "it has no class"
+    return f"ingress class {name} is served by another controller" if name else "it has no class"
 
 
 def written_class(obj: CustomObject) -> str:
@@ -39,7 +39,7 @@ def written_class(obj: CustomObject) -> str:
 
 
 def in_scope(namespace: str, view: View, options: Options) -> bool:
-    """Say whether a namespace is watched; cluster-scoped objects have none and always are."""
+    """Say whether a namespace is selected; cluster-scoped objects always are."""
     selector = options.namespace_selector
     if not namespace or not selector.requirements:
         return True
@@ -48,7 +48,7 @@ def in_scope(namespace: str, view: View, options: Options) -> bool:
 
 
 def class_is_ours(obj: KubeObject, view: View, options: Options) -> bool:
-    """Say whether the class of an object is ours. Objects of kinds without a class always are."""
+    """Say whether this controller serves the class of an object. Kinds without a class are always served."""
     if not isinstance(obj, CustomObject):
         return True
     if obj.meta.kind == "Ingress":
@@ -71,7 +71,7 @@ def _ingress_is_ours(obj: CustomObject, view: View, options: Options) -> bool:
 
 
 def class_of(obj: CustomObject) -> str:
-    """Return the class that the spec of an object names; empty if it names none."""
+    """Return the class in the spec of an object; empty if it has none."""
     name = obj.spec.get("ingressClassName")
     return name if isinstance(name, str) else ""
 

@@ -1,8 +1,8 @@
-"""Texts: what no text of a user's object may hold, wherever it stands.
+"""Checks of every string in a user's object.
 
-Control characters, since a gateway, a log or a terminal may take them for something else; characters that show a text
-other than it is; and, where the settings say so, references that a gateway replaces by secrets of its own. No message
-holds the text: it may be a secret.
+Control characters are refused because a gateway, a log or a terminal may misinterpret them, as are characters that make
+text look different from what it is. If the settings say so, references that a gateway replaces with its own secrets are
+refused, too. No message contains the string, which may be a secret.
 """
 
 from __future__ import annotations
@@ -17,29 +17,31 @@ from translation.core.context import Context
 
 _NEVER = r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff"
 _LINE = re.compile(rf"[{_NEVER}\t\n\r\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-"""What a text of one line may not hold: control characters, line ends of any kind, marks that turn the direction."""
+"""Forbidden in single-line strings: control characters, line breaks of any kind, marks that change the text
+direction."""
 
 _BLOCK = re.compile(f"[{_NEVER}]")
-"""What not even a text of several lines may hold: code, a response body, a PEM key."""
+"""Forbidden even in multi-line strings: code, a response body, a PEM key."""
 
 _FREE = frozenset({"config", "args", "authParameter", "filter_func"})
-"""Fields below which texts may have several lines."""
+"""Fields whose strings may have several lines."""
 
 _STRICT = re.compile(r"(?:^|[-_])(?:headers?|hosts?|uris?|path|methods?)$", re.IGNORECASE)
-"""Fields of a plugin below which they may not: what they hold goes into the head of a request or a response."""
+"""Fields of a plugin whose strings must be on one line: they become part of the head of a request or a response."""
 
 _REFERENCE = re.compile(r"\$(?:env|secret)://", re.IGNORECASE)
-"""What a gateway replaces where a text begins with it: `$env://` in any case (APISIX core/env.lua), `$secret://`."""
+"""Strings that begin like this are replaced by the gateway: `$env://` in any case (APISIX core/env.lua),
+`$secret://`."""
 
 _MOST_TOLD = 10
-"""Mistakes of this kind that are told of one object."""
+"""Maximum number of such mistakes reported for one object."""
 
 Path: TypeAlias = "tuple[Path, str | int] | None"
-"""Where a value stands, the last part first; a part more costs the same however deep it is."""
+"""The path of a value, the last part first; adding a part costs the same at any depth."""
 
 
 class _Place(NamedTuple):
-    """A value and where it stands."""
+    """A value and its path."""
 
     value: Any
     path: Path = None
@@ -47,7 +49,7 @@ class _Place(NamedTuple):
 
 
 def check_object(scope: Context, obj: CustomObject) -> None:
-    """Note the texts of an object that must not be, annotations apart: those are checked where they are read."""
+    """Report invalid strings of an object, except annotations: those are checked where they are read."""
     for name, value in obj.meta.labels.items():
         check_text(scope, name + value, f"metadata.labels[{quoted(name)}]")
     check_text(scope, obj.meta.namespace + obj.meta.name, "metadata.name")
@@ -55,7 +57,7 @@ def check_object(scope: Context, obj: CustomObject) -> None:
 
 
 def check_spec(scope: Context, spec: Mapping[str, Any]) -> None:
-    """Note the texts of a spec that must not be; the first ones, if there are many."""
+    """Report invalid strings of a spec, up to a maximum number."""
     told = 0
     for place in _texts(_Place(spec)):
         if _is_fine(scope, place.value, block=place.block):
@@ -66,27 +68,27 @@ def check_spec(scope: Context, spec: Mapping[str, Any]) -> None:
 
 
 def check_text(scope: Context, text: str, path: str, *, block: bool = False) -> None:
-    """Note what a text must not hold; one of several lines may hold line breaks and tabs."""
+    """Report forbidden content of a string; a multi-line one may contain line breaks and tabs."""
     _check(scope, text, path, block=block)
 
 
 def check_secret(scope: Context, secret: Secret, key: str, text: str, path: str) -> None:
-    """Note what the value of a Secret must not hold that becomes a part of a record."""
+    """Report forbidden content of a value of a Secret that becomes a part of a record."""
     _check(scope, text, path, block=True, what=f"{secret.meta.key}: the value of {key} ")
 
 
 def check_record(scope: Context, kind: RecordKind, body: Mapping[str, Any]) -> None:
-    """Note references to secrets that came together only while a record was made, as in the value of a header."""
+    """Report references to secrets that only arose while a record was generated, as in the value of a header."""
     if scope.options.secret_references == "allow" or scope.forbidden:
         return
     for place in _texts(_Place(body)):
         if _REFERENCE.match(place.value):
-            _refuse_reference(scope, "", f"{kind}{_dotted(place.path)} comes to be one that ")
+            _refuse_reference(scope, "", f"{kind}{_dotted(place.path)} in the generated record")
             return
 
 
 def _texts(root: _Place) -> Iterator[_Place]:
-    """Yield every text below a value, the keys of mappings included; a stack stands for calls that might nest deep."""
+    """Yield every string below a value, including the keys of mappings; a stack avoids deep recursion."""
     stack = [root]
     while stack:
         value, path, block = place = stack.pop()
@@ -103,10 +105,10 @@ def _texts(root: _Place) -> Iterator[_Place]:
 
 
 def _check(scope: Context, text: str, path: str, *, block: bool, what: str = "") -> bool:
-    """Return whether a text was refused."""
+    """Return whether a string was refused."""
     if found := (_BLOCK if block else _LINE).search(text):
         code = ord(found.group())
-        scope.error("ControlCharacter", path, f"{what}has the control character U+{code:04X}; remove it")
+        scope.error("ControlCharacter", path, f"{what}contains the control character U+{code:04X}; remove it")
         return True
     if scope.options.secret_references == "refuse" and _REFERENCE.search(text):
         _refuse_reference(scope, path, what)
@@ -122,8 +124,8 @@ def _is_fine(scope: Context, text: str, *, block: bool) -> bool:
 
 def _refuse_reference(scope: Context, path: str, what: str) -> None:
     message = (
-        f"{what}refers to an environment variable or a secret of the gateway, which is refused by the controller's "
-        "setting kubernetes.secret_references: refuse; write the value, or take it from a Secret"
+        f"{what}refers to an environment variable or a secret of the gateway, which the setting"
+        " kubernetes.secret_references: refuse forbids; write the value, or read it from a Secret"
     )
     scope.error("SecretReferenceRefused", path, message)
     scope.forbidden = True
@@ -138,5 +140,5 @@ def _dotted(path: Path) -> str:
 
 
 def quoted(name: str) -> str:
-    """Return a name as a message may hold it: a key may have what it was refused for."""
+    """Return a name for a message: a key may contain what it was refused for."""
     return _LINE.sub(lambda found: f"\\u{ord(found.group()):04x}", name)

@@ -1,6 +1,6 @@
-"""Names of records whose bodies tell none: certificates and stream routes.
+"""Names of records whose bodies do not contain one: certificates and stream routes.
 
-Read from raw specs, since an object that lost its hosts, or can't be translated, has no records to ask.
+They are derived from raw specs, since an object that lost its hosts, or cannot be translated, has no records.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from translation.ingress_tls import pseudo_name
 
 
 def nameless_records(obj: CustomObject) -> Iterator[tuple[RecordKind, str]]:
-    """Yield kind and name of each record that an object may have and that tells no name."""
+    """Yield kind and name of each record that an object may have and whose body contains no name."""
     space, name = obj.meta.namespace, obj.meta.name
     match obj.meta.kind:
         case "ApisixTls":

@@ -1,8 +1,8 @@
-"""Hosts of certificates that two objects want: the oldest has them, one of another namespace goes without.
+"""Certificate conflicts: if two objects want a host, the oldest wins, and one of another namespace loses the host.
 
-A gateway shows the certificate that it had first, and after a restart perhaps another one; so of two namespaces one
-only is published. Within a namespace both are, as in the 1.8 line: whose certificate it is is for its owner to say.
-Who is older does not depend on the order of events, nor on whether an object can be translated.
+A gateway serves the certificate that it received first, and possibly another one after a restart; therefore only one of
+two namespaces is published. Within a namespace both are, as in 1.8: its owner decides. Age does not depend on the order
+of events, nor on whether an object can be translated.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ KINDS = ("ApisixTls", "Ingress")
 CONFLICT = "HostConflict"
 
 _UNNAMED = IndexKey("Ingress", TLS_HOST_INDEX, FROM_CERTIFICATE)
-"""Ingresses whose hosts are those of a certificate; an ApisixTls names its hosts."""
+"""Ingresses whose certificates determine their hosts; an ApisixTls lists its hosts."""
 
 
 class HostConflicts:
-    """Who else has a host of one object.
+    """The other objects that have a host of one object.
 
     Args:
-        obj: The object; it is no rival of itself.
-        view: What may be asked.
+        obj: The object; it does not conflict with itself.
+        view: The objects to read.
         options: The settings.
     """
 
@@ -50,7 +50,7 @@ class HostConflicts:
         self._faces: dict[ObjectKey, dict[str, str | None]] = {}
 
     def first(self, host: str) -> tuple[CustomObject, str | None] | None:
-        """Return the oldest other object of ours that has a host, with its face; None: there is no other one."""
+        """Return the oldest other object in scope that has a host, with its face; None if there is no other one."""
         for item in self._by_age(host):
             if item.meta.key == self._key or not is_ours(item, self._view, self._options):
                 continue
@@ -62,7 +62,7 @@ class HostConflicts:
         return None
 
     def ahead(self, host: str, face: str, age: tuple[str, ...]) -> CustomObject | None:
-        """Return the object that comes before one of this age and has a host with another face; None: there is none."""
+        """Return the object that is older than this age and has a host with another face; None if there is none."""
         rival = self.first(host)
         return None if rival is None or rival[0].meta.age > age or rival[1] == face else rival[0]
 
@@ -82,10 +82,10 @@ class HostConflicts:
 
 
 class Hosts:
-    """Which hosts an object may have its certificates for.
+    """The hosts that an object may have certificates for.
 
     Args:
-        draft: The translation of the object; what is told goes there.
+        draft: The translation of the object; problems are reported there.
         obj: The ApisixTls or Ingress.
     """
 
@@ -95,16 +95,16 @@ class Hosts:
         self._rivals = HostConflicts(obj, draft.view, draft.options)
         self._own: dict[str, tuple[str, str]] = {}
         if (count := count_tls_hosts(obj)) > MOST_HOSTS:
-            message = f"has certificates for {count} hosts, and {MOST_HOSTS} are the most; make several objects of it"
+            message = f"has certificates for {count} hosts; the limit is {MOST_HOSTS}; split the object"
             draft.error("TooManyHosts", "spec", message)
 
     def allowed(self, hosts: Sequence[str], body: FrozenJson, path: str) -> list[str]:
-        """Return the hosts without those that an older object of another namespace has.
+        """Return the hosts that no older object of another namespace has.
 
         Args:
-            hosts: As they are to be published.
-            body: An ssl record with its certificate, and what it asks of clients.
-            path: The field that is told.
+            hosts: The desired hosts.
+            body: An ssl record with its certificate and client-auth settings.
+            path: The field that problems refer to.
         """
         face = face_of(body)
         return [host for host in self._draft.usable(hosts, path) if self._is_allowed(host, face, path)]
@@ -113,24 +113,29 @@ class Hosts:
         name = canonical_host(host)
         own, field = self._own.setdefault(name, (face, path))
         if own != face:
-            message = f"host {host} has another certificate in {field}, and a gateway shows one of them; keep one"
+            message = (
+                f"host {host} has another certificate in {field}, and APISIX serves one certificate per host; keep one"
+            )
             self._draft.warn(CONFLICT, path, message)
         rival = self._rivals.ahead(name, face, self._age)
         if rival is None:
             return True
         winner, why = rival.meta.key, why_first(rival.meta.age, self._age)
         if winner.namespace == self._draft.namespace:
-            message = f"host {host} has another certificate in {winner}, which {why}, and a gateway shows one of them"
+            message = (
+                f"host {host} has another certificate in {winner}, which {why}, and APISIX serves one certificate"
+                " per host"
+            )
             self._draft.warn(CONFLICT, path, f"{message}; use the same certificate or another host")
             return True
         message = (
-            f"host {host} is left out: {stranger(winner)} {why} and has it, and not with the same certificate "
-            "and the same demands on clients; use another host, or have it removed there"
+            f"host {host} is skipped: {stranger(winner)} {why} and has it with a different certificate"
+            " or client-auth settings; use another host, or have it removed there"
         )
         self._draft.degrade(CONFLICT, path, message)
         return False
 
 
 def stranger(winner: ObjectKey) -> str:
-    """Name an object in another namespace by what its tenant may know."""
+    """Describe an object in another namespace without more than its tenants may know."""
     return f"an {winner.kind} in namespace {winner.namespace}"

@@ -1,7 +1,7 @@
 """Certificates: the pair of certificate and private key in a Secret, checked before it is sent.
 
-A gateway takes a pair that does not match and fails at the handshake (contract: Admin API fact 16). An expired
-certificate is sent: the client is who judges it. No message here holds a byte of a Secret.
+A gateway accepts a pair that does not match and fails at the handshake (contract: Admin API fact 16). An expired
+certificate is sent: clients judge it. No message here contains a byte of a Secret.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # The cryptography package is imported by who has a certificate to read: it is a twentieth of a start's imports.
 
 _FORMATS = (("cert", "key"), ("tls.crt", "tls.key"))
-"""Keys of a Secret: those of APISIX go before those of Kubernetes (v1-behaviour.md §2.9)."""
+"""Keys of a Secret: the keys of APISIX take precedence over those of Kubernetes (v1-behaviour.md §2.9)."""
 
 _MARKER = "-----BEGIN "
 
@@ -38,7 +38,7 @@ class KeyPair:
 
 
 def key_pair(scope: Context, secret: Secret, path: str) -> KeyPair | None:
-    """Return the pair in a Secret, or note what is wrong with it."""
+    """Return the pair in a Secret, or report what is wrong with it."""
     names = next((names for names in _FORMATS if names[0] in secret.data), None)
     if names is None:
         wrong = "has no certificate: put it under tls.crt, with its key under tls.key"
@@ -56,16 +56,16 @@ def key_pair(scope: Context, secret: Secret, path: str) -> KeyPair | None:
 
 
 def _without_preface(key: str) -> str:
-    """Return a key without what tools such as `openssl pkcs12` put in front of it.
+    """Return a key without the text that tools such as `openssl pkcs12` write before it.
 
-    A gateway takes a key that does not begin with its marker for one that it had encrypted, and refuses it.
+    A gateway treats a key that does not begin with its marker as one that it had encrypted, and rejects it.
     """
     return key[key.index(_MARKER) :]
 
 
 @kept_by_digest(_CHECKS_KEPT)
 def check_pair(certificate: bytes, key: bytes) -> str:
-    """Return what is wrong with a pair, as the end of a sentence that begins with the Secret; empty if nothing is."""
+    """Return what is wrong with a pair, as the end of a sentence that begins with the Secret; empty if it is valid."""
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
 
@@ -74,14 +74,14 @@ def check_pair(certificate: bytes, key: bytes) -> str:
         certificate.decode()
         wanted = leaf.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     except (ValueError, UnsupportedAlgorithm):
-        return "has a certificate that can't be read: it must be PEM text, the server's own certificate first"
+        return "has a certificate that cannot be read: it must be PEM, the server's own certificate first"
     try:
         # The check of an RSA key takes up to 90 ms, which would block every other object; a wrong one does not pair.
         private = load_pem_private_key(key, None, unsafe_skip_rsa_key_validation=True)
         key.decode()
         got = private.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     except (ValueError, TypeError, UnsupportedAlgorithm):
-        return "has a private key that can't be read: it must be PEM text without a password"
+        return "has a private key that cannot be read: it must be PEM without a password"
     return "" if got == wanted else "has a private key that belongs to another certificate: replace one of them"
 
 
@@ -89,7 +89,7 @@ def chain_of(text: bytes) -> list[Certificate]:
     """Return the certificates of a PEM text, a server's own first.
 
     Raises:
-        ValueError: It holds none.
+        ValueError: It contains no certificate.
     """
     from cryptography import x509
 
@@ -97,14 +97,14 @@ def chain_of(text: bytes) -> list[Certificate]:
 
 
 def fingerprint_of(certificate: str) -> str:
-    """Return the SHA-256 of the first certificate of a chain; it was parsed before."""
+    """Return the SHA-256 of the first certificate of a chain, which has been parsed before."""
     from cryptography.hazmat.primitives.hashes import SHA256
 
     return chain_of(certificate.encode())[0].fingerprint(SHA256()).hex()
 
 
 def names_of(certificate: str) -> list[str]:
-    """Return the host names that a certificate is for, sorted; it was parsed before."""
+    """Return the host names that a certificate covers, sorted; it has been parsed before."""
     from cryptography import x509
 
     leaf = chain_of(certificate.encode())[0]
@@ -116,38 +116,38 @@ def names_of(certificate: str) -> list[str]:
 
 
 def check_expiry(scope: Context, pair: KeyPair, secret: Secret, path: str, now: datetime | None) -> None:
-    """Note a certificate that has expired; without the time of day nothing is said."""
+    """Warn about a certificate that has expired; without the time of day, do nothing."""
     end = expiry_of(pair.certificate)
     if now is not None and end <= now:
         message = (
-            f"the certificate in {secret.meta.key} expired on {end:%Y-%m-%d %H:%M} UTC: clients refuse it; renew it"
+            f"the certificate in {secret.meta.key} expired on {end:%Y-%m-%d %H:%M} UTC: clients reject it; renew it"
         )
         scope.warn("CertificateExpired", path, message)
 
 
 def check_names(scope: Context, hosts: Sequence[str], pair: KeyPair, secret: Secret, path: str) -> None:
-    """Note the hosts of a list that a certificate is not for."""
+    """Warn about hosts of a list that a certificate does not cover."""
     covered = covered_names(pair.certificate)
     for index, host in enumerate(hosts):
         if not _covers(covered, canonical_host(host)):
-            message = f"{host} is not a name of the certificate in {secret.meta.key}: clients refuse it; add the name"
+            message = f"{host} is not covered by the certificate in {secret.meta.key}: clients reject it; add the name"
             scope.warn("HostNotCovered", f"{path}[{index}]", message)
 
 
 def _covers(covered: frozenset[str], host: str) -> bool:
-    """Say whether a certificate is for a host; a wildcard stands for exactly one label."""
+    """Say whether a certificate name covers a host; a wildcard matches exactly one label."""
     _, _, parent = host.partition(".")
     return host in covered or f"*.{parent}" in covered
 
 
 def expiry_of(certificate: str) -> datetime:
-    """Return when a certificate expires that a record has; it was parsed before."""
+    """Return when the certificate of a record expires; it has been parsed before."""
     _, end = _facts(certificate)
     return end
 
 
 def covered_names(certificate: str) -> frozenset[str]:
-    """Return the names that a certificate is for, in lower case; it was parsed before."""
+    """Return the names that a certificate covers, in lower case; it has been parsed before."""
     names, _ = _facts(certificate)
     return names
 

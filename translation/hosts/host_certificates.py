@@ -1,7 +1,7 @@
-"""Faces: what a client meets under a host, as texts that are equal for equal ones, of objects other than one's own.
+"""Faces: a string per host that is equal for equal certificates and client-auth settings, for other objects.
 
-A face is the server's own certificate and what is asked of clients: under one host a gateway has one of both. The rest
-of the chain, and the Secret that it is from, don't count. What is wrong with another object is its own affair.
+A face consists of the server's own certificate and the client-auth settings: a gateway has one of both per host. The
+rest of the chain, and the Secret it comes from, are ignored. Mistakes of another object are not reported here.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 _FACES_KEPT = 4096
 
 _CA_KEYS = ("cert", "tls.crt", "ca.crt")
-"""Keys of a Secret under which a CA is looked for, in this order (v1-behaviour.md §2.9)."""
+"""Keys of a Secret that may contain a CA, in this order (v1-behaviour.md §2.9)."""
 
 
 def face_of(body: FrozenJson) -> str:
-    """Return the face of an ssl record; its certificate was parsed before."""
+    """Return the face of an ssl record; its certificate has been parsed before."""
     client = body.get("client")
     asked = hashlib.sha256(json.dumps(client, sort_keys=True).encode()).hexdigest() if client else ""
     return f"{_fingerprint(body['cert'])} {asked}".rstrip()
 
 
 def faces(obj: CustomObject, view: View, options: Options) -> Iterator[tuple[str, str | None]]:
-    """Yield each host of an ApisixTls or Ingress with its face, in the order of the fields; None: it can't be told."""
+    """Yield each host of an ApisixTls or Ingress with its face, in the order of the fields; None if it is unknown."""
     scope = Context(obj.meta.kind, obj.meta.namespace, view, options)
     for entry in tls_entries(obj):
         body = _tls_body(scope, obj) if obj.meta.kind == "ApisixTls" else _entry_body(scope, entry)
@@ -49,7 +49,7 @@ def faces(obj: CustomObject, view: View, options: Options) -> Iterator[tuple[str
 
 
 def client_body(scope: Context, client: ClientAuthentication | None) -> JsonObject:
-    """Return the part of an ssl record for the certificates of clients; incomplete after an error."""
+    """Return the part of an ssl record with the client-auth settings; incomplete after an error."""
     if client is None:
         return {}
     location = client.ca_secret
@@ -82,7 +82,7 @@ def _server(scope: Context, name: str, namespace: str) -> JsonObject:
 
 
 def _authority(scope: Context, secret: Secret) -> str:
-    """Return the CA in a Secret as PEM text, or note what is wrong with it."""
+    """Return the CA in a Secret as PEM text, or report what is wrong with it."""
     key = next((key for key in _CA_KEYS if key in secret.data), None)
     if key is None:
         wrong = "has no CA: put it under ca.crt"
@@ -93,12 +93,12 @@ def _authority(scope: Context, secret: Secret) -> str:
             chain_of(secret.data[key])
             return secret.data[key].decode()
         except ValueError:
-            wrong = f"has a CA under {key} that can't be read: it must be PEM text"
+            wrong = f"has a CA under {key} that cannot be read: it must be PEM"
     scope.error("InvalidCertificate", "spec.client.caSecret", f"{secret.meta.key} {wrong}")
     return ""
 
 
 @kept_by_digest(_FACES_KEPT)
 def _fingerprint(certificate: str) -> str:
-    """Return what tells the leaf of a chain from others."""
+    """Return a fingerprint of the leaf of a chain."""
     return fingerprint_of(certificate)

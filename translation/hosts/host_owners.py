@@ -1,10 +1,10 @@
-"""Owners of hosts: with `host_ownership: namespace` a host belongs to one namespace, and rules of others go without it.
+"""Owners of hosts: with `host_ownership: namespace`, a host belongs to one namespace, and other namespaces lose it.
 
-A host belongs to the namespace that it was assigned to (an annotation of the Namespace), else to the one that holds it
-or a wildcard over it, else to that of the oldest object that names it or a wildcard over it. A wildcard needs more: no
-other namespace may own a name below it. So of the hosts that two namespaces use no request fits both, and neither
-priorities nor paths nor the gateway's order of matching decide anything between namespaces. Who owns a host does not
-depend on whether an object can be translated.
+A host belongs to the namespace it is assigned to (an annotation of the Namespace), else to the one that already holds
+it or a wildcard over it, else to that of the oldest object that names it or a wildcard over it. A wildcard also
+requires that no other namespace owns a name below it. Therefore no request matches hosts of two namespaces, and neither
+priorities nor paths nor the gateway's order of matching decide anything between namespaces. Ownership does not depend
+on whether an object can be translated.
 """
 
 from __future__ import annotations
@@ -38,17 +38,18 @@ from translation.core.scope import is_ours
 NOT_OWNED = "HostNotOwned"
 
 MOST_BELOW = 1000
-"""Older objects with names below a wildcard that are looked at; where there are more, the wildcard is left out."""
+"""Maximum number of older objects with names below a wildcard that are read; if there are more, the wildcard is
+skipped."""
 
 NAMING_KINDS = ("ApisixRoute", "ApisixTls", "Ingress")
-"""Kinds of objects that name hosts."""
+"""Kinds of objects that have hosts."""
 
 
 class HostOwners:
-    """Who owns which host, as one translation asks for it.
+    """The owners of hosts, from the point of view of one translation.
 
     Args:
-        view: What may be asked.
+        view: The objects to read.
         options: The settings; with `host_ownership: shared` every namespace may use every host.
     """
 
@@ -65,7 +66,7 @@ class HostOwners:
 
         Args:
             namespace: Of the object.
-            host: As it is written; empty for every host.
+            host: As written; empty for every host.
         """
         if self._is_shared:
             return ""
@@ -75,25 +76,25 @@ class HostOwners:
         return self._refusals[namespace, name]
 
     def taken_by(self, namespace: str, host: str) -> tuple[str, ...]:
-        """Return the namespaces that own a host which this one may not use; empty if it may, or if nobody owns it."""
+        """Return the other namespaces that own a host; empty if this one may use it, or if it has no owner."""
         name = claimed_name(host)
         owners = () if self._is_shared else self._owners(name)
         is_free = not owners or namespace in owners or self._is_shared_by(owners, namespace, name)
         return () if is_free else owners
 
     def owned(self, obj: CustomObject) -> frozenset[str]:
-        """Return the hosts that an object names and that belong to its namespace; hosts that are lent to it do not."""
+        """Return the hosts of an object that belong to its namespace, without hosts that are lent to it."""
         space = obj.meta.namespace
         names = claimed_hosts(obj)
         return frozenset(name for name in names if space in self._owners(name) and not self.refusal(space, name))
 
     def names(self, namespace: str, host: str) -> bool:
-        """Say whether an object of ours in a namespace names exactly this host."""
+        """Say whether an object in scope in a namespace names exactly this host."""
         found = (self._ours(kind, HOST_INDEX, host) for kind in NAMING_KINDS)
         return any(item.meta.namespace == namespace for items in found for item in items)
 
     def lends(self, owner: str, namespace: str, host: str) -> bool:
-        """Say whether objects of one namespace let another one use a host that they name."""
+        """Say whether objects of one namespace lend a host that they name to another namespace."""
         return self._is_shared_by((owner,), namespace, host)
 
     def _judge(self, namespace: str, name: str) -> str:
@@ -101,13 +102,13 @@ class HostOwners:
             return ""
         if name == EVERY_HOST:
             return (
-                "takes requests for every host, also for those of other namespaces: name hosts, or ask the operator to "
-                f"add {EVERY_HOST} to the annotation {ASSIGNED_HOSTS} of Namespace {namespace}"
+                "matches requests for every host, including those of other namespaces: add hosts, or ask the"
+                f" operator to add {EVERY_HOST} to the annotation {ASSIGNED_HOSTS} of Namespace {namespace}"
             )
         if has_colon(name):
-            return f"host {name} is left out: it holds ':' and is no address in brackets; correct it"
+            return f"host {name} is skipped: it contains ':' but is not an IPv6 address in brackets; correct it"
         if not is_ownable(name):
-            return f"host {name} is left out: a wildcard has to begin with '*.'; name the hosts or write *.{name[1:]}"
+            return f"host {name} is skipped: a wildcard has to begin with '*.'; list the hosts or write *.{name[1:]}"
         owners = self._owners(name)
         allowed = {namespace}
         if namespace not in owners:
@@ -116,8 +117,8 @@ class HostOwners:
             allowed |= {*owners}
         if name.startswith("*.") and (other := self._below(allowed, name)):
             return (
-                f"host {name} is left out: {other} has a name below it; name your hosts one by one, or ask the "
-                f"operator to add {name} to the annotation {ASSIGNED_HOSTS} of Namespace {namespace}"
+                f"host {name} is skipped: {other} has a name below it; list your hosts one by one, or ask the"
+                f" operator to add {name} to the annotation {ASSIGNED_HOSTS} of Namespace {namespace}"
             )
         return ""
 
@@ -125,18 +126,18 @@ class HostOwners:
         what = f"port {name[1:]}" if name.startswith(":") else f"host {name}"
         if owners:
             return (
-                f"{what} is left out: it belongs to namespace {', '.join(owners)}; use another one, or have an object "
-                f"there that names it annotated with {SHARED_WITH}: {namespace}"
+                f"{what} is skipped: it belongs to namespace {', '.join(owners)}; use another one, or have an"
+                f" object there that names it annotated with {SHARED_WITH}: {namespace}"
             )
         if self._options.host_ownership == "assigned":
             return (
-                f"{what} is left out: it is assigned to no namespace; ask the operator to add {name} to the annotation "
-                f"{ASSIGNED_HOSTS} of Namespace {namespace}"
+                f"{what} is skipped: it is not assigned to any namespace; ask the operator to add {name} to the"
+                f" annotation {ASSIGNED_HOSTS} of Namespace {namespace}"
             )
-        return f"{what} is left out: no object names it; add it to the hosts of this one"
+        return f"{what} is skipped: no object names it; add it to the hosts of this one"
 
     def _owners(self, name: str) -> tuple[str, ...]:
-        """Return the namespace that owns a host; several where it was assigned to several; none: nobody names it."""
+        """Return the namespace that owns a host; several if it is assigned to several; empty if no object names it."""
         names = (name, *wildcards_over(name))
         if assigned := next(filter(None, map(self._assigned, names)), ()):
             return assigned
@@ -154,12 +155,12 @@ class HostOwners:
         return self._assignees[name]
 
     def _first(self, name: str) -> CustomObject | None:
-        """Return the oldest object of ours that names a host or a wildcard over it."""
+        """Return the oldest object in scope that names a host or a wildcard over it."""
         found = (self._naming(each) for each in (name, *wildcards_over(name)))
         return min((item for item in found if item is not None), key=lambda item: item.meta.age, default=None)
 
     def _naming(self, name: str) -> CustomObject | None:
-        """Return the oldest object of ours that names exactly this."""
+        """Return the oldest object in scope that names exactly this."""
         if name not in self._oldest:
             found = (next(self._ours(kind, HOST_INDEX, name), None) for kind in NAMING_KINDS)
             ages = (item for item in found if item is not None)
@@ -167,18 +168,18 @@ class HostOwners:
         return self._oldest[name]
 
     def _ours(self, kind: str, index: str, name: str) -> Iterator[CustomObject]:
-        """Yield the objects of ours under a value of an index, the oldest first."""
+        """Yield the objects in scope under a value of an index, the oldest first."""
         found = oldest(self._view, CustomObject, IndexKey(kind, index, name))
         return (item for item in found if is_ours(item, self._view, self._options))
 
     def _is_shared_by(self, owners: Iterable[str], namespace: str, name: str) -> bool:
-        """Say whether an object of the owner, of the oldest that lend a host, lets a namespace use it."""
+        """Say whether one of the owner's oldest objects that lend a host lends it to a namespace."""
         keys = (lent_key(owner, each) for owner in owners for each in (name, *wildcards_over(name)))
         found = (islice(self._ours(kind, LENT_INDEX, key), NEAR) for key in keys for kind in NAMING_KINDS)
         return any(shares_with(item, namespace) for items in found for item in items)
 
     def _below(self, allowed: AbstractSet[str], wildcard: str) -> str:
-        """Return who else owns a name below a wildcard that these namespaces may use, for a message; empty: nobody."""
+        """Return another owner of a name below a wildcard of these namespaces, for a message; empty if none."""
         if any(allowed & {*self._assigned(each)} for each in (wildcard, *wildcards_over(wildcard))):
             return ""
         under = IndexKey("Namespace", ASSIGNED_UNDER_INDEX, wildcard)
@@ -192,7 +193,7 @@ class HostOwners:
         return next((each for each in found if each), "")
 
     def _older_below(self, kind: str, allowed: AbstractSet[str], wildcard: str, first: CustomObject | None) -> str:
-        """Return whose object names something below a wildcard and is older than all that name it or one over it."""
+        """Return whose object names a host below a wildcard and is older than all that name or cover the wildcard."""
         for count, item in enumerate(oldest(self._view, CustomObject, IndexKey(kind, UNDER_INDEX, wildcard))):
             if first is not None and item.meta.age >= first.meta.age:
                 return ""
@@ -204,12 +205,12 @@ class HostOwners:
 
 
 def rests_on_lost_host(records: Iterable[Record], namespace: str, owners: HostOwners) -> bool:
-    """Say whether records of a namespace take requests or handshakes for hosts that it may not use now."""
+    """Say whether records of a namespace match requests or handshakes for hosts that it may not use now."""
     return any(owners.refusal(namespace, host) for record in records for host in record.hosts)
 
 
 def restricted(holds: Iterable[Hold], obj: CustomObject, owners: HostOwners) -> tuple[Hold, ...]:
-    """Return the holds of an object so that of an earlier life of the controller only records for its hosts stay."""
+    """Return the holds of an object, restricted to records of a previous process that only match its hosts."""
     hosts = frozenset(host for host in claimed_hosts(obj) if not owners.refusal(obj.meta.namespace, host))
     if not owners.refusal(obj.meta.namespace, EVERY_HOST):
         hosts |= {EVERY_HOST}

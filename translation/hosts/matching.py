@@ -22,7 +22,7 @@ Var = list[Operand]
 """One condition: variable, an optional `!`, operator, operand."""
 
 _NETWORK = re.compile(r"[0-9A-Fa-f.:]+(?:/(?:0|[1-9][0-9]*))?")
-"""No zone (`%eth0`), and the length of a prefix neither as a mask nor with a zero in front: gateways refuse both."""
+"""No zone (`%eth0`), and no prefix length as a mask or with a leading zero: gateways reject both."""
 
 _OPERATORS: dict[str, tuple[str, ...]] = {
     "Equal": ("==",),
@@ -41,7 +41,7 @@ _OPERATORS: dict[str, tuple[str, ...]] = {
 
 
 def expressions(exprs: Sequence[Expression]) -> list[Var]:
-    """Return the `vars` for the conditions of a rule, in their order; all of them must hold."""
+    """Return the `vars` for the conditions of a rule, in their order; all of them must match."""
     return [[_variable(expr.subject), *_OPERATORS[expr.op], _operand(expr)] for expr in exprs]
 
 
@@ -67,7 +67,7 @@ def _operand(expr: Expression) -> Operand:
 
 
 def check_addresses(scope: Context, addresses: Sequence[str], path: str) -> None:
-    """Note each text that is neither an IP address nor a CIDR range."""
+    """Report each string that is neither an IP address nor a CIDR range."""
     for index, address in enumerate(addresses):
         if not is_network(address):
             message = f"{address!r} is neither an IP address nor a CIDR range such as 10.0.0.0/8"
@@ -76,7 +76,7 @@ def check_addresses(scope: Context, addresses: Sequence[str], path: str) -> None
 
 @lru_cache(maxsize=4096)
 def is_network(text: str) -> bool:
-    """Say whether a text is an IP address or a CIDR range, host bits allowed, as the 1.8 line and gateways take it."""
+    """Say whether a string is an IP address or a CIDR range, host bits allowed, as in 1.8 and in gateways."""
     if not _NETWORK.fullmatch(text):
         return False
     try:
@@ -87,7 +87,7 @@ def is_network(text: str) -> bool:
 
 
 def check_paths(scope: Context, paths: Sequence[str], path: str) -> None:
-    """Note each request path that no request can have."""
+    """Report each path that no request can have."""
     for index, text in enumerate(paths):
         if not text.startswith("/"):
             message = f"{text!r} never matches: begin it with /"
@@ -95,23 +95,25 @@ def check_paths(scope: Context, paths: Sequence[str], path: str) -> None:
 
 
 def check_hosts(scope: Context, hosts: Sequence[str], path: str) -> None:
-    """Note each host with a port: the gateway takes it and never finds it (contract: Admin API fact 18)."""
+    """Report each host with a port: the gateway accepts it and never matches it (contract: Admin API fact 18)."""
     for index, host in enumerate(hosts):
         if ":" in host and not host.startswith("["):
-            scope.warn("HostNeverMatches", f"{path}[{index}]", f"{host!r} never matches: leave the port out")
+            scope.warn("HostNeverMatches", f"{path}[{index}]", f"{host!r} never matches: remove the port")
     check_host_names(scope, hosts, path)
 
 
 def check_host_names(scope: Context, hosts: Sequence[str], path: str) -> None:
-    """Note each host that can't be one, or that is easily taken for another one."""
+    """Report each invalid or easily confused host."""
     for index, host in enumerate(hosts):
         check_host_name(scope, host, f"{path}[{index}]")
 
 
 def check_host_name(scope: Context, host: str, path: str) -> None:
-    """Note a host that can't be one, or that is easily taken for another one."""
+    """Report an invalid host, or one that is easily confused with another."""
     if mistake := host_mistake(host):
         scope.error("InvalidHost", path, mistake)
     elif scripts := mixed_scripts(host):
-        message = f"{host} has letters of several scripts ({', '.join(scripts)}) in one word: it may be an imitation"
+        message = (
+            f"{host} has letters of several scripts ({', '.join(scripts)}) in one label: it may imitate another host"
+        )
         scope.warn("HostMixesScripts", path, message)

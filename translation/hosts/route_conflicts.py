@@ -1,8 +1,8 @@
-"""Conflicts: two objects whose rules take the same requests. The oldest gets them, every other one is told.
+"""Route conflicts: two objects whose rules match the same requests. The oldest wins; the others report the conflict.
 
-A rule of a newer object is published all the same, behind those of the older ones. Were it left out, its requests could
-fall to a wider rule that lacks its guards as long as the older object is not in effect; so it also takes over without a
-gap. Who is older does not depend on the order of events, nor on whether an object can be translated.
+A rule of a newer object is still published, with a lower priority. If it were skipped, its requests could fall through
+to a wider rule without its protection while the older object is not in effect; it also takes over without a gap. Age
+does not depend on the order of events, nor on whether an object can be translated.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _KINDS = ("Ingress", "ApisixRoute")
 
 
 class RouteConflicts:
-    """Who is older among those that take the same requests as the rules of one object.
+    """The older objects that match the same requests as the rules of one object.
 
     Args:
-        draft: The translation of the object; what is told goes there.
+        draft: The translation of the object; problems are reported there.
         obj: The ApisixRoute or Ingress.
     """
 
@@ -37,13 +37,11 @@ class RouteConflicts:
         for matcher in matchers(obj):
             self._matchers[matcher.field].append(matcher)
         if (count := count_matchers(obj)) > MOST_MATCHERS:
-            message = (
-                f"has {count} pairs of host and path, and {MOST_MATCHERS} are the most; make several objects of it"
-            )
+            message = f"has {count} combinations of host and path; the limit is {MOST_MATCHERS}; split the object"
             draft.error("TooManyPaths", "spec", message)
 
     def ahead(self, field: str) -> int:
-        """Return how many older objects, of many the first, take requests of a rule; note which one gets them."""
+        """Return how many older objects match requests of a rule, up to a maximum; report which one wins."""
         lost: list[tuple[Age, Matcher]] = []
         older: set[Age] = set()
         for matcher in self._matchers[field]:
@@ -57,7 +55,7 @@ class RouteConflicts:
         return min(len(older), NEAR)
 
     def _older(self, matcher: Matcher, kind: str) -> Iterator[Age]:
-        """Yield the ages of the first ones of a kind that are older, ours, and may use the host."""
+        """Yield the ages of the first objects of a kind that are older, in scope, and may use the host."""
         count, index = 0, IndexKey(kind, MATCHER_INDEX, matcher.value)
         for item in oldest(self._draft.view, CustomObject, index):
             if item.meta.age >= self._age:
@@ -75,7 +73,8 @@ class RouteConflicts:
         whose = str(ObjectKey(kind, namespace, name)) if known else f"an {kind} in namespace {namespace}"
         more = f" and {others} more" if others else ""
         message = (
-            f"requests for {matcher.host or 'every host'} and {matcher.path or '/'}{more} go to {whose}, which "
-            f"{why_first(winner, self._age)} and has the same host and path; remove one of them, or tell them apart"
+            f"host/path conflict: requests for {matcher.host or 'every host'} and {matcher.path or '/'}{more} go"
+            f" to {whose}, which {why_first(winner, self._age)}; remove one of them, or change its host, path or"
+            " method"
         )
         self._draft.degrade("Conflicted", field, message)

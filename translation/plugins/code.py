@@ -1,4 +1,4 @@
-"""Plugins and fields that run code of the user in a gateway, or open what is not meant for users."""
+"""Plugins and fields that run the user's code in a gateway, or expose internal APIs."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ CODE_PLUGINS: Mapping[str, str] = {
     "exit-transformer": "runs Lua code",
     "inspect": "runs Lua code",
     "script": "runs Lua code",
-    "body-transformer": "renders templates, which may hold Lua code",
-    "ai-prompt-template": "renders templates, which may hold Lua code",
-    "request-validation": "compiles its schemas to Lua code, and texts inside them become code",
-    "oas-validator": "compiles schemas to Lua code, and texts inside them become code",
+    "body-transformer": "renders templates, which may contain Lua code",
+    "ai-prompt-template": "renders templates, which may contain Lua code",
+    "request-validation": "compiles its schemas to Lua code, and strings in them become code",
+    "oas-validator": "compiles schemas to Lua code, and strings in them become code",
     "mcp-bridge": "starts a program",
-    "file-logger": "writes texts, which may be code, to files of the gateway",
-    "public-api": "opens the gateway's control API",
-    "batch-requests": "sends requests past the conditions of the route",
+    "file-logger": "writes strings, which may be code, to files of the gateway",
+    "public-api": "exposes the gateway's control API",
+    "batch-requests": "sends requests that bypass the conditions of the route",
 }
 """Plugin → what it does."""
 
 CODE_FIELDS: Mapping[tuple[str, str], str] = {
     ("ai-rate-limiting", "cost_expr"): "is compiled to Lua code",
-    ("openid-connect", "claim_schema"): "is compiled to Lua code, and texts inside it become code",
+    ("openid-connect", "claim_schema"): "is compiled to Lua code, and strings in it become code",
 }
-"""Plugin and field → what is done with the field."""
+"""Plugin and field → what happens to the field."""
 
 CODE_META = "pre_function"
-"""Lua code that every plugin takes, in `_meta`."""
+"""Lua code that every plugin accepts, in `_meta`."""
 
 _PREFIX = "ext-plugin-"
 
@@ -44,7 +44,7 @@ def is_code(name: str) -> bool:
 
 
 def check_code(scope: Context, name: str, config: JsonObject, path: str) -> None:
-    """Note plugins and fields that run the user's code where the settings refuse that, those inside others included."""
+    """Report plugins and fields that run the user's code if the settings refuse it, including plugins inside others."""
     if scope.options.code_plugins == "allow":
         return
     _check(scope, name, config, path)
@@ -56,7 +56,7 @@ def check_code(scope: Context, name: str, config: JsonObject, path: str) -> None
 
 
 def nested_plugins(name: str, config: Any) -> Iterator[tuple[str, Any]]:
-    """Yield name and configuration of each plugin right inside another one's configuration."""
+    """Yield name and configuration of each plugin directly inside the configuration of another."""
     if not isinstance(config, dict):
         return
     if name == "multi-auth":
@@ -70,7 +70,7 @@ def nested_plugins(name: str, config: Any) -> Iterator[tuple[str, Any]]:
 
 
 def refuse_code(scope: Context, what: str, path: str) -> None:
-    """Note a field that holds the user's code where the settings refuse that."""
+    """Report a field that contains the user's code if the settings refuse it."""
     if scope.options.code_plugins == "refuse":
         message = f"{what} is refused by the controller's setting kubernetes.code_plugins: refuse; remove it"
         scope.error("CodeRefused", path, message)

@@ -1,6 +1,6 @@
 """Plugins: from the list of a spec to the `plugins` of a record, Secrets and authentication included.
 
-No input is changed: a configuration is copied where a Secret is merged into it.
+Inputs are not changed: a configuration is copied before a Secret is merged into it.
 """
 
 from __future__ import annotations
@@ -20,31 +20,33 @@ if TYPE_CHECKING:
     from crds.v2.route import Authentication
 
 Plugins = dict[str, JsonObject]
-"""Plugin → configuration, as a record has them."""
+"""Plugin → configuration, as in a record."""
 
 
 def translate_plugins(scope: Context, plugins: Sequence[Plugin], path: str) -> Plugins:
-    """Return the enabled plugins; of two with one name the later one. What is wrong is noted in `scope`."""
+    """Return the enabled plugins; if two have the same name, the later one. Problems are reported in `scope`."""
     found: Plugins = {}
     for index, plugin in enumerate(plugins):
         if not plugin.enable:
             continue
         here = f"{path}[{index}]"
         if plugin.name in found:
-            scope.warn("PluginTwice", here, f"plugin {plugin.name} is there twice: the last one counts; remove one")
+            scope.warn(
+                "PluginTwice", here, f"plugin {plugin.name} is configured twice: the last one is used; remove one"
+            )
         found[plugin.name] = review(scope, plugin.name, _config(scope, plugin, here), here, f"{here}.config")
     return found
 
 
 def review(scope: Context, name: str, config: JsonObject, path: str, config_path: str = "") -> JsonObject:
-    """Note what the settings refuse in a plugin; return its configuration with shared names made the namespace's own.
+    """Report what the settings refuse in a plugin; return its configuration with the namespace in shared names.
 
     Args:
         scope: The object that has the plugin.
         name: Of the plugin.
-        config: Its configuration, with what a Secret adds; it is not changed.
+        config: Its configuration, merged with its Secret; it is not changed.
         path: The field that the plugin comes from.
-        config_path: The field that holds the configuration; empty where the object has no such field.
+        config_path: The field with the configuration; empty if the object has no such field.
     """
     check_code(scope, name, config, path)
     # Global rules are for every team: who may write them is the business of RBAC.
@@ -66,13 +68,13 @@ def _config(scope: Context, plugin: Plugin, path: str) -> JsonObject:
 
 
 def _merged(scope: Context, config: JsonObject, secret: Secret, path: str) -> JsonObject:
-    """Return a copy of a configuration with the values of a Secret over it; a dot in a key leads into a mapping."""
+    """Return a copy of a configuration, overridden by the values of a Secret; a dot in a key leads into a mapping."""
     result = copy.deepcopy(config)
     for key in sorted(secret.data):
         try:
             value = secret.data[key].decode()
         except UnicodeDecodeError:
-            scope.error("InvalidSecret", path, f"{secret.meta.key}: the value of {key} is not UTF-8 text; replace it")
+            scope.error("InvalidSecret", path, f"{secret.meta.key}: the value of {key} is not UTF-8; replace it")
             continue
         check_secret(scope, secret, key, value, path)
         _put(result, key.split("."), value)
@@ -80,7 +82,7 @@ def _merged(scope: Context, config: JsonObject, secret: Secret, path: str) -> Js
 
 
 def _put(target: JsonObject, keys: Sequence[str], value: str) -> None:
-    """Assign a value below nested mappings; anything else in the way gives way to a mapping."""
+    """Assign a value below nested mappings; other values on the path are replaced by mappings."""
     *parents, last = keys
     for key in parents:
         if not isinstance(target.get(key), dict):
@@ -92,7 +94,7 @@ def _put(target: JsonObject, keys: Sequence[str], value: str) -> None:
 
 
 def authenticate(scope: Context, plugins: Plugins, authentication: Authentication | None, path: str) -> None:
-    """Add the plugin of an `authentication` block, in place of one of the same name (v1-behaviour.md §2.5)."""
+    """Add the plugin of an `authentication` block; it replaces one with the same name (v1-behaviour.md §2.5)."""
     if authentication is None or not authentication.enable:
         return
     for name, config in _authentication(authentication).items():
@@ -126,5 +128,5 @@ def _present(**fields: Any) -> JsonObject:
 
 
 def present(fields: Mapping[str, Any]) -> JsonObject:
-    """Return the fields that are neither empty nor zero nor false."""
+    """Return the fields that are not empty, zero or false."""
     return {name: value for name, value in fields.items() if value}

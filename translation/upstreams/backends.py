@@ -1,7 +1,7 @@
-"""Backends: from the reference of a route to a claim on an upstream and the id of that upstream.
+"""Backends: from a reference in a route to a claim on an upstream and the id of that upstream.
 
-A route reads the Service, for its port, and the settings that its upstream depends on; never endpoints. So a change
-of endpoints translates no route again.
+A route reads the Service, for its port, and the settings that its upstream depends on, but never endpoints. Therefore a
+change of endpoints does not translate routes.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class Backend:
         namespace: Namespace of the Service.
         service: Name of the Service.
         port: Number or name of its port.
-        path: Field that names the Service.
-        port_path: Field that names the port.
+        path: Field with the name of the Service.
+        port_path: Field with the name of the port.
         granularity: Whether its endpoints or its cluster address are the nodes.
         subset: Name of the pod subset, or empty.
-        overrides: What the Ingress that refers to it sets on the upstream.
+        overrides: Upstream settings of the Ingress that refers to it.
     """
 
     namespace: str
@@ -53,7 +53,7 @@ class Backend:
 
 
 def claim_service(draft: Builder, backend: Backend) -> str:
-    """Claim the upstream of a backend and return its id; empty when it can't be told."""
+    """Claim the upstream of a backend and return its id; empty if it cannot be determined."""
     key = ObjectKey("Service", backend.namespace, backend.service)
     refused = draft.refuses(key)
     service = None if refused else draft.view.get(Service, key)
@@ -75,11 +75,11 @@ def claim_service(draft: Builder, backend: Backend) -> str:
 
 
 _MOST_LISTED = 100
-"""Ports of a Service that a message lists."""
+"""Maximum number of ports of a Service that a message lists."""
 
 
 def _port_number(draft: Builder, service: Service, backend: Backend) -> int:
-    """Return the number of the Service port, or 0 where only a name is known that the Service lacks."""
+    """Return the number of the Service port, or 0 if it is a name that the Service does not have."""
     wanted = backend.port
     numbers = draft.ports.get(service.meta.key)
     if numbers is None:
@@ -93,19 +93,19 @@ def _port_number(draft: Builder, service: Service, backend: Backend) -> int:
         return wanted
     ports = service.ports[:_MOST_LISTED]
     known = ", ".join(f"{port.port} ({port.name})" if port.name else str(port.port) for port in ports) or "none"
-    hint = "; a number must not be in quotes" if isinstance(wanted, str) and wanted.isdigit() else ""
+    hint = "; do not put a number in quotes" if isinstance(wanted, str) and wanted.isdigit() else ""
     draft.error("PortNotFound", backend.port_path, f"{service.meta.key} has no port {wanted}; it has {known}{hint}")
     return wanted if isinstance(wanted, int) else 0
 
 
 def _check_granularity(draft: Builder, service: Service, backend: Backend) -> None:
     if backend.granularity == "service" and service.headless and service.type != "ExternalName":
-        message = f"{service.meta.key} has no cluster address; leave resolveGranularity out to use its endpoints"
+        message = f"{service.meta.key} has no cluster address; remove resolveGranularity to use its endpoints"
         draft.error("NoClusterAddress", backend.path, message)
 
 
 def _check_settings(draft: Builder, backend: Backend, port: int) -> None:
-    """Note what is wrong with the settings of the upstream: without them it would not come into being."""
+    """Report mistakes in the settings of the upstream: with them it would not be created."""
     key = ObjectKey("ApisixUpstream", backend.namespace, backend.service)
     if key not in draft.judged:
         scope = Context(key.kind, key.namespace, draft.view, draft.options)
@@ -122,7 +122,7 @@ def _check_settings(draft: Builder, backend: Backend, port: int) -> None:
 
 def _check_subset(draft: Builder, backend: Backend, spec: ApisixUpstreamSpec | None, port: int) -> None:
     if backend.granularity == "service":
-        message = f"the subset {backend.subset} does nothing with the cluster address; leave resolveGranularity out"
+        message = f"the subset {backend.subset} has no effect with the cluster address; remove resolveGranularity"
         draft.warn("SubsetUnused", backend.path, message)
         return
     known = [subset.name for subset in for_port(spec, port).subsets] if spec else []
@@ -150,7 +150,7 @@ def claim_external(draft: Builder, reference: UpstreamReference, path: str) -> s
 
 
 def _judged(draft: Builder, obj: CustomObject) -> Context:
-    """Return what is to be said of an ApisixUpstream that is to have external nodes."""
+    """Return the mistakes of an ApisixUpstream that is used for external nodes."""
     scope = draft.within(obj.meta.kind, obj.meta.namespace)
     check_spec(scope, obj.spec)
     try:
@@ -166,5 +166,5 @@ def _check_external(scope: Context, spec: ApisixUpstreamSpec) -> None:
     if is_external(spec):
         external_body(scope, spec)
     else:
-        message = "has neither externalNodes nor discovery; name its Service in backends instead"
+        message = "has neither externalNodes nor discovery; use its Service in backends instead"
         scope.error("NotExternal", "spec.externalNodes", message)

@@ -1,4 +1,4 @@
-"""Endpoints of a Service as its objects list them: EndpointSlices, or Endpoints where the settings say so."""
+"""Endpoints of a Service as its objects list them: EndpointSlices, or Endpoints if configured."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from apisix_ingress.state.view import View
 from translation.core.options import Options
 
 Listed = tuple[Sequence[Endpoint], Sequence[EndpointPort], str]
-"""Endpoints that serve the same ports, those ports, and their address type; empty where each address tells it."""
+"""Endpoints with the same ports, those ports, and their address type; empty if each address determines it."""
 
 
 def listed_endpoints(view: View, options: Options, service: ObjectKey) -> Iterator[Listed]:

@@ -1,6 +1,6 @@
-"""External upstreams: an ApisixUpstream with nodes outside the cluster, or that the gateway finds by itself.
+"""External upstreams: an ApisixUpstream with nodes outside the cluster, or with service discovery.
 
-Made here for its own record, and for the routes that refer to it, which stand or fall with it.
+Used for its own record and for the routes that refer to it, which fail with it.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _TLS_SCHEMES = frozenset({"https", "grpcs", "tls"})
 
 
 def is_external(spec: ApisixUpstreamSpec) -> bool:
-    """Say whether an ApisixUpstream has nodes of its own."""
+    """Say whether an ApisixUpstream has nodes or discovery."""
     return bool(spec.external_nodes) or spec.discovery is not None
 
 
 def external_body(scope: Context, spec: ApisixUpstreamSpec) -> JsonObject:
-    """Return the settings and nodes of an external upstream; what is wrong is noted in `scope`."""
+    """Return the settings and nodes of an external upstream; problems are reported in `scope`."""
     body = settings_body(scope, spec)
     if discovery := discovery_body(spec):
         return body | discovery
@@ -62,7 +62,7 @@ def _external_name(scope: Context, name: str, path: str, port: int) -> str:
     if service is None:
         scope.missing("ServiceNotFound", path, key)
     elif service.type != "ExternalName":
-        message = f"{key} is of type {service.type}; refer to it by backends of the route, not by externalNodes"
+        message = f"{key} is of type {service.type}; use it in backends of the route, not in externalNodes"
         scope.error("NotExternalName", path, message)
     elif check_external_name(scope, service, path, port):
         return service.external_name
@@ -70,7 +70,7 @@ def _external_name(scope: Context, name: str, path: str, port: int) -> str:
 
 
 def check_external_name(scope: Context, service: Service, path: str, port: int) -> bool:
-    """Say whether requests may go where a Service of type ExternalName leads; note it, at `path`, if not."""
+    """Say whether the destination of a Service of type ExternalName is permitted; report it at `path` if not."""
     key = service.meta.key
     other = scope.within(key.kind, key.namespace)
     allowed = check_address(other, service.external_name, "spec.externalName", port=port)
@@ -79,7 +79,7 @@ def check_external_name(scope: Context, service: Service, path: str, port: int) 
 
 
 def is_host(text: str) -> bool:
-    """Say whether a text is a lower-case host name or an IP address."""
+    """Say whether a string is a lower-case host name or an IP address."""
     if _DOMAIN.fullmatch(text):
         return True
     try:

@@ -1,7 +1,6 @@
-"""Nodes: which addresses of a Service get its requests, from its endpoints.
+"""Nodes: the addresses that get the requests of a Service, from its endpoints.
 
-The result depends on what the endpoints are, never on the order in which they came: it is sorted and holds each
-node once.
+The result depends only on the set of endpoints, not on their order: it is sorted and contains each node once.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ WEIGHT = 100
 IPV4, IPV6 = "IPv4", "IPv6"
 
 MOST_NODES = 10_000
-"""Nodes in all upstreams of one Service: a change of one endpoint looks at each of them, and everything else waits."""
+"""Maximum number of nodes in all upstreams of one Service: a change of one endpoint iterates over all of them."""
 
 
 class Node(TypedDict):
-    """A node as the Admin API takes it; an IPv6 host is in brackets."""
+    """A node in the format of the Admin API; an IPv6 host is in brackets."""
 
     host: str
     port: int
@@ -51,15 +50,15 @@ def node(address: str, port: int, weight: int = WEIGHT) -> Node:
 def service_nodes(
     scope: Context, service: Service, port: ServicePort, labels: Mapping[str, str] | None, *, listed: ListedNodes
 ) -> list[Node]:
-    """Return the nodes for a port of a Service; with `labels` only the pods that have them all.
+    """Return the nodes for a port of a Service; with `labels`, only pods that have all of them.
 
-    What the settings don't let be a node is left out and noted in `scope`.
+    Nodes that the settings refuse are skipped and reported in `scope`.
     """
     found, left_out = listed.of_port(port.name)
     if left_out:
         message = (
-            f"of port {port.port} at most {listed.most} endpoints are used: a Service has {MOST_NODES} nodes in all"
-            " its upstreams; make several Services of it"
+            f"at most {listed.most} endpoints of port {port.port} are used: a Service has at most {MOST_NODES}"
+            " nodes in all its upstreams; split the Service"
         )
         scope.degrade("TooLarge", "endpoints", message)
     if labels is not None:
@@ -72,11 +71,11 @@ def service_nodes(
 
 
 class ListedNodes:
-    """The endpoints of a Service by port, found once for all of its upstreams.
+    """The endpoints of a Service by port, computed once for all of its upstreams.
 
     Args:
         service: The Service.
-        upstreams: How many upstreams are made of it; each gets its share of `MOST_NODES`.
+        upstreams: The number of its upstreams; each gets its share of `MOST_NODES`.
     """
 
     def __init__(self, scope: Context, service: Service, upstreams: int) -> None:
@@ -89,7 +88,7 @@ class ListedNodes:
                 self._slices.setdefault(port.name, []).append((port.port, found))
 
     def of_port(self, name: str) -> tuple[list[_Candidate], bool]:
-        """Return what may take requests for a port, and whether there is more of it than may be nodes."""
+        """Return the candidates for a port, and whether there are more than may be nodes."""
         slices = self._slices.get(name, [])
         family = _family(self._service, {each for _, found in slices for each in found.families})
         # Of a subset nothing may be ready: then what is on its way out counts.
@@ -111,7 +110,7 @@ _NONE: tuple[Addresses, ...] = ([], [], [])
 
 
 class _Slice:
-    """Endpoints by the family of their addresses: what is ready, what serves on its way out, and what does neither."""
+    """Endpoints by address family: ready, serving while terminating, and neither."""
 
     def __init__(self, endpoints: Iterable[Endpoint], family: str) -> None:
         self.families: dict[str, tuple[Addresses, ...]] = {}
@@ -124,26 +123,26 @@ class _Slice:
 
 
 def _allowed(scope: Context, service: ObjectKey, found: Sequence[_Candidate]) -> list[_Candidate]:
-    """Return what may be a node; note how much may not, and why the first of it by address may not."""
+    """Return the permitted nodes; report how many are refused, and the reason for the first one by address."""
     judge = scope.within(service.kind, service.namespace)
     told = [(item, endpoint_objection(judge, item.endpoint, item.address, item.port)) for item in found]
     left_out = sorted((item.address, what) for item, what in told if what)
     if left_out:
         address, what = left_out[0]
-        message = f"{len(left_out)} of {len(found)} are left out: {address!r} is {what}"
-        ask = "ask for one, or remove it" if what.endswith(NEEDS_GRANT) else "remove it"
+        message = f"{len(left_out)} of {len(found)} are skipped: {address!r} is {what}"
+        ask = "add one, or remove the address" if what.endswith(NEEDS_GRANT) else "remove the address"
         scope.degrade("ForeignAddress", "endpoints", f"{message}; {ask}")
     return [item for item, what in told if not what]
 
 
 def _in_service(found: list[_Candidate]) -> list[_Candidate]:
-    """Return what takes requests: what is ready; if nothing is, what still serves on its way out (as kube-proxy)."""
+    """Return the ready endpoints; if none is ready, the ones that still serve while terminating (as kube-proxy)."""
     ready = [item for item in found if item.endpoint.ready and item.endpoint.serving and not item.endpoint.terminating]
     return ready or [item for item in found if item.endpoint.serving and item.endpoint.terminating]
 
 
 def _family(service: Service, there: set[str]) -> str:
-    """Return the address family to use, so that no pod counts twice: the Service's first one that has an address."""
+    """Return the address family to use, so that no pod is used twice: the Service's first one that has an address."""
     if service.ip_families:
         return next((family for family in service.ip_families if family in there), service.ip_families[0])
     if not service.headless:
@@ -159,7 +158,7 @@ def _has_labels(view: View, namespace: str, candidate: _Candidate, labels: Mappi
 
 
 def _pods(view: View, namespace: str, candidate: _Candidate) -> tuple[Pod, ...]:
-    """Return the Pod that an endpoint names. Only where it names none its address tells: host networks share one."""
+    """Return the Pod that an endpoint names. Without a name, the address identifies it: host networks share one."""
     if candidate.endpoint.pod:
         pod = view.get(Pod, ObjectKey("Pod", namespace, candidate.endpoint.pod))
         return (pod,) if pod else ()

@@ -1,7 +1,7 @@
-"""Upstream settings: from the fields of an ApisixUpstream to those of an upstream record, nodes apart.
+"""Upstream settings: from the fields of an ApisixUpstream to those of an upstream record, except nodes.
 
-Routes use it as well, to learn whether the settings of their upstreams can be made: a route and its upstream stand or
-fall together. Source of the mapping: v1-behaviour.md §2.7; the limits are those of the APISIX upstream schema.
+Routes use it as well, to find out whether the settings of their upstreams are valid, because a route fails with its
+upstream. Source of the mapping: v1-behaviour.md §2.7; the limits are those of the APISIX upstream schema.
 """
 
 from __future__ import annotations
@@ -49,23 +49,24 @@ _KEYS: Mapping[str, tuple[re.Pattern[str], str]] = {
             "(?:uri|server_name|server_addr|request_uri|remote_port|remote_addr|query_string|host|hostname|mqtt_client_id)"
             "|arg_[0-9a-zA-Z_-]+"
         ),
-        "use uri, host, remote_addr, arg_<parameter> or the like, or set hashOn to header, cookie or vars_combinations",
+        "use uri, host, remote_addr, arg_<parameter> or a similar variable, or set hashOn to header, cookie or"
+        " vars_combinations",
     ),
 }
-"""What a gateway can hash, and what to do otherwise (the schemas of chash keys in APISIX)."""
+"""Values that a gateway can hash, and the remedy for others (the schemas of chash keys in APISIX)."""
 
 _UNSET: tuple[object, ...] = (None, "", ())
 
 Paths = Mapping[str, str]
-"""Settings → the part of the object in which they stand, of those that do not stand in `spec` itself."""
+"""Settings → the part of the object that contains them, for those outside `spec` itself."""
 
 _COMMON: Paths = {}
 
 
 def decorator(scope: Context, namespace: str, service: str) -> ApisixUpstreamSpec | None:
-    """Return the settings for a Service: those of the ApisixUpstream of its name. None without one, or if it is wrong.
+    """Return the settings for a Service, from the ApisixUpstream with its name. None without one, or if it is invalid.
 
-    One of a foreign class is none. Mistakes are noted in `scope`, with paths in the ApisixUpstream.
+    One of another class is ignored. Mistakes are reported in `scope`, with paths in the ApisixUpstream.
     """
     found = scope.view.get(CustomObject, ObjectKey("ApisixUpstream", namespace, service))
     if found is None or not class_is_ours(found, scope.view, scope.options):
@@ -79,13 +80,13 @@ def decorator(scope: Context, namespace: str, service: str) -> ApisixUpstreamSpe
 
 
 def for_port(spec: ApisixUpstreamSpec, port: int) -> UpstreamSettings:
-    """Return the settings for one port of a Service: those of the port over the common ones, field by field."""
+    """Return the settings for a port of a Service: the port's own settings override the common ones, by field."""
     level = next((level for level in spec.port_level_settings if level.port == port), None)
     return spec if level is None else _laid_over(spec, level)
 
 
 def port_paths(spec: ApisixUpstreamSpec, port: int) -> Paths:
-    """Return where the settings stand that one port of a Service has of its own."""
+    """Return the paths of the settings that one port of a Service has of its own."""
     levels = enumerate(spec.port_level_settings)
     return next((_paths(level, index) for index, level in levels if level.port == port), {})
 
@@ -116,7 +117,7 @@ def _paths(level: UpstreamSettings, index: int) -> Paths:
 
 
 def settings_body(scope: Context, settings: UpstreamSettings | None, paths: Paths = _COMMON) -> JsonObject:
-    """Return the fields of an upstream record that settings give; with None, the defaults."""
+    """Return the fields of an upstream record for the settings; with None, the defaults."""
     if settings is None:
         return {"type": "roundrobin", "scheme": "http"}
     body = _balancing(scope, settings, f"{paths.get('loadbalancer', 'spec')}.loadbalancer")
@@ -133,12 +134,12 @@ def settings_body(scope: Context, settings: UpstreamSettings | None, paths: Path
         _check_discovery(scope, settings.discovery, f"{paths.get('discovery', 'spec')}.discovery")
     if settings.pass_host == "rewrite" and not settings.upstream_host:
         path = f"{paths.get('pass_host', 'spec')}.upstreamHost"
-        scope.error("InvalidSpec", path, "is missing: passHost rewrite needs the host to rewrite to")
+        scope.error("InvalidSpec", path, "is missing: passHost rewrite requires the host to rewrite to")
     return body | present({"pass_host": settings.pass_host, "upstream_host": settings.upstream_host})
 
 
 def discovery_body(settings: UpstreamSettings | None) -> JsonObject | None:
-    """Return what stands in place of nodes where the gateway finds them by itself, or None."""
+    """Return the fields that replace nodes if the gateway discovers them, or None."""
     if settings is None or settings.discovery is None:
         return None
     found = settings.discovery
@@ -154,15 +155,15 @@ def _balancing(scope: Context, settings: UpstreamSettings, path: str) -> JsonObj
         return {"type": balancer.type}
     shape, remedy = _KEYS.get(balancer.hash_on, (None, ""))
     if shape and not shape.fullmatch(balancer.key):
-        scope.error(
-            "InvalidSpec", f"{path}.key", f"is nothing that gateways hash with hashOn {balancer.hash_on}; {remedy}"
-        )
+        scope.error("InvalidSpec", f"{path}.key", f"is not a valid key for hashOn {balancer.hash_on}; {remedy}")
     return {"type": "chash", "hash_on": balancer.hash_on, **present({"key": balancer.key})}
 
 
 def _check_discovery(scope: Context, discovery: Discovery, path: str) -> None:
     if discovery.type != "dns" and scope.options.external_addresses != "allow":
-        what = f"{discovery.type!r} finds nodes that nobody can check, which is refused by the controller's setting"
+        what = (
+            f"{discovery.type!r} discovers nodes that cannot be checked, which is refused by the controller's setting"
+        )
         scope.error("AddressRefused", f"{path}.type", f"{what} {BY_PRESET}; use dns, or backends")
         scope.forbidden = True
     elif discovery.type == "dns":
@@ -176,7 +177,9 @@ def _check_dns(scope: Context, name: str, path: str) -> None:
     named = host if has_port else name
     if is_in_cluster(scope, named):
         # Its endpoints may change while these settings are broken and the last good ones stay.
-        scope.error("AddressRefused", path, f"{named!r} is a name of the cluster; refer to its Service in backends")
+        scope.error(
+            "AddressRefused", path, f"{named!r} is a name of the Kubernetes cluster; use its Service in backends"
+        )
         scope.forbidden = scope.revoked = True
     else:
         check_address(scope, named, path, port=int(port[:6]) if has_port else None)
@@ -240,12 +243,12 @@ def _unhealthy(part: Unhealthy | None) -> JsonObject:
 
 
 def _once(codes: Iterable[int]) -> list[int]:
-    """Return a list without doubles: the gateway refuses them."""
+    """Return a list without duplicates, which the gateway rejects."""
     return list(dict.fromkeys(codes))
 
 
 def _interval(scope: Context, part: ActiveHealthy | ActiveUnhealthy | None, path: str) -> JsonObject:
-    """Return the time between two probes in whole seconds, which is all that the gateway takes."""
+    """Return the time between two probes in whole seconds, the only unit that the gateway accepts."""
     if part is None:
         return {}
     if part.interval is None or part.interval < 1:

@@ -114,10 +114,10 @@ def warnings(outcome: Outcome, loaded: LoadResult) -> Iterator[str]:
         yield f"warning: no objects in {path}"
     for name, count in sorted(loaded.ignored.items()):
         advice = remedy(*name.rsplit("/", 1))
-        objects = f"{count} object{'s' if count > 1 else ''} left out"
-        yield f"warning: {name} is not a kind that is read: {objects}{f'; {advice}' if advice else ''}"
+        objects = f"{count} object{'s' if count > 1 else ''} skipped"
+        yield f"warning: {name} is not a supported kind: {objects}{f'; {advice}' if advice else ''}"
     for owner, why in outcome.left_out.items():
-        yield f"warning: {owner}: left out: {why}"
+        yield f"warning: {owner}: skipped: {why}"
 
 
 def misspelt(outcome: Outcome, loaded: LoadResult) -> Iterator[tuple[ObjectKey, Problem]]:

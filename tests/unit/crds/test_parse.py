@@ -34,9 +34,9 @@ def test_description_that_only_repeats_the_name_is_left_out() -> None:
 def test_every_mistake_of_an_object_is_reported() -> None:
     rule = http_rule(priority="10", websocket="yes", backends=[{"serviceName": 7}])
     assert problems("ApisixRoute", {"http": [http_rule(name="ok"), rule]}) == (
-        ("spec.http[1].priority", "must be a whole number without quotes"),
+        ("spec.http[1].priority", "must be an integer without quotes"),
         ("spec.http[1].websocket", "must be true or false without quotes"),
-        ("spec.http[1].backends[0].serviceName", "must be a text; put a number or a yes/no in quotes"),
+        ("spec.http[1].backends[0].serviceName", "must be a string; put a number or a yes/no in quotes"),
         ("spec.http[1].backends[0].servicePort", "is missing: number or name of a port of the Service"),
     )
 
@@ -111,17 +111,17 @@ def test_null_does_not_hide_another_mistake() -> None:
 
 def test_null_in_a_list_is_a_mistake() -> None:
     assert problems("ApisixRoute", route(match={"paths": [None, "/"]})) == (
-        ("spec.http[0].match.paths[0]", "must be a text; put a number or a yes/no in quotes"),
+        ("spec.http[0].match.paths[0]", "must be a string; put a number or a yes/no in quotes"),
     )
 
 
 def test_mistake_below_a_free_key_has_its_path() -> None:
     subset = {"name": "v1", "labels": {"version": 1}}
     assert problems("ApisixUpstream", {"subsets": [subset]}) == (
-        ("spec.subsets[0].labels.version", "must be a text; put a number or a yes/no in quotes"),
+        ("spec.subsets[0].labels.version", "must be a string; put a number or a yes/no in quotes"),
     )
     assert problems("ApisixUpstream", {"subsets": [{**subset, "labels": {"version": {"a": None}}}]}) == (
-        ("spec.subsets[0].labels.version", "must be a text; put a number or a yes/no in quotes"),
+        ("spec.subsets[0].labels.version", "must be a string; put a number or a yes/no in quotes"),
     )
 
 

@@ -127,8 +127,8 @@ def test_a_plugin_of_a_global_rule_is_left_to_it() -> None:
     on = {"enable": True}
     got = translate(world(config(prometheus=on, skywalking=on), rule("prometheus")))
     message = (
-        "plugin prometheus is left out, ApisixGlobalRule default/rule has it: "
-        "a gateway takes a plugin in one global rule only; remove one"
+        "plugin prometheus is skipped: ApisixGlobalRule default/rule already sets it, "
+        "and APISIX allows a plugin in one global rule only; remove one"
     )
     assert [record.body["plugins"] for record in got.records] == [{"skywalking": {}}]
     assert got.problems == (Problem("Conflicted", message, "spec.monitoring.prometheus", "degraded"),)

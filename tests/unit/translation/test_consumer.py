@@ -163,10 +163,10 @@ def test_a_missing_secret_keeps_the_object_from_being_published() -> None:
 @pytest.mark.parametrize(
     ("method", "data", "message"),
     [
-        ("keyAuth", {}, "no value under key; add it"),
-        ("basicAuth", {"username": "u", "password": ""}, "no value under password; add it"),
-        ("ldapAuth", {"x": "y"}, "no value under user_dn; add it"),
-        ("hmacAuth", {"key_id": "i"}, "no value under secret_key; add it"),
+        ("keyAuth", {}, "key key is missing; add it"),
+        ("basicAuth", {"username": "u", "password": ""}, "key password is missing; add it"),
+        ("ldapAuth", {"x": "y"}, "key user_dn is missing; add it"),
+        ("hmacAuth", {"key_id": "i"}, "key secret_key is missing; add it"),
         (
             "hmacAuth",
             {"secret_key": "s"},
@@ -175,7 +175,7 @@ def test_a_missing_secret_keeps_the_object_from_being_published() -> None:
         (
             "jwtAuth",
             {"key": "k", "base64_secret": "yes"},
-            "the value of base64_secret is not true or false; replace it",
+            "the value of base64_secret must be true or false; replace it",
         ),
         (
             "jwtAuth",
@@ -196,8 +196,8 @@ def test_a_secret_that_lacks_something_keeps_the_object_from_being_published(
 def test_every_key_that_a_secret_lacks_is_told_at_once() -> None:
     got = translate(from_secret("basicAuth"), cred({}))
     assert [problem.message for problem in got.problems] == [
-        "Secret default/cred: no value under username; add it",
-        "Secret default/cred: no value under password; add it",
+        "Secret default/cred: key username is missing; add it",
+        "Secret default/cred: key password is missing; add it",
     ]
 
 
@@ -221,7 +221,7 @@ def test_a_broken_secret_is_told_together_with_a_broken_plugin() -> None:
 @pytest.mark.parametrize("exp", ["0", "-5", "soon", "1" * 30])
 def test_a_wrong_exp_in_a_secret_is_told_and_the_default_counts(exp: str) -> None:
     got = translate(from_secret("jwtAuth"), cred({"key": "k", "secret": "s", "exp": exp}))
-    message = "exp is no whole number from 1 on: the default counts; correct it"
+    message = "exp must be an integer of at least 1; the default is used"
     assert plugins(got) == {"jwt-auth": {"key": "k", "secret": "s", "exp": 86400}}
     path = "spec.authParameter.jwtAuth.secretRef.name"
     assert got.problems == (Problem("InvalidNumber", message, path, "warning"),)
@@ -270,10 +270,10 @@ def test_the_algorithm_and_numbers_of_a_secret_may_be_written_loosely() -> None:
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ({}, "has no secret, without which current gateways refuse HS256; add it"),
+        ({}, "has no secret, which current gateways require for HS256; add it"),
         (
             {"algorithm": "RS256", "private_key": "p"},
-            "has no public_key, without which current gateways refuse RS256; add it",
+            "has no public_key, which current gateways require for RS256; add it",
         ),
     ],
 )

@@ -68,8 +68,8 @@ def test_of_two_rules_with_one_plugin_the_older_has_it() -> None:
     older, younger = translate(found, "b"), translate(found, "a")
     assert (plugins(older), older.problems) == ({"echo": {}}, ())
     message = (
-        "plugin echo is left out, ApisixGlobalRule default/b has it: "
-        "a gateway takes a plugin in one global rule only; remove one"
+        "plugin echo is skipped: ApisixGlobalRule default/b already sets it, "
+        "and APISIX allows a plugin in one global rule only; remove one"
     )
     assert plugins(younger) == {"cors": {}}
     assert younger.problems == (Problem("Conflicted", message, "spec.plugins[0]", "degraded"),)
@@ -84,7 +84,7 @@ def test_rules_of_one_age_are_ordered_by_name() -> None:
 def test_of_a_rival_in_another_namespace_only_the_namespace_is_told() -> None:
     found = world(rule("rule", "echo", day=2), rule("hidden", "echo", namespace="other"))
     (problem,) = translate(found).problems
-    assert "an ApisixGlobalRule in namespace other has it" in problem.message
+    assert "an ApisixGlobalRule in namespace other already sets it" in problem.message
     assert "hidden" not in problem.message
 
 

@@ -201,7 +201,7 @@ def test_hosts_of_a_certificate(hosts: list[str], rules: list[JsonObject], want:
 def test_host_that_the_certificate_of_an_entry_is_not_for_is_told() -> None:
     entry = {"hosts": ["a.example.com", "b.example.com"], "secretName": "cert"}
     got = translate(ingress(ingress_rule(), tls=[entry]), service(), tls_secret())
-    message = "b.example.com is not a name of the certificate in Secret default/cert: clients refuse it; add the name"
+    message = "b.example.com is not covered by the certificate in Secret default/cert: clients reject it; add the name"
     assert got.problems == (Problem("HostNotCovered", message, "spec.tls[0].hosts[1]", "warning"),)
 
 

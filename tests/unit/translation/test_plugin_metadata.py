@@ -94,10 +94,10 @@ def test_a_missing_document_gives_no_records_and_a_warning() -> None:
     ("text", "path", "message"),
     [
         ("- cluster: [\n", PATH, "is not YAML in line 2; correct it"),
-        ("[" * 101 + "]" * 101, PATH, "is nested deeper than 100 levels; make it flatter"),
-        ("- a: &x 1\n- b: *x", PATH, "has a YAML alias (*name), which is not taken; write the value out"),
-        ("a: 2026-99-99", PATH, "has a value or a character that YAML can't hold; put it in quotes"),
-        ("a: \x01", PATH, "has a value or a character that YAML can't hold; put it in quotes"),
+        ("[" * 101 + "]" * 101, PATH, "has more than 100 levels of nesting; flatten it"),
+        ("- a: &x 1\n- b: *x", PATH, "contains a YAML alias (*name), which is not supported; write the value out"),
+        ("a: 2026-99-99", PATH, "contains a value or character that is invalid in YAML; put it in quotes"),
+        ("a: \x01", PATH, "contains a value or character that is invalid in YAML; put it in quotes"),
         ("- plugins: []", f"{PATH}[0].cluster", "Field required"),
         ("cluster: default", PATH, "Input should be a valid tuple"),
         (
@@ -108,7 +108,7 @@ def test_a_missing_document_gives_no_records_and_a_warning() -> None:
         (
             "[{cluster: default, plugins: [{name: cors, metadata: {a: {1: b}}}]}]",
             f"{PATH}[0].plugins[0].metadata",
-            "has a key that is not text, or a value that JSON can't hold; put it in quotes",
+            "has a key that is not a string, or a value that JSON cannot represent; put it in quotes",
         ),
     ],
 )

@@ -103,7 +103,7 @@ def test_spec_that_does_not_fit_still_claims_what_can_be_read() -> None:
 @pytest.mark.parametrize(
     ("port", "hint"),
     [
-        ("80", "it has 80 (http); a number must not be in quotes"),
+        ("80", "it has 80 (http); do not put a number in quotes"),
         ("https", "it has 80 (http)"),
         (81, "it has 80 (http)"),
     ],
@@ -157,7 +157,7 @@ def test_plugin_config_of_a_foreign_class_is_not_found() -> None:
     config = make("ApisixPluginConfig", "pc", spec={"plugins": [], "ingressClassName": "other"})
     got = translate(route(rule(plugin_config_name="pc")), service(), config, options=Options(ingress_class="apisix"))
     assert told(got) == ["error PluginConfigNotFound spec.http[0].plugin_config_name"]
-    assert "is of class other" in got.problems[0].message
+    assert "has class other" in got.problems[0].message
 
 
 def test_plugin_without_enable_is_on() -> None:
@@ -182,7 +182,7 @@ def test_subset_does_nothing_where_the_cluster_address_is_the_node() -> None:
     unknown = translate(route(rule(backends=[backend])), service())
     known = translate(route(rule(backends=[backend])), service(), upstream(subsets=[{"name": "s", "labels": {}}]))
     assert told(unknown) == told(known) == ["warning SubsetUnused spec.http[0].backends[0].serviceName"]
-    assert "leave resolveGranularity out" in unknown.problems[0].message
+    assert "remove resolveGranularity" in unknown.problems[0].message
     assert len(unknown.records) == 1
 
 
@@ -191,7 +191,8 @@ def test_subset_of_an_upstream_of_a_foreign_class_is_not_found() -> None:
     settings = upstream(subsets=[{"name": "s", "labels": {}}], ingressClassName="other")
     got = translate(raw, service(), settings, options=Options(ingress_class="apisix"))
     assert [str(problem) for problem in got.problems] == [
-        "spec.http[0].backends[0].serviceName: ApisixUpstream default/web is of class other, which is not ours, "
+        "spec.http[0].backends[0].serviceName: ApisixUpstream default/web has class other, "
+        "which belongs to another controller, "
         "so no pod gets requests; set its spec.ingressClassName to apisix"
     ]
 
@@ -257,7 +258,8 @@ def test_external_upstream_of_a_foreign_class_is_not_found() -> None:
     got = translate(raw, ext, options=Options(ingress_class="apisix"))
     assert told(got) == ["error UpstreamNotFound spec.http[0].upstreams[0].name"]
     assert got.problems[0].message == (
-        "ApisixUpstream default/ext is of class other, which is not ours; set its spec.ingressClassName to apisix"
+        "ApisixUpstream default/ext has class other, which belongs to another controller; "
+        "set its spec.ingressClassName to apisix"
     )
 
 
@@ -342,7 +344,7 @@ def test_rule_has_no_name_that_a_path_of_an_ingress_elsewhere_may_have(
     manifest = make("ApisixRoute", "victim", namespace=namespace, spec={"http": [rule(name)]})
     found = world(manifest)
     got = translate_route(get(found, "ApisixRoute", "victim", namespace), found.view(), OPTIONS)
-    assert [problem.path for problem in got.problems if "another name" in problem.message] == (
+    assert [problem.path for problem in got.problems if "rename the rule" in problem.message] == (
         ["spec.http[0].name"] if refused else []
     )
     desired = found.desired

@@ -108,7 +108,7 @@ def test_depth_and_exempt_paths_go_with_the_ca() -> None:
     ("data", "message"),
     [
         ({"other": "x"}, "Secret default/ca has no CA: put it under ca.crt"),
-        ({"ca.crt": "not PEM"}, "Secret default/ca has a CA under ca.crt that can't be read: it must be PEM text"),
+        ({"ca.crt": "not PEM"}, "Secret default/ca has a CA under ca.crt that cannot be read: it must be PEM"),
     ],
 )
 def test_a_ca_that_can_not_be_used_keeps_the_object_from_being_published(data: dict[str, str], message: str) -> None:
@@ -153,14 +153,14 @@ def test_a_host_that_the_certificate_does_not_name_is_published_with_a_warning(
     host: str, names: tuple[str, ...]
 ) -> None:
     got = translate(apisix_tls((host,)), pair(names=names))
-    message = f"{host} is not a name of the certificate in Secret default/cert: clients refuse it; add the name"
+    message = f"{host} is not covered by the certificate in Secret default/cert: clients reject it; add the name"
     assert got.problems == (Problem("HostNotCovered", message, "spec.hosts[0]", "warning"),)
     assert len(got.records) == 1
 
 
 def test_an_expired_certificate_is_published_with_a_warning() -> None:
     got = translate(apisix_tls(), pair(), now=datetime(2020, 1, 3, tzinfo=UTC))
-    message = "the certificate in Secret default/cert expired on 2020-01-02 00:00 UTC: clients refuse it; renew it"
+    message = "the certificate in Secret default/cert expired on 2020-01-02 00:00 UTC: clients reject it; renew it"
     assert got.problems == (Problem("CertificateExpired", message, "spec.secret", "warning"),)
     assert len(got.records) == 1
 

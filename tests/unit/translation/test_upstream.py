@@ -149,8 +149,8 @@ def test_secret_of_another_namespace_needs_a_grant_where_the_settings_say_so() -
     options = Options(cross_namespace="grant")
     got = translate_upstream(get(found, "ApisixUpstream", "web"), found.view(), options)
     assert [str(problem) for problem in got.problems] == [
-        "spec.tlsSecret: Secret b/secret does not exist or may not be referred to from namespace default; "
-        "create it or correct the name, or have a ReferenceGrant made there"
+        "spec.tlsSecret: Secret b/secret does not exist, or references from namespace default are not permitted; "
+        "create it or correct the name, or add a ReferenceGrant there"
     ]
 
 

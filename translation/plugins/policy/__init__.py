@@ -1,6 +1,6 @@
-"""Which plugins objects may have where teams share gateways (`kubernetes.plugins: reviewed`), and what of them.
+"""The plugins and fields that objects may use with `kubernetes.plugins: reviewed`.
 
-The tables say so, plugin by plugin and field by field; what they don't name is refused. Loaded only with the setting.
+The tables list plugins and their fields; everything else is refused. Loaded only with that setting.
 """
 
 from translation.plugins.policy.judge import judge

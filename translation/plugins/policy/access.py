@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from translation.plugins.policy.model import Plugin, allow, credentials, refuse
 
 _KEEPALIVE = "timeout ssl_verify keepalive keepalive_timeout keepalive_pool"
-_DOCUMENT = "fetches a document that names further addresses, which nobody checks"
+_DOCUMENT = "fetches a document that names further addresses, which are not checked"
 _SESSIONS = "keeps sessions that routes of other teams may accept"
 _OAUTH = """
     secret secret_fallbacks app_secret redirect_uri cookie_expires_in set_userinfo_header code_header code_query timeout
@@ -13,24 +13,24 @@ _OAUTH = """
 
 ACCESS: Mapping[str, Plugin] = {
     "key-auth": credentials(
-        "Asks for the key of a consumer.",
+        "Requires the key of a consumer.",
         plain="key header query hide_credentials realm",
         consumer="anonymous_consumer",
     ),
     "basic-auth": credentials(
-        "Asks for the password of a consumer.",
+        "Requires the password of a consumer.",
         plain="username password hide_credentials realm",
         consumer="anonymous_consumer",
     ),
     "jwt-auth": credentials(
-        "Asks for a token of a consumer.",
+        "Requires a token of a consumer.",
         plain="""key secret algorithm exp base64_secret lifetime_grace_period public_key header query cookie
             hide_credentials key_claim_name store_in_ctx claims_to_verify realm""",
         consumer="anonymous_consumer",
         older="private_key",
     ),
     "hmac-auth": credentials(
-        "Asks for a signature of a consumer.",
+        "Requires a signature of a consumer.",
         plain="""key_id secret_key allowed_algorithms clock_skew signed_headers validate_request_body
             max_req_body_size hide_credentials realm""",
         consumer="anonymous_consumer",
@@ -40,60 +40,64 @@ ACCESS: Mapping[str, Plugin] = {
         "Decrypts a token for a consumer.", plain="key secret is_base64_encoded header forward_header strict"
     ),
     "ldap-auth": credentials(
-        "Asks an LDAP server about passwords.",
+        "Checks passwords with an LDAP server.",
         plain="user_dn base_dn use_tls tls_verify uid hide_credentials realm",
         host="ldap_uri",
     ),
     "ldap-auth-advanced": refuse("shares connections by a name that other teams may use as well"),
-    "multi-auth": allow("Tries several ways to authenticate; each is reviewed.", plugins="auth_plugins"),
+    "multi-auth": allow("Tries several authentication methods; each is reviewed.", plugins="auth_plugins"),
     "forward-auth": allow(
-        "Asks another address about each request.",
+        "Authorizes each request with a request to another address.",
         plain=f"""{_KEEPALIVE} request_method request_headers upstream_headers client_headers extra_headers.*
             allow_degradation status_on_error max_req_body_size""",
         url="uri",
     ),
     "opa": allow(
-        "Asks an Open Policy Agent about each request.",
+        "Authorizes each request with an Open Policy Agent.",
         plain=f"{_KEEPALIVE} policy with_service send_headers_upstream",
         url="host",
         # A gateway puts the plugins of the consumer, credentials included, into the route.
-        refused={"{with_consumer,with_route}": "sends the credentials of consumers, other teams' included"},
+        refused={"{with_consumer,with_route}": "sends the credentials of consumers, including those of other teams"},
         older="with_body",
     ),
     "dingtalk-auth": allow(
-        "Lets people in by DingTalk.", plain=f"{_OAUTH} app_key", url="access_token_url userinfo_url"
+        "Authenticates users with DingTalk.", plain=f"{_OAUTH} app_key", url="access_token_url userinfo_url"
     ),
     "feishu-auth": allow(
-        "Lets people in by Feishu.",
+        "Authenticates users with Feishu.",
         plain=f"{_OAUTH} app_id auth_redirect_uri",
         url="access_token_url userinfo_url",
     ),
     "consumer-restriction": allow(
-        "Restricts a route to consumers.",
+        "Restricts a route to certain consumers.",
         plain="type whitelist blacklist allowed_by_methods[].{user,methods} rejected_code rejected_msg",
     ),
     "acl": allow(
-        "Restricts a route by labels of consumers.",
+        "Restricts a route to consumers with certain labels.",
         plain="""allow_labels.* deny_labels.* rejected_code rejected_msg
             external_user_label_field external_user_label_field_{key,parser,separator}""",
     ),
     "attach-consumer-label": allow("Sends labels of the consumer to the upstream.", plain="headers.*"),
-    "ip-restriction": allow("Restricts a route to addresses.", plain="whitelist blacklist message response_code"),
+    "ip-restriction": allow(
+        "Restricts a route to certain client addresses.", plain="whitelist blacklist message response_code"
+    ),
     "ua-restriction": allow("Restricts a route by user agent.", plain="allowlist denylist message bypass_missing"),
     "referer-restriction": allow("Restricts a route by referrer.", plain="whitelist blacklist message bypass_missing"),
-    "uri-blocker": allow("Refuses requests by path.", plain="block_rules rejected_code rejected_msg case_insensitive"),
-    "csrf": allow("Asks for a token against forged requests.", plain="key expires name"),
+    "uri-blocker": allow("Rejects requests by path.", plain="block_rules rejected_code rejected_msg case_insensitive"),
+    "csrf": allow("Protects against cross-site request forgery with a token.", plain="key expires name"),
     "cors": allow(
-        "Answers browsers about other origins.",
+        "Answers CORS requests of browsers.",
         plain="""allow_origins allow_methods allow_headers expose_headers max_age allow_credential
             allow_origins_by_regex allow_origins_by_metadata timing_allow_origins timing_allow_origins_by_regex""",
     ),
-    "wolf-rbac": refuse("asks the server of whichever consumer the client names, another team's included"),
-    "authz-keycloak": refuse("keeps tokens of clients where routes of other teams find them"),
+    "wolf-rbac": refuse(
+        "sends requests to the server of the consumer that the client chooses, even one of another team"
+    ),
+    "authz-keycloak": refuse("stores tokens of clients where routes of other teams find them"),
     "openid-connect": refuse(_DOCUMENT),
     "saml-auth": refuse(_SESSIONS),
     "cas-auth": refuse(_SESSIONS),
     "authz-casdoor": refuse(_SESSIONS),
     "authz-casbin": refuse("reads files of the gateway"),
-    "chaitin-waf": refuse("sends requests to a firewall that only the plugin metadata name"),
+    "chaitin-waf": refuse("sends requests to a firewall that only the plugin metadata configures"),
 }

@@ -9,7 +9,7 @@ _CALL = "timeout ssl_verify keepalive keepalive_timeout keepalive_pool max_req_b
 _STREAM = (
     f"{_CALL} max_response_bytes max_stream_duration_ms streaming_flush_interval_ms logging.{{payloads,summaries}}"
 )
-_ACCOUNT = "uses the service account of the gateway, or one whose token server nobody checks"
+_ACCOUNT = "uses the service account of the gateway, or one whose token server is not checked"
 
 
 def _provider(at: str = "") -> dict[str, str]:
@@ -70,25 +70,25 @@ FUNCTIONS: Mapping[str, Plugin] = {
         refused={"instances[].auth.gcp": _ACCOUNT},
     ),
     "ai-request-rewrite": allow(
-        "Has a language model rewrite requests.",
+        "Rewrites requests with a language model.",
         plain="""prompt provider auth.header.* auth.query.* timeout ssl_verify keepalive keepalive_pool
             max_req_body_size""",
         free="options",
         url="override.endpoint",
     ),
     "ai-rag": allow(
-        "Adds found documents to prompts.",
+        "Adds retrieved documents to prompts.",
         plain="ssl_verify embeddings_provider.azure_openai.api_key vector_search_provider.azure_ai_search.api_key",
         url="embeddings_provider.azure_openai.endpoint vector_search_provider.azure_ai_search.endpoint",
     ),
     "ai-lakera-guard": allow(
-        "Has prompts checked.",
+        "Checks prompts.",
         plain="""api_key project_id direction action deny_code fail_mode fail_open reveal_failure_categories
             request_failure_message response_failure_message timeout ssl_verify""",
         url="lakera_endpoint",
     ),
     "ai-aliyun-content-moderation": allow(
-        "Has prompts and answers checked.",
+        "Checks prompts and responses.",
         plain="""access_key_id access_key_secret region_id fail_mode deny_code deny_message risk_level_bar
             check_request check_response request_check_{service,length_limit,mode,roles}
             response_check_{service,length_limit} stream_check_{mode,cache_size,interval}
@@ -96,15 +96,15 @@ FUNCTIONS: Mapping[str, Plugin] = {
         url="endpoint",
     ),
     "ai-prompt-decorator": allow(
-        "Adds texts to prompts.", plain="prepend[].{role,content} append[].{role,content} max_req_body_size"
+        "Adds text to prompts.", plain="prepend[].{role,content} append[].{role,content} max_req_body_size"
     ),
     "ai-prompt-guard": allow(
-        "Checks prompts by patterns.",
+        "Checks prompts against patterns.",
         plain="""allow_patterns deny_patterns match_all_roles match_all_conversation_history fail_mode
             max_req_body_size""",
     ),
     "ai-rate-limiting": allow(
-        "Limits tokens of language models. State is kept by route.",
+        "Limits tokens of language models. State is kept per route.",
         plain=f"""{redis.PLAIN} {redis.SENTINEL_PLAIN} policy limit limit_strategy time_window rejected_code
             rejected_msg allow_degradation show_limit_quota_header instances[].{{name,limit,time_window}}
             rules[].{{count,time_window,key,header_prefix}}""",
@@ -112,6 +112,6 @@ FUNCTIONS: Mapping[str, Plugin] = {
         code="cost_expr",
         refused=redis.SENTINEL_REFUSED,
     ),
-    "ai-cache": refuse("keeps answers where routes of other teams may find them"),
-    "ai": refuse("works on the whole gateway"),
+    "ai-cache": refuse("stores responses where routes of other teams may find them"),
+    "ai": refuse("affects the whole gateway"),
 }

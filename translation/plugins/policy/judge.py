@@ -1,4 +1,4 @@
-"""The review applied: one walk over a configuration together with the rules of its plugin."""
+"""Applies the review: one walk over a configuration together with the rules of its plugin."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ if TYPE_CHECKING:
     from translation.core.context import Context
 
 _SETTING = "the controller's setting kubernetes.plugins: reviewed"
-_REMEDY = "remove it, or ask whoever runs the controller about kubernetes.plugins"
-_UNKNOWN = "has not been reviewed for gateways that teams share"
-_ON_CONSUMERS = "would replace the plugin of this name on every route that lets the consumer in; use it on a route"
+_REMEDY = "remove it, or ask the operator about kubernetes.plugins"
+_UNKNOWN = "has not been reviewed for shared gateways"
+_ON_CONSUMERS = "would replace the plugin with this name on every route that admits the consumer; use it on a route"
 
 MOST_REVIEWED = 50_000
-"""Fields of plugins that are reviewed in one object: its other work is held up for so long."""
+"""Maximum number of plugin fields reviewed in one object: its other work waits for the review."""
 
 _COST_OF_HOST = 20
 """Fields that could be reviewed in the time that one host takes."""
 
 _DEFAULT_CACHE_KEY = ["$host", "$request_uri"]
-"""The cache key of a gateway where a configuration has none (APISIX plugin proxy-cache)."""
+"""The default cache key of a gateway (APISIX plugin proxy-cache)."""
 
 Steps = tuple[str | int, ...]
 
 
 class _Place(NamedTuple):
-    """A value, its rules, the plugin that it belongs to, and where it stands in the configuration."""
+    """A value, its rules, its plugin, and its path in the configuration."""
 
     value: Any
     node: Node
@@ -53,10 +53,10 @@ class _Review:
     """One configuration under review.
 
     Attributes:
-        scope: Where problems are noted.
+        scope: Where problems are reported.
         at: The steps to a field → the path that a problem names.
-        changes: Where the namespace is put in front → the value with it.
-        problems: How many were noted.
+        changes: Where the namespace is prepended → the new value.
+        problems: The number of reported problems.
     """
 
     scope: Context
@@ -66,14 +66,14 @@ class _Review:
 
 
 def judge(scope: Context, name: str, config: JsonObject, path: str, config_path: str = "") -> JsonObject:
-    """Return a plugin's configuration with shared names made the namespace's own; note in `scope` what is refused.
+    """Return a plugin's configuration with the namespace prepended to shared names; report refused parts in `scope`.
 
     Args:
         scope: The object that has the plugin.
         name: Of the plugin.
         config: Its configuration; it is not changed.
         path: The field that the plugin comes from.
-        config_path: The field that holds the configuration; empty where the object has no such field.
+        config_path: The field with the configuration; empty if the object has no such field.
     """
     review = _Review(scope, lambda steps: f"{config_path}.{_dotted(steps)}" if config_path and steps else path)
     stack = list(_start(review, name, config, ()))
@@ -83,20 +83,20 @@ def judge(scope: Context, name: str, config: JsonObject, path: str, config_path:
 
 
 def _goes_on(review: _Review, cost: int = 1) -> bool:
-    """Say whether to go on: not after enough problems, and not with an object that takes too long."""
+    """Say whether to continue: not after enough problems, and not with an object that takes too long."""
     scope = review.scope
     before, scope.reviewed = scope.reviewed, scope.reviewed + cost
     if before <= MOST_REVIEWED < scope.reviewed:
         message = (
-            f"the plugins of this object have more than {MOST_REVIEWED} fields, of which a host counts as "
-            f"{_COST_OF_HOST}: too many for {_SETTING}; make several objects of it"
+            f"the plugins of this object have more than {MOST_REVIEWED} fields (a host counts as {_COST_OF_HOST}),"
+            f" which is too many for {_SETTING}; split the object"
         )
         _note(review, (), message)
     return scope.reviewed <= MOST_REVIEWED and review.problems < MOST_TOLD
 
 
 def _start(review: _Review, name: str, config: Any, steps: Steps) -> Iterator[_Place]:
-    """Yield the configuration of a plugin that the review allows."""
+    """Yield the configuration of a plugin if the review permits it."""
     found = PLUGINS.get(name)
     if is_code(name) or name in review.scope.options.trusted_plugins:
         return  # other settings decide about it
@@ -121,7 +121,7 @@ def _action(name: str) -> Node:
 
 
 def _step(review: _Review, place: _Place) -> Iterator[_Place]:
-    """Judge one value, and yield those below it that are left to judge."""
+    """Review one value, and yield the values below it that still have to be reviewed."""
     value, node, kind = place.value, place.node, place.node.kind
     if kind in (Kind.FREE, Kind.CODE):
         return
@@ -175,14 +175,14 @@ def _nested(review: _Review, place: _Place) -> Iterator[_Place]:
 
 
 def _own(review: _Review, place: _Place) -> None:
-    """Put the namespace in front of a name or a cache key: it has no slash, so that nobody else's begins the same."""
+    """Prepend the namespace to a name or a cache key: it contains no slash, so namespaces cannot collide."""
     prefix = f"{review.scope.namespace}/"
     if place.node.kind is Kind.CACHE_KEY and isinstance(place.value, list):
         review.changes.append((place.steps, [prefix, *place.value]))
     elif place.node.kind is Kind.SHARED and isinstance(place.value, str):
         review.changes.append((place.steps, prefix + place.value))
     else:
-        _wrong(review, place, "a list of texts" if place.node.kind is Kind.CACHE_KEY else "a text")
+        _wrong(review, place, "a list of strings" if place.node.kind is Kind.CACHE_KEY else "a string")
 
 
 def _hosts(review: _Review, place: _Place) -> None:
@@ -196,7 +196,7 @@ def _hosts(review: _Review, place: _Place) -> None:
 
 
 def _rewrites(review: _Review, place: _Place) -> None:
-    """Judge what replaces paths: the gateway puts the result right behind the name of its upstream."""
+    """Review a replacement of paths: the gateway appends the result to the name of its upstream."""
     texts = place.value if isinstance(place.value, list) else (place.value,)
     pairs = zip_longest(texts[::2], texts[1::2], fillvalue="")
     if not all(isinstance(text, str) for text in texts) or not all(keeps_path(*pair) for pair in pairs):
@@ -204,7 +204,7 @@ def _rewrites(review: _Review, place: _Place) -> None:
 
 
 def _leaf(review: _Review, place: _Place) -> None:
-    """Judge a text, number or flag, or a list of these."""
+    """Review a string, number or flag, or a list of these."""
     kind = place.node.kind
     values = place.value if isinstance(place.value, list) else (place.value,)
     if kind is None or any(isinstance(value, dict | list) for value in values):
@@ -217,7 +217,7 @@ def _leaf(review: _Review, place: _Place) -> None:
 
 
 def _check(review: _Review, place: _Place, kind: Kind, value: object) -> None:
-    """Judge one text that means something outside its plugin."""
+    """Review one string that has a meaning outside its plugin."""
     text = value if isinstance(value, str) else ""
     match kind:
         case Kind.HOST:
@@ -275,7 +275,7 @@ def _dotted(steps: Steps) -> str:
 
 
 def _changed(config: JsonObject, changes: list[tuple[Steps, Any]]) -> JsonObject:
-    """Return a configuration with other values in some places; only what lies on the way to them is copied."""
+    """Return a configuration with other values in some places; only containers on the way to them are copied."""
     if not changes:
         return config
     result = copy.copy(config)

@@ -1,7 +1,7 @@
-"""How the review of a plugin is written down: a verdict, the reason, and a rule for each field.
+"""The notation of a review: a verdict, the reason, and a rule for each field.
 
-A path is written as in a message: `rules[].match` is a field of each item of a list, `headers.*` any key of a mapping,
-`checks.{host,port}` two fields. A list of texts or numbers needs no brackets. A path that no rule names is refused.
+Paths are written as in messages: `rules[].match` is a field of each item of a list, `headers.*` any key of a mapping,
+`checks.{host,port}` two fields. A list of strings or numbers needs no brackets. Paths without a rule are refused.
 """
 
 from __future__ import annotations
@@ -13,33 +13,33 @@ from enum import Enum
 
 
 class Kind(Enum):
-    """What a field holds, and so what is done about it. The text describes it in the reference."""
+    """What a field contains, and how it is treated. The reference shows the text."""
 
-    PLAIN = "Texts, numbers and flags that name nothing outside the plugin."
+    PLAIN = "Strings, numbers and flags that refer to nothing outside the plugin."
     FREE = "Any content, which the gateway treats as data."
-    HOST = "A host, with or without a port. `kubernetes.external_addresses` decides about it."
-    HOSTS = "A mapping whose keys are hosts. `kubernetes.external_addresses` decides about each."
-    URL = "A plain URL of http or https. `kubernetes.external_addresses` decides about its host."
+    HOST = "A host, with or without a port. It must pass `kubernetes.external_addresses`."
+    HOSTS = "A mapping whose keys are hosts. Each must pass `kubernetes.external_addresses`."
+    URL = "A plain http or https URL. Its host must pass `kubernetes.external_addresses`."
     PATH = "A path that is appended to an address. It must begin with `/`."
-    REWRITES = "Pairs of a pattern and what replaces it, which must begin with `/` or with a group that always does."
+    REWRITES = "Pairs of a pattern and its replacement, which must begin with `/` or with a group that always does."
     WORD = "A part of an address: letters, digits, `-` and `_` only."
-    PORT = "A port that is probed. Those that `kubernetes.internal_addresses` lists with a host are refused."
+    PORT = "A port to probe. Ports that `kubernetes.internal_addresses` lists with a host are refused."
     SHARED = "A name that all routes of a gateway share. The controller adds the namespace as a prefix."
     CACHE_KEY = "The key of a cache that all routes of a gateway share. The controller adds the namespace as a prefix."
-    CONSUMER = "The username of a consumer, which must be one of the object's namespace."
-    CODE = "Code. `kubernetes.code_plugins` decides about it."
+    CONSUMER = "The username of a consumer of the object's namespace."
+    CODE = "Code, subject to `kubernetes.code_plugins`."
     PLUGINS = "Plugins inside this plugin. Each is reviewed."
     REFUSED = "Refused; see the reason."
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What holds for one field.
+    """The rule for one field.
 
     Attributes:
         path: The field.
-        kind: What it holds.
-        reason: Why it is refused, where it is.
+        kind: What it contains.
+        reason: Why it is refused, if it is.
     """
 
     path: str
@@ -58,7 +58,7 @@ class Node:
 
     @property
     def kind(self) -> Kind | None:
-        """What the field holds; None where only its fields are known."""
+        """What the field contains; None if only its fields are known."""
         return self.rule.kind if self.rule else None
 
 
@@ -68,9 +68,9 @@ class Plugin:
 
     Attributes:
         reason: Why it is allowed or refused, as the rest of a sentence.
-        rules: What its fields hold.
-        allowed: Whether objects may have it.
-        for_consumers: Whether an ApisixConsumer may have it; otherwise only routes.
+        rules: The rules of its fields.
+        allowed: Whether objects may use it.
+        for_consumers: Whether an ApisixConsumer may use it; otherwise only routes.
         older: Fields that earlier versions of the plugin had and this one lacks.
     """
 
@@ -82,13 +82,13 @@ class Plugin:
 
 
 def allow(reason: str, refused: Mapping[str, str] | None = None, *, older: str = "", **rules: str) -> Plugin:
-    """Return the review of a plugin that routes may have.
+    """Return the review of a plugin that routes may use.
 
     Args:
         reason: Why.
         refused: Fields → why these are refused.
         older: Harmless fields of earlier versions.
-        rules: Kind in lower case → fields, with blanks between them.
+        rules: Kind in lower case → fields, separated by spaces.
     """
     found = [Rule(path, Kind[kind.upper()]) for kind, paths in rules.items() for path in _paths(paths)]
     found += [Rule(path, Kind.PLAIN) for path in _paths(older)]
@@ -97,17 +97,17 @@ def allow(reason: str, refused: Mapping[str, str] | None = None, *, older: str =
 
 
 def credentials(reason: str, *, older: str = "", **rules: str) -> Plugin:
-    """Return the review of a plugin that consumers may have as well."""
+    """Return the review of a plugin that consumers may use as well."""
     return replace(allow(reason, None, older=older, **rules), for_consumers=True)
 
 
 def refuse(reason: str) -> Plugin:
-    """Return the review of a plugin that nobody may have."""
+    """Return the review of a refused plugin."""
     return Plugin(reason)
 
 
 def tree(rules: tuple[Rule, ...]) -> Node:
-    """Return rules as a tree, to be walked together with a configuration."""
+    """Return rules as a tree, which is walked together with a configuration."""
     root = Node()
     for rule in rules:
         node = root
@@ -128,7 +128,7 @@ def _below(node: Node, step: str) -> Node:
 
 
 def _paths(text: str) -> Iterator[str]:
-    """Yield the paths of a list, with braces written out: `a.{b,c}` is `a.b` and `a.c`."""
+    """Yield the paths of a list, with braces expanded: `a.{b,c}` is `a.b` and `a.c`."""
     for path in text.split():
         head, brace, rest = path.partition("{")
         inner, _, tail = rest.partition("}")

@@ -10,7 +10,7 @@ _KEEPALIVE = "timeout keepalive keepalive_timeout keepalive_pool"
 _FORMAT = "log_format log_format_extra"
 _LOG = f"{_FORMAT} include_req_body_expr include_resp_body_expr"
 _METADATA = "Sends to the address in the plugin metadata, which administrators set."
-_BROKERS = "leads to brokers whose answers name further addresses, which nobody checks"
+_BROKERS = "leads to brokers whose answers name further addresses, which are not checked"
 
 OBSERVING: Mapping[str, Plugin] = {
     "http-logger": allow(
@@ -110,7 +110,7 @@ OBSERVING: Mapping[str, Plugin] = {
     "kafka-logger": refuse(_BROKERS),
     "rocketmq-logger": refuse(_BROKERS),
     "error-log-logger": refuse("sends the log of the whole gateway"),
-    "log-rotate": refuse("works on files of the gateway"),
-    "node-status": refuse("tells about the whole gateway"),
-    "server-info": refuse("tells about the whole gateway"),
+    "log-rotate": refuse("modifies files of the gateway"),
+    "node-status": refuse("exposes information about the whole gateway"),
+    "server-info": refuse("exposes information about the whole gateway"),
 }

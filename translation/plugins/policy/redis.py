@@ -1,4 +1,4 @@
-"""The fields by which plugins that limit requests keep their state in Redis."""
+"""The fields of rate-limiting plugins that configure state in Redis."""
 
 PLAIN = """
     redis_{port,username,password,database,timeout,ssl,ssl_verify,keepalive_timeout,keepalive_pool}
@@ -6,6 +6,6 @@ PLAIN = """
 SENTINEL_PLAIN = "redis_{connect_timeout,read_timeout,master_name,role} sentinel_{username,password}"
 HOST = "redis_host"
 
-REDIRECTING = "leads to servers whose answers name further addresses, which nobody checks"
+REDIRECTING = "leads to servers whose answers name further addresses, which are not checked"
 REFUSED = {"redis_cluster_nodes": REDIRECTING}
 SENTINEL_REFUSED = REFUSED | {"redis_sentinels[].{host,port}": REDIRECTING}

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from translation.plugins.policy import redis
 from translation.plugins.policy.model import Plugin, allow, refuse
 
-_RECORD = "names a record of the gateway, which may be another team's"
-_DISCOVERY = "asks the gateway's service discovery, which knows no teams"
+_RECORD = "refers to a record of the gateway, which may belong to another team"
+_DISCOVERY = "uses the gateway's service discovery, which does not distinguish teams"
 _QUOTA = f"""
     {redis.PLAIN} {redis.SENTINEL_PLAIN} policy count time_window window_type key key_type rejected_code rejected_msg
     allow_degradation show_limit_quota_header sync_interval rules[].{{count,time_window,key,header_prefix}}"""
@@ -43,15 +43,15 @@ ROUTING: Mapping[str, Plugin] = {
         },
     ),
     "traffic-label": allow(
-        "Sets request headers by conditions.",
+        "Sets request headers conditionally.",
         plain="rules[].actions[].weight",
         free="rules[].match rules[].actions[].set_headers",
     ),
     "workflow": allow(
-        "Runs other plugins by conditions; each is reviewed.", free="rules[].case", plugins="rules[].actions"
+        "Runs other plugins conditionally; each is reviewed.", free="rules[].case", plugins="rules[].actions"
     ),
     "proxy-rewrite": allow(
-        "Rewrites the request; the node stays that of the upstream. Its priority is fixed.",
+        "Rewrites the request, which still goes to the nodes of the upstream. Its priority is fixed.",
         plain="""uri method host use_real_request_uri_unsafe
             headers.* headers.{set,add}.* headers.remove""",
         rewrites="regex_uri",
@@ -88,8 +88,8 @@ ROUTING: Mapping[str, Plugin] = {
     "gzip": allow("Compresses responses.", plain="types min_length comp_level http_version vary buffers.{number,size}"),
     "brotli": allow("Compresses responses.", plain="types min_length mode comp_level lgwin lgblock http_version vary"),
     "client-control": allow("Limits the size of request bodies.", plain="max_body_size"),
-    "proxy-control": allow("Switches buffering of requests.", plain="request_buffering"),
-    "proxy-buffering": allow("Switches buffering of responses.", plain="disable_proxy_buffering"),
+    "proxy-control": allow("Configures buffering of requests.", plain="request_buffering"),
+    "proxy-buffering": allow("Configures buffering of responses.", plain="disable_proxy_buffering"),
     "request-id": allow(
         "Adds an id to requests.", plain="header_name algorithm include_in_response range_id.{length,char_set}"
     ),
@@ -100,27 +100,27 @@ ROUTING: Mapping[str, Plugin] = {
     ),
     "mqtt-proxy": allow("Reads the client id of MQTT.", plain="protocol_name protocol_level"),
     "limit-req": allow(
-        "Limits the rate of requests. State is kept by route.",
+        "Limits the rate of requests. State is kept per route.",
         plain=f"{redis.PLAIN} policy rate burst key key_type rejected_code rejected_msg nodelay allow_degradation",
         host=redis.HOST,
         refused=redis.REFUSED,
     ),
     "limit-conn": allow(
-        "Limits concurrent requests. State is kept by route.",
+        "Limits concurrent requests. State is kept per route.",
         plain=f"""{redis.PLAIN} policy conn burst key key_type key_ttl default_conn_delay only_use_default_delay
             rejected_code rejected_msg allow_degradation rules[].{{key,conn,burst}}""",
         host=redis.HOST,
         refused=redis.REFUSED,
     ),
     "limit-count": allow(
-        "Limits the number of requests. State is kept by route, or by group.",
+        "Limits the number of requests. State is kept per route or group.",
         plain=_QUOTA,
         host=redis.HOST,
         shared="group",
         refused=redis.SENTINEL_REFUSED,
     ),
     "graphql-limit-count": allow(
-        "Limits the cost of GraphQL queries. State is kept by route, or by group.",
+        "Limits the cost of GraphQL queries. State is kept per route or group.",
         plain=_QUOTA,
         host=redis.HOST,
         shared="group",
@@ -133,13 +133,13 @@ ROUTING: Mapping[str, Plugin] = {
         cache_key="cache_key",
     ),
     "graphql-proxy-cache": allow(
-        "Caches answers to GraphQL queries. Keys hold the id of the route.",
+        "Caches responses to GraphQL queries. Keys contain the id of the route.",
         plain="cache_strategy cache_zone cache_ttl cache_set_cookie consumer_isolation",
     ),
     "api-breaker": refuse("keeps its state by host and path for the routes of all teams; use passive health checks"),
-    "grpc-transcode": refuse("reads Protobuf definitions by the id of a record, which may be another team's"),
+    "grpc-transcode": refuse("reads Protobuf definitions by the id of a record, which may belong to another team"),
     "kafka-proxy": refuse(redis.REDIRECTING),
-    "dubbo-proxy": refuse("needs a gateway that is built for it, and was not reviewed"),
+    "dubbo-proxy": refuse("requires a gateway built for it, and was not reviewed"),
     "echo": refuse("is an example of APISIX; use response-rewrite or mocking"),
     "example-plugin": refuse("is an example of APISIX"),
 }

@@ -1,4 +1,4 @@
-"""Every plugin that was reviewed, and the fields that every plugin takes."""
+"""Every reviewed plugin, and the fields that every plugin has."""
 
 from collections.abc import Mapping
 
@@ -9,10 +9,10 @@ from translation.plugins.policy.observing import OBSERVING
 from translation.plugins.policy.routing import ROUTING
 
 PLUGINS: Mapping[str, Plugin] = {**ROUTING, **ACCESS, **OBSERVING, **FUNCTIONS}
-"""Plugin → its review. A plugin that is absent is refused, but for those in `translation.plugins.code`."""
+"""Plugin → its review. A plugin that is absent is refused, except those in `translation.plugins.code`."""
 
 ACTIONS: Mapping[str, Plugin] = {"return": allow("Answers with a status.", plain="code")}
-"""What the plugin workflow runs beside plugins."""
+"""Actions of the plugin workflow that are not plugins."""
 
 COMMON: tuple[Rule, ...] = allow(
     "Every plugin has it.",
@@ -23,8 +23,8 @@ COMMON: tuple[Rule, ...] = allow(
 """The rules for `_meta`."""
 
 IN_ORDER: frozenset[str] = frozenset({"proxy-mirror", "proxy-rewrite"})
-"""Plugins that must run in the gateway's order: proxy-mirror appends the path of a request to its host, and a path that
-was rewritten before may go on with the name or number of that host."""
+"""Plugins that must run in the gateway's order: proxy-mirror appends the path of a request to its host, and a path
+that was rewritten before could extend the name or port of that host."""
 
 ORDER = Rule("_meta.priority", Kind.REFUSED, "changes where proxy-mirror sends requests")
 """The rule of these plugins."""

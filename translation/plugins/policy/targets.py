@@ -1,8 +1,8 @@
-"""Where a text of a plugin leads: the host of an address or a URL, read so that no reader can see another one.
+"""The destination of a string in a plugin: the host of an address or URL, in notations that every parser reads alike.
 
-Only plain spellings are taken. What a gateway or a library of its plugins might read in another way is refused: names
-and passwords in front of the host, a question mark right behind it (some readers find the host after a later `@`),
-variables, escapes, backslashes, sockets of the machine.
+Only plain notations are accepted. Anything that a gateway or a library of its plugins might parse differently is
+refused: user names and passwords before the host, a question mark directly after it (some parsers find the host after a
+later `@`), variables, escapes, backslashes, Unix sockets.
 """
 
 from __future__ import annotations
@@ -28,40 +28,40 @@ _PORTS = {"http": 80, "https": 443}
 
 
 class Target(NamedTuple):
-    """Where a text leads; without a port, to one that another field tells."""
+    """A destination; without a port, another field has it."""
 
     host: str
     port: int | None = None
 
 
 def target_of_address(text: str) -> Target | None:
-    """Return where `host`, `host:port`, `[v6]`, `[v6]:port` or an IPv6 address leads; None for anything else."""
+    """Return the destination of `host`, `host:port`, `[v6]`, `[v6]:port` or an IPv6 address; None for anything else."""
     if found := _ADDRESS.fullmatch(text):
         return Target(found["host"], int(found["port"]) if found["port"] else None)
     return Target(text) if ":" in text and "[" not in text and parse_ip(text) is not None else None
 
 
 def target_of_url(text: str) -> Target | None:
-    """Return where a plain URL of http or https leads; None for anything else."""
+    """Return the destination of a plain http or https URL; None for anything else."""
     found = _URL.fullmatch(text)
     return Target(found["host"], int(found["port"] or _PORTS[found["scheme"].lower()])) if found else None
 
 
 def is_path(text: str) -> bool:
-    """Say whether a text stays a path when it is appended to an address."""
+    """Say whether a string stays a path when it is appended to an address."""
     return bool(_PATH.fullmatch(text))
 
 
 def is_word(text: str) -> bool:
-    """Say whether a text stays one part of an address that it is put into."""
+    """Say whether a string stays one part of an address that it is inserted into."""
     return bool(_WORD.fullmatch(text))
 
 
 def keeps_path(pattern: str, replacement: str) -> bool:
-    """Say whether a path stays one when what a pattern matches in it is replaced.
+    """Say whether a path stays a path when the match of a pattern in it is replaced.
 
     Either the replacement begins with a slash, or with a group of the pattern that always does: one that is neither
-    optional nor one of several choices. Of patterns with more than that nothing is known.
+    optional nor one of several choices. More complex patterns are refused.
     """
     if replacement.startswith("/"):
         return True

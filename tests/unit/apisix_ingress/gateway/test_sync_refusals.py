@@ -172,7 +172,7 @@ async def test_record_of_others_under_our_id_is_left_alone() -> None:
     async with stage.running():
         await asyncio.sleep(100)
         assert stage.gateway.stored == {UPSTREAM: theirs}
-        want = "the gateway has another record upstreams/u1, which is not ours: remove it there"
+        want = "the gateway has another record upstreams/u1, which belongs to another controller: remove it there"
         assert stage.sync.record_state(UPSTREAM) == RecordState("rejected", want)
         del stage.gateway.stored[UPSTREAM]
         await asyncio.sleep(70)

@@ -91,7 +91,7 @@ def test_code_is_found_by_number_and_word(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "want"),
-    [("ServiceNotFund", "did you mean AIX0101 ServiceNotFound?"), ("?", "write it as AIX0101")],
+    [("ServiceNotFund", "did you mean AIX0101 ServiceNotFound?"), ("?", "codes look like AIX0101")],
 )
 def test_unknown_code_names_the_nearest(text: str, want: str) -> None:
     with pytest.raises(ValueError, match=re.escape(want)):

@@ -102,7 +102,7 @@ def test_name_of_another_namespace_needs_a_grant(host: str) -> None:
     (problem,) = tried(host)
     assert problem == (
         f"spec.externalNodes[0].name: {host!r} is a name in another namespace, which needs a ReferenceGrant there; "
-        "ask for one, or name another host"
+        "add one, or use another host"
     )
 
 
@@ -166,7 +166,7 @@ def test_api_server_is_no_backend_even_of_its_own_namespace(host: str) -> None:
 @pytest.mark.parametrize("host", ["cluster.local", "svc.cluster.local", "victim.svc.cluster.local", "x.cluster.local"])
 def test_name_of_the_cluster_domain_that_names_nothing_is_refused(host: str) -> None:
     (problem,) = tried(host)
-    assert "names neither a Service nor a Pod; write <service>.<namespace>.svc" in problem
+    assert "belongs to neither a Service nor a Pod; write <service>.<namespace>.svc" in problem
 
 
 @pytest.mark.parametrize("host", ["127-0-0-1.default.pod", "169-254-169-254.default.pod.cluster.local", "x.web.pod"])
@@ -272,8 +272,8 @@ def test_endpoints_of_other_namespaces_are_left_out_and_told() -> None:
     assert nodes_of(found) == ["203.0.113.7", "example.org"]
     (problem,) = told(found, ObjectKey("Service", "default", "web"))
     assert problem == (
-        "endpoints: 5 of 7 are left out: '10.0.9.9' is an address in another namespace, which needs a ReferenceGrant "
-        "there; ask for one, or remove it"
+        "endpoints: 5 of 7 are skipped: '10.0.9.9' is an address in another namespace, which needs a ReferenceGrant "
+        "there; add one, or remove the address"
     )
     assert len(endpoints(hand_made, names, options=OPTIONS)) == 7
 
@@ -344,7 +344,7 @@ def test_only_dns_finds_nodes_where_inner_addresses_are_refused(kind: str) -> No
     found = settle(raw, referring(), options=STRICT)
     (problem,) = told(found)
     assert problem == (
-        f"spec.discovery.type: {kind!r} finds nodes that nobody can check, which is refused by the controller's "
+        f"spec.discovery.type: {kind!r} discovers nodes that cannot be checked, which is refused by the controller's "
         "setting kubernetes.external_addresses: refuse-internal; use dns, or backends"
     )
     assert bodies(found) == {}
@@ -362,7 +362,7 @@ def test_name_of_the_cluster_is_none_for_dns_discovery(name: str) -> None:
     loop.settle()
     (problem,) = told(found)
     assert problem.startswith("spec.discovery.serviceName: ")
-    assert problem.endswith("is a name of the cluster; refer to its Service in backends")
+    assert problem.endswith("is a name of the Kubernetes cluster; use its Service in backends")
     assert bodies(found) == {}
 
 

@@ -20,10 +20,14 @@ STRICT = replace(OPTIONS, external_addresses="refuse-internal", admin_addresses=
 LOOPBACK, UNSPECIFIED, MULTICAST = "a loopback address", "the unspecified address", "a multicast address"
 METADATA, LINK_LOCAL = "an address of cloud metadata", "a link-local address"
 ADMIN = "an address of the Admin API"
+CLOUD = f"{LINK_LOCAL}, which cloud metadata services use"
 METADATA_NAME = "a name of cloud metadata"
 LOOPBACK_NAME = "a name that resolves to a loopback address"
 SPELT = "a name that resolves to any address it spells; write the address instead"
-SINGLE = "a name without a namespace, which resolves to a Service beside the gateway; write <service>.<namespace>.svc"
+SINGLE = (
+    "a name without a namespace, which resolves to a Service in the gateway's namespace; "
+    "write <service>.<namespace>.svc"
+)
 
 
 @pytest.mark.parametrize(
@@ -36,8 +40,8 @@ SINGLE = "a name without a namespace, which resolves to a Service beside the gat
         *((host, LOOPBACK) for host in ("64:ff9b::127.0.0.1", "2002:7f00:1::", "2001:0:0102:0304::80ff:fffe")),
         *((host, UNSPECIFIED) for host in ("0.0.0.0", "0", "::", "0x0", "0.0.0.9", "0x", "[::]")),
         *((host, MULTICAST) for host in ("224.0.0.1", "ff02::1", "0xe0000001")),
-        *((host, f"{LINK_LOCAL}, as those of cloud metadata are") for host in ("169.254.169.254", "2852039166")),
-        *((host, f"{LINK_LOCAL}, as those of cloud metadata are") for host in ("::ffff:a9fe:a9fe", "0xa9.254.43518")),
+        *((host, CLOUD) for host in ("169.254.169.254", "2852039166")),
+        *((host, CLOUD) for host in ("::ffff:a9fe:a9fe", "0xa9.254.43518")),
         *((host, LINK_LOCAL) for host in ("fe80::1", "FE80::1%1", "febf::1")),
         *((host, METADATA) for host in ("fd00:ec2::254", "fd00:0ec2:0::0254", "100.100.100.200", "192.0.0.192")),
         *((host, "the gateway itself") for host in ("localhost", "LOCALHOST", "localhost.", "a.b.localhost")),
@@ -180,7 +184,7 @@ def test_listed_address_is_refused_on_its_port_only_where_a_node_has_one() -> No
     assert told("192.0.2.8", 80) == []
     assert told("192.0.2.8", 2379) == [
         "spec.externalNodes[0].name: '192.0.2.8' is an internal address, which is refused by the controller's setting "
-        "kubernetes.internal_addresses; name another host"
+        "kubernetes.internal_addresses; use another host"
     ]
 
 
@@ -193,7 +197,7 @@ def referring() -> JsonObject:
 
 
 MESSAGE = (
-    "which is refused by the controller's setting kubernetes.external_addresses: refuse-internal; name another host"
+    "which is refused by the controller's setting kubernetes.external_addresses: refuse-internal; use another host"
 )
 
 
@@ -201,7 +205,7 @@ def test_external_node_is_refused_and_its_route_with_it() -> None:
     found = settle(node("169.254.169.254"), referring(), options=STRICT)
     (problem,) = found.reports[ObjectKey("ApisixUpstream", "default", "ext")].problems
     assert str(problem) == (
-        "spec.externalNodes[0].name: '169.254.169.254' is a link-local address, as those of cloud metadata are, "
+        "spec.externalNodes[0].name: '169.254.169.254' is a link-local address, which cloud metadata services use, "
         + MESSAGE
     )
     (problem,) = found.reports[ObjectKey("ApisixRoute", "default", "route")].problems

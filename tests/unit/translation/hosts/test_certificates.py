@@ -64,15 +64,15 @@ def test_private_key_is_in_no_repr() -> None:
         (secret(cert=pem(1).certificate, tls__key=pem(1).key), "has no private key: put it under key"),
         (
             secret(tls__crt="junk", tls__key=pem(1).key),
-            "has a certificate that can't be read: it must be PEM text, the server's own certificate first",
+            "has a certificate that cannot be read: it must be PEM, the server's own certificate first",
         ),
         (
             secret(tls__crt=pem(1).certificate, tls__key="junk"),
-            "has a private key that can't be read: it must be PEM text without a password",
+            "has a private key that cannot be read: it must be PEM without a password",
         ),
         (
             secret(tls__crt=pem(1).certificate, tls__key=pem(1).locked_key),
-            "has a private key that can't be read: it must be PEM text without a password",
+            "has a private key that cannot be read: it must be PEM without a password",
         ),
         (
             secret(tls__crt=pem(1).certificate, tls__key=pem(2).key),
@@ -80,7 +80,7 @@ def test_private_key_is_in_no_repr() -> None:
         ),
         (
             make("Secret", "secret", data={"tls.crt": "/w==", "tls.key": "/w=="}),
-            "has a certificate that can't be read: it must be PEM text, the server's own certificate first",
+            "has a certificate that cannot be read: it must be PEM, the server's own certificate first",
         ),
     ],
 )

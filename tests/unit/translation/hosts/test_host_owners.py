@@ -86,7 +86,7 @@ def told(found: World, raw: JsonObject) -> list[str]:
 
 
 LEFT_OUT = (
-    "host {0} is left out: it belongs to namespace victim; use another one, or have an object there that names it "
+    "host {0} is skipped: it belongs to namespace victim; use another one, or have an object there that names it "
     "annotated with apisix.apache.org/share-hosts-with: evil"
 )
 
@@ -139,8 +139,8 @@ def test_objects_of_one_namespace_share_their_hosts() -> None:
 
 
 CONFLICT = (
-    "requests for own.test and / go to ApisixRoute victim/web, which is older and has the same host and path; "
-    "remove one of them, or tell them apart"
+    "host/path conflict: requests for own.test and / go to ApisixRoute victim/web, which is older; "
+    "remove one of them, or change its host, path or method"
 )
 
 
@@ -149,7 +149,7 @@ def test_a_newer_wildcard_over_a_name_of_another_namespace_is_left_out() -> None
     found = settled(old, new)
     assert (hosts(found, old), hosts(found, new)) == (["pay.own.test"], [])
     assert told(found, new) == [
-        "spec.http[0].match.hosts: host *.own.test is left out: namespace victim has a name below it; name your hosts "
+        "spec.http[0].match.hosts: host *.own.test is skipped: namespace victim has a name below it; list your hosts "
         "one by one, or ask the operator to add *.own.test to the annotation apisix.apache.org/hosts of Namespace evil"
     ]
 
@@ -175,7 +175,9 @@ def test_an_older_wildcard_owns_the_names_that_come_later_and_its_own_older_ones
 def test_a_rule_for_every_host_needs_the_operator(raw: JsonObject, path: str) -> None:
     found = settled(raw)
     (text,) = told(found, raw)
-    assert text.startswith(f"{path}: takes requests for every host, also for those of other namespaces: name hosts, or")
+    assert text.startswith(
+        f"{path}: matches requests for every host, including those of other namespaces: add hosts, or"
+    )
     assert not found.desired.of_owner(key(raw))
     found = settled(raw, namespace("evil", " *, a.test "))
     assert (told(found, raw), len(found.desired.of_owner(key(raw)))) == ([], 1)
@@ -185,7 +187,7 @@ def test_a_wildcard_that_is_not_of_whole_labels_is_left_out() -> None:
     raw = tls("evil", 1, "*own.test")
     found = settled(raw)
     assert hosts(found, raw) == []
-    assert "a wildcard has to begin with '*.'; name the hosts or write *.own.test" in told(found, raw)[0]
+    assert "a wildcard has to begin with '*.'; list the hosts or write *.own.test" in told(found, raw)[0]
 
 
 @pytest.mark.parametrize("host", ["x:bank.test", "x:y.bank.test", "a.test:80:bank.test"])
@@ -263,14 +265,14 @@ def test_server_names_and_ports_of_stream_rules_belong_to_one_namespace_too() ->
     named, port, free = stream("evil", 2, 9200, "own.test"), stream("red", 2, 9100), stream("blue", 2, 9300)
     found = settled(*old, named, port, free)
     assert [len(found.desired.of_owner(key(each))) for each in (named, port, free)] == [0, 0, 1]
-    assert told(found, port)[0].startswith("spec.stream[0].match.ingressPort: port 9100 is left out: it belongs to")
+    assert told(found, port)[0].startswith("spec.stream[0].match.ingressPort: port 9100 is skipped: it belongs to")
 
 
 def test_hosts_that_only_a_certificate_names_have_to_be_named() -> None:
     raw = ingress("a", 1, tls=[{"secretName": "pair"}])
     found = settled(raw)
     assert told(found, raw) == [
-        "spec.tls[0]: host a.example.com is left out: no object names it; add it to the hosts of this one"
+        "spec.tls[0]: host a.example.com is skipped: no object names it; add it to the hosts of this one"
     ]
 
 
@@ -393,6 +395,6 @@ def test_where_hosts_are_assigned_only_those_can_be_used() -> None:
     assert (hosts(found, mine), told(found, mine)) == (["a.own.test"], [])
     assert hosts(found, free) == []
     assert told(found, free)[0] == (
-        "spec.http[0].match.hosts[0]: host free.test is left out: it is assigned to no namespace; ask the operator to "
-        "add free.test to the annotation apisix.apache.org/hosts of Namespace free"
+        "spec.http[0].match.hosts[0]: host free.test is skipped: it is not assigned to any namespace; ask the "
+        "operator to add free.test to the annotation apisix.apache.org/hosts of Namespace free"
     )

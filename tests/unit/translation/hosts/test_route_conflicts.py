@@ -75,8 +75,8 @@ def test_newer_object_stands_behind_the_older_one_and_is_told() -> None:
     assert (priorities(found, new), codes(found, new)) == ([-1], [CONFLICT])
     (problem,) = found.reports[key(new)].problems
     assert problem.message == (
-        "requests for a.com and /x go to ApisixRoute default/z, which is older and has the same host and path; "
-        "remove one of them, or tell them apart"
+        "host/path conflict: requests for a.com and /x go to ApisixRoute default/z, which is older; "
+        "remove one of them, or change its host, path or method"
     )
 
 
@@ -100,7 +100,7 @@ def test_that_an_object_is_older_is_said_only_where_it_is_known(second: int | No
         for each in (first, behind):
             del each["metadata"]["creationTimestamp"]
     (problem,) = settled(behind, first).reports[key(behind)].problems
-    who = f"ApisixRoute default/a, which comes first by namespace and name ({why}) and has the same host and path; "
+    who = f"ApisixRoute default/a, which comes first by namespace and name ({why}); "
     assert who in problem.message
 
 
@@ -218,7 +218,9 @@ def test_only_the_rule_that_is_taken_stands_behind() -> None:
 def test_several_taken_paths_are_told_once() -> None:
     found = settled(route("o", 1, paths=["/x", "/y", "/z"]), route("n", 2, paths=["/z", "/y", "/x"]))
     (problem,) = found.reports[ObjectKey("ApisixRoute", "default", "n")].problems
-    assert problem.message.startswith("requests for a.com and /x and 2 more go to ApisixRoute default/o,")
+    assert problem.message.startswith(
+        "host/path conflict: requests for a.com and /x and 2 more go to ApisixRoute default/o,"
+    )
 
 
 def test_object_that_can_not_be_translated_keeps_its_place() -> None:

@@ -78,7 +78,7 @@ def test_secret_value_that_is_no_text_fails_without_being_shown() -> None:
     raw = make("Secret", "secret", data={"key": "/w=="})
     _, scope = translate({"name": "a", "secretRef": "secret"}, objects=(raw,))
     assert told(scope) == [("error", "InvalidSecret", "spec.plugins[0].secretRef")]
-    assert "Secret default/secret: the value of key is not UTF-8 text; replace it" in scope.problems[0].message
+    assert "Secret default/secret: the value of key is not UTF-8; replace it" in scope.problems[0].message
 
 
 @pytest.mark.parametrize(

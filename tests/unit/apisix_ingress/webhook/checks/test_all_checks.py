@@ -135,7 +135,7 @@ def test_code_that_the_settings_refuse_is_denied() -> None:
 def test_consumer_name_that_no_gateway_takes_is_denied() -> None:
     spec = dict(WITH_CLASS)["ApisixConsumer"]
     got = ask(make_checks(), manifest(spec, kind="ApisixConsumer", name="a.b"))
-    assert got.denials[0].startswith("metadata.name: gateways refuse the username default_a.b")
+    assert got.denials[0].startswith("metadata.name: the username default_a.b is invalid")
 
 
 @pytest.mark.parametrize("kind", ["ApisixUpstream", "ApisixTls"])
@@ -200,7 +200,7 @@ def test_secret_without_its_values_is_a_warning() -> None:
     spec = {"authParameter": {"keyAuth": {"secretRef": {"name": "creds"}}}}
     got = ask(make_checks(make_secret("creds")), manifest(spec, kind="ApisixConsumer"))
     assert got == Verdict(
-        warnings=("spec.authParameter.keyAuth.secretRef.name: Secret default/creds: no value under key; add it",)
+        warnings=("spec.authParameter.keyAuth.secretRef.name: Secret default/creds: key key is missing; add it",)
     )
 
 
@@ -219,14 +219,14 @@ def test_reference_without_its_grant_is_a_warning_that_tells_no_more_than_absenc
     got = ask(there, manifest(spec, kind="ApisixTls"))
     assert got == ask(absent, manifest(spec, kind="ApisixTls"))
     assert got.denials == ()
-    assert "does not exist or may not be referred to from namespace default" in got.warnings[0]
+    assert "does not exist, or references from namespace default are not permitted" in got.warnings[0]
 
 
 def test_plugin_that_another_global_rule_has_is_a_warning() -> None:
     other = make_custom("a", kind="ApisixGlobalRule", spec={"plugins": [plugin("redirect")]}, created="2020-01-01")
     got = ask(make_checks(other), manifest({"plugins": [plugin("redirect")]}, kind="ApisixGlobalRule"))
     assert got.denials == ()
-    assert "ApisixGlobalRule default/a has it" in got.warnings[0]
+    assert "ApisixGlobalRule default/a already sets it" in got.warnings[0]
 
 
 # --- what surprises
@@ -235,7 +235,9 @@ def test_plugin_that_another_global_rule_has_is_a_warning() -> None:
 def test_translators_warnings_are_passed_on() -> None:
     got = ask(make_checks(make_service()), manifest(route_spec(plugin("redirect"), plugin("redirect"))))
     assert got.denials == ()
-    assert got.warnings == ("spec.http[0].plugins[1]: plugin redirect is there twice: the last one counts; remove one",)
+    assert got.warnings == (
+        "spec.http[0].plugins[1]: plugin redirect is configured twice: the last one is used; remove one",
+    )
 
 
 def test_annotations_that_do_nothing_are_told() -> None:

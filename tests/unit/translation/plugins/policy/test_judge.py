@@ -344,7 +344,7 @@ def test_odd_shapes_break_nothing(name: str, inner: object) -> None:
 def test_plugins_that_take_too_long_to_review_are_refused(name: str, config: JsonObject) -> None:
     _, scope = translate(name, config)
     assert told(scope) == [("PluginRefused", AT)]
-    assert "make several objects of it" in scope.problems[0].message
+    assert "split the object" in scope.problems[0].message
     assert scope.reviewed <= MOST_REVIEWED + 22
 
 
