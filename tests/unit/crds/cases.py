@@ -263,7 +263,7 @@ BAD = [
     Case(
         "chash without a key", "ApisixUpstream", {"loadbalancer": {"type": "chash"}}, "spec.loadbalancer", "needs key"
     ),
-    Case("rewrite without a host", "ApisixUpstream", {"passHost": "rewrite"}, "spec", "needs upstreamHost"),
+    Case("rewrite without a host", "ApisixUpstream", {"passHost": "rewrite"}, "spec", "requires upstreamHost"),
     Case("a negative number of retries", "ApisixUpstream", {"retries": -1}, "spec.retries", "must be 0 or more"),
     Case(
         "a passive check alone",
@@ -363,7 +363,7 @@ LATE = [
         "ApisixRoute",
         route_when(expression(op="In")),
         "spec.http[0].match.exprs[0].op",
-        "In and NotIn need set",
+        "In and NotIn require set",
     ),
     Case("a negative timeout", "ApisixUpstream", {"timeout": {"read": "-5s"}}, "spec.timeout", "a timeout is negative"),
     Case(

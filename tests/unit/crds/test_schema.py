@@ -114,7 +114,7 @@ def test_two_types_of_one_field_are_an_error() -> None:
     class Odd(Spec):
         field: int | bool
 
-    with pytest.raises(SchemaError, match=r"Odd\.field: .* one of several types"):
+    with pytest.raises(SchemaError, match=r"Odd\.field: .* a field with several types"):
         spec_schema(Kind("Odd", "odds", "o", lambda: Odd, ""))
 
 

@@ -170,7 +170,7 @@ def test_a_missing_secret_keeps_the_object_from_being_published() -> None:
         (
             "hmacAuth",
             {"secret_key": "s"},
-            "key_id is missing: give key_id or, as older gateways call it, access_key",
+            "key_id is missing: set key_id or, as older gateways call it, access_key",
         ),
         (
             "jwtAuth",

@@ -195,7 +195,7 @@ def test_a_host_with_a_colon_that_begins_no_port_is_left_out(host: str) -> None:
     raw, ported = route("evil", 1, host), route("evil", 1, "own.test:8080", name="ported")
     found = settled(raw, ported)
     assert (hosts(found, raw), hosts(found, ported)) == ([], ["own.test:8080"])
-    assert f"host {host} is left out: it holds ':' and is no address in brackets" in told(found, raw)[0]
+    assert f"host {host} is skipped: it contains ':' but is not an IPv6 address in brackets" in told(found, raw)[0]
 
 
 @pytest.mark.parametrize("shared", ["own.test", "*.test"])

@@ -193,7 +193,7 @@ def test_mistake_in_an_object_that_is_referred_to_is_a_warning() -> None:
     settings = make_custom("web", kind="ApisixUpstream", spec={"retries": "many"})
     got = ask(make_checks(make_service(), settings), manifest(route_spec()))
     assert got.denials == ()
-    assert "ApisixUpstream default/web: spec.retries: must be a whole number" in got.warnings[0]
+    assert "ApisixUpstream default/web: spec.retries: must be an integer" in got.warnings[0]
 
 
 def test_secret_without_its_values_is_a_warning() -> None:
