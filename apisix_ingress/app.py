@@ -385,8 +385,8 @@ class Controller:
         self.metrics.set_leader(leads)
         self.metrics.set_event_loop_lag(stalls.longest())
         self.metrics.set_certificates(expiries(self.world.desired))
-        for kind, provider in self.registry.providers.items():
-            self.metrics.set_queue_age(kind, provider.queue.oldest_age(now))
+        for name, queue in self.registry.queues.items():
+            self.metrics.set_queue_age(name, queue.oldest_age(now))
         outages = [(sync.name, sync.outage) for sync in self.syncs if leads and sync.outage is not None]
         self.metrics.set_outages({(name, each.reason): each.since.timestamp() for name, each in outages})
         for sync in self.syncs:

@@ -53,6 +53,9 @@ URGENT_KINDS = frozenset({"EndpointSlice", "Endpoints", "Pod"})
 UNREAD = {"endpointslices": "Endpoints", "endpoints": "EndpointSlice"}
 """Endpoint source → the kind that is not read then."""
 
+LARGE_OBJECTS = "large-objects"
+"""Name of the queue of objects that are translated in a thread, beside one for each kind."""
+
 SETTLE_LIMIT = 100
 """Translations per queued key after which an offline pass is taken for an endless loop."""
 
@@ -86,7 +89,9 @@ class Registry:
         observer: Callable[[str], QueueObserver | None] = lambda kind: None,
         outcome: Callable[[str, bool], None] = lambda kind, well: None,
     ) -> None:
-        queue = WorkQueue(clock=clock, limiter=limiter(rng), name="large-objects", group=namespace_of)
+        queue = WorkQueue(
+            clock=clock, limiter=limiter(rng), name=LARGE_OBJECTS, group=namespace_of, observer=observer(LARGE_OBJECTS)
+        )
         self._offloader = offloader = Offloader(world, queue)
         rests = FairRests(clock=clock)
         surroundings = ProviderDeps(world, options, sink, self, clock, rests, rng, observer, offloader, outcome)
@@ -94,7 +99,7 @@ class Registry:
         self._live = False
         self._waiting = 0
         self.providers: Mapping[str, Provider[Any]] = {cls.kind: cls(surroundings) for cls in PROVIDERS}
-        self._queues = (*(provider.queue for provider in self.providers.values()), queue)
+        self.queues = {kind: provider.queue for kind, provider in self.providers.items()} | {LARGE_OBJECTS: queue}
         world.listen(self._changed)
 
     @property
@@ -114,7 +119,7 @@ class Registry:
     async def run(self) -> None:
         """Run every provider until its queue is shut down and drained, and then what it offloaded."""
         async with asyncio.TaskGroup() as offloading:
-            offloading.create_task(self._run_offloaded(), name="large-objects")
+            offloading.create_task(self._run_offloaded(), name=LARGE_OBJECTS)
             async with asyncio.TaskGroup() as group:
                 for provider in self.providers.values():
                     group.create_task(provider.run(), name=f"provider-{provider.kind}")
@@ -129,8 +134,8 @@ class Registry:
         try:
             for provider in self.providers.values():
                 provider.resume()
-            while not all(queue.is_idle for queue in self._queues):
-                for queue in self._queues:
+            while not all(queue.is_idle for queue in self.queues.values()):
+                for queue in self.queues.values():
                     await queue.idle()
         finally:
             self._waiting -= 1
@@ -146,7 +151,7 @@ class Registry:
         def failed(key: ObjectKey, error: Exception) -> None:
             self.providers[key.kind].failed(key, error)
 
-        await run_workers(self._offloader.queue, handle, workers=1, name="large-objects", on_error=failed)
+        await run_workers(self._offloader.queue, handle, workers=1, name=LARGE_OBJECTS, on_error=failed)
 
     def shut_down(self) -> None:
         """Let the queues run dry and take nothing new."""

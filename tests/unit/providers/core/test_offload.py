@@ -23,7 +23,7 @@ from apisix_ingress.state.view import View
 from apisix_ingress.state.world import World
 from providers.core.base import ChangeSink
 from providers.core.offload import TRIES, is_large
-from providers.core.registry import Registry, resources
+from providers.core.registry import LARGE_OBJECTS, Registry, resources
 from providers.route import RouteProvider
 from providers.tls import TlsProvider
 from tests.forging import forge
@@ -249,6 +249,17 @@ async def test_hosts_taken_meanwhile_stay_with_those_that_have_them(monkeypatch:
     key = ObjectKey("ApisixRoute", "default", "large")
     assert not bench.world.desired.of_owner(key)
     assert [problem.code for problem in bench.world.reports[key].problems] == ["HostNotOwned"]
+
+
+async def test_large_objects_that_wait_are_seen_in_their_queue(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.put_service()
+    depths: list[int] = []
+    interrupting(monkeypatch, lambda: depths.append(bench.registry.queues[LARGE_OBJECTS].depth))
+    async with bench.running():
+        bench.put_route("large", PADDING)
+        bench.put_route("large-2", PADDING)
+        await bench.drained()
+    assert depths == [1, 0]
 
 
 async def test_what_crashes_in_a_thread_is_told_as_ever(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
