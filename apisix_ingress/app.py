@@ -9,7 +9,7 @@ import os
 import random
 import signal
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -39,7 +39,7 @@ from apisix_ingress.settings.warnings import cautions
 from apisix_ingress.startup.allocator import keep_large_blocks_apart, read_small_pieces
 from apisix_ingress.state.world import World
 from apisix_ingress.statuspage.history import History
-from apisix_ingress.wiring.clusters import GatewayCluster, Wiring, connect_all
+from apisix_ingress.wiring.clusters import GatewayCluster, GatewayClusters, Wiring, connect_all
 from apisix_ingress.wiring.fanout import Fanout
 from apisix_ingress.wiring.metric_adapters import AdminMetrics, ReconcileMetrics, SyncLag, SyncMetrics
 from apisix_ingress.wiring.options import translation_options
@@ -67,12 +67,6 @@ LAND_SECONDS = 6.0
 
 Kubernetes kills after 30 s: that has room for each step, and for the lease.
 """
-
-BUSY_BACKLOG = 64
-"""With more records than these waiting for their write, statuses of their namespaces wait."""
-
-NEWS_SECONDS = 1.0
-"""For so long after a change statuses are written slowly: changes come in groups, and go ahead."""
 
 SERVE_SECONDS = 0.8
 """After the start, until probes and people are answered at the latest; who comes earlier waits for so long."""
@@ -123,27 +117,26 @@ async def build(settings: Settings, manifests: Path | None, held: AsyncExitStack
     Raises:
         ConfigError: A setting, a file or an address can't be used.
     """
-    options, syncs = translation_options(settings), list[ClusterSync]()
-    parts = _parts(options, syncs)
+    options, clusters = translation_options(settings), GatewayClusters()
+    parts = _parts(options, clusters)
     lag, journal = SyncLag(parts.metrics, parts.clock), History(parts.clock)
     source = await open_source(settings.kubernetes, manifests, parts, held)
     trigger = StatusTrigger(parts.conditions, source.status)
-    registry = _registry(options, parts, Fanout(syncs, (trigger, journal)))
+    registry = _registry(options, parts, Fanout(clusters.syncs, (trigger, journal)))
     observer = SyncObservers(journal, SyncMetrics(parts.metrics), lag, trigger)
     owned = partial(adopt_hosts, parts.world, options) if options.host_ownership == "namespace" else None
     adoptions = IdAdoption(parts.world.ids, parts.world.desired, registry.drained, clock=parts.clock, incumbents=owned)
-    clusters = _clusters(settings, parts, source.ledger, observer, adoptions)
-    for cluster in clusters.values():
+    for cluster in _connected(settings, parts, source.ledger, observer, adoptions):
         held.push_async_callback(cluster.aclose)
-        syncs.append(cluster.sync)
+        clusters.add(cluster)
     configs = registry.providers[ClusterConfigProvider.kind]
     assert isinstance(configs, ClusterConfigProvider)
-    configs.follow(lambda name, address: clusters[name].move(address))
-    asks = {name: cluster.probe for name, cluster in clusters.items()}
+    configs.follow(clusters.move)
+    asks = {cluster.name: cluster.probe for cluster in clusters}
     standby = StandbyProbe(asks, lambda: source.election.leading, clock=parts.clock, changed=journal.breaker)
     ready = asyncio.Event()
     controller = Controller(
-        parts.world, source, registry, syncs, adoptions, standby, parts.metrics, lag, parts.clock, ready
+        parts.world, source, registry, clusters.syncs, adoptions, standby, parts.metrics, lag, parts.clock, ready
     )
     if settings.webhook.enabled:
         await _open_webhook(settings.webhook, controller, options, clusters, parts.rng, held)
@@ -152,7 +145,7 @@ async def build(settings: Settings, manifests: Path | None, held: AsyncExitStack
     return controller
 
 
-def _parts(options: Options, syncs: Sequence[ClusterSync]) -> Parts:
+def _parts(options: Options, clusters: GatewayClusters) -> Parts:
     """Build what sources are given: memory, metrics, and what conditions are computed from."""
     clock, rng, identity = MonotonicClock(), random.Random(), new_identity()
     metrics = Metrics(
@@ -162,18 +155,8 @@ def _parts(options: Options, syncs: Sequence[ClusterSync]) -> Parts:
     )
     kinds = resources(options)
     world = World(kinds, wide_ids=options.record_ids == "wide")
-    conditions = Conditions(world, syncs)
-    return Parts(
-        kinds,
-        world,
-        conditions,
-        metrics,
-        clock,
-        rng,
-        identity,
-        busy=lambda namespace: any(is_busy(sync) and sync.backlog_of(namespace) for sync in syncs),
-        news=lambda: any(sync.quiet_for < NEWS_SECONDS or is_busy(sync) for sync in syncs),
-    )
+    conditions = Conditions(world, clusters.syncs)
+    return Parts(kinds, world, conditions, metrics, clock, rng, identity, clusters)
 
 
 def _registry(options: Options, parts: Parts, sink: ChangeSink) -> Registry:
@@ -188,10 +171,10 @@ def _registry(options: Options, parts: Parts, sink: ChangeSink) -> Registry:
     )
 
 
-def _clusters(
+def _connected(
     settings: Settings, parts: Parts, ledger: Ledger, observer: SyncObserver, adoptions: IdAdoption
-) -> Mapping[str, GatewayCluster]:
-    """Build every gateway cluster, by name."""
+) -> Sequence[GatewayCluster]:
+    """Build every gateway cluster."""
     wiring = Wiring(
         ledger,
         parts.world.desired,
@@ -202,7 +185,7 @@ def _clusters(
         observer=observer,
         adoptions=adoptions,
     )
-    return {cluster.name: cluster for cluster in connect_all(settings, settings.kubernetes.controller_name, wiring)}
+    return connect_all(settings, settings.kubernetes.controller_name, wiring)
 
 
 def _http_server(settings: HttpSettings, controller: Controller, pages: Callable[[], StatusPage | None]) -> HttpServer:
@@ -252,7 +235,7 @@ async def _open_webhook(
     settings: WebhookSettings,
     controller: Controller,
     options: Options,
-    clusters: Mapping[str, GatewayCluster],
+    clusters: GatewayClusters,
     rng: random.Random,
     held: AsyncExitStack,
 ) -> None:
@@ -262,18 +245,13 @@ async def _open_webhook(
         settings,
         controller.world,
         options,
-        {name: cluster.read for name, cluster in clusters.items()},
+        {cluster.name: cluster.read for cluster in clusters},
         ready=controller.ready.is_set,
         metrics=controller.metrics,
         clock=controller.clock,
         rng=rng,
         held=held,
     )
-
-
-def is_busy(sync: ClusterSync) -> bool:
-    """Say whether a cluster that takes writes has many of them before it."""
-    return sync.taken_over and sync.reachable and not sync.closed and sync.backlog > BUSY_BACKLOG
 
 
 @dataclass(slots=True)

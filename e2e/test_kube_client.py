@@ -33,6 +33,7 @@ from apisix_ingress.state.store import Store
 from e2e.cluster.client import KubeClient
 from e2e.cluster.local import LocalCluster
 from tests.fakes.apiserver import FakeApiServer, Kind
+from tests.fakes.status import Wanted
 
 pytest_plugins = ["e2e.cluster.fixtures"]
 
@@ -365,10 +366,10 @@ async def test_a_condition_and_its_event_are_written(client: KubeApi, namespace:
     key = ObjectKey(kind, namespace, "a")
     clock, rng = MonotonicClock(), random.Random()
     term = Term(clock, holder="tester")
-    wanted = {key: synced(1)}
+    wanted = Wanted({key: synced(1)})
     recorder = EventRecorder(client, clock=clock, rng=rng, resources={kind: resource})
     writer = StatusWriter(
-        client, {kind: store}, wanted.get, clock=clock, rng=rng, recorder=recorder, resources={kind: resource}
+        client, {kind: store}, wanted, clock=clock, rng=rng, recorder=recorder, resources={kind: resource}
     )
 
     def condition() -> dict[str, Any]:
@@ -379,10 +380,14 @@ async def test_a_condition_and_its_event_are_written(client: KubeApi, namespace:
         await until(lambda: store.get(key) is not None, "the object")
         writer.wake(key)
         await until(lambda: condition().get("status") == "True", "the condition")
-        wanted[key] = aborted(1, "x" * 3000)
+        theirs = {"type": "Theirs", "status": "True"}
+        path = resource.path(namespace, "a", "status")
+        await client.patch(path, {"status": {"conditions": [condition(), theirs]}}, manager="another")
+        wanted.conditions[key] = aborted(1, "x" * 3000)
         writer.wake(key)
         await until(lambda: condition().get("status") == "False", "the other condition")
         assert len(condition()["message"]) == 1024
+        assert api.get(kind, "a", namespace=namespace)["status"]["conditions"][1] == theirs
         await until(lambda: len(api.events("a", namespace=namespace)) == 2, "two Events")
         reasons = {event["reason"] for event in api.events("a", namespace=namespace)}
         assert reasons == {"ResourcesSynced", "ResourceSyncAborted"}

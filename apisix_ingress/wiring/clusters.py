@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -24,12 +24,19 @@ from apisix_ingress.gateway.sync.cluster_sync import ClusterSync
 from apisix_ingress.gateway.sync.comparison.adoption import IdAdoption
 from apisix_ingress.gateway.sync.observer import SyncObserver
 from apisix_ingress.gateway.sync.plan import Wanted
+from apisix_ingress.kube.status.interface import Load
 from apisix_ingress.model.admin_address import PUBLISHED_KEY, PUBLISHED_KEYS, AdminAddress, is_exposed
 from apisix_ingress.observability.log import register_secret
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.settings import MULTI_TENANT, ClusterSettings, Settings
 
 log = structlog.get_logger()
+
+CHANGE_SECONDS = 1.0
+"""Gateways count as being changed for so long after a record has changed: changes come in groups."""
+
+BULK_BACKLOG = 64
+"""With more records than these queued for sync, a cluster is in a bulk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +120,39 @@ class GatewayCluster:
 
     def _ledgered(self, url: str) -> LedgeredBackend:
         return LedgeredBackend(self._current, self._ledger, ledger_name(self.name, url, home=self._home_url))
+
+
+class GatewayClusters:
+    """Every gateway cluster, in the order of the settings: filled while the program is built, complete when it runs."""
+
+    def __init__(self) -> None:
+        self.syncs: list[ClusterSync] = []
+        """The sync engine of each."""
+        self._clusters: dict[str, GatewayCluster] = {}
+
+    def __iter__(self) -> Iterator[GatewayCluster]:
+        return iter(self._clusters.values())
+
+    def add(self, cluster: GatewayCluster) -> None:
+        """Add a cluster."""
+        self._clusters[cluster.name] = cluster
+        self.syncs.append(cluster.sync)
+
+    def move(self, name: str, address: AdminAddress | None) -> None:
+        """Talk to a cluster at another address from now on; None: at that of the settings."""
+        self._clusters[name].move(address)
+
+    @property
+    def load(self) -> Load:
+        """How much is being written to them."""
+        if any(_is_in_bulk(sync) for sync in self.syncs):
+            return "bulk"
+        return "changes" if any(sync.quiet_for < CHANGE_SECONDS for sync in self.syncs) else "idle"
+
+
+def _is_in_bulk(sync: ClusterSync) -> bool:
+    """Say whether many records are queued for a cluster that accepts writes."""
+    return sync.taken_over and sync.reachable and not sync.closed and sync.backlog > BULK_BACKLOG
 
 
 def ledger_name(cluster: str, url: str, *, home: str) -> str:

@@ -7,6 +7,7 @@ from typing import Literal
 
 from apisix_ingress.gateway.sync.observer import Operation, RecordState, SyncObserver
 from apisix_ingress.kube.informer.watch_events import ReflectorObserver
+from apisix_ingress.kube.status.interface import StatusObserver
 from apisix_ingress.model.keys import RecordKey, RecordKind
 from apisix_ingress.observability.metrics import Metrics
 from apisix_ingress.runtime.clock import Clock
@@ -78,6 +79,21 @@ class ReflectorMetrics(ReflectorObserver):
     def held(self, kind: str, objects: int) -> None:
         """Show how many deletes are held back."""
         self._metrics.set_deletes_held(kind, objects)
+
+
+class StatusMetrics(StatusObserver):
+    """Counts writes of statuses, and Events that are dropped."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+
+    def status_written(self, kind: str, outcome: str) -> None:
+        """Count a write by its result."""
+        self._metrics.record_status_write(kind, outcome)
+
+    def event_dropped(self) -> None:
+        """Count a dropped Event."""
+        self._metrics.record_event_dropped()
 
 
 class AdminMetrics:

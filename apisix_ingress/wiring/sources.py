@@ -7,7 +7,7 @@ import os
 import random
 import secrets
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,10 @@ from apisix_ingress.kube.election.elector import LeaderElector
 from apisix_ingress.kube.election.interface import Election, LeaseOptions, NoElection
 from apisix_ingress.kube.informer.reflector import Reflector
 from apisix_ingress.kube.status.events import EventRecorder
+from apisix_ingress.kube.status.interface import GatewayLoad
 from apisix_ingress.kube.status.writer import WRITE_SECONDS, StatusWriter
+from apisix_ingress.model.condition import Condition
+from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import KubeObject
 from apisix_ingress.model.resources import Resource
@@ -31,7 +34,7 @@ from apisix_ingress.settings import ElectionSettings, KubernetesSettings
 from apisix_ingress.state.namespaced_store import Fillable, portions
 from apisix_ingress.state.store import Store
 from apisix_ingress.state.world import World
-from apisix_ingress.wiring.metric_adapters import ReflectorMetrics
+from apisix_ingress.wiring.metric_adapters import ReflectorMetrics, StatusMetrics
 from providers.core.conditions import Conditions
 from providers.core.status_addresses import Addresses
 
@@ -107,40 +110,44 @@ class Parts:
     clock: Clock
     rng: random.Random
     identity: str
-    busy: Callable[[str], bool]
-    """Namespace → whether records of it wait for their write just now, among many."""
-    news: Callable[[], bool]
-    """Whether records were wanted differently a moment ago, or many of them wait for their write."""
+    gateways: GatewayLoad
+    """How busy the gateways are: statuses yield to their changes."""
 
 
 class ApiStatus:
     """Conditions and Events of the objects of an API server."""
 
     def __init__(self, api: KubeApi, settings: KubernetesSettings, parts: Parts) -> None:
-        clock, rng, queue = parts.clock, parts.rng, parts.metrics.queue("status")
-        addresses = self._addresses = Addresses(parts.world, settings.status.publish_service, settings.status.addresses)
+        clock, rng, gateways, observer = parts.clock, parts.rng, parts.gateways, StatusMetrics(parts.metrics)
         timeout = _write_seconds(settings.election)
         self._running = False
-        dropped = parts.metrics.record_event_dropped
-        self._events = EventRecorder(api, clock=clock, rng=rng, on_drop=dropped, news=parts.news, timeout=timeout)
+        self._conditions = parts.conditions
+        self._addresses = Addresses(parts.world, settings.status.publish_service, settings.status.addresses)
+        self._events = EventRecorder(api, clock=clock, rng=rng, observer=observer, gateways=gateways, timeout=timeout)
         self._writer = StatusWriter(
             api,
             parts.world.stores,
-            parts.conditions.of,
+            self,
             clock=clock,
             rng=rng,
+            gateways=gateways,
             recorder=self._events,
-            addresses=addresses.of,
+            observer=observer,
+            queue_observer=parts.metrics.queue("status"),
             manager=settings.controller_name,
-            observer=queue,
-            busy=parts.busy,
-            news=parts.news,
             timeout=timeout,
-            on_write=parts.metrics.record_status_write,
         )
-        addresses.follow(self._writer.wake)
+        self._addresses.follow(self._writer.wake)
         self._clock, self._metrics = clock, parts.metrics
         parts.metrics.on_scrape(self._scrape)
+
+    def condition(self, key: ObjectKey) -> Condition | None:
+        """Return the condition that an object should have; None: leave it alone."""
+        return self._conditions.of(key)
+
+    def addresses(self, key: ObjectKey) -> Sequence[JsonObject] | None:
+        """Return the addresses that an Ingress should show; None: leave it alone."""
+        return self._addresses.of(key)
 
     def wake(self, key: ObjectKey, *, urgent: bool = False) -> None:
         """Check the status of an object soon; an urgent one before others."""

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import json
-import math
 import random
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -12,21 +11,18 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from apisix_ingress.app import NEWS_SECONDS, build
 from apisix_ingress.errors import LeadershipLost
-from apisix_ingress.gateway.sync.cluster_sync import ClusterSync
 from apisix_ingress.kube.client.api import KubeApi
 from apisix_ingress.kube.informer.reflector import Reflector
 from apisix_ingress.kube.status.events import EventRecorder
+from apisix_ingress.kube.status.interface import StatusObserver
 from apisix_ingress.kube.status.writer import StatusWriter
 from apisix_ingress.model.condition import Condition, aborted, synced
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.resources import RESOURCES
 from apisix_ingress.runtime.clock import MonotonicClock
 from apisix_ingress.runtime.term import Term
-from apisix_ingress.settings import Settings
 from apisix_ingress.state.store import Store
-from e2e.devgateway.ports import free_port
 from tests.fakes.apiserver import FakeApiServer, Fault, Kind, Manifest
 from tests.waiting import WAIT_SECONDS, until
 
@@ -34,30 +30,21 @@ WEB = ObjectKey("ApisixRoute", "default", "web")
 SHOP = ObjectKey("Ingress", "default", "shop")
 
 
-class Bench:
+class Bench(StatusObserver):
     """Reflectors, the writer and the recorder of two kinds at work."""
 
     def __init__(self, server: FakeApiServer, api: KubeApi) -> None:
         self.server = server
         self.wanted: dict[ObjectKey, Condition] = {}
-        self.addresses: list[dict[str, Any]] | None = None
+        self.published: list[dict[str, Any]] | None = None
         self.dropped = 0
         clock, rng = MonotonicClock(), random.Random(1)
         self.stores: dict[str, Store[Any]] = {
             kind: Store(kind, lambda read: None) for kind in ("ApisixRoute", "Ingress")
         }
         self.outcomes: list[tuple[str, str]] = []
-        self.recorder = EventRecorder(api, clock=clock, rng=rng, on_drop=self.drop)
-        self.writer = StatusWriter(
-            api,
-            self.stores,
-            self.wanted.get,
-            clock=clock,
-            rng=rng,
-            recorder=self.recorder,
-            addresses=lambda key: self.addresses if key == SHOP else None,
-            on_write=lambda kind, outcome: self.outcomes.append((kind, outcome)),
-        )
+        self.recorder = EventRecorder(api, clock=clock, rng=rng, observer=self)
+        self.writer = StatusWriter(api, self.stores, self, clock=clock, rng=rng, recorder=self.recorder, observer=self)
         silent = self.writer.noticed
         self.reflectors = [
             Reflector(RESOURCES[kind], store, api, clock=clock, rng=rng, silent=silent)
@@ -66,7 +53,16 @@ class Bench:
         self.term = Term(clock, holder="tester")
         self.writing: asyncio.Task[None]
 
-    def drop(self) -> None:
+    def condition(self, key: ObjectKey) -> Condition | None:
+        return self.wanted.get(key)
+
+    def addresses(self, key: ObjectKey) -> list[dict[str, Any]] | None:
+        return self.published if key == SHOP else None
+
+    def status_written(self, kind: str, outcome: str) -> None:
+        self.outcomes.append((kind, outcome))
+
+    def event_dropped(self) -> None:
         self.dropped += 1
 
     def want(self, key: ObjectKey, condition: Condition) -> None:
@@ -211,13 +207,13 @@ async def test_conditions_of_others_wake_nobody(bench: Bench) -> None:
 
 
 async def test_addresses_that_somebody_removed_are_put_back(bench: Bench) -> None:
-    bench.addresses = [{"ip": "192.0.2.1"}]
+    bench.published = [{"ip": "192.0.2.1"}]
     bench.want(SHOP, synced(1))
-    await bench.until(lambda: bench.shown() == bench.addresses, "the addresses")
+    await bench.until(lambda: bench.shown() == bench.published, "the addresses")
     await bench.until_stored(SHOP)
     item = bench.server.get("ingresses", "shop") or {}
     bench.server.put({**item, "status": {}})
-    await bench.until(lambda: bench.shown() == bench.addresses, "the addresses again")
+    await bench.until(lambda: bench.shown() == bench.published, "the addresses again")
 
 
 async def test_the_transition_time_changes_with_the_status_only(bench: Bench) -> None:
@@ -379,7 +375,7 @@ async def test_nothing_is_written_after_the_term(bench: Bench) -> None:
 
 
 async def test_an_ingress_gets_addresses_and_events_but_no_condition(bench: Bench) -> None:
-    bench.addresses = [{"ip": "192.0.2.1"}]
+    bench.published = [{"ip": "192.0.2.1"}]
     bench.want(SHOP, synced(1))
     assert await bench.writer.flush(WAIT_SECONDS)
     got = (bench.server.get("ingresses", "shop") or {})["status"]
@@ -393,7 +389,7 @@ async def test_an_ingress_gets_addresses_and_events_but_no_condition(bench: Benc
 
 
 async def test_addresses_wait_for_the_gateways(bench: Bench) -> None:
-    bench.addresses = [{"ip": "192.0.2.1"}]
+    bench.published = [{"ip": "192.0.2.1"}]
     bench.writer.wake(SHOP)
     assert await bench.writer.flush(WAIT_SECONDS)
     bench.want(SHOP, aborted(1, "no Secret"))
@@ -405,14 +401,14 @@ async def test_addresses_wait_for_the_gateways(bench: Bench) -> None:
 
 
 async def test_our_addresses_are_followed_whatever_the_condition_and_taken_back(bench: Bench) -> None:
-    bench.addresses = [{"ip": "192.0.2.1"}]
+    bench.published = [{"ip": "192.0.2.1"}]
     bench.want(SHOP, synced(1))
     assert await bench.writer.flush(WAIT_SECONDS)
-    bench.addresses = [{"hostname": "lb.example.com"}, {"ip": "192.0.2.2"}]
+    bench.published = [{"hostname": "lb.example.com"}, {"ip": "192.0.2.2"}]
     bench.want(SHOP, aborted(1, "no Secret"))
     assert await bench.writer.flush(WAIT_SECONDS)
     assert bench.shown() == [{"hostname": "lb.example.com"}, {"ip": "192.0.2.2"}]
-    bench.addresses = []
+    bench.published = []
     del bench.wanted[SHOP]
     bench.writer.wake(SHOP)
     assert await bench.writer.flush(WAIT_SECONDS)
@@ -420,10 +416,10 @@ async def test_our_addresses_are_followed_whatever_the_condition_and_taken_back(
 
 
 async def test_the_order_of_addresses_is_no_difference(bench: Bench) -> None:
-    bench.addresses = [{"ip": "192.0.2.1"}, {"hostname": "lb.example.com"}]
+    bench.published = [{"ip": "192.0.2.1"}, {"hostname": "lb.example.com"}]
     bench.want(SHOP, synced(1))
     assert await bench.writer.flush(WAIT_SECONDS)
-    bench.addresses.reverse()
+    bench.published.reverse()
     bench.writer.wake(SHOP)
     assert await bench.writer.flush(WAIT_SECONDS)
     assert bench.writes() == 1
@@ -436,7 +432,7 @@ async def test_addresses_of_another_controller_are_left_alone(
     theirs = {"loadBalancer": {"ingress": [{"ip": "198.51.100.7"}]}}
     bench.server.put({**ingress(), "status": theirs})
     await bench.until_stored(SHOP)
-    bench.addresses = addresses
+    bench.published = addresses
     for condition in (None, aborted(1, "no Secret"), synced(1) if not addresses else None):
         if condition:
             bench.wanted[SHOP] = condition
@@ -448,11 +444,11 @@ async def test_addresses_of_another_controller_are_left_alone(
 
 
 async def test_our_addresses_are_found_at_an_ingress_that_left_unseen(bench: Bench) -> None:
-    bench.addresses = [{"ip": "192.0.2.1"}]
+    bench.published = [{"ip": "192.0.2.1"}]
     bench.want(SHOP, synced(1))
     assert await bench.writer.flush(WAIT_SECONDS)
     await bench.until_stored(SHOP)
-    bench.addresses = []
+    bench.published = []
     del bench.wanted[SHOP]
     bench.writer.review([{"ip": "192.0.2.2"}])
     bench.writer.review([])
@@ -466,7 +462,7 @@ async def test_our_addresses_are_found_at_an_ingress_that_left_unseen(bench: Ben
 async def test_an_ingress_that_came_over_to_us_gets_our_addresses(bench: Bench) -> None:
     bench.server.put({**ingress(), "status": {"loadBalancer": {"ingress": [{"ip": "198.51.100.7"}]}}})
     await bench.until_stored(SHOP)
-    bench.addresses = [{"ip": "192.0.2.1"}]
+    bench.published = [{"ip": "192.0.2.1"}]
     bench.want(SHOP, synced(1))
     assert await bench.writer.flush(WAIT_SECONDS)
     assert bench.shown() == [{"ip": "192.0.2.1"}]
@@ -527,28 +523,3 @@ async def test_warnings_go_ahead_of_successes_and_are_not_dropped_for_them(bench
     await bench.until(lambda: len(bench.events()) > 2, "some Events")
     got = [message for _, _, message, _ in bench.events()[:3]]
     assert got == ["broken", "broken as well", "hello 3"]
-
-
-async def test_news_are_a_change_of_any_cluster_a_moment_ago(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Callable[[], bool]] = []
-    quiet = {"east": math.inf, "west": math.inf}
-
-    def make_writer(*args: Any, news: Callable[[], bool], **options: Any) -> StatusWriter:
-        asked.append(news)
-        return StatusWriter(*args, news=news, **options)
-
-    monkeypatch.setattr("apisix_ingress.wiring.sources.StatusWriter", make_writer)
-    monkeypatch.setattr(ClusterSync, "quiet_for", property(lambda sync: quiet[sync.name]))
-    async with FakeApiServer() as server, contextlib.AsyncExitStack() as held:
-        gateway = {"admin_url": "http://127.0.0.1:9/apisix/admin", "admin_key": "a-key-of-this-test"}
-        values = {
-            "http": {"listen": f"127.0.0.1:{free_port()}"},
-            "kubernetes": {"kubeconfig": str(server.kubeconfig(tmp_path / "k"))},
-            "clusters": [{"name": name, **gateway} for name in quiet],
-        }
-        await build(Settings.model_validate(values), None, held)
-    [news] = asked
-    got = []
-    for quiet["west"] in (math.inf, 0.0, 0.9 * NEWS_SECONDS, NEWS_SECONDS):
-        got.append(news())
-    assert got == [False, True, True, False]

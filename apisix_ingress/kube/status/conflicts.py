@@ -1,7 +1,7 @@
-"""Other writers of what is ours in a status: whether one overwrote it, and how long to wait before it is put right.
+"""Detects other clients that overwrite our part of a status, and delays restoring it.
 
-Two writers that undo each other's work would keep the API server busy for ever. So each time waits longer than the one
-before, and the log says once who is concerned. What is written, and how, is the business of `status`.
+Two clients that undo each other's writes would keep the API server busy forever. So each restore waits longer than the
+one before (`schedule.CONFLICT_SECONDS`), and a warning is logged once per object.
 """
 
 from __future__ import annotations
@@ -11,44 +11,41 @@ from collections import deque
 
 import structlog
 
+from apisix_ingress.kube.status.schedule import CONFLICT_SECONDS, conflict_limiter
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.runtime.clock import Clock
-from apisix_ingress.runtime.queue.rate_limiters import ExponentialBackoff
 
 log = structlog.get_logger()
 
-FIRST_SECONDS, LONGEST_SECONDS = 0.5, 60.0
-"""What was overwritten is put right after so long: at first, and when it happens again and again."""
-
 _CONTESTED = 4
-"""So many times in a row are no accident."""
-_PEACE_SECONDS = 3 * LONGEST_SECONDS
+"""After so many times in a row a warning is logged."""
+_PEACE_SECONDS = 3 * CONFLICT_SECONDS[1]
 _ON_ITS_WAY = 8
-"""So many writes of one status may come back later than their answers; older ones were lost or changed nothing."""
+"""So many writes of a status may arrive in the watch after their responses; older ones were lost or had no effect."""
 
 _REMEDY = "let one controller alone write the status of this object: check the class and the selectors of the others"
 
 
 class StatusConflicts:
-    """What we said in the status of each object, and how often somebody else overwrote it."""
+    """What we wrote to the status of each object, and how often another client overwrote it."""
 
     def __init__(self, *, clock: Clock, rng: random.Random) -> None:
         self._clock = clock
-        self._limiter: ExponentialBackoff[ObjectKey] = ExponentialBackoff(FIRST_SECONDS, LONGEST_SECONDS, 0.2, rng=rng)
+        self._limiter = conflict_limiter(rng)
         self._said: dict[ObjectKey, object] = {}
         self._sent: dict[ObjectKey, deque[object]] = {}
         self._lost_at: dict[ObjectKey, float] = {}
 
     def saying(self, key: ObjectKey, words: object) -> None:
-        """Note what the status of an object is about to say: that may come back before the answer to it."""
+        """Note what is about to be written: the watch may return it before the response arrives."""
         self._sent.setdefault(key, deque(maxlen=_ON_ITS_WAY)).append(words)
 
     def said(self, key: ObjectKey, words: object) -> None:
-        """Note what the status of an object says in our place now."""
+        """Note what our part of the status of an object is now."""
         self._said[key] = words
 
     def overwritten(self, key: ObjectKey, words: object) -> float | None:
-        """Return the seconds to wait before our place is looked at, None if it is as we left it or none of ours."""
+        """Return the seconds until our part is restored; None if nobody changed it, or we never wrote it."""
         if self._comes_back(key, words) or key not in self._said or self._said[key] == words:
             return None
         now = self._clock.monotonic()
@@ -61,7 +58,7 @@ class StatusConflicts:
         return delay
 
     def _comes_back(self, key: ObjectKey, words: object) -> bool:
-        """Whether that is a write of ours; those before it came back earlier, or never will."""
+        """Say whether that is a write of ours; those before it have arrived already, or never will."""
         sent = self._sent.get(key)
         if sent is None or words not in sent:
             return False
@@ -77,6 +74,6 @@ class StatusConflicts:
         self._limiter.forget(key)
 
     def clear(self) -> None:
-        """Forget what was said before others led."""
+        """Forget what was written in an earlier term."""
         self._said.clear()
         self._sent.clear()

@@ -1,7 +1,7 @@
-"""Keys that were woken, handed on to a queue together a moment later. What is done with them is decided elsewhere.
+"""Collects the keys that are woken and queues them together a moment later, each once.
 
 A change wakes the same object several times within milliseconds: when it is translated, when its records are written,
-for each cluster. One look after that says what all of them would, and no look is in the way of the write.
+for each cluster. One check after that covers them all, and does not delay the write of the change.
 """
 
 from __future__ import annotations
@@ -9,21 +9,20 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 
+from apisix_ingress.kube.status.schedule import DEBOUNCE_SECONDS
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.queue.workqueue import WorkQueue
 
-GATHER_SECONDS = 0.02
-"""From the first wake to the look: several times what the write of a change takes."""
 _YIELD_EVERY = 50
 
 
 class Debouncer:
-    """Woken keys on their way to a queue, each once.
+    """Woken keys on their way to a queue.
 
     Args:
         queue: Gets them.
-        clock: For the moment.
+        clock: Measures the delay.
     """
 
     def __init__(self, queue: WorkQueue[ObjectKey], *, clock: Clock) -> None:
@@ -33,19 +32,19 @@ class Debouncer:
         self._woken = asyncio.Event()
 
     def wake(self, key: ObjectKey, *, urgent: bool = False) -> None:
-        """Have a key handed on; before `run`, and between two runs, it waits."""
+        """Queue a key soon; before `run`, and between two runs, it is kept."""
         self._keys[key] = urgent or self._keys.get(key, False)
         self._woken.set()
 
     async def run(self) -> None:
-        """Hand keys on until cancelled."""
+        """Queue keys until cancelled."""
         while True:
             await self._woken.wait()
-            await self._clock.sleep(GATHER_SECONDS)
+            await self._clock.sleep(DEBOUNCE_SECONDS)
             await self.hand_on()
 
     async def hand_on(self) -> None:
-        """Hand on at once what was woken; thousands of keys with turns for others between."""
+        """Queue at once what was woken; the event loop gets turns in between."""
         number = 0
         while self._keys:
             key, urgent = self._keys.popitem(last=False)

@@ -1,7 +1,7 @@
-"""Events: what happened to an object, for people who run `kubectl describe`. Never a reason for anybody to wait.
+"""Events of objects for `kubectl describe`: what they say of conditions (v1-behaviour.md §7), and how they are sent.
 
-Recording only queues; sending is bounded, rate limited and given up easily. The same news about one object within a
-while becomes one Event with a count.
+Recording only queues. Sending is bounded, rate limited and given up after a few attempts. Equal Events of one object
+become one Event with a count.
 """
 
 from __future__ import annotations
@@ -9,15 +9,18 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
 
 import structlog
 
 from apisix_ingress.errors import KubeError, KubeForbidden, KubeNotFound, KubeUnavailable
+from apisix_ingress.kube.status.interface import GatewayLoad, Idle, StatusObserver
 from apisix_ingress.kube.status.text_limits import bounded_message, timestamp
+from apisix_ingress.model.condition import SYNCED, Condition
 from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import Meta
 from apisix_ingress.model.resources import RESOURCES, Resource
 from apisix_ingress.runtime.clock import Clock
@@ -27,15 +30,15 @@ from apisix_ingress.runtime.term import Term
 log = structlog.get_logger()
 
 COMPONENT = "ApisixIngress"
+SYNCED_EVENT = "ApisixIngress synced successfully"
+FAILED_EVENT = "ApisixIngress synced failed, with error: "
 EventType = Literal["Normal", "Warning"]
 
 _QUEUE_LIMIT = 1000
-_EVENTS_A_SECOND = 10.0
-"""On average,"""
-_BURST = 50
-"""and so many at once."""
-BESIDE_NEWS_SECONDS = 0.5
-"""Before each that is no warning while gateways are being changed: to the API server it is as much work as a change."""
+_EVENTS_A_SECOND, _BURST = 10.0, 50
+"""Events a second on average, and at once."""
+BESIDE_CHANGES_SECONDS = 0.5
+"""Before each Event of a success while gateways are being changed: it costs the API server as much as a change."""
 _REMEMBERED = 2000
 _SAME_FOR_SECONDS = 600.0
 SEND_SECONDS = 5.0
@@ -43,7 +46,7 @@ SEND_SECONDS = 5.0
 _TRIES = 3
 _LONGEST_NAME = 230
 _TERMINATING = "is being terminated"
-"""What the API server says when a namespace goes: no permission is missing, and nobody will look for the Event."""
+"""What the API server says of a namespace that is being deleted: no permission is missing."""
 
 
 class EventApi(Protocol):
@@ -82,8 +85,8 @@ class EventRecorder:
         clock: For rates, windows and the times in Events.
         rng: For names and jitter.
         resources: Kind → resource.
-        on_drop: Called for each Event that is dropped; for a metric.
-        news: Whether records were wanted differently a moment ago: then Events of successes are sent slowly.
+        observer: Notified of each Event that is dropped.
+        gateways: How busy they are: Events of successes are sent slowly while they are being changed.
         timeout: Bound of one request in seconds; the term has to last as long when one begins.
     """
 
@@ -94,8 +97,8 @@ class EventRecorder:
         clock: Clock,
         rng: random.Random,
         resources: Mapping[str, Resource] = RESOURCES,
-        on_drop: Callable[[], None] | None = None,
-        news: Callable[[], bool] = lambda: False,
+        observer: StatusObserver | None = None,
+        gateways: GatewayLoad | None = None,
         timeout: float = SEND_SECONDS,
     ) -> None:
         self._timeout = timeout
@@ -103,8 +106,8 @@ class EventRecorder:
         self._clock = clock
         self._rng = rng
         self._resources = resources
-        self._on_drop = on_drop or (lambda: None)
-        self._news = news
+        self._observer = observer or StatusObserver()
+        self._gateways = gateways or Idle()
         self._bucket: Bucket[str] = Bucket(_EVENTS_A_SECOND, _BURST, clock=clock)
         # Warnings go first: one among the successes of a start must not wait for them, nor be dropped for them.
         self._queues: dict[EventType, OrderedDict[_News, tuple[Meta, int]]] = {
@@ -126,7 +129,7 @@ class EventRecorder:
         queue[news] = (meta, count + 1)
         if len(self) > _QUEUE_LIMIT:
             (self._queues["Normal"] or self._queues["Warning"]).popitem(last=False)
-            self._on_drop()
+            self._observer.event_dropped()
         self._filled.set()
 
     def __len__(self) -> int:
@@ -142,8 +145,8 @@ class EventRecorder:
         while True:
             while len(self):
                 await self._clock.sleep(self._bucket.when(""))
-                if self._news() and not self._queues["Warning"]:
-                    await self._clock.sleep(BESIDE_NEWS_SECONDS)
+                if self._gateways.load != "idle" and not self._queues["Warning"]:
+                    await self._clock.sleep(BESIDE_CHANGES_SECONDS)
                 queue = self._queues["Warning"] or self._queues["Normal"]
                 news, (meta, count) = queue.popitem(last=False)
                 await self._deliver(term, news, meta, count)
@@ -219,7 +222,7 @@ class EventRecorder:
         }
 
     def _drop(self, error: KubeError) -> None:
-        self._on_drop()
+        self._observer.event_dropped()
         if isinstance(error, KubeForbidden) and _TERMINATING in str(error):
             log.debug("event.dropped", problem=str(error))
             return
@@ -227,3 +230,37 @@ class EventRecorder:
         if (problem := type(error).__name__) != self._problem:
             self._problem = problem
             log.warning("event.dropped", problem=str(error), remedy=remedy)
+
+
+class ConditionEvents:
+    """Records Events for changed conditions.
+
+    Args:
+        recorder: Gets them; None: no Events are sent.
+        began: When this process began, as the API server writes times.
+    """
+
+    def __init__(self, recorder: EventRecorder | None, *, began: str) -> None:
+        self._recorder = recorder
+        self._began = began
+        self._announced: dict[ObjectKey, tuple[str, str]] = {}
+
+    def announce(self, meta: Meta, condition: Condition) -> None:
+        """Record an Event for a changed condition."""
+        if self._recorder is not None:
+            good = condition.reason == SYNCED
+            message = SYNCED_EVENT if good else f"{FAILED_EVENT}{condition.message}"
+            self._recorder.record(meta, "Normal" if good else "Warning", condition.reason, message)
+
+    def announce_once(self, meta: Meta, condition: Condition) -> None:
+        """Record an Event unless it repeats the last one, or reports success of an object older than this process."""
+        news = (condition.reason, condition.message)
+        before = self._announced.get(meta.key)
+        self._announced[meta.key] = news
+        old = before is None and condition.reason == SYNCED and meta.created < self._began
+        if before != news and not old:
+            self.announce(meta, condition)
+
+    def forget(self, key: ObjectKey) -> None:
+        """Forget an object that is gone."""
+        self._announced.pop(key, None)

@@ -1,7 +1,9 @@
 """Clusters, wired: which key is taken, what is said of it, and what moving one changes beside its engine."""
 
+import math
 import random
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +12,22 @@ from structlog.testing import capture_logs
 
 from apisix_ingress.errors import ConfigError
 from apisix_ingress.gateway.ledger import MemoryLedger
+from apisix_ingress.gateway.sync.cluster_sync import ClusterSync
 from apisix_ingress.gateway.sync.comparison.adoption import IdAdoption
 from apisix_ingress.gateway.sync.observer import SyncObserver
 from apisix_ingress.model.admin_address import AdminAddress
 from apisix_ingress.model.secrets.redaction import redact_text
 from apisix_ingress.settings import load_settings
 from apisix_ingress.state.id_table import IdTable
-from apisix_ingress.wiring.clusters import GatewayCluster, Wiring, connect_all, ledger_name
+from apisix_ingress.wiring.clusters import (
+    BULK_BACKLOG,
+    CHANGE_SECONDS,
+    GatewayCluster,
+    GatewayClusters,
+    Wiring,
+    connect_all,
+    ledger_name,
+)
 from tests.fakes.adminapi import FakeAdminApi
 from tests.fakes.clock import FakeClock
 from tests.fakes.gateway import FakeWanted
@@ -100,3 +111,37 @@ def test_risky_address_of_an_object_is_told_without_its_key(address: AdminAddres
     told = [line["caution"] for line in logs if line["event"] == "settings.caution"]
     assert [words in line for line in told] == [True]
     assert address.key not in str(logs)
+
+
+def _of_cluster(values: dict[str, object], sync: ClusterSync) -> object:
+    return values[sync.name]
+
+
+def load_of(monkeypatch: pytest.MonkeyPatch, **state: object) -> str:
+    """Return the load of two clusters, of which the second is in this state, and nothing happened in the first."""
+    clusters = GatewayClusters()
+    for cluster in (connect(), connect()):
+        cluster.name = cluster.sync.name = f"cluster-{len(clusters.syncs)}"
+        clusters.add(cluster)
+    quiet = {"taken_over": True, "outage": None, "backlog": 0, "quiet_for": math.inf}
+    for name, value in quiet.items():
+        values = {"cluster-0": value, "cluster-1": state.get(name, value)}
+        monkeypatch.setattr(ClusterSync, name, property(partial(_of_cluster, values)))
+    return clusters.load
+
+
+@pytest.mark.parametrize(
+    ("state", "load"),
+    [
+        ({}, "idle"),
+        ({"quiet_for": 0.9 * CHANGE_SECONDS}, "changes"),
+        ({"quiet_for": CHANGE_SECONDS}, "idle"),
+        ({"backlog": BULK_BACKLOG}, "idle"),
+        ({"backlog": BULK_BACKLOG + 1}, "bulk"),
+        ({"backlog": BULK_BACKLOG + 1, "taken_over": False}, "idle"),
+    ],
+)
+def test_load_is_that_of_the_busiest_cluster(
+    monkeypatch: pytest.MonkeyPatch, state: dict[str, object], load: str
+) -> None:
+    assert load_of(monkeypatch, **state) == load

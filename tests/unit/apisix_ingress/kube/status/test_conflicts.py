@@ -5,11 +5,13 @@ import random
 import pytest
 from structlog.testing import capture_logs
 
-from apisix_ingress.kube.status.conflicts import FIRST_SECONDS, LONGEST_SECONDS, StatusConflicts
+from apisix_ingress.kube.status.conflicts import StatusConflicts
+from apisix_ingress.kube.status.schedule import CONFLICT_SECONDS
 from apisix_ingress.model.keys import ObjectKey
 from tests.fakes.clock import FakeClock
 
 WEB = ObjectKey("ApisixRoute", "default", "web")
+FIRST_SECONDS, LONGEST_SECONDS = CONFLICT_SECONDS
 
 
 def make_contests(clock: FakeClock) -> StatusConflicts:

@@ -5,7 +5,8 @@ import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from apisix_ingress.kube.status.debounce import GATHER_SECONDS, Debouncer
+from apisix_ingress.kube.status.debounce import Debouncer
+from apisix_ingress.kube.status.schedule import DEBOUNCE_SECONDS
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.runtime.queue.rate_limiters import ExponentialBackoff
 from apisix_ingress.runtime.queue.workqueue import WorkQueue
@@ -44,14 +45,14 @@ async def test_keys_that_are_woken_within_a_moment_are_handed_on_once_each() -> 
     gathering = Debouncer(queue, clock=clock)
     async with running(gathering):
         gathering.wake(WEB)
-        await clock.advance(GATHER_SECONDS / 2)
+        await clock.advance(DEBOUNCE_SECONDS / 2)
         gathering.wake(SHOP)
         gathering.wake(WEB)
         before = taken(queue)
-        await clock.advance(GATHER_SECONDS / 2)
+        await clock.advance(DEBOUNCE_SECONDS / 2)
         assert (before, taken(queue)) == ([], [WEB, SHOP])
         gathering.wake(WEB)
-        await clock.advance(GATHER_SECONDS)
+        await clock.advance(DEBOUNCE_SECONDS)
         assert taken(queue) == [WEB]
 
 
@@ -65,7 +66,7 @@ async def test_keys_that_are_woken_while_nobody_hands_on_wait() -> None:
         gathering.wake(SHOP)
     assert taken(queue) == []
     async with running(gathering):
-        await clock.advance(GATHER_SECONDS)
+        await clock.advance(DEBOUNCE_SECONDS)
         assert taken(queue) == [WEB, SHOP]
 
 

@@ -9,7 +9,8 @@ from contextlib import asynccontextmanager
 from structlog.testing import capture_logs
 
 from apisix_ingress.errors import KubeError, KubeForbidden, KubeUnavailable
-from apisix_ingress.kube.status.events import BESIDE_NEWS_SECONDS, EventRecorder
+from apisix_ingress.kube.status.events import BESIDE_CHANGES_SECONDS, EventRecorder
+from apisix_ingress.kube.status.interface import Load, StatusObserver
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.objects import Meta
 from apisix_ingress.runtime.term import Term
@@ -18,14 +19,16 @@ from tests.fakes.clock import FakeClock
 WEB = Meta("ApisixRoute", "default", "web")
 
 
-class EventsApi:
-    """Takes every Event."""
+class EventsApi(StatusObserver):
+    """Takes every Event, while gateways are being changed."""
+
+    load: Load = "changes"
 
     def __init__(self) -> None:
         self.messages: list[str] = []
         self.dropped = 0
 
-    def on_drop(self) -> None:
+    def event_dropped(self) -> None:
         self.dropped += 1
 
     async def create(self, path: str, body: JsonObject, *, timeout: float = 0.0) -> JsonObject:
@@ -39,7 +42,7 @@ class EventsApi:
 @asynccontextmanager
 async def sending(api: EventsApi, clock: FakeClock) -> AsyncIterator[EventRecorder]:
     """Send Events while gateways are being changed."""
-    recorder = EventRecorder(api, clock=clock, rng=random.Random(1), news=lambda: True, on_drop=api.on_drop)
+    recorder = EventRecorder(api, clock=clock, rng=random.Random(1), observer=api, gateways=api)
     task = asyncio.create_task(recorder.run(Term(clock, holder="tester")))
     try:
         yield recorder
@@ -54,9 +57,9 @@ async def test_successes_are_told_slowly_while_gateways_are_being_changed() -> N
     async with sending(api, clock) as recorder:
         for number in range(5):
             recorder.record(WEB, "Normal", "Seen", f"hello {number}")
-        await clock.advance(2 * BESIDE_NEWS_SECONDS)
+        await clock.advance(2 * BESIDE_CHANGES_SECONDS)
         assert api.messages == ["hello 0", "hello 1"]
-        await clock.advance(3 * BESIDE_NEWS_SECONDS)
+        await clock.advance(3 * BESIDE_CHANGES_SECONDS)
         assert len(api.messages) == 5
 
 

@@ -1,0 +1,142 @@
+"""When a status is written: every deliberate delay between a condition and its write is in this module.
+
+A condition is at most `MAX_DELAY_SECONDS` late, counted from the moment it is known until the request that writes it
+starts. The delays below run one after the other in the worst case, and add up to that:
+
+========== ====== ============================================================================================
+debounce   0.02 s one check for all changes of an object within that time
+settle     0.5 s  a condition becomes False only if it stays False for so long: an object often appears a moment
+                  before the objects that it refers to
+rewrite    1.5 s  a status that keeps changing without an edit of its object is written at most this often
+pace       0.98 s writes are spread, so that they never delay changes of gateways
+========== ====== ============================================================================================
+
+A condition can be later in three cases only:
+
+* More conditions change at once than the rates below allow. Failures come before successes, and namespaces take turns.
+  Beside changes of gateways 98 conditions keep the bound; in a bulk, which is more than a few dozen records queued for
+  sync, so do as many failures, and successes follow at the low rate.
+* Another client keeps overwriting our condition: it is restored after `CONFLICT_SECONDS`, which grow with each time.
+* The API server rejects the write or does not answer: it is retried after `RETRY_SECONDS`, which grow with each time.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Set
+from typing import NamedTuple
+
+from apisix_ingress.kube.status.interface import Load
+from apisix_ingress.model.condition import Condition
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.runtime.clock import Clock
+from apisix_ingress.runtime.queue.rate_limiters import ExponentialBackoff
+
+MAX_DELAY_SECONDS = 3.0
+"""A condition is written at most this long after it is known."""
+
+DEBOUNCE_SECONDS = 0.02
+"""From the first change of an object to the check of its status: several times what a write to a gateway takes."""
+SETTLE_SECONDS = 0.5
+"""A condition has to be False for so long before it is written."""
+REWRITE_SECONDS = 1.5
+"""Between two writes of the status of an object of the same generation, after a burst."""
+REWRITE_BURST = 3
+"""So many writes of one status may follow each other at once; a new message alone never does."""
+PACE_SECONDS = MAX_DELAY_SECONDS - DEBOUNCE_SECONDS - SETTLE_SECONDS - REWRITE_SECONDS
+"""Beside changes of gateways the statuses that are queued are written within this time, if `HIGH_RATE` allows."""
+
+FULL_RATE = 600.0
+"""Writes a second while the gateways are not being changed. Without a limit, a start would fill the API server."""
+HIGH_RATE = 100.0
+"""Writes a second at most while gateways are being changed."""
+LOW_RATE = 25.0
+"""Writes a second while gateways are being changed and few statuses are queued, and of successes in a bulk."""
+CREDIT_SECONDS = 0.5
+"""What was not written during this time may be written at once."""
+
+CONFLICT_SECONDS = (0.5, 60.0)
+"""A status that another client has overwritten is restored after so long: at first, and at most."""
+RETRY_SECONDS = (0.1, 60.0)
+"""A write that the API server did not accept is retried after so long: at first, and at most."""
+
+
+_BURST_SECONDS = (REWRITE_BURST - 1) * REWRITE_SECONDS
+
+
+class _Written(NamedTuple):
+    """When the status of an object was last written, and until when its writes use up `REWRITE_SECONDS` each."""
+
+    at: float
+    paid_until: float
+
+
+class StatusSchedule:
+    """Decides when the status of each object may be written."""
+
+    def __init__(self, *, clock: Clock) -> None:
+        self._clock = clock
+        self._paid_until = 0.0
+        self._false_since: dict[ObjectKey, float] = {}
+        self._written: dict[ObjectKey, _Written] = {}
+
+    def until_settled(self, key: ObjectKey, condition: Condition | None) -> float:
+        """Return the seconds until a condition may be written; 0 unless it became False a moment ago."""
+        if condition is None or condition.status != "False":
+            if condition is not None:
+                self._false_since.pop(key, None)
+            return 0.0
+        now = self._clock.monotonic()
+        return max(0.0, self._false_since.setdefault(key, now) + SETTLE_SECONDS - now)
+
+    def until_rewrite(self, key: ObjectKey, differs: Set[str]) -> float:
+        """Return the seconds until a condition may be written again in which these fields differ; 0: at once."""
+        last = self._written.get(key)
+        if last is None or "observedGeneration" in differs:
+            return 0.0
+        due = last.at + REWRITE_SECONDS if differs == {"message"} else last.paid_until - _BURST_SECONDS
+        return max(0.0, due - self._clock.monotonic())
+
+    def wrote(self, key: ObjectKey) -> None:
+        """Note that the status of an object was written."""
+        now = self._clock.monotonic()
+        last = self._written.get(key)
+        # New generations are written at once whatever they cost: nothing waits longer than one rewrite for them.
+        paid_until = min(max(last.paid_until, now), now + _BURST_SECONDS) if last is not None else now
+        self._written[key] = _Written(now, paid_until + REWRITE_SECONDS)
+
+    def until_next(self, load: Load, *, queued: int, is_failure: bool) -> float:
+        """Count a write; return the seconds that the worker pauses after it.
+
+        Args:
+            load: What else is being done.
+            queued: How many statuses are queued.
+            is_failure: Whether the write was that of a failure.
+        """
+        now = self._clock.monotonic()
+        self._paid_until = max(self._paid_until, now - CREDIT_SECONDS) + 1 / _rate(load, queued, is_failure)
+        return max(0.0, self._paid_until - now)
+
+    def forget(self, key: ObjectKey) -> None:
+        """Forget an object that is gone."""
+        self._false_since.pop(key, None)
+        self._written.pop(key, None)
+
+
+def _rate(load: Load, queued: int, is_failure: bool) -> float:
+    """Return how many statuses a second may be written."""
+    if load == "idle":
+        return FULL_RATE
+    if load == "bulk" and not is_failure:
+        return LOW_RATE
+    return min(max(LOW_RATE, queued / PACE_SECONDS), HIGH_RATE)
+
+
+def retry_limiter(rng: random.Random) -> ExponentialBackoff[ObjectKey]:
+    """Return how long a status waits whose write failed."""
+    return ExponentialBackoff(*RETRY_SECONDS, 0.5, rng=rng)
+
+
+def conflict_limiter(rng: random.Random) -> ExponentialBackoff[ObjectKey]:
+    """Return how long a status waits that another client has overwritten."""
+    return ExponentialBackoff(*CONFLICT_SECONDS, 0.2, rng=rng)

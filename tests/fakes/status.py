@@ -1,0 +1,22 @@
+"""What a status writer is given by a test."""
+
+from dataclasses import dataclass, field
+
+from apisix_ingress.kube.status.interface import Load
+from apisix_ingress.model.condition import Condition
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.keys import ObjectKey
+
+
+@dataclass
+class Wanted:
+    """The conditions that objects should have, and the load of the gateways."""
+
+    conditions: dict[ObjectKey, Condition] = field(default_factory=dict)
+    load: Load = "idle"
+
+    def condition(self, key: ObjectKey) -> Condition | None:
+        return self.conditions.get(key)
+
+    def addresses(self, key: ObjectKey) -> list[JsonObject] | None:
+        return None
