@@ -7,12 +7,10 @@ are broken and mended, and controllers are killed and started anew while users g
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 
 import pytest
-import structlog
 
 from apisix_ingress.gateway.ledger import LedgeredBackend, MemoryLedger
 from apisix_ingress.gateway.sync.cluster_sync import ClusterSync
@@ -26,8 +24,9 @@ from apisix_ingress.runtime.term import Term
 from apisix_ingress.state.world import World
 from providers.core.base import ChangeSink
 from providers.core.registry import Registry
-from tests.fakes.gateway import FakeBackend, FakeGateway, Faults, LoopClock, VirtualLoop
+from tests.fakes.gateway import FakeBackend, FakeGateway, Faults, LoopClock
 from tests.forging import forge
+from tests.property.replay import play_each
 from tests.unit.translation.objects import OPTIONS, make
 
 SEEDS = 120
@@ -291,22 +290,6 @@ def _plugin(name: str) -> JsonObject:
     return {"name": name, "enable": True, "config": {}}
 
 
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    """Keep the log out of it: it would take longer than the stories."""
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
-    yield
-    structlog.reset_defaults()
-
-
 @pytest.mark.parametrize("start", range(0, SEEDS, BLOCK))
 def test_forged_names_never_get_an_id_of_anybody_else(start: int) -> None:
-    for seed in range(start, start + BLOCK):
-        loop = VirtualLoop()
-        try:
-            loop.run_until_complete(Story(seed).play())
-        except BaseException as error:
-            error.add_note(f"seed {seed}")
-            raise
-        finally:
-            loop.close()
+    play_each(range(start, start + BLOCK), Story)

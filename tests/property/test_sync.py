@@ -5,20 +5,19 @@ bodies, outages, meddling behind the controller's back, and controllers that are
 """
 
 import asyncio
-import logging
 import random
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import structlog
 
 from apisix_ingress.gateway.sync.cluster_sync import ClusterSync
 from apisix_ingress.model.json import FrozenJson
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.records import Record
 from apisix_ingress.runtime.term import Term
-from tests.fakes.gateway import FakeBackend, FakeGateway, FakeWanted, Faults, LoopClock, VirtualLoop, make_record
+from tests.fakes.gateway import FakeBackend, FakeGateway, FakeWanted, Faults, LoopClock, make_record
+from tests.property.replay import play_each
 
 SEEDS = 2000
 BLOCK = 250
@@ -164,22 +163,6 @@ class Story:
         assert self.sync.idle(), self.sync.tally()
 
 
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    """Keep the log out of it: it would take longer than the stories."""
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
-    yield
-    structlog.reset_defaults()
-
-
 @pytest.mark.parametrize("start", range(0, SEEDS, BLOCK))
 def test_engine_converges_under_faults_in_the_right_order(start: int) -> None:
-    for seed in range(start, start + BLOCK):
-        loop = VirtualLoop()
-        try:
-            loop.run_until_complete(Story(seed).play())
-        except BaseException as error:
-            error.add_note(f"seed {seed}")
-            raise
-        finally:
-            loop.close()
+    play_each(range(start, start + BLOCK), Story)

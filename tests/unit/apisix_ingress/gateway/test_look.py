@@ -8,7 +8,7 @@ import pytest
 from apisix_ingress.errors import GatewayError, GatewayRejected, GatewayUnauthorized, GatewayUnavailable
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.records import comparable
-from tests.unit.apisix_ingress.gateway.adminapi.test_client import (
+from tests.unit.apisix_ingress.gateway.adminapi.replies import (
     OFF,
     ROUTE,
     Handler,

@@ -2,13 +2,11 @@
 
 import httpx
 import pytest
-from pydantic import SecretStr
 
 from apisix_ingress.errors import GatewayUnavailable
 from apisix_ingress.gateway.adminapi import retry
-from apisix_ingress.gateway.adminapi.client import AdminClient, AdminKey
 from apisix_ingress.model.keys import RECORD_KINDS
-from tests.unit.apisix_ingress.gateway.carrying import HttpxCarrier
+from tests.unit.apisix_ingress.gateway.adminapi.replies import make_backend
 
 EMPTY = {"list": [], "total": 0}
 
@@ -31,11 +29,6 @@ class Failing:
         if self.asked[kind] > self.times:
             return httpx.Response(200, json=EMPTY)
         return httpx.Response(self.status, headers=self.headers, text="failed")
-
-
-def make_backend(gateway: Failing) -> AdminClient:
-    key, transport = AdminKey(lambda: SecretStr("sesame-key")), HttpxCarrier(httpx.MockTransport(gateway))
-    return AdminClient("http://gateway/apisix/admin", key, controller="c", timeout=5, transport=transport)
 
 
 @pytest.mark.parametrize("status", [500, 502, 503, 504])

@@ -17,6 +17,7 @@ from apisix_ingress.gateway.adminapi.redirects import STATUSES
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.records import Record
 from tests.fakes.gateway import FakeBackend, make_record
+from tests.unit.apisix_ingress.gateway.adminapi.replies import make_backend
 from tests.unit.apisix_ingress.gateway.carrying import HttpxCarrier
 from tests.unit.apisix_ingress.gateway.servers import OK, Behaviour, read_request, serving
 from tests.unit.apisix_ingress.gateway.stage import (
@@ -36,11 +37,9 @@ ITSELF = "the address of the Admin API itself, as http://gateway:9180/apisix/adm
 KEY = "sesame-key"
 
 
-def make_backend(status: int, location: str | None, *, fields: Fields = SETTINGS) -> AdminClient:
+def redirected_client(status: int, location: str | None, *, fields: Fields = SETTINGS) -> AdminClient:
     headers = {} if location is None else {"Location": location}
-    transport = HttpxCarrier(httpx.MockTransport(lambda request: httpx.Response(status, headers=headers)))
-    key, url = AdminKey(lambda: SecretStr(KEY)), "http://gateway/apisix/admin"
-    return AdminClient(url, key, controller="c", timeout=5.0, transport=transport, fields=fields)
+    return make_backend(lambda request: httpx.Response(status, headers=headers), fields=fields)
 
 
 async def told(call: Awaitable[object]) -> str:
@@ -52,7 +51,7 @@ async def told(call: Awaitable[object]) -> str:
 
 @pytest.mark.parametrize("status", sorted(STATUSES))
 async def test_redirect_is_told_with_where_it_points_to_and_what_to_set(status: int) -> None:
-    backend = make_backend(status, "https://gw.example:9443/apisix/admin/routes/1a2b")
+    backend = redirected_client(status, "https://gw.example:9443/apisix/admin/routes/1a2b")
     got = await told(backend.put(make_record(ROUTE)))
     where = "https://gw.example:9443/apisix/admin"
     want = f"redirected to {where}/routes/1a2b (HTTP {status}), which is not followed: set admin_url to {where}"
@@ -71,7 +70,7 @@ async def test_redirect_is_told_with_where_it_points_to_and_what_to_set(status: 
     ],
 )
 async def test_every_request_tells_of_a_redirect(call: Call, path: str) -> None:
-    assert (await told(call(make_backend(301, f"https://gw{path}")))).endswith(
+    assert (await told(call(redirected_client(301, f"https://gw{path}")))).endswith(
         ": set admin_url to https://gw/apisix/admin"
     )
 
@@ -96,19 +95,21 @@ async def test_every_request_tells_of_a_redirect(call: Call, path: str) -> None:
     ],
 )
 async def test_address_is_shown_without_what_may_be_secret(location: str | None, shown: str, remedy: str) -> None:
-    got = await told(make_backend(302, location).put(make_record(ROUTE)))
+    got = await told(redirected_client(302, location).put(make_record(ROUTE)))
     assert got == f"PUT routes/1a2b: redirected {shown} (HTTP 302), which is not followed: set admin_url to {remedy}"
 
 
 async def test_field_to_set_is_the_one_that_the_address_comes_from() -> None:
-    backend = make_backend(308, "https://gw/a/routes/1a2b", fields=Fields("spec.admin.baseURL", "spec.admin.adminKey"))
+    backend = redirected_client(
+        308, "https://gw/a/routes/1a2b", fields=Fields("spec.admin.baseURL", "spec.admin.adminKey")
+    )
     assert (await told(backend.delete(ROUTE))).endswith(": set spec.admin.baseURL to https://gw/a")
 
 
 @pytest.mark.parametrize("status", [300, 304])
 async def test_other_statuses_are_no_redirect(status: int) -> None:
     with pytest.raises(GatewayRejected):
-        await make_backend(status, "https://gw/").put(make_record(ROUTE))
+        await redirected_client(status, "https://gw/").put(make_record(ROUTE))
 
 
 async def test_write_cut_off_and_then_redirected_may_have_been_carried_out() -> None:
