@@ -44,13 +44,13 @@ test-e2e: install binaries browser ## stories with real traffic against a real A
 	$(if $(filter local,$(CLUSTER)),$(PYTEST) e2e $(E2E_WORKERS),$(NETNS) $(PYTEST) e2e --cluster=$(CLUSTER))
 
 kill: install binaries ## for the night: kill -9 at random points (KILLS=200), leaders frozen in a write (FREEZES=50)
-	KILLS=$(or $(KILLS),200) FREEZES=$(or $(FREEZES),50) $(NETNS) $(PYTEST) e2e/test_kill.py e2e/test_faults_gateway_leaders.py
+	KILLS=$(or $(KILLS),200) FREEZES=$(or $(FREEZES),50) $(NETNS) $(PYTEST) e2e/stories/faults/test_kill.py e2e/stories/faults/test_faults_gateway_leaders.py
 
 faults: install binaries ## for the night: API servers that misbehave for minutes (OUTAGE=600, SLOW=180, seconds)
 	OUTAGE=$(or $(OUTAGE),600) SLOW=$(or $(SLOW),180) $(NETNS) $(PYTEST) e2e/faults/nightly_api.py
 
 soak: install binaries ## for the night: edits without end, watches that end; files, threads, memory (SOAK=600, seconds)
-	SOAK=$(or $(SOAK),600) $(NETNS) $(PYTEST) e2e/test_faults_gateway_soak.py -s
+	SOAK=$(or $(SOAK),600) $(NETNS) $(PYTEST) e2e/stories/faults/test_faults_gateway_soak.py -s
 
 check: install ## ruff, mypy, import-linter, language, generated files
 	$(BIN)/ruff check .

@@ -12,10 +12,10 @@ import yaml
 
 from e2e.cluster.client import KubeClient, Manifest
 from e2e.conftest import OWN
+from e2e.stories.tenants.test_grants import DEFINITION, GROUP
 from e2e.story import Stage, condition, route, says
-from e2e.test_grants import DEFINITION, GROUP
 
-PAGE = Path(__file__).parents[1] / "docs" / "how-to" / "several-teams.md"
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "several-teams.md"
 BLOCK = re.compile(r"^ *```yaml\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 
 VERSION = {"apiVersion": "apisix.apache.org/v2"}

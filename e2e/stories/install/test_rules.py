@@ -5,7 +5,7 @@ from pathlib import Path
 
 from e2e.rules import check
 
-FOLDER = Path(__file__).parents[1] / "deploy" / "observability"
+FOLDER = Path(__file__).parents[3] / "deploy" / "observability"
 RULES = FOLDER / "alerts.yaml"
 
 

@@ -12,8 +12,8 @@ from trustme import CA
 from e2e.cluster.client import Manifest, wait_until
 from e2e.cluster.echo import EchoServers
 from e2e.conftest import OWN
+from e2e.stories.tenants.test_isolation import a_second_later, ingress, warnings
 from e2e.story import Stage, condition, route, says
-from e2e.test_isolation import a_second_later, ingress, warnings
 from e2e.traffic import RequestLoop
 from e2e.workload import PodFactory
 

@@ -21,9 +21,9 @@ from e2e.cluster.local import LocalCluster
 from e2e.cluster.process import whole_lines
 from e2e.conftest import OWN
 from e2e.controller import Controller
+from e2e.stories.changes.test_ingress_status import ingress, show
+from e2e.stories.tenants.test_grants import DEFINITION
 from e2e.story import Stage, route, says
-from e2e.test_grants import DEFINITION
-from e2e.test_ingress_status import ingress, show
 
 CUSTOM = (
     "ApisixRoute",

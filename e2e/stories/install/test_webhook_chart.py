@@ -21,7 +21,7 @@ from e2e.controller import Controller
 from e2e.devgateway.ports import free_port
 from e2e.devgateway.process import DevGateway
 from e2e.scene import plugin, rule
-from e2e.test_webhook import AGE, WEBHOOKS, Guarded, asked, is_denied
+from e2e.stories.install.test_webhook import AGE, WEBHOOKS, Guarded, asked, is_denied
 
 MARK = "webhook-chart"
 FOLDER = "/etc/apisix-ingress"

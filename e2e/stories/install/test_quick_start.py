@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-PROJECT = Path(__file__).parents[1]
+PROJECT = Path(__file__).parents[3]
 PAGE = PROJECT / "docs" / "tutorial" / "quick-start.md"
 BOUND = 180.0
 """Seconds that the page promises at most."""

@@ -18,8 +18,8 @@ from e2e.controller import Controller
 from e2e.faults.api_proxy import ApiProxy
 from e2e.faults.figures import note
 from e2e.faults.stand import ROUTES, ApiStand
+from e2e.stories.faults.test_leadership import AGENT, ELECTION, LEASE, SYNC, TAKEOVER
 from e2e.stream import Stream
-from e2e.test_leadership import AGENT, ELECTION, LEASE, SYNC, TAKEOVER
 from e2e.traffic import RequestLoop
 
 FEW = ("web-0", "web-1", "web-2")

@@ -1,0 +1,1 @@
+"""Objects and controllers that come, change and go: what reaches the gateways, and what must not be written."""

@@ -1,0 +1,1 @@
+"""API servers, gateways and controllers that fail, hang, restart or are killed."""

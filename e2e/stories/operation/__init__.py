@@ -1,0 +1,1 @@
+"""What people see of the controller: commands, logs, the status page."""

@@ -1,0 +1,1 @@
+"""What routes, Ingresses, upstreams, certificates, consumers and plugins do to requests."""

@@ -1,0 +1,1 @@
+"""Namespaces that do not trust each other."""
