@@ -1,16 +1,20 @@
-"""What a tracking view returns and notes."""
+"""What views return and note, on the event loop and in a thread."""
 
 from dataclasses import replace
 
+import pytest
+
 from apisix_ingress.model.keys import IndexKey
-from apisix_ingress.model.names import short_id
-from apisix_ingress.model.objects import CustomObject, EndpointSlice, Pod
+from apisix_ingress.model.names import short_id, wide_id
+from apisix_ingress.model.objects import CustomObject, EndpointSlice, Pod, Service
 from apisix_ingress.model.resources import MATCHER_INDEX, RESOURCES, SLICES_BY_SERVICE
+from apisix_ingress.state.host_holders import below_read
 from apisix_ingress.state.id_table import id_read
 from apisix_ingress.state.store import NEAR, far
-from apisix_ingress.state.view import TrackingView, oldest
+from apisix_ingress.state.view import DetachedView, TrackingView, oldest
 from apisix_ingress.state.world import World
-from tests.factories import make_claim, make_claimant, make_custom, make_key, make_pod, make_slice
+from tests.factories import make_claim, make_claimant, make_custom, make_key, make_pod, make_service, make_slice
+from tests.forging import forge
 
 WEB = IndexKey("EndpointSlice", SLICES_BY_SERVICE, "default/web")
 POD = make_key("web-0", kind="Pod")
@@ -99,3 +103,99 @@ def test_view_without_ranks_gives_the_oldest_first_as_well() -> None:
         world.stores["Ingress"].set(item)
     got = oldest(Plain(world.view()), CustomObject, IndexKey("Ingress", MATCHER_INDEX, "\n/*\n"))
     assert list(got) == [old, new]
+
+
+# Views for translations in a thread.
+
+SERVICE = make_key("web", kind="Service")
+BY_HOST = IndexKey("ApisixRoute", "host", "a.test")
+
+
+@pytest.fixture
+def empty() -> World:
+    found = World([RESOURCES[kind] for kind in ("Service", "ApisixRoute")])
+    found.ids.settle()
+    found.host_holders.settle()
+    return found
+
+
+def answers(view: DetachedView) -> list[object]:
+    """Return what a view answers to every question."""
+    return [
+        view.get(Service, SERVICE),
+        view.find(CustomObject, BY_HOST),
+        [*view.oldest(CustomObject, BY_HOST)],
+        view.record_id("routes", "one"),
+        view.claims_on(SERVICE),
+        view.host_holder("a.test"),
+        view.holders_below("*.test"),
+    ]
+
+
+def change(world: World) -> None:
+    """Change the answer to every question, but for the id."""
+    world.stores["Service"].set(make_service())
+    match = {"hosts": ["a.test"], "paths": ["/*"]}
+    world.stores["ApisixRoute"].set(make_custom(spec={"http": [{"name": "r", "match": match}]}))
+    world.claims.replace(make_claimant(), [make_claim()])
+    world.host_holders.claim(make_key("web"), ["a.test"])
+
+
+def test_each_read_keeps_its_first_answer(empty: World) -> None:
+    early, late = empty.detached_view(), empty.detached_view()
+    before = answers(early)
+    change(empty)
+    assert answers(early) == before
+    same = [one == other for one, other in zip(answers(late), before, strict=True)]
+    assert same == [False, False, False, True, False, False, False]
+    assert early.reads == late.reads
+    assert {id_read("routes", "one"), below_read("*.test"), SERVICE, BY_HOST} <= {*early.reads}
+
+
+def test_new_names_are_entered_when_confirmed(empty: World) -> None:
+    view = empty.detached_view()
+    assert view.record_id("routes", "one") == short_id("one")
+    assert empty.ids.known_id("routes", "one") == ""
+    assert view.confirm()
+    assert empty.ids.known_id("routes", "one") == short_id("one")
+
+
+def test_ids_that_two_names_would_get_are_not_confirmed(empty: World) -> None:
+    view, twin = empty.detached_view(), forge("one", "x")
+    assert view.record_id("routes", "one") == view.record_id("routes", twin) == short_id("one")
+    assert not view.confirm()
+    again = empty.detached_view()
+    assert [again.record_id("routes", name) for name in ("one", twin)] == [short_id("one"), wide_id(twin)]
+    assert again.confirm()
+
+
+@pytest.mark.parametrize("asked", ["a.test", "*.test"])
+def test_hosts_that_somebody_took_meanwhile_are_not_confirmed(empty: World, asked: str) -> None:
+    view = empty.detached_view()
+    view.host_holder(asked)
+    view.holders_below(asked)
+    assert view.confirm()
+    empty.host_holders.claim(make_key("web"), ["a.test"])
+    assert not view.confirm()
+
+
+def test_what_changes_while_it_is_looked_up_is_looked_up_again(empty: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    failures = [RuntimeError("dictionary changed size during iteration"), KeyError("gone")]
+    holder = empty.host_holders.holder
+
+    def unsteady(host: str) -> str:
+        if failures:
+            raise failures.pop()
+        return holder(host)
+
+    monkeypatch.setattr(empty.host_holders, "holder", unsteady)
+    assert empty.detached_view().host_holder("a.test") == ""
+
+
+def test_what_fails_all_the_time_is_raised(empty: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(host: str) -> str:
+        raise KeyError(host)
+
+    monkeypatch.setattr(empty.host_holders, "holder", broken)
+    with pytest.raises(KeyError):
+        empty.detached_view().host_holder("a.test")
