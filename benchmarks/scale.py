@@ -24,8 +24,8 @@ from apisix_ingress.gateway.backend import ObservedRecord
 from apisix_ingress.gateway.sync.records.observed import Applied, ObservedState
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import RecordKind
+from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.records import comparable, references
-from apisix_ingress.model.resources import RESOURCES
 from apisix_ingress.runtime.clock import MonotonicClock
 from apisix_ingress.state.world import World
 from providers.core.base import ChangeSink

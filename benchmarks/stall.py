@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from apisix_ingress.model.json import JsonObject
-from apisix_ingress.model.resources import CUSTOM_GROUP, RESOURCES
+from apisix_ingress.model.kinds.table import CUSTOM_GROUP, RESOURCES
 from e2e.devgateway.ports import free_port
 from tests.fakes.adminapi import FakeAdminApi, Instead
 from tests.fakes.apiserver import KINDS, FakeApiServer, Kind

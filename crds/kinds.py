@@ -1,17 +1,18 @@
-"""The table of the kinds: their names, their scope, and the models of their specs."""
+"""The kinds with a CRD of ours, as far as their CRD needs them: the rows of the table of kinds that have a `spec`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache, partial
-from importlib import import_module
+from functools import partial
 from types import MappingProxyType
 from typing import Literal
 
+from apisix_ingress.model.kinds.resource import Resource, imported
+from apisix_ingress.model.kinds.table import CUSTOM_GROUP, RESOURCES
 from crds.v2.common import Spec
 
-GROUP = "apisix.apache.org"
+GROUP = CUSTOM_GROUP
 VERSION = "v2"
 
 
@@ -23,9 +24,9 @@ class Kind:
         name: e.g. `ApisixRoute`.
         plural: as in the URL, e.g. `apisixroutes`.
         short: the short name for kubectl, e.g. `ar`.
-        namespaced: whether objects belong to a namespace.
-        model: returns the model of `spec`.
+        model: returns the model of `spec`, which is imported with the first object of the kind.
         description: one sentence for `kubectl explain`.
+        namespaced: whether objects live in a namespace.
     """
 
     name: str
@@ -46,65 +47,9 @@ class Kind:
         return "Namespaced" if self.namespaced else "Cluster"
 
 
-@cache
-def _model(module: str, name: str) -> type[Spec]:
-    # A start waits for the models of the kinds that there are objects of, and for no others.
-    model: type[Spec] = getattr(import_module(f"crds.v2.{module}"), name)
-    return model
+def _kind(row: Resource) -> Kind:
+    return Kind(row.kind, row.plural, row.short, partial(imported, row.spec), row.description, row.namespaced)
 
 
-_ALL = (
-    Kind(
-        "ApisixRoute",
-        "apisixroutes",
-        "ar",
-        partial(_model, "route", "ApisixRouteSpec"),
-        "Routes requests and connections to Services, through plugins.",
-    ),
-    Kind(
-        "ApisixUpstream",
-        "apisixupstreams",
-        "au",
-        partial(_model, "upstream", "ApisixUpstreamSpec"),
-        "Settings for the Service of the same name, or a set of external nodes.",
-    ),
-    Kind(
-        "ApisixTls",
-        "apisixtlses",
-        "atls",
-        partial(_model, "tls", "ApisixTlsSpec"),
-        "A certificate for some host names.",
-    ),
-    Kind(
-        "ApisixConsumer",
-        "apisixconsumers",
-        "ac",
-        partial(_model, "consumer", "ApisixConsumerSpec"),
-        "A consumer: credentials of a client, and plugins for its requests.",
-    ),
-    Kind(
-        "ApisixClusterConfig",
-        "apisixclusterconfigs",
-        "acc",
-        partial(_model, "cluster_config", "ApisixClusterConfigSpec"),
-        "Settings of the gateway cluster of the same name.",
-        namespaced=False,
-    ),
-    Kind(
-        "ApisixPluginConfig",
-        "apisixpluginconfigs",
-        "apc",
-        partial(_model, "plugin_config", "ApisixPluginConfigSpec"),
-        "A set of plugins that routes refer to by name.",
-    ),
-    Kind(
-        "ApisixGlobalRule",
-        "apisixglobalrules",
-        "agr",
-        partial(_model, "global_rule", "ApisixGlobalRuleSpec"),
-        "Plugins that run for every request.",
-    ),
-)
-
-KINDS: Mapping[str, Kind] = MappingProxyType({kind.name: kind for kind in _ALL})
-"""Kind → its row."""
+KINDS: Mapping[str, Kind] = MappingProxyType({kind: _kind(row) for kind, row in RESOURCES.items() if row.spec})
+"""Kind → what its CRD needs."""

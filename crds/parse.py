@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, get_args, overload
+from typing import Any, TypeVar, get_args, overload
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
@@ -16,16 +16,9 @@ from pydantic_core import ErrorDetails
 from apisix_ingress.errors import IngressError
 from apisix_ingress.model.objects import UNREAD
 from crds.kinds import KINDS
+from crds.v2.common import Spec
 
-if TYPE_CHECKING:
-    from crds.v2.cluster_config import ApisixClusterConfigSpec
-    from crds.v2.common import Spec
-    from crds.v2.consumer import ApisixConsumerSpec
-    from crds.v2.global_rule import ApisixGlobalRuleSpec
-    from crds.v2.plugin_config import ApisixPluginConfigSpec
-    from crds.v2.route import ApisixRouteSpec
-    from crds.v2.tls import ApisixTlsSpec
-    from crds.v2.upstream import ApisixUpstreamSpec
+S = TypeVar("S", bound=Spec)
 
 Path = tuple[int | str, ...]
 _Tree = dict[int | str, "_Tree"]
@@ -47,34 +40,22 @@ class SpecError(IngressError):
 
 
 @overload
-def parse_spec(kind: Literal["ApisixRoute"], spec: Mapping[str, Any] | None) -> ApisixRouteSpec: ...
-@overload
-def parse_spec(kind: Literal["ApisixUpstream"], spec: Mapping[str, Any] | None) -> ApisixUpstreamSpec: ...
-@overload
-def parse_spec(kind: Literal["ApisixTls"], spec: Mapping[str, Any] | None) -> ApisixTlsSpec: ...
-@overload
-def parse_spec(kind: Literal["ApisixConsumer"], spec: Mapping[str, Any] | None) -> ApisixConsumerSpec: ...
-@overload
-def parse_spec(kind: Literal["ApisixClusterConfig"], spec: Mapping[str, Any] | None) -> ApisixClusterConfigSpec: ...
-@overload
-def parse_spec(kind: Literal["ApisixPluginConfig"], spec: Mapping[str, Any] | None) -> ApisixPluginConfigSpec: ...
-@overload
-def parse_spec(kind: Literal["ApisixGlobalRule"], spec: Mapping[str, Any] | None) -> ApisixGlobalRuleSpec: ...
+def parse_spec(kind: type[S], spec: Mapping[str, Any] | None) -> S: ...
 @overload
 def parse_spec(kind: str, spec: Mapping[str, Any] | None) -> Spec: ...
-def parse_spec(kind: str, spec: Mapping[str, Any] | None) -> Spec:
+def parse_spec(kind: str | type[Spec], spec: Mapping[str, Any] | None) -> Spec:
     """Return the frozen model of the spec of an object.
 
     `null` is treated as absent, as the API server does, and so is a null spec.
 
     Args:
-        kind: A key of `KINDS`.
+        kind: The model of the spec, or the kind of the object.
         spec: `object["spec"]`; not changed.
 
     Raises:
         SpecError: with every mistake in a field; rules over several fields are checked once their fields are valid.
     """
-    model = KINDS[kind].spec
+    model = KINDS[kind].spec if isinstance(kind, str) else kind
     spec = {} if spec is None else spec
     if UNREAD in spec:
         raise SpecError((("spec", str(spec[UNREAD])),))

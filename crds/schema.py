@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from crds.kinds import GROUP, KINDS, VERSION, Kind
+from crds.v2.common import Column
 
 Schema = dict[str, Any]
 
@@ -49,40 +50,26 @@ class SchemaError(TypeError):
     """A model uses something that a structural schema cannot express."""
 
 
-def _column(name: str, path: str, *, priority: int = 0, kind: str = "string") -> Schema:
-    column: Schema = {"name": name, "type": kind, "jsonPath": path}
-    return {**column, "priority": priority} if priority else column
+def _document(column: Column) -> Schema:
+    found: Schema = {"name": column.name, "type": column.type, "jsonPath": column.path}
+    return {**found, "priority": column.priority} if column.priority else found
 
 
 def _condition(field: str) -> str:
     return f'.status.conditions[?(@.type=="ResourcesAvailable")].{field}'
 
 
-_STATE_COLUMNS = (
-    _column("Ready", _condition("status")),
-    _column("Reason", _condition("reason"), priority=1),
-    _column("Message", _condition("message"), priority=1),
-    _column("Age", ".metadata.creationTimestamp", kind="date"),
+_STATE_COLUMNS = tuple(
+    map(
+        _document,
+        (
+            Column("Ready", _condition("status")),
+            Column("Reason", _condition("reason"), priority=1),
+            Column("Message", _condition("message"), priority=1),
+            Column("Age", ".metadata.creationTimestamp", type="date"),
+        ),
+    )
 )
-
-_COLUMNS: Mapping[str, tuple[Schema, ...]] = {
-    "ApisixRoute": (
-        _column("Hosts", ".spec.http[].match.hosts"),
-        _column("URIs", ".spec.http[].match.paths"),
-        _column("Target Service", ".spec.http[].backends[].serviceName"),
-        _column("Stream Port", ".spec.stream[].match.ingressPort", priority=1, kind="integer"),
-        _column("Stream Service", ".spec.stream[].backend.serviceName", priority=1),
-    ),
-    "ApisixUpstream": (_column("Scheme", ".spec.scheme"), _column("Load Balancer", ".spec.loadbalancer.type")),
-    "ApisixTls": (
-        _column("SNIs", ".spec.hosts"),
-        _column("Secret Name", ".spec.secret.name"),
-        _column("Secret Namespace", ".spec.secret.namespace"),
-        _column("Client CA", ".spec.client.caSecret.name", priority=1),
-    ),
-    "ApisixPluginConfig": (_column("Plugins", ".spec.plugins[*].name", priority=1),),
-    "ApisixGlobalRule": (_column("Plugins", ".spec.plugins[*].name", priority=1),),
-}
 
 # One schema for all kinds, so that nothing a controller writes is pruned. Only the key and the verdict are required:
 # conditions of other controllers and of releases before must not make an object uneditable.
@@ -153,7 +140,7 @@ def _version(kind: Kind) -> Schema:
         "served": True,
         "storage": True,
         "subresources": {"status": {}},
-        "additionalPrinterColumns": [*_COLUMNS.get(kind.name, ()), *_STATE_COLUMNS],
+        "additionalPrinterColumns": [*map(_document, kind.spec.columns), *_STATE_COLUMNS],
         "schema": {"openAPIV3Schema": _object_schema(kind)},
     }
 

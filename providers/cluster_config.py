@@ -34,12 +34,6 @@ class ClusterConfigProvider(Provider[CustomObject]):
         """Return the translation of an object that is named like a gateway cluster."""
         return super().evaluate(key, item, view) if key.name in self._options.clusters else None
 
-    def translate(self, item: CustomObject, view: View) -> Translation:
-        """Return the global rule of an ApisixClusterConfig."""
-        from translation.cluster_config import translate_cluster_config
-
-        return translate_cluster_config(item, view, self._options)
-
     def reconcile(self, key: ObjectKey) -> None:
         """Make desired records and the address of the cluster follow the object."""
         super().reconcile(key)

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import CustomObject
-from apisix_ingress.state.view import View
-from providers.core.base import Provider, ProviderDeps
+from providers.core.base import Provider
 from translation.core.result import Translation
 
 
@@ -16,16 +15,6 @@ class TlsProvider(Provider[CustomObject]):
     """Owns ssl records."""
 
     kind = "ApisixTls"
-
-    def __init__(self, surroundings: ProviderDeps) -> None:
-        super().__init__(surroundings)
-        self._clock = surroundings.clock
-
-    def translate(self, item: CustomObject, view: View) -> Translation:
-        """Return the ssl record of an ApisixTls."""
-        from translation.tls import translate_tls
-
-        return translate_tls(item, view, self._options, now=self._clock.now())
 
     def follow_up(self, key: ObjectKey, translation: Translation) -> None:
         """See that an ApisixTls is looked at again when its certificate expires."""

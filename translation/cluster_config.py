@@ -21,7 +21,7 @@ from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.model.records import Record
 from apisix_ingress.state.view import View
 from crds import SpecError, parse_spec
-from crds.v2.cluster_config import Admin, Monitoring
+from crds.v2.cluster_config import Admin, ApisixClusterConfigSpec, Monitoring
 from translation.core.builder import Builder
 from translation.core.options import Options
 from translation.core.result import NOTHING, Translation
@@ -38,7 +38,7 @@ def translate_cluster_config(obj: CustomObject, view: View, options: Options) ->
     record_id = view.record_id("global_rules", name)
     draft.hold("global_rules", names=frozenset({name}))
     try:
-        spec = parse_spec("ApisixClusterConfig", obj.spec)
+        spec = parse_spec(ApisixClusterConfigSpec, obj.spec)
     except SpecError as error:
         draft.misfit(error)
         return draft.finish()
@@ -55,7 +55,7 @@ def translate_cluster_config(obj: CustomObject, view: View, options: Options) ->
 
 def admin_address(obj: CustomObject) -> AdminAddress | None:
     """Return the Admin API address in a valid object; None if the address in the settings applies."""
-    admin = parse_spec("ApisixClusterConfig", obj.spec).admin
+    admin = parse_spec(ApisixClusterConfigSpec, obj.spec).admin
     return AdminAddress(check_admin_url(admin.base_url), admin.admin_key) if admin else None
 
 

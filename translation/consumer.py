@@ -71,7 +71,7 @@ def translate_consumer(obj: CustomObject, view: View, options: Options) -> Trans
     _check_username(draft, username)
     check_object(draft, obj)
     try:
-        spec = parse_spec("ApisixConsumer", obj.spec)
+        spec = parse_spec(crd.ApisixConsumerSpec, obj.spec)
     except SpecError as error:
         draft.misfit(error)
         return draft.finish()

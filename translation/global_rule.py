@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from apisix_ingress.model import names
 from apisix_ingress.model.keys import IndexKey, ObjectKey
+from apisix_ingress.model.kinds.indexes import PLUGIN_INDEX
 from apisix_ingress.model.objects import CustomObject
-from apisix_ingress.model.resources import PLUGIN_INDEX
 from apisix_ingress.state.claims import Claimant
 from apisix_ingress.state.view import View
 from crds import SpecError, parse_spec
+from crds.v2.global_rule import ApisixGlobalRuleSpec
 from translation.core.builder import Builder
 from translation.core.options import Options
 from translation.core.result import Translation
@@ -30,7 +31,7 @@ def translate_global_rule(obj: CustomObject, view: View, options: Options) -> Tr
     draft.hold("global_rules", names=frozenset({name}))
     check_object(draft, obj)
     try:
-        spec = parse_spec("ApisixGlobalRule", obj.spec)
+        spec = parse_spec(ApisixGlobalRuleSpec, obj.spec)
     except SpecError as error:
         draft.misfit(error)
         return draft.finish()

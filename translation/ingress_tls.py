@@ -9,12 +9,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from apisix_ingress.model import names
-from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.json import JsonObject, list_in, mapping_in
+from apisix_ingress.model.keys import RecordKind
 from apisix_ingress.model.network.host_names import without_dot
+from apisix_ingress.model.objects import CustomObject
 from translation.core.builder import Builder
 from translation.hosts.certificate_conflicts import Hosts
 from translation.hosts.certificates import KeyPair, check_expiry, check_names, key_pair, names_of
@@ -92,3 +94,15 @@ def pseudo_name(namespace: str, ingress: str, entry: Tls) -> str:
     digest = base64.urlsafe_b64encode(hashlib.sha1(text, usedforsecurity=False).digest())
     suffix = "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest[:_SUFFIX_LENGTH])
     return f"{ingress}-tls-{suffix.ljust(_DIGEST_LENGTH, chr(0))}"
+
+
+def unnamed_records(obj: CustomObject) -> Iterator[tuple[RecordKind, str]]:
+    """Yield the ssl records that an Ingress may have: their bodies contain no name."""
+    space, ingress = obj.meta.namespace, obj.meta.name
+    for item in list_in(obj.spec.get("tls")):
+        entry = mapping_in(item)
+        hosts = tuple(host for host in list_in(entry.get("hosts")) if isinstance(host, str))
+        secret = entry.get("secretName")
+        if isinstance(secret, str) and secret:
+            pseudo = pseudo_name(space, ingress, Tls(hosts=hosts, secret_name=secret))
+            yield "ssls", names.object_name(space, pseudo)

@@ -6,6 +6,7 @@ from apisix_ingress.model import names
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
 from crds import SpecError, parse_spec
+from crds.v2.plugin_config import ApisixPluginConfigSpec
 from translation.core.builder import Builder
 from translation.core.options import Options
 from translation.core.result import Translation
@@ -21,7 +22,7 @@ def translate_plugin_config(obj: CustomObject, view: View, options: Options) -> 
     draft.hold("plugin_configs", names=frozenset({name}))
     check_object(draft, obj)
     try:
-        spec = parse_spec("ApisixPluginConfig", obj.spec)
+        spec = parse_spec(ApisixPluginConfigSpec, obj.spec)
     except SpecError as error:
         draft.misfit(error)
         return draft.finish()

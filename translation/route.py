@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from apisix_ingress.model import names
-from apisix_ingress.model.json import FrozenJson, JsonObject, list_in
-from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.json import FrozenJson, JsonObject, list_in, mapping_in
+from apisix_ingress.model.keys import ObjectKey, RecordKind
 from apisix_ingress.model.network.host_claims import claimed_port
 from apisix_ingress.model.network.host_names import without_dot
 from apisix_ingress.model.objects import CustomObject
@@ -45,11 +45,13 @@ schema)."""
 
 def translate_route(obj: CustomObject, view: View, options: Options) -> Translation:
     """Return the routes, stream routes and claims of an ApisixRoute."""
+    from crds.v2.route import ApisixRouteSpec  # Ingresses use parts of this module
+
     draft = Builder(obj.meta, view, options)
     _hold(draft, obj.spec)
     check_object(draft, obj)
     try:
-        spec = parse_spec("ApisixRoute", obj.spec)
+        spec = parse_spec(ApisixRouteSpec, obj.spec)
     except SpecError as error:
         draft.misfit(error)
         _claim_roughly(draft, obj.spec)
@@ -84,7 +86,8 @@ def _check_plugin_config(draft: Builder, found: CustomObject, path: str) -> None
         scope = draft.plugin_configs[key] = Context(key.kind, key.namespace, draft.view, draft.options)
         check_object(scope, found)
         with contextlib.suppress(SpecError):
-            translate_plugins(scope, parse_spec("ApisixPluginConfig", found.spec).plugins, "spec.plugins")
+            for plugins, where, _ in parse_spec(key.kind, found.spec).plugin_lists():
+                translate_plugins(scope, plugins, where)
     if draft.plugin_configs[key].forbidden:
         draft.adopt(draft.plugin_configs[key], path, key)
 
@@ -211,6 +214,13 @@ def _hold(draft: Builder, spec: FrozenJson) -> None:
         names.stream_route_name(draft.namespace, draft.meta.name, rule) for rule in rules if isinstance(rule, str)
     )
     draft.hold("stream_routes", names=frozenset(streams))
+
+
+def unnamed_records(obj: CustomObject) -> Iterator[tuple[RecordKind, str]]:
+    """Yield the stream routes that an object may have: their bodies contain no name."""
+    for rule in list_in(obj.spec.get("stream")):
+        if isinstance(name := mapping_in(rule).get("name"), str):
+            yield "stream_routes", names.stream_route_name(obj.meta.namespace, obj.meta.name, name)
 
 
 def _claim_roughly(draft: Builder, spec: FrozenJson) -> None:

@@ -6,10 +6,12 @@ are warnings. The caller provides the wall clock.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 
 from apisix_ingress.model import names
 from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.keys import RecordKind
 from apisix_ingress.model.network.host_names import without_dot
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
@@ -42,7 +44,7 @@ def translate_tls(obj: CustomObject, view: View, options: Options, *, now: datet
     draft.hold("ssls", names=frozenset({name}))
     check_object(draft, obj)
     try:
-        spec = parse_spec("ApisixTls", obj.spec)
+        spec = parse_spec(ApisixTlsSpec, obj.spec)
     except SpecError as error:
         draft.misfit(error)
         return draft.finish()
@@ -68,3 +70,8 @@ def _server(draft: Builder, spec: ApisixTlsSpec, now: datetime | None) -> JsonOb
     check_names(draft, spec.hosts, pair, secret, "spec.hosts")
     check_expiry(draft, pair, secret, "spec.secret", now)
     return ssl_body(draft, pair, list(dict.fromkeys(map(without_dot, spec.hosts))), (location.namespace, location.name))
+
+
+def unnamed_records(obj: CustomObject) -> Iterator[tuple[RecordKind, str]]:
+    """Yield the ssl record that an object may have: its body contains no name."""
+    yield "ssls", names.object_name(obj.meta.namespace, obj.meta.name)

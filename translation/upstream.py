@@ -6,22 +6,18 @@ and used by `service`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from apisix_ingress.model import names
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import CustomObject, Service
 from apisix_ingress.state.view import View
 from crds import SpecError, parse_spec
+from crds.v2.upstream import ApisixUpstreamSpec
 from translation.core.builder import Builder
 from translation.core.options import Options
 from translation.core.result import NOTHING, Translation
 from translation.core.text_checks import check_object
 from translation.upstreams.external import external_body, is_external
 from translation.upstreams.settings import for_ports, settings_body
-
-if TYPE_CHECKING:
-    from crds.v2.upstream import ApisixUpstreamSpec
 
 
 def translate_upstream(obj: CustomObject | None, view: View, options: Options) -> Translation:
@@ -33,7 +29,7 @@ def translate_upstream(obj: CustomObject | None, view: View, options: Options) -
     draft.hold("upstreams", names=frozenset({name}))
     check_object(draft, obj)
     try:
-        spec = parse_spec("ApisixUpstream", obj.spec)
+        spec = parse_spec(ApisixUpstreamSpec, obj.spec)
     except SpecError as error:
         draft.misfit(error)
         return draft.finish()

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 
 from apisix_ingress.explain.answer import Claimant
 from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.kinds.indexes import MATCHER_INDEX
+from apisix_ingress.model.kinds.table import kinds_with
 from apisix_ingress.model.network.route_keys import MOST_MATCHERS, count_matchers, rules_of
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.model.problem_codes import CODES
@@ -16,7 +18,7 @@ from apisix_ingress.state.world import World
 from translation.core.options import Options
 from translation.core.scope import why_left_out
 
-KINDS = ("ApisixRoute", "Ingress")
+KINDS = kinds_with(MATCHER_INDEX)
 
 
 def claimants(world: World, options: Options) -> Iterator[Claimant]:

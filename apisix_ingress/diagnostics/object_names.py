@@ -6,10 +6,7 @@ from collections.abc import Iterable
 
 from apisix_ingress.errors import UsageError
 from apisix_ingress.model.keys import ObjectKey
-from apisix_ingress.model.resources import RESOURCES
-from crds import KINDS
-
-_SHORT = {"ing": "Ingress", "svc": "Service", "po": "Pod", "ns": "Namespace", "cm": "ConfigMap", "ep": "Endpoints"}
+from apisix_ingress.model.kinds.table import RESOURCES
 
 
 def find_kind(text: str, kinds: Iterable[str]) -> str:
@@ -21,8 +18,8 @@ def find_kind(text: str, kinds: Iterable[str]) -> str:
     kinds = tuple(kinds)
     word = text.lower()
     for kind in kinds:
-        names = {kind.lower(), RESOURCES[kind].plural} | ({KINDS[kind].short} if kind in KINDS else set())
-        if word in names or _SHORT.get(word) == kind:
+        row = RESOURCES[kind]
+        if word and word in (kind.lower(), row.plural, row.short):
             return kind
     raise UsageError(f"{text!r} is none of the kinds {', '.join(kinds)}")
 

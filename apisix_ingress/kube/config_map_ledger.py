@@ -26,7 +26,7 @@ from apisix_ingress.errors import KubeConflict, KubeNotFound, KubeUnavailable
 from apisix_ingress.kube.client.api import KubeApi
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import RecordKey, RecordKind
-from apisix_ingress.model.resources import RESOURCES
+from apisix_ingress.model.kinds.table import RESOURCES
 
 log = structlog.get_logger()
 

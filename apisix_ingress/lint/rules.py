@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.kinds.resource import imported
+from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.objects import CustomObject, KubeObject
 from apisix_ingress.model.problem import Problem
 from apisix_ingress.webhook.checks.ignored_annotations import AskedAnnotations, useless_annotations
@@ -14,12 +16,12 @@ from translation.core.scope import CLASS_ANNOTATION
 
 
 def watched(objects: Iterable[KubeObject]) -> dict[ObjectKey, KubeObject]:
-    """Return objects whose annotations note which of them were asked for: those of Ingresses."""
+    """Return objects whose annotations note which of them were asked for: where annotations of ours are read."""
     return {item.meta.key: _watched(item) for item in objects}
 
 
 def _watched(item: KubeObject) -> KubeObject:
-    if not isinstance(item, CustomObject) or item.meta.kind != "Ingress":
+    if not isinstance(item, CustomObject) or not RESOURCES[item.meta.kind].annotated:
         return item
     return replace(item, meta=replace(item.meta, annotations=AskedAnnotations(item.meta.annotations)))
 
@@ -30,12 +32,13 @@ def useless(
     """Yield what has no effect in the objects that are ours; call it once they were translated."""
     strangers = set(left_out)
     for key, item in objects.items():
-        rule = _RULES.get(key.kind)
-        if rule is not None and isinstance(item, CustomObject) and key not in strangers:
-            yield from ((key, problem) for problem in rule(item))
+        rule = RESOURCES[key.kind].lint
+        if rule and isinstance(item, CustomObject) and key not in strangers:
+            yield from ((key, problem) for problem in imported(rule)(item))
 
 
-def _of_ingress(item: CustomObject) -> Iterator[Problem]:
+def ingress_problems(item: CustomObject) -> Iterator[Problem]:
+    """Yield annotations that do nothing, and a class that is named twice."""
     annotations = item.meta.annotations
     if isinstance(annotations, AskedAnnotations):
         yield from useless_annotations(annotations)
@@ -45,7 +48,7 @@ def _of_ingress(item: CustomObject) -> Iterator[Problem]:
         yield Problem("ClassTwice", message, "spec.ingressClassName", "warning")
 
 
-def _of_route(item: CustomObject) -> Iterator[Problem]:
+def route_problems(item: CustomObject) -> Iterator[Problem]:
     """Yield the rules that take exactly the requests of an earlier one, at the same priority."""
     rules = item.spec.get("http")
     seen: dict[str, int] = {}
@@ -57,6 +60,3 @@ def _of_route(item: CustomObject) -> Iterator[Problem]:
                 message = f"is that of spec.http[{first}], with the same priority: only one of them gets the requests"
                 advice = "remove one, or give them different priorities"
                 yield Problem("MatchTwice", f"{message}; {advice}", f"spec.http[{index}].match", "warning")
-
-
-_RULES: Mapping[str, Callable[[CustomObject], Iterator[Problem]]] = {"ApisixRoute": _of_route, "Ingress": _of_ingress}

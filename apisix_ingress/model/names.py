@@ -92,12 +92,13 @@ def is_owned(labels: object, controller: str) -> bool:
     return bool(labels.get(CONTROLLER_LABEL, DEFAULT_CONTROLLER) == controller)
 
 
-def route_prefix(namespace: str, name: str) -> str:
-    """Return what the told names of all routes of an ApisixRoute begin with (object names hold no underscore).
+def route_prefix(namespace: str, name: str, first: str = "") -> str:
+    """Return what the told names of all routes of an object begin with (object names hold no underscore).
 
-    Two objects whose very long names begin alike have one prefix.
+    `first` is the `record_prefix` of its kind; an ApisixRoute has none. Two objects whose very long names begin alike
+    have one prefix.
     """
-    return f"{namespace}_{name}_"[:_KEPT]
+    return f"{object_name(namespace, name, first)}_"[:_KEPT]
 
 
 def route_name(namespace: str, name: str, rule: str) -> str:
@@ -120,7 +121,7 @@ def stream_route_name(namespace: str, name: str, rule: str) -> str:
 
 def ingress_prefix(namespace: str, name: str) -> str:
     """Return what the told names of all routes of an Ingress begin with, as `route_prefix` does."""
-    return f"{INGRESS}_{namespace}_{name}_"[:_KEPT]
+    return route_prefix(namespace, name, INGRESS)
 
 
 def ingress_route_name(namespace: str, name: str, host: str, path: str) -> str:
@@ -136,9 +137,12 @@ def service_upstream_name(
     return "_".join([*parts, "service"] if granularity == "service" else parts)
 
 
-def object_name(namespace: str, name: str) -> str:
-    """Return the name of the one record of an object: external upstream, plugin config, ssl, global rule."""
-    return f"{namespace}_{name}"
+def object_name(namespace: str, name: str, first: str = "") -> str:
+    """Return the name of the one record of an object: external upstream, plugin config, ssl, global rule.
+
+    Where objects of several kinds make such records, `first` is the `record_prefix` of the kind.
+    """
+    return f"{first}_{namespace}_{name}" if first else f"{namespace}_{name}"
 
 
 def consumer_name(namespace: str, name: str, style: ConsumerNames = "compatible") -> str:

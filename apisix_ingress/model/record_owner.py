@@ -8,13 +8,12 @@ The names are made in `names`; namespaces and object names hold no underscore, w
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from apisix_ingress.model.json import FrozenJson
 from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind
-from apisix_ingress.model.names import INGRESS, MANAGED_BY, MANAGED_BY_VALUE, is_cut
-
-_SHORT_ID = re.compile(r"[0-9a-f]{1,8}")
-_INGRESS_PARTS = 4
+from apisix_ingress.model.kinds.table import RESOURCES
+from apisix_ingress.model.names import MANAGED_BY, MANAGED_BY_VALUE, is_cut, object_name
 
 
 def origin(key: RecordKey, body: FrozenJson) -> ObjectKey | None:
@@ -32,39 +31,37 @@ def origin(key: RecordKey, body: FrozenJson) -> ObjectKey | None:
 
 
 def origin_of_name(kind: RecordKind, name: str) -> ObjectKey | None:
-    """Return the object that the name of a record tells, or None if it tells none."""
-    parts = [] if is_cut(name) else name.split("_")
-    if len(parts) < 2 or not all(parts[:2]):
+    """Return the object that the name of a record tells, or None if it tells none.
+
+    A route of an ApisixRoute in a namespace `ing` may look like one of an Ingress; people can tell it from its body.
+    """
+    if is_cut(name):
         return None
-    match kind:
-        case "routes":
-            return _of_route(parts)
-        case "upstreams":
-            return ObjectKey("Service" if len(parts) > 2 else "ApisixUpstream", parts[0], parts[1])
-        case "stream_routes":
-            return ObjectKey("ApisixRoute", parts[0], parts[1])
-        case "plugin_configs":
-            return ObjectKey("ApisixPluginConfig", parts[0], parts[1])
-    return None
+    found = ((owner, pattern.fullmatch(name)) for owner, pattern in _patterns(kind))
+    return next((ObjectKey(owner, match[1], match[2]) for owner, match in found if match), None)
 
 
 def namespace_of_name(kind: RecordKind, name: str) -> str:
     """Return the namespace that the name of a record tells, even if the rest is cut; empty if it tells none.
 
-    A cut name that begins as those of Ingresses do counts as one of an Ingress.
+    A cut name that begins with the prefix of a kind, as those of Ingresses do, counts as one of that kind.
     """
     if not is_cut(name):
         owner = origin_of_name(kind, name)
         return owner.namespace if owner else ""
     first, second, *_ = (*name.split("_"), "")
-    return second if kind == "routes" and first == INGRESS else first
+    prefixes = {row.record_prefix for row in RESOURCES.values() if kind in row.record_names}
+    return second if first in prefixes else first
 
 
-def _of_route(parts: list[str]) -> ObjectKey | None:
-    # A route of an ApisixRoute in a namespace "ing" may look the same; people can tell it from its body.
-    if len(parts) == _INGRESS_PARTS and parts[0] == INGRESS and _SHORT_ID.fullmatch(parts[3]):
-        return ObjectKey("Ingress", parts[1], parts[2])
-    return ObjectKey("ApisixRoute", parts[0], parts[1]) if len(parts) > 2 else None
+@cache
+def _patterns(kind: RecordKind) -> tuple[tuple[str, re.Pattern[str]], ...]:
+    """Return the kinds of objects that make records of a kind, with the pattern of the names, as the table has them."""
+    return tuple(
+        (row.kind, re.compile(object_name("([^_]+)", "([^_]+)", row.record_prefix) + row.record_names[kind], re.DOTALL))
+        for row in RESOURCES.values()
+        if kind in row.record_names
+    )
 
 
 def _secret(labels: FrozenJson) -> ObjectKey | None:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Generic, TypeVar
 
 from apisix_ingress.model.keys import IndexKey, ObjectKey, Read
+from apisix_ingress.model.kinds.indexes import IndexFunction
 from apisix_ingress.model.objects import Age, KubeObject
-from apisix_ingress.model.resources import IndexFunction
 
 T = TypeVar("T", bound=KubeObject)
 Listener = Callable[[Read], None]

@@ -60,7 +60,7 @@ class TrackingView:
         """Return an object or None, and note the read. A kind that is not watched has no objects."""
         self.reads[key] = None
         store = self._stores.get(key.kind)
-        # The kind names the class that its store was filled with (model.resources).
+        # The kind names the class that its store was filled with (model.kinds.table).
         return cast("T | None", store.get(key)) if store is not None else None
 
     def find(self, kind: type[T], index: IndexKey) -> tuple[T, ...]:

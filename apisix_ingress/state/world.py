@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from apisix_ingress.model.keys import ObjectKey, Read
+from apisix_ingress.model.kinds.resource import Resource
 from apisix_ingress.model.problem import Problem
-from apisix_ingress.model.resources import Resource
 from apisix_ingress.state.claims import Claims
 from apisix_ingress.state.dependents import Dependents
 from apisix_ingress.state.desired import Desired

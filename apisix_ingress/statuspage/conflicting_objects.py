@@ -10,9 +10,10 @@ from itertools import islice
 
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.kinds.indexes import MATCHER_INDEX
+from apisix_ingress.model.kinds.table import kinds_with
 from apisix_ingress.model.network.route_keys import Matcher, count_matchers, matchers
 from apisix_ingress.model.objects import CustomObject
-from apisix_ingress.model.resources import MATCHER_INDEX
 from apisix_ingress.runtime.tasks import in_turns
 from apisix_ingress.state.store import NEAR
 from apisix_ingress.statuspage.inputs import PageInputs
@@ -21,7 +22,7 @@ from apisix_ingress.statuspage.snapshot import Snapshot
 from translation.hosts.certificate_conflicts import CONFLICT, HostConflicts
 from translation.hosts.host_certificates import faces
 
-KINDS = ("Ingress", "ApisixRoute")
+KINDS = kinds_with(MATCHER_INDEX)
 MOST_OBJECTS, MOST_MATCHERS, MOST_ROWS = 200, 1_000, 200
 """Objects that are looked into, pairs of host and path of one of them, and rows that are shown."""
 

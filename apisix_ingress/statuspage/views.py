@@ -17,10 +17,10 @@ from apisix_ingress.gateway.sync.comparison.audit import REMEDY
 from apisix_ingress.gateway.sync.observer import HEADLINES
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import RECORD_KINDS, ObjectKey, RecordKey
+from apisix_ingress.model.kinds.indexes import BY_ADDRESS, SLICES_BY_SERVICE
 from apisix_ingress.model.network.ip_address import canonical_ip
 from apisix_ingress.model.objects import Endpoints, EndpointSlice, Pod
 from apisix_ingress.model.problem import Problem
-from apisix_ingress.model.resources import BY_ADDRESS, SLICES_BY_SERVICE
 from apisix_ingress.runtime.tasks import in_turns
 from apisix_ingress.statuspage import conflicting_objects as rivals
 from apisix_ingress.statuspage.inputs import Cluster, PageInputs

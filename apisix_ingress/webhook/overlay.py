@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from typing import TypeVar, cast
 
 from apisix_ingress.model.keys import IndexKey, ObjectKey, RecordKind
+from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.names import short_id
 from apisix_ingress.model.objects import CustomObject, KubeObject
-from apisix_ingress.model.resources import RESOURCES
 from apisix_ingress.state.view import TrackingView
 from apisix_ingress.state.world import World
 

@@ -14,7 +14,7 @@ from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.settings import WebhookSettings, split_address
 from apisix_ingress.state.world import World
 from apisix_ingress.webhook.admission import Limits, Observer, Result
-from apisix_ingress.webhook.checks.all_checks import TRANSLATORS, Checks
+from apisix_ingress.webhook.checks.all_checks import CHECKED, Checks
 from apisix_ingress.webhook.review import Review, Verdict
 from apisix_ingress.webhook.schemas.cache import Read, SchemaCache
 from apisix_ingress.webhook.schemas.plugin_configs import Books
@@ -113,7 +113,7 @@ class ReviewMetrics:
 
     def answered(self, kind: str, result: Result, seconds: float) -> None:
         """Count a request."""
-        self._metrics.record_review(kind if kind in TRANSLATORS else "other", result, seconds)
+        self._metrics.record_review(kind if kind in CHECKED else "other", result, seconds)
 
 
 async def open_webhook(

@@ -29,6 +29,7 @@ from apisix_ingress.model.admin_address import PUBLISHED_KEY, PUBLISHED_KEYS, Ad
 from apisix_ingress.observability.log import register_secret
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.settings import MULTI_TENANT, ClusterSettings, Settings
+from providers.cluster_config import ClusterConfigProvider
 
 log = structlog.get_logger()
 
@@ -103,7 +104,7 @@ class GatewayCluster:
             self._current, url = self._home, self._home_url
         else:
             self._current, url = self._elsewhere(address), address.url
-        by = "settings" if address is None else "ApisixClusterConfig"
+        by = "settings" if address is None else ClusterConfigProvider.kind
         log.info("cluster.moved", cluster=self.name, url=url, by=by)
         self.sync.move(self._ledgered(url))
 

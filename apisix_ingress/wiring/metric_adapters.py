@@ -9,6 +9,7 @@ from apisix_ingress.gateway.sync.observer import Operation, RecordState, SyncObs
 from apisix_ingress.kube.informer.watch_events import ReflectorObserver
 from apisix_ingress.kube.status.interface import StatusObserver
 from apisix_ingress.model.keys import RecordKey, RecordKind
+from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.observability.metrics import Metrics
 from apisix_ingress.runtime.clock import Clock
 
@@ -25,30 +26,10 @@ ADMIN_RESOURCES = {
 }
 """Record kind → label `resource` of the 1.8 line."""
 
-RECONCILE_RESOURCES = {
-    "ApisixRoute": "route",
-    "ApisixUpstream": "upstream",
-    "ApisixTls": "TLS",
-    "ApisixConsumer": "consumer",
-    "ApisixClusterConfig": "clusterConfig",
-    "ApisixPluginConfig": "PluginConfig",
-    "ApisixGlobalRule": "GlobalRule",
-    "Ingress": "ingress",
-    "Service": "endpoints",
-    "ConfigMap": "configMap",
-}
+RECONCILE_RESOURCES = {kind: row.reconcile_label or row.label for kind, row in RESOURCES.items() if row.provider}
 """Kind → label `resource` of the 1.8 line, for what is translated."""
 
-EVENT_RESOURCES = RECONCILE_RESOURCES | {
-    "Service": "service",
-    "Endpoints": "endpoints",
-    "EndpointSlice": "endpointSlice",
-    "Secret": "secret",
-    "Pod": "pod",
-    "Namespace": "namespace",
-    "IngressClass": "ingressClass",
-    "ReferenceGrant": "referenceGrant",
-}
+EVENT_RESOURCES = {kind: row.label for kind, row in RESOURCES.items()}
 """Kind → label `resource` for changes; those that the 1.8 line does not count are named in its manner."""
 
 ChangeName = Literal["add", "update", "delete"]

@@ -25,8 +25,8 @@ from apisix_ingress.kube.status.writer import WRITE_SECONDS, StatusWriter
 from apisix_ingress.model.condition import Condition
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.kinds.resource import Resource
 from apisix_ingress.model.objects import KubeObject
-from apisix_ingress.model.resources import Resource
 from apisix_ingress.observability.metrics import Metrics
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.term import Term

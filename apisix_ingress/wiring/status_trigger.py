@@ -10,6 +10,7 @@ from typing import Protocol
 
 from apisix_ingress.gateway.sync.observer import RecordState, SyncObserver
 from apisix_ingress.model.keys import ObjectKey, RecordKey
+from providers.cluster_config import ClusterConfigProvider
 from providers.core.conditions import Conditions
 
 
@@ -59,4 +60,4 @@ class StatusTrigger(SyncObserver):
         self._wake_config(cluster)
 
     def _wake_config(self, cluster: str) -> None:
-        self._status.wake(ObjectKey("ApisixClusterConfig", "", cluster))
+        self._status.wake(ObjectKey(ClusterConfigProvider.kind, "", cluster))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
@@ -190,10 +190,30 @@ class RuledPart(SpecPart):
         return self
 
 
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of `kubectl get`; with a priority it is shown by `-o wide` only."""
+
+    name: str
+    path: str
+    priority: int = 0
+    type: str = "string"
+
+
 class Spec(RuledPart):
     """Base of the specs."""
 
+    columns: ClassVar[tuple[Column, ...]] = ()
+    """Columns of `kubectl get` before the common columns."""
+
+    is_consumer: ClassVar[bool] = False
+    """Whether its plugins are those of a consumer, for which plugins have another schema."""
+
     ingress_class_name: str = Field(default="", description="Class of the controller that handles the object.")
+
+    def plugin_lists(self) -> Iterator[tuple[tuple[Plugin, ...], str, bool]]:
+        """Yield each list of plugins with its path, and whether its plugins work on connections."""
+        yield getattr(self, "plugins", ()), "spec.plugins", False
 
 
 class SecretName(SpecPart):

@@ -171,5 +171,7 @@ class AuthParameter(SpecPart):
 class ApisixConsumerSpec(Spec):
     """The credentials and plugins of a consumer."""
 
+    is_consumer: ClassVar[bool] = True
+
     auth_parameter: AuthParameter | None = Field(default=None, description="Credentials.")
     plugins: tuple[Plugin, ...] = Field(default=(), description="Plugins for requests of the consumer.")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field, StrictBool, StrictInt
 from pydantic.config import JsonDict
 
 from crds.v2.common import (
+    Column,
     Granularity,
     Host,
     Name,
@@ -210,6 +212,14 @@ NAMED_LIST: JsonDict = {"maxItems": 8192, "x-kubernetes-list-type": "map", "x-ku
 class ApisixRouteSpec(Spec):
     """The rules of an ApisixRoute."""
 
+    columns: ClassVar = (
+        Column("Hosts", ".spec.http[].match.hosts"),
+        Column("URIs", ".spec.http[].match.paths"),
+        Column("Target Service", ".spec.http[].backends[].serviceName"),
+        Column("Stream Port", ".spec.stream[].match.ingressPort", priority=1, type="integer"),
+        Column("Stream Service", ".spec.stream[].backend.serviceName", priority=1),
+    )
+
     http: tuple[HttpRule, ...] = Field(default=(), json_schema_extra=NAMED_LIST, description="HTTP rules.")
     stream: tuple[StreamRule, ...] = Field(default=(), json_schema_extra=NAMED_LIST, description="TCP and UDP rules.")
     rules: ClassVar[tuple[Rule, ...]] = (
@@ -217,3 +227,10 @@ class ApisixRouteSpec(Spec):
         Rule("two HTTP rules have the same name: rename one", lambda s: _names_unique(s.http), None, "http"),
         Rule("two stream rules have the same name: rename one", lambda s: _names_unique(s.stream), None, "stream"),
     )
+
+    def plugin_lists(self) -> Iterator[tuple[tuple[Plugin, ...], str, bool]]:
+        """Yield the plugins of each rule."""
+        for index, rule in enumerate(self.http):
+            yield rule.plugins, f"spec.http[{index}].plugins", False
+        for index, stream in enumerate(self.stream):
+            yield stream.plugins, f"spec.stream[{index}].plugins", True

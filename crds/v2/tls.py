@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field, StrictInt
 
-from crds.v2.common import SecretLocation, Spec, SpecPart
+from crds.v2.common import Column, SecretLocation, Spec, SpecPart
 
 Sni = Annotated[str, Field(pattern=r"^\*?[0-9a-zA-Z\-.]+$")]
 
@@ -25,6 +25,13 @@ class ClientAuthentication(SpecPart):
 
 class ApisixTlsSpec(Spec):
     """A certificate and its host names."""
+
+    columns: ClassVar = (
+        Column("SNIs", ".spec.hosts"),
+        Column("Secret Name", ".spec.secret.name"),
+        Column("Secret Namespace", ".spec.secret.namespace"),
+        Column("Client CA", ".spec.client.caSecret.name", priority=1),
+    )
 
     hosts: tuple[Sni, ...] = Field(min_length=1, description="Host names; * at the start is a wildcard.")
     secret: SecretLocation = Field(description="Secret with tls.crt and tls.key, or cert and key.")

@@ -12,6 +12,7 @@ from pydantic import AfterValidator, Field, StrictBool, StrictInt
 
 from crds.v2.common import (
     HOST_PATTERN,
+    Column,
     Name,
     Port,
     Rule,
@@ -184,6 +185,8 @@ class PortLevelSettings(UpstreamSettings):
 
 class ApisixUpstreamSpec(UpstreamSettings, Spec):
     """The settings of an ApisixUpstream."""
+
+    columns: ClassVar = (Column("Scheme", ".spec.scheme"), Column("Load Balancer", ".spec.loadbalancer.type"))
 
     external_nodes: tuple[ExternalNode, ...] = Field(default=(), description="Nodes outside the cluster.")
     port_level_settings: tuple[PortLevelSettings, ...] = Field(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,7 +12,8 @@ from typing import ClassVar, Generic, Protocol, TypeVar
 import structlog
 
 from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind, namespace_of
-from apisix_ingress.model.names import INGRESS, consumer_name, ingress_prefix, object_name, route_prefix
+from apisix_ingress.model.kinds.table import PREFIXES, RESOURCES
+from apisix_ingress.model.names import consumer_name, object_name, route_prefix
 from apisix_ingress.model.objects import CustomObject, KubeObject, why_first
 from apisix_ingress.model.problem import Problem
 from apisix_ingress.model.records import Former, Record
@@ -35,6 +35,7 @@ from translation.core.grants import Destination, Reference, is_granted
 from translation.core.options import Options
 from translation.core.result import NOTHING, Translation
 from translation.core.scope import is_ours
+from translation.core.translators import translate
 from translation.hosts.host_owners import NAMING_KINDS, HostOwners, restricted, rests_on_lost_host
 
 log = structlog.get_logger()
@@ -126,7 +127,7 @@ class _Evaluated:
     size: int
 
 
-class Provider(ABC, Generic[T]):
+class Provider(Generic[T]):
     """Queue and loop of one kind that owns records."""
 
     kind: ClassVar[str]
@@ -158,9 +159,10 @@ class Provider(ABC, Generic[T]):
             observer=surroundings.observer(self.kind),
         )
 
-    @abstractmethod
     def translate(self, item: T, view: View) -> Translation:
-        """Return what an object of ours wants."""
+        """Return what an object of ours wants: what the translator says that the table of kinds names."""
+        assert isinstance(item, CustomObject)  # providers of other kinds have a translator of their own
+        return translate(item, view, self._options, self._clock.now())
 
     def evaluate(self, key: ObjectKey, item: T | None, view: View) -> Translation | None:
         """Return the translation for a key, or None when the object is gone or not ours: it is withdrawn."""
@@ -406,14 +408,15 @@ def unread(item: KubeObject | None) -> Problem | None:
 
 def holds_by_name(key: ObjectKey) -> tuple[Hold, ...]:
     """Return holds on the records whose name or id tells, from the object's key alone, that they are its own."""
+    row = RESOURCES[key.kind]
     name = object_name(key.namespace, key.name) if key.namespace else key.name
+    names = frozenset({name, object_name(key.namespace, key.name, row.record_prefix) if key.namespace else name})
     usernames = frozenset({consumer_name(*key[1:], "compatible"), consumer_name(*key[1:], "unambiguous")})
-    routes = ingress_prefix if key.kind == "Ingress" else route_prefix
     prefixes: list[tuple[RecordKind, str]] = [("upstreams", f"{name}_")]
-    if key.kind == "Ingress" or key.namespace != INGRESS:
-        prefixes.append(("routes", routes(key.namespace, key.name)))
+    if row.record_prefix or key.namespace not in PREFIXES:  # names in such a namespace may be those of another kind
+        prefixes.append(("routes", route_prefix(key.namespace, key.name, row.record_prefix)))
     by_prefix = (Hold(kind, prefix=prefix) for kind, prefix in prefixes)
-    by_name = (Hold(kind, names=frozenset({name})) for kind in sorted(HASHED))
+    by_name = (Hold(kind, names=names) for kind in sorted(HASHED))
     return (*by_prefix, *by_name, Hold("consumers", ids=usernames))
 
 

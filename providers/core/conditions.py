@@ -14,14 +14,18 @@ from typing import Protocol
 from apisix_ingress.gateway.sync.observer import RecordState
 from apisix_ingress.model.condition import Condition, aborted, synced
 from apisix_ingress.model.keys import ObjectKey, RecordKey
+from apisix_ingress.model.kinds.table import kinds_of_records
 from apisix_ingress.model.names import object_name
 from apisix_ingress.model.records import Record
 from apisix_ingress.state.world import World
+from providers.cluster_config import ClusterConfigProvider
 from providers.core.base import SHARED_HOST
 
 _TAKEN = re.compile(r"duplicate [a-z_]{1,64} of plugin (\S+) found with consumer: (\S+)")
 """What a gateway says of a credential that another consumer has already."""
 
+
+_CONFIG_KINDS = kinds_of_records("plugin_configs")
 
 _MOST = 10
 """Failures that a message tells one by one; it is cut at 1,024 characters anyway."""
@@ -129,7 +133,7 @@ class Conditions:
         wanted, ids = self._world.desired, self._world.ids
         missing = {key.id for key in _refs(wanted.of_owner(owner).values()) if not wanted.owners_of(key)}
         reads = self._world.dependents.reads_of(owner) if missing else ()
-        configs = [read for read in reads if isinstance(read, ObjectKey) and read.kind == "ApisixPluginConfig"]
+        configs = [read for read in reads if isinstance(read, ObjectKey) and read.kind in _CONFIG_KINDS]
         return [
             f"see the condition of {key}"
             for key in sorted(configs)
@@ -144,7 +148,7 @@ class Conditions:
         is_away = all(state.is_away for _, state in failed)
         pending = tuple(key for key, state in states if state.kind == "pending")
         # An object that says where the cluster is may want no record: it is in effect once something answers there.
-        is_its_own = owner.kind == "ApisixClusterConfig" and owner.name == cluster.name
+        is_its_own = owner.kind == ClusterConfigProvider.kind and owner.name == cluster.name
         if is_its_own and cluster.trouble and not failures:
             failures, is_away = [cluster.trouble], cluster.is_away
         is_awaited = bool(pending) or (is_its_own and not cluster.taken_over)

@@ -1,4 +1,4 @@
-"""All providers, and the way from a changed read to the queues that care. A new kind adds its class to `PROVIDERS`.
+"""All providers, and the way from a changed read to the queues that care. Which there are is in the table of kinds.
 
 A provider imports the translation of its kind when the first object of it comes: most clusters have few kinds, and a
 start waits for every model that is built.
@@ -8,46 +8,25 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from apisix_ingress.model.keys import IndexKey, ObjectKey, Read, namespace_of
-from apisix_ingress.model.resources import OWNERSHIP_INDEXES, RESOURCES, Resource
+from apisix_ingress.model.kinds.indexes import OWNERSHIP_INDEXES
+from apisix_ingress.model.kinds.resource import Resource, imported
+from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.queue.fair_rests import FairRests
 from apisix_ingress.runtime.queue.workqueue import QueueObserver, WorkQueue
 from apisix_ingress.runtime.tasks import run_workers
 from apisix_ingress.state.id_table import HASHED
 from apisix_ingress.state.world import World
-from providers.cluster_config import ClusterConfigProvider
-from providers.consumer import ConsumerProvider
 from providers.core.base import ChangeSink, Provider, ProviderDeps, limiter, log_problems
 from providers.core.offload import Offloader
-from providers.endpoints import EndpointsProvider
-from providers.global_rule import GlobalRuleProvider
-from providers.ingress import IngressProvider
-from providers.plugin_config import PluginConfigProvider
-from providers.plugin_metadata import PluginMetadataProvider
-from providers.route import RouteProvider
-from providers.tls import TlsProvider
-from providers.upstream import UpstreamProvider
 from translation.core.options import Options
 
-PROVIDERS: tuple[type[Provider[Any]], ...] = (
-    EndpointsProvider,
-    UpstreamProvider,
-    PluginConfigProvider,
-    RouteProvider,
-    IngressProvider,
-    TlsProvider,
-    ConsumerProvider,
-    GlobalRuleProvider,
-    ClusterConfigProvider,
-    PluginMetadataProvider,
-)
-
-URGENT_KINDS = frozenset({"EndpointSlice", "Endpoints", "Pod"})
+URGENT_KINDS = frozenset(kind for kind, row in RESOURCES.items() if row.urgent)
 """Kinds whose changes overtake: a dead pod leaves the gateway at once."""
 
 UNREAD = {"endpointslices": "Endpoints", "endpoints": "EndpointSlice"}
@@ -75,6 +54,11 @@ def resources(options: Options) -> tuple[Resource, ...]:
     return (*table.values(), *([config_maps.restricted(source)] if source else ()))
 
 
+def provider_classes() -> Iterator[type[Provider[Any]]]:
+    """Yield the provider of each kind that owns records."""
+    return (imported(row.provider) for row in RESOURCES.values() if row.provider)
+
+
 class Registry:
     """The providers by kind."""
 
@@ -98,7 +82,7 @@ class Registry:
         self._world = world
         self._live = False
         self._waiting = 0
-        self.providers: Mapping[str, Provider[Any]] = {cls.kind: cls(surroundings) for cls in PROVIDERS}
+        self.providers: Mapping[str, Provider[Any]] = {cls.kind: cls(surroundings) for cls in provider_classes()}
         self.queues = {kind: provider.queue for kind, provider in self.providers.items()} | {LARGE_OBJECTS: queue}
         world.listen(self._changed)
 

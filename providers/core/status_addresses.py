@@ -9,11 +9,10 @@ from collections.abc import Callable, Sequence
 
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey, Read
+from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.network.ip_address import is_ip
 from apisix_ingress.model.objects import Service
 from apisix_ingress.state.world import World
-
-INGRESS = "Ingress"
 
 
 class Addresses:
@@ -37,7 +36,7 @@ class Addresses:
         It is left alone where nothing is configured, and until every kind was listed: a Service that is not there yet
         is not one that is gone.
         """
-        if key.kind != INGRESS or not (self._fixed or self._service) or not self._world.synced:
+        if RESOURCES[key.kind].status != "addresses" or not (self._fixed or self._service) or not self._world.synced:
             return None
         return self.published() if key in self._world.reports else []
 
@@ -53,7 +52,7 @@ class Addresses:
         def changed(read: Read) -> None:
             if read == self._service:
                 for key in self._world.reports:
-                    if key.kind == INGRESS:
+                    if RESOURCES[key.kind].status == "addresses":
                         wake(key)
 
         if self._service:

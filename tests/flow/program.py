@@ -12,7 +12,7 @@ import aiohttp
 import pytest
 
 from apisix_ingress.app import Controller, build
-from apisix_ingress.model.resources import CUSTOM_GROUP, RESOURCES
+from apisix_ingress.model.kinds.table import CUSTOM_GROUP, RESOURCES
 from apisix_ingress.settings import Settings
 from e2e.devgateway.ports import free_port
 from tests.fakes.adminapi import FakeAdminApi

@@ -13,7 +13,8 @@ from apisix_ingress.kube.client.api import KubeApi
 from apisix_ingress.kube.informer.reflector import Reflector
 from apisix_ingress.kube.informer.watch_events import ReflectorObserver, ReflectorOptions
 from apisix_ingress.model.keys import ObjectKey, Read
-from apisix_ingress.model.resources import RESOURCES, Resource
+from apisix_ingress.model.kinds.resource import Resource
+from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.runtime.clock import MonotonicClock
 from apisix_ingress.state.store import Store
 from tests.fakes.apiserver import FakeApiServer, Manifest

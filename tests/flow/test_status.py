@@ -19,7 +19,7 @@ from apisix_ingress.kube.status.interface import StatusObserver
 from apisix_ingress.kube.status.writer import StatusWriter
 from apisix_ingress.model.condition import Condition, aborted, synced
 from apisix_ingress.model.keys import ObjectKey
-from apisix_ingress.model.resources import RESOURCES
+from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.runtime.clock import MonotonicClock
 from apisix_ingress.runtime.term import Term
 from apisix_ingress.state.store import Store

@@ -10,7 +10,7 @@ import pytest
 
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
-from apisix_ingress.model.resources import RESOURCES
+from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.state.world import World
 from tests.property.tenants import HOSTS, SHUFFLES, TENANTS, Wanting
 from tests.unit.translation.objects import fill, pem, secret

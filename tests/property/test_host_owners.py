@@ -16,7 +16,7 @@ from apisix_ingress.explain.request import ProbeRequest
 from apisix_ingress.explain.routing import choose
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
-from apisix_ingress.model.resources import RESOURCES
+from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.state.world import World
 from tests.property.tenants import SHUFFLES, TENANTS, Wanting
 from tests.unit.translation.objects import OPTIONS, pem, secret, service

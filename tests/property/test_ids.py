@@ -17,9 +17,9 @@ from apisix_ingress.gateway.sync.cluster_sync import ClusterSync
 from apisix_ingress.gateway.sync.comparison.adoption import IdAdoption
 from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import ObjectKey, RecordKey
+from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.names import is_id_of
 from apisix_ingress.model.records import Former
-from apisix_ingress.model.resources import RESOURCES
 from apisix_ingress.runtime.term import Term
 from apisix_ingress.state.world import World
 from providers.core.base import ChangeSink

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import IndexKey, ObjectKey
+from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.objects import Pod
-from apisix_ingress.model.resources import RESOURCES
 from apisix_ingress.state.store import NEAR, Store
 from apisix_ingress.state.view import TrackingView
 from apisix_ingress.state.world import World

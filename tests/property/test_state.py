@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from apisix_ingress.model.keys import IndexKey, ObjectKey, Read, RecordKey
+from apisix_ingress.model.kinds.indexes import SLICES_BY_SERVICE
+from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.names import short_id
 from apisix_ingress.model.objects import CustomObject, EndpointSlice
 from apisix_ingress.model.records import Record
-from apisix_ingress.model.resources import RESOURCES, SLICES_BY_SERVICE
 from apisix_ingress.state.claims import Claimant, Claims, UpstreamClaim, UpstreamOverrides
 from apisix_ingress.state.dependents import Dependents
 from apisix_ingress.state.desired import Desired, Hold

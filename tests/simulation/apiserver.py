@@ -20,7 +20,7 @@ import aiohttp
 import orjson
 
 from apisix_ingress.kube.client.requests import Request
-from apisix_ingress.model.resources import RESOURCES
+from apisix_ingress.model.kinds.table import RESOURCES
 from tests.fakes.faults import Refusal, Seen
 from tests.fakes.kinds import KINDS, Kind, Manifest
 from tests.fakes.objects import Change, Objects

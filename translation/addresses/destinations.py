@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from apisix_ingress.model.keys import IndexKey, ObjectKey
+from apisix_ingress.model.kinds.indexes import BY_ADDRESS
 from apisix_ingress.model.network.cluster_dns import ClusterName, cluster_name
 from apisix_ingress.model.network.ip_address import IpAddress, canonical_ip
 from apisix_ingress.model.objects import Endpoint, EndpointSlice, Namespace, Pod, Service
-from apisix_ingress.model.resources import BY_ADDRESS
 from apisix_ingress.state.view import View
 from translation.addresses.host_policy import judged, refusal, refused, refused_pod
 from translation.core.context import MOST_FOLLOWED, Context, Trail

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from apisix_ingress.model.keys import IndexKey, ObjectKey
+from apisix_ingress.model.kinds.indexes import GRANTS_BY_NAMESPACES
+from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.objects import ReferenceGrant
-from apisix_ingress.model.resources import GRANTS_BY_NAMESPACES, RESOURCES
 from apisix_ingress.state.view import View
 
 

@@ -7,8 +7,8 @@ The class rules are those of 1.8 (v1-behaviour.md §2.8, §6.2), extended by Ing
 from __future__ import annotations
 
 from apisix_ingress.model.keys import IndexKey, ObjectKey
+from apisix_ingress.model.kinds.indexes import DEFAULT_CLASS
 from apisix_ingress.model.objects import CustomObject, IngressClass, KubeObject, Namespace
-from apisix_ingress.model.resources import DEFAULT_CLASS
 from apisix_ingress.state.view import View
 from translation.core.options import ANY_CLASS, Options
 

@@ -12,10 +12,11 @@ from collections.abc import Iterator, Sequence
 
 from apisix_ingress.model.json import FrozenJson
 from apisix_ingress.model.keys import IndexKey, ObjectKey
+from apisix_ingress.model.kinds.indexes import TLS_HOST_INDEX
+from apisix_ingress.model.kinds.table import kinds_with
 from apisix_ingress.model.network.host_names import canonical_host
 from apisix_ingress.model.network.tls_hosts import FROM_CERTIFICATE, MOST_HOSTS, count_tls_hosts
 from apisix_ingress.model.objects import CustomObject, why_first
-from apisix_ingress.model.resources import TLS_HOST_INDEX
 from apisix_ingress.state.view import View, oldest
 from translation.core.builder import Builder
 from translation.core.options import Options
@@ -23,7 +24,7 @@ from translation.core.scope import is_ours
 from translation.hosts.host_certificates import face_of, faces
 from translation.hosts.host_owners import HostOwners
 
-KINDS = ("ApisixTls", "Ingress")
+KINDS = kinds_with(TLS_HOST_INDEX)
 
 CONFLICT = "HostConflict"
 

@@ -63,8 +63,10 @@ def client_body(scope: Context, client: ClientAuthentication | None) -> JsonObje
 
 
 def _tls_body(scope: Context, obj: CustomObject) -> JsonObject | None:
+    from crds.v2.tls import ApisixTlsSpec  # clusters without ApisixTlses do without it
+
     try:
-        spec = parse_spec("ApisixTls", obj.spec)
+        spec = parse_spec(ApisixTlsSpec, obj.spec)
     except SpecError:
         return None
     body = _server(scope, spec.secret.name, spec.secret.namespace) | client_body(scope, spec.client)

@@ -15,6 +15,8 @@ from dataclasses import replace
 from itertools import islice
 
 from apisix_ingress.model.keys import IndexKey
+from apisix_ingress.model.kinds.indexes import ASSIGNED_INDEX, ASSIGNED_UNDER_INDEX, HOST_INDEX, LENT_INDEX, UNDER_INDEX
+from apisix_ingress.model.kinds.table import kinds_with
 from apisix_ingress.model.network.host_claims import (
     EVERY_HOST,
     SHARED_WITH,
@@ -28,7 +30,6 @@ from apisix_ingress.model.network.host_claims import (
 )
 from apisix_ingress.model.objects import ASSIGNED_HOSTS, CustomObject, Namespace
 from apisix_ingress.model.records import Record
-from apisix_ingress.model.resources import ASSIGNED_INDEX, ASSIGNED_UNDER_INDEX, HOST_INDEX, LENT_INDEX, UNDER_INDEX
 from apisix_ingress.state.desired import Hold
 from apisix_ingress.state.store import NEAR
 from apisix_ingress.state.view import View, oldest
@@ -41,7 +42,7 @@ MOST_BELOW = 1000
 """Maximum number of older objects with names below a wildcard that are read; if there are more, the wildcard is
 skipped."""
 
-NAMING_KINDS = ("ApisixRoute", "ApisixTls", "Ingress")
+NAMING_KINDS = kinds_with(HOST_INDEX)
 """Kinds of objects that have hosts."""
 
 

@@ -11,15 +11,16 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from apisix_ingress.model.keys import IndexKey, ObjectKey
+from apisix_ingress.model.kinds.indexes import MATCHER_INDEX
+from apisix_ingress.model.kinds.table import kinds_with
 from apisix_ingress.model.network.route_keys import MOST_MATCHERS, Matcher, count_matchers, matchers
 from apisix_ingress.model.objects import Age, CustomObject, why_first
-from apisix_ingress.model.resources import MATCHER_INDEX
 from apisix_ingress.state.store import NEAR
 from apisix_ingress.state.view import oldest
 from translation.core.builder import Builder
 from translation.core.scope import is_ours
 
-_KINDS = ("Ingress", "ApisixRoute")
+_KINDS = kinds_with(MATCHER_INDEX)
 
 
 class RouteConflicts:

@@ -151,10 +151,12 @@ def claim_external(draft: Builder, reference: UpstreamReference, path: str) -> s
 
 def _judged(draft: Builder, obj: CustomObject) -> Context:
     """Return the mistakes of an ApisixUpstream that is used for external nodes."""
+    from crds.v2.upstream import ApisixUpstreamSpec  # clusters without ApisixUpstreams do without it
+
     scope = draft.within(obj.meta.kind, obj.meta.namespace)
     check_spec(scope, obj.spec)
     try:
-        spec = parse_spec("ApisixUpstream", obj.spec)
+        spec = parse_spec(ApisixUpstreamSpec, obj.spec)
     except SpecError as error:
         scope.misfit(error)
     else:

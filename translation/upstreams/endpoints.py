@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from apisix_ingress.model.keys import IndexKey, ObjectKey
+from apisix_ingress.model.kinds.indexes import SLICES_BY_SERVICE
 from apisix_ingress.model.objects import Endpoint, EndpointPort, Endpoints, EndpointSlice
-from apisix_ingress.model.resources import SLICES_BY_SERVICE
 from apisix_ingress.state.view import View
 from translation.core.options import Options
 

@@ -71,9 +71,11 @@ def decorator(scope: Context, namespace: str, service: str) -> ApisixUpstreamSpe
     found = scope.view.get(CustomObject, ObjectKey("ApisixUpstream", namespace, service))
     if found is None or not class_is_ours(found, scope.view, scope.options):
         return None
+    from crds.v2.upstream import ApisixUpstreamSpec  # clusters without ApisixUpstreams do without it
+
     check_spec(scope, found.spec)
     try:
-        return parse_spec("ApisixUpstream", found.spec)
+        return parse_spec(ApisixUpstreamSpec, found.spec)
     except SpecError as error:
         scope.misfit(error)
         return None

@@ -73,7 +73,7 @@ def tree(
 def _asked(what: str, name: str) -> tuple[str, ObjectKey | None]:
     """Return the host or the object that the arguments name."""
     from apisix_ingress.diagnostics.object_names import parse_object
-    from apisix_ingress.model.resources import RESOURCES
+    from apisix_ingress.model.kinds.table import RESOURCES
 
     return ("", parse_object(what, name, RESOURCES)) if name else (what, None)
 
@@ -82,7 +82,7 @@ def _check_host(word: str) -> None:
     """End with an error if what was taken for a host, and is none, is a kind without the name of an object."""
     from apisix_ingress.diagnostics.object_names import find_kind
     from apisix_ingress.errors import UsageError
-    from apisix_ingress.model.resources import RESOURCES
+    from apisix_ingress.model.kinds.table import RESOURCES
 
     try:
         kind = find_kind(word, RESOURCES)

@@ -88,10 +88,9 @@ def wait(
 
 def _object(kind: str, name: str) -> ObjectKey:
     from apisix_ingress.diagnostics.object_names import parse_object
-    from apisix_ingress.model.resources import CUSTOM_GROUP, RESOURCES
+    from apisix_ingress.model.kinds.table import RESOURCES
 
-    custom = [each for each in RESOURCES if RESOURCES[each].group == CUSTOM_GROUP]
-    return parse_object(kind, name, [*custom, "Ingress"])
+    return parse_object(kind, name, [each for each, row in RESOURCES.items() if row.status])
 
 
 def _document(key: ObjectKey, verdict: Verdict) -> JsonObject:

@@ -207,8 +207,8 @@ def _of_api(config: Path | None, kubeconfig: str | None) -> list[CustomObject]:
     """Return the Ingresses of an API server, of every class."""
     from apisix_ingress.diagnostics.collect.cluster_state import api_server
     from apisix_ingress.diagnostics.collect.inventory import listed
+    from apisix_ingress.model.kinds.table import RESOURCES
     from apisix_ingress.model.objects import CustomObject
-    from apisix_ingress.model.resources import RESOURCES
 
     settings = settings_for(config, kubeconfig)
     resource = RESOURCES["Ingress"]

@@ -14,9 +14,10 @@ from apisix_ingress.kube.client.json_depth import check_depth
 from apisix_ingress.model.admin_address import AdminAddress
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey, RecordKey
+from apisix_ingress.model.kinds.resource import Resource
+from apisix_ingress.model.kinds.table import CUSTOM_GROUP, DECODE_ERRORS
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.model.records import Record
-from apisix_ingress.model.resources import CUSTOM_GROUP, DECODE_ERRORS, Resource
 from apisix_ingress.runtime.clock import MonotonicClock
 from apisix_ingress.settings import Settings
 from apisix_ingress.state.world import World

@@ -14,8 +14,8 @@ from apisix_ingress.diagnostics.doctor.permissions import missing_rights, needed
 from apisix_ingress.errors import KubeError, KubeForbidden, KubeNotFound
 from apisix_ingress.kube.client.api import KubeApi
 from apisix_ingress.model.json import JsonObject, canonical
+from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.objects import CustomObject, IngressClass
-from apisix_ingress.model.resources import RESOURCES
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.settings import KubernetesSettings, Settings
 from translation.core.options import ANY_CLASS

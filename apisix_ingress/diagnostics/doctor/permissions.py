@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from apisix_ingress.errors import KubeError
 from apisix_ingress.kube.client.api import KubeApi
 from apisix_ingress.model.json import JsonObject
-from apisix_ingress.model.resources import CUSTOM_GROUP, Resource
+from apisix_ingress.model.kinds.resource import Resource
 from apisix_ingress.settings import Settings
 from apisix_ingress.wiring.options import translation_options
 from providers.core.registry import resources
@@ -62,7 +62,7 @@ def _has_status(resource: Resource, settings: Settings) -> bool:
     """Say whether the status of a kind is written: of an Ingress its addresses only."""
     status = settings.kubernetes.status
     publishes = bool(status.publish_service or status.addresses)
-    return status.enabled and (resource.group == CUSTOM_GROUP or (resource.kind == "Ingress" and publishes))
+    return status.enabled and (resource.status == "conditions" or (resource.status == "addresses" and publishes))
 
 
 def _of_events(settings: Settings) -> Iterator[Right]:

@@ -31,8 +31,8 @@ from apisix_ingress.kube.client.json_depth import DEEPEST
 from apisix_ingress.model.formats.safe_yaml import plain, read_yaml
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.objects import Secret
-from apisix_ingress.model.resources import CUSTOM_GROUP, RESOURCES
 from apisix_ingress.model.secrets.value_mask import REDACTED
 from apisix_ingress.runtime.clock import MonotonicClock
 from apisix_ingress.settings import Settings
@@ -222,7 +222,7 @@ def _records(gateway: SeenGateway) -> JsonObject:
 
 async def _events(api: KubeApi) -> list[JsonObject]:
     """Return the Events about objects of ours and Ingresses; none if they may not be read."""
-    kinds = {kind for kind, resource in RESOURCES.items() if resource.group == CUSTOM_GROUP} | {"Ingress"}
+    kinds = {kind for kind, resource in RESOURCES.items() if resource.status}
     found = []
     try:
         async for raw in listed(api, EVENTS):

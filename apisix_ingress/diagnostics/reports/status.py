@@ -13,8 +13,8 @@ from apisix_ingress.diagnostics.collect.leader import SeenLease
 from apisix_ingress.kube.status.condition_list import of_type
 from apisix_ingress.model.condition import CONDITION_TYPE, Condition, is_away
 from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.kinds.table import has_condition
 from apisix_ingress.model.objects import CustomObject
-from apisix_ingress.model.resources import CUSTOM_GROUP, RESOURCES
 
 STATES = ("ok", "failed", "waiting", "pending")
 
@@ -50,8 +50,7 @@ def status_document(look: ClusterState) -> JsonObject:
 
 def wellness(item: CustomObject, look: ClusterState) -> Wellness:
     """Return how an object is: by its condition, or by what gateways hold for kinds and settings without one."""
-    is_custom = RESOURCES[item.meta.kind].group == CUSTOM_GROUP
-    if is_custom and look.settings.kubernetes.status.enabled:
+    if has_condition(item.meta.kind) and look.settings.kubernetes.status.enabled:
         return stored_wellness(item)
     return computed_wellness(look.condition(item.meta.key))
 

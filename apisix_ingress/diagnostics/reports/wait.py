@@ -18,8 +18,8 @@ from apisix_ingress.kube.client.api import KubeApi
 from apisix_ingress.kube.informer.watch_events import MalformedEvent, parse_event
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.kinds.table import RESOURCES, has_condition
 from apisix_ingress.model.objects import decode_custom
-from apisix_ingress.model.resources import CUSTOM_GROUP, RESOURCES
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.settings import Settings
 
@@ -77,8 +77,8 @@ async def wait_live(
 
 def _states(api: KubeApi, settings: Settings, key: ObjectKey, clock: Clock) -> AsyncGenerator[Wellness, None]:
     """Return what becomes of an object, whenever something is heard of it."""
-    has_condition = RESOURCES[key.kind].group == CUSTOM_GROUP and settings.kubernetes.status.enabled
-    return _watched(api, key, clock) if has_condition else _compared(api, settings, key, clock)
+    is_told = has_condition(key.kind) and settings.kubernetes.status.enabled
+    return _watched(api, key, clock) if is_told else _compared(api, settings, key, clock)
 
 
 async def _watched(api: KubeApi, key: ObjectKey, clock: Clock) -> AsyncGenerator[Wellness, None]:

@@ -33,7 +33,7 @@ from apisix_ingress.kube.client.json_depth import cut
 from apisix_ingress.kube.client.line_splitter import LineSplitter
 from apisix_ingress.kube.client.requests import Request, Transport
 from apisix_ingress.model.json import JsonObject
-from apisix_ingress.model.resources import Resource
+from apisix_ingress.model.kinds.resource import Resource
 from apisix_ingress.runtime.clock import Clock, MonotonicClock
 
 log = structlog.get_logger()

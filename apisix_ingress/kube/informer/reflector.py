@@ -44,8 +44,8 @@ from apisix_ingress.kube.informer.watch_events import (
     parse_event,
     watch_seconds,
 )
+from apisix_ingress.model.kinds.resource import Resource
 from apisix_ingress.model.objects import KubeObject
-from apisix_ingress.model.resources import Resource
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.tasks import bounded
 from apisix_ingress.state.namespaced_store import Fillable

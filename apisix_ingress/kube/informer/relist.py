@@ -30,8 +30,6 @@ log = structlog.get_logger()
 
 PROBES = 5
 """So many of the objects that two lists lacked are looked for by name."""
-_NEVER_EMPTY = frozenset(("Namespace", "Service", "Endpoints", "EndpointSlice"))
-"""Kinds that no API server is without, for long."""
 _EXPIRED_LIMIT = 2
 """After so many lists in a row that expired between two pages, the next one is read as one page."""
 
@@ -139,7 +137,7 @@ class Relist:
         gone = frozenset(self._store.keys()) - found.seen
         twice = gone & self._missing
         is_first = not self._store.synced
-        found.unusual = bool(twice) or (is_first and not found.seen and self._intake.resource.kind in _NEVER_EMPTY)
+        found.unusual = bool(twice) or (is_first and not found.seen and self._intake.resource.never_empty)
         if twice and await self._is_contradicted(twice):
             self._hold(gone, "are missing from lists, but found by name: what stands before the API server is at fault")
             return

@@ -16,8 +16,9 @@ from apisix_ingress.kube.client.json_depth import DEEPEST, check_depth, is_deep
 from apisix_ingress.kube.informer.watch_events import ReflectorObserver, key_of, version_of
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.kinds.resource import Resource
+from apisix_ingress.model.kinds.table import CUSTOM_GROUP, DECODE_ERRORS
 from apisix_ingress.model.objects import UNREAD, CustomObject, KubeObject, Unread
-from apisix_ingress.model.resources import CUSTOM_GROUP, DECODE_ERRORS, Resource
 from apisix_ingress.runtime.tasks import in_turns
 from apisix_ingress.state.namespaced_store import Fillable
 

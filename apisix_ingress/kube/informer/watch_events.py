@@ -14,7 +14,7 @@ from apisix_ingress.errors import KubeError
 from apisix_ingress.kube.client.api import NO_VERSIONS, error_of
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
-from apisix_ingress.model.resources import Resource
+from apisix_ingress.model.kinds.resource import Resource
 
 Operation = Literal["add", "update", "delete"]
 

@@ -23,8 +23,9 @@ from apisix_ingress.kube.manifests.yaml_file import Document, DocumentError, Unr
 from apisix_ingress.model.formats.safe_yaml import Position
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.kinds.resource import Resource
+from apisix_ingress.model.kinds.table import DECODE_ERRORS, RESOURCES
 from apisix_ingress.model.objects import KubeObject
-from apisix_ingress.model.resources import DECODE_ERRORS, RESOURCES, Resource
 from apisix_ingress.runtime.regular_files import read_regular
 
 log = structlog.get_logger()

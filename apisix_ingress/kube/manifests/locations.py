@@ -15,7 +15,7 @@ import yaml
 from apisix_ingress.kube.client.json_depth import DEEPEST
 from apisix_ingress.model.formats.safe_yaml import DocumentError, Position, compose_each, position
 from apisix_ingress.model.keys import ObjectKey
-from apisix_ingress.model.resources import RESOURCES
+from apisix_ingress.model.kinds.table import RESOURCES
 
 START: Position = (1, 1)
 

@@ -17,8 +17,8 @@ import structlog
 from apisix_ingress.errors import ConfigError
 from apisix_ingress.kube.manifests.loader import ManifestError, ManifestFile, find_files, merge, read_manifest
 from apisix_ingress.kube.manifests.paths import exists
+from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.objects import CustomObject, KubeObject
-from apisix_ingress.model.resources import RESOURCES
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.regular_files import FileVersion, file_version
 from apisix_ingress.runtime.tasks import in_daemon, in_turns

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
-from apisix_ingress.model.resources import CUSTOM_GROUP, RESOURCES
+from apisix_ingress.model.kinds.table import CUSTOM_GROUP, RESOURCES
 from crds import KINDS, unknown_fields
 
 _ALIKE = 0.85

@@ -21,8 +21,9 @@ from apisix_ingress.kube.status.text_limits import bounded_message, timestamp
 from apisix_ingress.model.condition import SYNCED, Condition
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.kinds.resource import Resource
+from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.objects import Meta
-from apisix_ingress.model.resources import RESOURCES, Resource
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.queue.rate_limiters import Bucket
 from apisix_ingress.runtime.term import Term

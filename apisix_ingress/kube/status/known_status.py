@@ -11,8 +11,8 @@ from typing import Any, Protocol
 from apisix_ingress.errors import KubeNotFound
 from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.kinds.resource import Resource
 from apisix_ingress.model.objects import Meta
-from apisix_ingress.model.resources import Resource
 
 
 class ReadApi(Protocol):

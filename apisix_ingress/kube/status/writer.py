@@ -35,9 +35,10 @@ from apisix_ingress.kube.status.text_limits import timestamp
 from apisix_ingress.model.condition import CONDITION_TYPE, Condition
 from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import ObjectKey, namespace_of
+from apisix_ingress.model.kinds.resource import Resource
+from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.names import DEFAULT_CONTROLLER
 from apisix_ingress.model.objects import CustomObject, KubeObject, Meta
-from apisix_ingress.model.resources import CUSTOM_GROUP, RESOURCES, Resource
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.queue.workqueue import QueueObserver, WorkQueue
 from apisix_ingress.runtime.tasks import bounded, run_workers
@@ -46,7 +47,6 @@ from apisix_ingress.state.store import Store
 
 log = structlog.get_logger()
 
-INGRESS = "Ingress"
 
 WRITE_SECONDS = 5.0
 """Bound of one request, unless a shorter lease asks for less."""
@@ -135,7 +135,8 @@ class StatusWriter:
 
         The field manager is no proof: another installation may use the same. Its addresses differ from ours.
         """
-        for item in self._stores[INGRESS].values() if published else ():
+        shows = [kind for kind, row in self._resources.items() if row.status == "addresses" and kind in self._stores]
+        for item in (item for kind in shows for item in self._stores[kind].values()) if published else ():
             if not self._wanted.addresses(item.meta.key) and are_equal(published, shown(item.status)):
                 self.queue.add(item.meta.key)
 
@@ -194,7 +195,7 @@ class StatusWriter:
         wanted, addresses = self._wanted.condition(key), self._wanted.addresses(key)
         condition = self._settled(key, wanted)
         resource = self._resources[key.kind]
-        if condition is not None and resource.group != CUSTOM_GROUP:
+        if condition is not None and resource.status != "conditions":
             # Built-in kinds have no such conditions in their status: only an Event reports it.
             self._events.announce_once(item.meta, condition)
         if key.kind in self._without_status or (condition is None and addresses is None):
@@ -203,7 +204,7 @@ class StatusWriter:
         held = await self._known.of(resource, item)
         if addresses is not None:
             change = await self._balancer(resource, item.meta, addresses, wanted, held)
-        elif condition is not None and resource.group == CUSTOM_GROUP:
+        elif condition is not None and resource.status == "conditions":
             change = self._conditions(key, condition, held)
         else:
             return
@@ -298,7 +299,7 @@ class StatusWriter:
 
     def _place(self, key: ObjectKey, status: FrozenJson) -> object:
         """Return our part of a status."""
-        is_custom = self._resources[key.kind].group == CUSTOM_GROUP
+        is_custom = self._resources[key.kind].status == "conditions"
         return of_type(status, CONDITION_TYPE) if is_custom else ranked(shown(status))
 
     async def _find_out(self, resource: Resource, meta: Meta) -> None:

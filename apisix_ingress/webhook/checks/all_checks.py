@@ -6,37 +6,28 @@ warning: manifests are applied in any order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from apisix_ingress.kube.client.json_depth import DEEPEST, is_deep
 from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.kinds.resource import imported
+from apisix_ingress.model.kinds.table import DECODE_ERRORS, RESOURCES
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.model.problem import Problem
-from apisix_ingress.model.resources import DECODE_ERRORS, RESOURCES
-from apisix_ingress.state.view import View
 from apisix_ingress.state.world import World
 from apisix_ingress.webhook.checks.certificate_hosts import host_conflicts, taken_hosts
-from apisix_ingress.webhook.checks.deprecations import odd_spellings
 from apisix_ingress.webhook.checks.ignored_annotations import AskedAnnotations, useless_annotations
 from apisix_ingress.webhook.overlay import OverlayView
 from apisix_ingress.webhook.review import ALLOWED, Review, Verdict, mapping
 from apisix_ingress.webhook.schemas.plugin_configs import Books, check_plugins, plugin_uses
 from crds import KINDS
-from translation.cluster_config import translate_cluster_config
-from translation.consumer import translate_consumer
 from translation.core.options import Options
-from translation.core.result import Translation
 from translation.core.scope import is_ours
-from translation.global_rule import translate_global_rule
+from translation.core.translators import translate
 from translation.hosts.certificate_conflicts import CONFLICT
 from translation.hosts.host_owners import NOT_OWNED
-from translation.ingress import translate_ingress
-from translation.plugin_config import translate_plugin_config
-from translation.route import translate_route
-from translation.tls import translate_tls
-from translation.upstream import translate_upstream
 
 CLASS_CHANGED = "The ingressClassName field is not allowed to be modified."
 """1.8's words."""
@@ -69,19 +60,8 @@ OTHERS = frozenset(
 OWN = frozenset({"InvalidUsername"})
 """Codes of problems that do not fail a translation, though a gateway is sure to refuse its record."""
 
-Translator = Callable[[CustomObject, View, Options], Translation]
-
-TRANSLATORS: Mapping[str, Translator] = {
-    "ApisixClusterConfig": translate_cluster_config,
-    "ApisixConsumer": translate_consumer,
-    "ApisixGlobalRule": translate_global_rule,
-    "ApisixPluginConfig": translate_plugin_config,
-    "ApisixRoute": translate_route,
-    "ApisixTls": translate_tls,
-    "ApisixUpstream": translate_upstream,
-    "Ingress": translate_ingress,
-}
-"""Kind → how its provider translates it."""
+CHECKED = frozenset(kind for kind, row in RESOURCES.items() if row.translator)
+"""Kinds that are checked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +89,7 @@ class Checks:
         if review.operation not in ("CREATE", "UPDATE") or review.subresource:
             return ALLOWED
         resource = RESOURCES.get(review.kind)
-        if review.kind not in TRANSLATORS or resource is None or resource.group != review.group:
+        if review.kind not in CHECKED or resource is None or resource.group != review.group:
             name = f"{review.resource}.{review.group}".strip(".") or "this kind"
             return Verdict(warnings=(f"{name} is not supported by this webhook: it was not checked",))
         if mapping(review.object, "metadata").get("deletionTimestamp"):
@@ -131,13 +111,14 @@ class Checks:
             return Verdict((CLASS_CHANGED,))
         if not ours or (old is not None and _unchanged(item, old)):
             return ALLOWED
-        if item.meta.kind in ("ApisixUpstream", "ApisixTls") and raw.get("spec") is None:
+        if RESOURCES[item.meta.kind].spec_required and raw.get("spec") is None:
             return Verdict((SPEC_MISSING,))
         return self._checked(item, old, view)
 
     def _checked(self, item: CustomObject, old: CustomObject | None, view: OverlayView) -> Verdict:
         asked = AskedAnnotations(item.meta.annotations)
-        translation = self._translate(replace(item, meta=replace(item.meta, annotations=asked)), view)
+        watched = replace(item, meta=replace(item.meta, annotations=asked))
+        translation = translate(watched, view, self.options, self.now())
         taken = taken_hosts(item, old, self.world.view(), self.options) if self.tells_others else ()
         conflicts = (*host_conflicts(item, old, view, self.options), *taken)
         # What is denied is not told a second time, as the controller would tell it.
@@ -150,22 +131,16 @@ class Checks:
         warnings = [str(problem) for problem in problems if not _is_denied(problem)]
         uses = plugin_uses(item, view, self.options, translation.records)
         plugins = check_plugins(uses, self.books(), self.unknown)
-        warnings += [*self._surprises(item), *plugins.warnings]
-        if item.meta.kind == "Ingress":
+        warnings += [*_notes(item, self.options), *plugins.warnings]
+        if RESOURCES[item.meta.kind].annotated:
             warnings += map(str, useless_annotations(asked))
         return Verdict((*denials, *plugins.denials, *conflicts), tuple(warnings))
 
-    def _translate(self, item: CustomObject, view: View) -> Translation:
-        if item.meta.kind == "ApisixTls":
-            return translate_tls(item, view, self.options, now=self.now())
-        return TRANSLATORS[item.meta.kind](item, view, self.options)
 
-    def _surprises(self, item: CustomObject) -> Iterator[str]:
-        """Yield what works, but not as its author may think."""
-        yield from odd_spellings(item)
-        if item.meta.kind == "ApisixClusterConfig" and item.meta.name not in self.options.clusters:
-            known = ", ".join(sorted(self.options.clusters))
-            yield f"metadata.name: there is no gateway cluster {item.meta.name}, so it does nothing; there is {known}"
+def _notes(item: CustomObject, options: Options) -> Iterator[str]:
+    """Yield the warnings that only objects of a kind get: what works, but not as its author may think."""
+    if notes := RESOURCES[item.meta.kind].webhook:
+        yield from imported(notes)(item, options)
 
 
 def _decoded(review: Review, raw: JsonObject) -> CustomObject:
@@ -195,7 +170,7 @@ def _class_changed(item: CustomObject, old: CustomObject) -> bool:
 
 def _unchanged(item: CustomObject, old: CustomObject) -> bool:
     """Say whether nothing is different that a check looks at: such an object stays editable whatever is wrong."""
-    annotated = item.meta.kind == "Ingress" and item.meta.annotations != old.meta.annotations
+    annotated = RESOURCES[item.meta.kind].annotated and item.meta.annotations != old.meta.annotations
     return item.spec == old.spec and not annotated
 
 

@@ -9,18 +9,21 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from apisix_ingress.model.objects import CustomObject
+from translation.core.options import Options
 
 
-def odd_spellings(item: CustomObject) -> Iterator[str]:
-    """Yield a sentence for each field of an object that is spelled as it was once, or in two ways at a time."""
-    if item.meta.kind == "ApisixConsumer":
-        value = _below(item.spec, "authParameter", "hmacAuth", "value")
-        yield from _hmac(value, "spec.authParameter.hmacAuth.value")
-    elif item.meta.kind == "ApisixUpstream":
-        yield from _health_check(item.spec, "spec")
-        levels = item.spec.get("portLevelSettings")
-        for index, level in enumerate(levels if isinstance(levels, list) else ()):
-            yield from _health_check(level, f"spec.portLevelSettings[{index}]")
+def consumer_notes(item: CustomObject, options: Options) -> Iterator[str]:
+    """Yield a warning for each field of an ApisixConsumer with a deprecated or a duplicate name."""
+    value = _below(item.spec, "authParameter", "hmacAuth", "value")
+    yield from _hmac(value, "spec.authParameter.hmacAuth.value")
+
+
+def upstream_notes(item: CustomObject, options: Options) -> Iterator[str]:
+    """Yield a warning for each field of an ApisixUpstream with a duplicate name."""
+    yield from _health_check(item.spec, "spec")
+    levels = item.spec.get("portLevelSettings")
+    for index, level in enumerate(levels if isinstance(levels, list) else ()):
+        yield from _health_check(level, f"spec.portLevelSettings[{index}]")
 
 
 def _hmac(value: Mapping[str, Any], path: str) -> Iterator[str]:

@@ -9,14 +9,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.model.records import Record
 from apisix_ingress.state.view import View
 from apisix_ingress.webhook.review import Verdict
 from apisix_ingress.webhook.schemas.book import SchemaBook, Subsystem
 from crds import KINDS, SpecError, parse_spec
-from crds.v2.common import Plugin, Spec
-from crds.v2.route import ApisixRouteSpec
 from translation.core.context import Context
 from translation.core.options import Options
 from translation.plugins.configs import translate_plugins
@@ -111,8 +110,8 @@ def _listed(item: CustomObject, view: View, options: Options) -> Iterator[Use]:
         spec = parse_spec(item.meta.kind, item.spec)
     except SpecError:
         return
-    in_consumer = item.meta.kind == "ApisixConsumer"
-    for plugins, path, in_stream in _lists(spec):
+    in_consumer = spec.is_consumer
+    for plugins, path, in_stream in spec.plugin_lists():
         for index, plugin in enumerate(plugins):
             here = f"{path}[{index}]"
             if plugin.enable:
@@ -123,23 +122,12 @@ def _listed(item: CustomObject, view: View, options: Options) -> Iterator[Use]:
                 yield Use(here, plugin.name, config, f"{here}.config", in_stream, in_consumer)
 
 
-def _lists(spec: Spec) -> Iterator[tuple[Sequence[Plugin], str, bool]]:
-    """Yield each list of plugins with its path, and whether it is for connections."""
-    if isinstance(spec, ApisixRouteSpec):
-        for index, rule in enumerate(spec.http):
-            yield rule.plugins, f"spec.http[{index}].plugins", False
-        for index, stream in enumerate(spec.stream):
-            yield stream.plugins, f"spec.stream[{index}].plugins", True
-    else:
-        yield getattr(spec, "plugins", ()), "spec.plugins", False
-
-
 def _made(item: CustomObject, records: Iterable[Record]) -> Iterator[Use]:
     """Yield the plugins of records, one of a name and configuration each."""
     seen: set[tuple[str, int]] = set()
     for record in records:
         kind = record.key.kind
-        path = "metadata.annotations" if item.meta.kind == "Ingress" else _SOURCES.get(kind, "spec")
+        path = "metadata.annotations" if RESOURCES[item.meta.kind].annotated else _SOURCES.get(kind, "spec")
         plugins = record.body.get("plugins")
         for name, config in plugins.items() if isinstance(plugins, dict) else ():
             if kind != "plugin_metadata" and (name, id(config)) not in seen:

@@ -6,6 +6,7 @@ import pytest
 
 from crds import KINDS, SpecError, parse_spec, unknown_fields
 from crds.parse import MOST_MISTAKES
+from crds.v2.plugin_config import ApisixPluginConfigSpec
 from tests.unit.crds.cases import BAD, GOOD, LATE, UNSERVABLE, Case, recorded
 from tests.unit.crds.specs import (
     SECRET,
@@ -101,7 +102,7 @@ def test_null_counts_as_absent() -> None:
 
 
 def test_null_inside_the_config_of_a_plugin_stays() -> None:
-    got = parse_spec("ApisixPluginConfig", {"plugins": [{"name": "p", "secretRef": None, "config": {"a": None}}]})
+    got = parse_spec(ApisixPluginConfigSpec, {"plugins": [{"name": "p", "secretRef": None, "config": {"a": None}}]})
     assert got.plugins[0].config == {"a": None}
 
 

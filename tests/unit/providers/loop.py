@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from apisix_ingress.model.keys import ObjectKey, RecordKey
+from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.objects import CustomObject, KubeObject, Secret, Service
 from apisix_ingress.model.problem import Problem
 from apisix_ingress.model.records import Former, Record
-from apisix_ingress.model.resources import RESOURCES
 from apisix_ingress.state.desired import Hold
 from apisix_ingress.state.view import View
 from apisix_ingress.state.world import World
@@ -123,7 +123,7 @@ class Loop:
     """World, registry and sink, driven by `settle` or by the workers of `registry.run`."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, options: Options | None = None) -> None:
-        monkeypatch.setattr(registry, "PROVIDERS", (Routes, Services))
+        monkeypatch.setattr(registry, "provider_classes", lambda: (Routes, Services))
         self.world = World([RESOURCES[kind] for kind in KINDS])
         self.sink = Sink()
         self.clock = FakeClock()

@@ -10,7 +10,7 @@ from apisix_ingress.kube.informer.watch_events import ReflectorObserver
 from apisix_ingress.model.condition import Condition, aborted
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey, RecordKey
-from apisix_ingress.model.resources import CUSTOM_GROUP, RESOURCES
+from apisix_ingress.model.kinds.table import CUSTOM_GROUP, RESOURCES
 from apisix_ingress.state.world import World
 from providers.core.base import ChangeSink
 from providers.core.conditions import Conditions

@@ -15,8 +15,8 @@ from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
 
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.objects import CustomObject
-from apisix_ingress.model.resources import RESOURCES
 from apisix_ingress.state.claims import Claimant, UpstreamClaim
 from apisix_ingress.state.world import World
 from translation.core.options import Options

@@ -8,8 +8,8 @@ import pytest
 
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import IndexKey
+from apisix_ingress.model.kinds.indexes import PLUGIN_INDEX
 from apisix_ingress.model.problem import Problem
-from apisix_ingress.model.resources import PLUGIN_INDEX
 from apisix_ingress.state.world import World
 from tests.unit.translation.objects import OPTIONS, get, make, secret, world
 from tests.unit.translation.settling import bodies, problems, settle

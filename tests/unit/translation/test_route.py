@@ -9,7 +9,7 @@ from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.model.names import ingress_route_name, short_id
 from apisix_ingress.state.claims import Claimant, UpstreamClaim
 from apisix_ingress.state.desired import Hold
-from crds import parse_spec
+from crds import Spec, parse_spec
 from tests.unit.translation.objects import (
     OPTIONS,
     bodies,
@@ -311,8 +311,8 @@ def test_empty_object_is_nothing() -> None:
 def test_settings_are_judged_once_however_many_rules_refer_to_them(monkeypatch: pytest.MonkeyPatch) -> None:
     judged: list[str] = []
 
-    def parse(kind: str, spec: FrozenJson) -> Any:
-        judged.append(kind)
+    def parse(kind: type[Spec], spec: FrozenJson) -> Any:
+        judged.append(kind.__name__)
         return parse_spec(kind, spec)
 
     for module in ("upstreams.backends", "upstreams.settings"):
@@ -325,7 +325,7 @@ def test_settings_are_judged_once_however_many_rules_refer_to_them(monkeypatch: 
     found = world(service(), settings, out, make("ApisixRoute", "many", spec={"http": rules}))
     got = translate_route(get(found, "ApisixRoute", "many"), found.view(), OPTIONS)
     assert (len(got.records), got.problems) == (8, ())
-    assert judged == ["ApisixUpstream", "ApisixUpstream"]
+    assert judged == ["ApisixUpstreamSpec", "ApisixUpstreamSpec"]
 
 
 @pytest.mark.parametrize(

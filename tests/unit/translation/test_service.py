@@ -6,8 +6,8 @@ import pytest
 
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey, RecordKey
+from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.objects import Service
-from apisix_ingress.model.resources import RESOURCES
 from apisix_ingress.state.claims import UpstreamClaim, UpstreamOverrides
 from apisix_ingress.state.world import World
 from tests.unit.translation.objects import OPTIONS, bodies, claim, make, service, slice_of, upstream, world

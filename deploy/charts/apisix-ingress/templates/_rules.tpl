@@ -31,22 +31,14 @@
 {{- end }}
 - apiGroups: [apisix.apache.org]
   resources:
-    - apisixconsumers
-    - apisixglobalrules
-    - apisixpluginconfigs
-    - apisixroutes
-    - apisixtlses
-    - apisixupstreams
+    {{- include "apisix-ingress.customResources" . | nindent 4 }}
   verbs: [list, watch{{ if $status }}, get{{ end }}]
 {{- if $status }}
 - apiGroups: [apisix.apache.org]
   resources:
-    - apisixconsumers/status
-    - apisixglobalrules/status
-    - apisixpluginconfigs/status
-    - apisixroutes/status
-    - apisixtlses/status
-    - apisixupstreams/status
+    {{- range include "apisix-ingress.customResources" . | fromYamlArray }}
+    - {{ . }}/status
+    {{- end }}
   verbs: [patch]
 {{- end }}
 {{- end -}}
@@ -67,11 +59,15 @@
   resources: [ingressclasses]
   verbs: [list, watch]
 - apiGroups: [apisix.apache.org]
-  resources: [apisixclusterconfigs]
+  resources:
+    {{- include "apisix-ingress.clusterCustomResources" . | nindent 4 }}
   verbs: [list, watch{{ if $status }}, get{{ end }}]
 {{- if $status }}
 - apiGroups: [apisix.apache.org]
-  resources: [apisixclusterconfigs/status]
+  resources:
+    {{- range include "apisix-ingress.clusterCustomResources" . | fromYamlArray }}
+    - {{ . }}/status
+    {{- end }}
   verbs: [patch]
 {{- end }}
 {{- end -}}

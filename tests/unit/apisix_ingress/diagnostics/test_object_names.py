@@ -5,7 +5,7 @@ import pytest
 from apisix_ingress.diagnostics.object_names import parse_object
 from apisix_ingress.errors import UsageError
 from apisix_ingress.model.keys import ObjectKey
-from apisix_ingress.model.resources import RESOURCES
+from apisix_ingress.model.kinds.table import RESOURCES
 
 
 @pytest.mark.parametrize("word", ["ApisixRoute", "apisixroute", "apisixroutes", "ar", "AR"])

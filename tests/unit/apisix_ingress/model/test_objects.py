@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from apisix_ingress.model import objects as kube
+from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.objects import Endpoint, EndpointPort, EndpointSubset, ServicePort
-from apisix_ingress.model.resources import RESOURCES
 
 META = {
     "name": "web",

@@ -3,8 +3,9 @@
 from dataclasses import replace
 
 from apisix_ingress.model.keys import IndexKey, Read
+from apisix_ingress.model.kinds.indexes import SLICES_BY_SERVICE
+from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.objects import EndpointSlice, KubeObject, Pod
-from apisix_ingress.model.resources import RESOURCES, SLICES_BY_SERVICE
 from apisix_ingress.state.store import NEAR, Store, far
 from tests.factories import make_custom, make_endpoint, make_key, make_pod, make_slice
 

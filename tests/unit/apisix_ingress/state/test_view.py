@@ -5,9 +5,10 @@ from dataclasses import replace
 import pytest
 
 from apisix_ingress.model.keys import IndexKey
+from apisix_ingress.model.kinds.indexes import MATCHER_INDEX, SLICES_BY_SERVICE
+from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.names import short_id, wide_id
 from apisix_ingress.model.objects import CustomObject, EndpointSlice, Pod, Service
-from apisix_ingress.model.resources import MATCHER_INDEX, RESOURCES, SLICES_BY_SERVICE
 from apisix_ingress.state.host_holders import below_read
 from apisix_ingress.state.id_table import id_read
 from apisix_ingress.state.store import NEAR, far

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from apisix_ingress.kube.manifests.loader import load
+from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.objects import CustomObject
-from apisix_ingress.model.resources import RESOURCES
 from apisix_ingress.verify.ingresses import ANY_HOST, PREFIX, probes_of
 from apisix_ingress.verify.model import Probe
 

@@ -3,9 +3,10 @@
 import pytest
 
 from apisix_ingress.model.keys import IndexKey, ObjectKey
+from apisix_ingress.model.kinds.indexes import MATCHER_INDEX, PLUGIN_INDEX
+from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.names import short_id
 from apisix_ingress.model.objects import CustomObject, ReferenceGrant, Service
-from apisix_ingress.model.resources import MATCHER_INDEX, PLUGIN_INDEX, RESOURCES
 from apisix_ingress.state.view import oldest
 from apisix_ingress.webhook.overlay import OverlayView
 from tests.factories import make_custom, make_service

@@ -8,9 +8,9 @@ import pytest
 
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind
+from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.names import short_id, wide_id
 from apisix_ingress.model.objects import CustomObject
-from apisix_ingress.model.resources import RESOURCES
 from apisix_ingress.state.store import NEAR
 from apisix_ingress.state.world import World
 from providers.core.incumbents import adopt_hosts

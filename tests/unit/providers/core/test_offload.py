@@ -14,9 +14,9 @@ from trustme import CA
 
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.names import short_id, wide_id
 from apisix_ingress.model.objects import CustomObject
-from apisix_ingress.model.resources import RESOURCES
 from apisix_ingress.runtime.clock import MonotonicClock
 from apisix_ingress.runtime.tasks import cancel
 from apisix_ingress.state.view import View

@@ -10,7 +10,7 @@ import pytest
 from apisix_ingress.model import names
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import IndexKey, ObjectKey, RecordKey
-from apisix_ingress.model.resources import GRANTS_BY_NAMESPACES
+from apisix_ingress.model.kinds.indexes import GRANTS_BY_NAMESPACES
 from providers.core.registry import resources
 from tests.unit.translation.objects import (
     OPTIONS,

@@ -10,8 +10,8 @@ import pytest
 
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey, RecordKey
+from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.network import host_claims as hostclaims
-from apisix_ingress.model.resources import RESOURCES
 from apisix_ingress.state.world import World
 from providers.core.registry import resources
 from tests.unit.translation.objects import OPTIONS, fill, make, pem, secret, service

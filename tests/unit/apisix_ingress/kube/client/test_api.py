@@ -20,7 +20,7 @@ from apisix_ingress.errors import (
 from apisix_ingress.kube.client.api import KubeApi, error_of
 from apisix_ingress.kube.client.credentials import InCluster
 from apisix_ingress.kube.client.requests import Transport
-from apisix_ingress.model.resources import RESOURCES
+from apisix_ingress.model.kinds.table import RESOURCES
 from tests.fakes.apiserver import FakeApiServer, Fault, Manifest
 from tests.fakes.clock import FakeClock
 

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from apisix_ingress.errors import ConfigError
 from apisix_ingress.kube.manifests.source import ManifestSource
 from apisix_ingress.model.keys import ObjectKey, Read
-from apisix_ingress.model.resources import RESOURCES
+from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.runtime.clock import MonotonicClock
 from apisix_ingress.state.store import Store
 from tests.unit.apisix_ingress.kube.files import ROUTE, WEB, write

@@ -4,10 +4,12 @@ from typing import Any
 
 import pytest
 
-from apisix_ingress.webhook.checks.deprecations import odd_spellings
+from apisix_ingress.webhook.checks.deprecations import consumer_notes, upstream_notes
 from tests.factories import make_custom
 from tests.unit.apisix_ingress.webhook.worlds import ask, make_checks, manifest
+from translation.core.options import Options
 
+NOTES = {"ApisixConsumer": consumer_notes, "ApisixUpstream": upstream_notes}
 HMAC = "spec.authParameter.hmacAuth.value.access_key"
 
 
@@ -34,7 +36,7 @@ def upstream(mode: str = "active", **unhealthy: Any) -> dict[str, Any]:
     ],
 )
 def test_a_spelling_out_of_use_and_one_too_many_are_told(kind: str, spec: dict[str, Any], want: str) -> None:
-    (got,) = odd_spellings(make_custom(kind=kind, spec=spec))
+    (got,) = NOTES[kind](make_custom(kind=kind, spec=spec), Options())
     assert got.startswith(want)
 
 
@@ -51,12 +53,10 @@ def test_a_spelling_out_of_use_and_one_too_many_are_told(kind: str, spec: dict[s
         ("ApisixUpstream", upstream(timeout=2, timeouts=2)),
         ("ApisixUpstream", {"healthCheck": None, "portLevelSettings": 5}),
         ("ApisixUpstream", {"portLevelSettings": [5]}),
-        ("ApisixRoute", consumer(access_key="a")),
-        ("ApisixRoute", {}),
     ],
 )
 def test_nothing_is_told_of_one_spelling_that_is_in_use(kind: str, spec: dict[str, Any]) -> None:
-    assert list(odd_spellings(make_custom(kind=kind, spec=spec))) == []
+    assert list(NOTES[kind](make_custom(kind=kind, spec=spec), Options())) == []
 
 
 def test_whoever_applies_is_warned_and_not_denied() -> None:

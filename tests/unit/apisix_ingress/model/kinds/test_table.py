@@ -5,13 +5,8 @@ from typing import Any
 import pytest
 
 from apisix_ingress.model.keys import ObjectKey
-from apisix_ingress.model.resources import (
-    DEFAULT_CLASS,
-    GRANTS_BY_NAMESPACES,
-    PLUGIN_INDEX,
-    RESOURCES,
-    SLICES_BY_SERVICE,
-)
+from apisix_ingress.model.kinds.indexes import DEFAULT_CLASS, GRANTS_BY_NAMESPACES, PLUGIN_INDEX, SLICES_BY_SERVICE
+from apisix_ingress.model.kinds.table import RESOURCES
 from tests.factories import make_ingress_class, make_slice
 
 

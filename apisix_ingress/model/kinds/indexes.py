@@ -1,0 +1,79 @@
+"""Indexes of stores: their names, and the functions that return the values under which an object is found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from apisix_ingress.model import objects as kube
+from apisix_ingress.model.network.ip_address import canonical_ip
+
+IndexFunction = Callable[[Any], Iterable[str]]
+
+SLICES_BY_SERVICE = "service"
+"""Index of EndpointSlices: `namespace/service`."""
+
+BY_ADDRESS = "address"
+"""Index of Pods and Services: each IP address that they have, in its one spelling."""
+
+DEFAULT_CLASS = "default"
+"""Index of IngressClasses: `true` holds those that carry the default-class annotation."""
+
+PLUGIN_INDEX = "plugin"
+"""Index of ApisixGlobalRules: the names of the plugins that they enable."""
+
+MATCHER_INDEX = "matcher"
+"""Index of Ingresses and ApisixRoutes: the requests that their rules take (model.network.route_keys)."""
+
+TLS_HOST_INDEX = "tls-host"
+"""Index of Ingresses and ApisixTlses: the hosts that they have a certificate for (model.network.tls_hosts)."""
+
+HOST_INDEX = "host"
+"""Index of Ingresses, ApisixRoutes and ApisixTlses: the hosts that they name (model.network.host_claims)."""
+
+UNDER_INDEX = "under"
+"""Index of the same kinds: the wildcards over the hosts that they name."""
+
+LENT_INDEX = "lent"
+"""Index of the same kinds: `namespace/host` for each host that an object names and lets other namespaces use."""
+
+ASSIGNED_INDEX = "assigned"
+"""Index of Namespaces: the hosts that were given to them."""
+
+ASSIGNED_UNDER_INDEX = "assigned-under"
+"""Index of Namespaces: the wildcards over the hosts that were given to them."""
+
+OWNERSHIP_INDEXES = frozenset({HOST_INDEX, UNDER_INDEX, LENT_INDEX, ASSIGNED_INDEX, ASSIGNED_UNDER_INDEX})
+"""Indexes that only `host_ownership: namespace` asks."""
+
+GRANTS_BY_NAMESPACES = "namespaces"
+"""Index of ReferenceGrants: `namespace/namespace of those that may refer to it`."""
+
+
+def slice_service(item: kube.EndpointSlice) -> Iterable[str]:
+    """Return the Service of an EndpointSlice."""
+    return (f"{item.meta.namespace}/{item.service}",) if item.service else ()
+
+
+def addresses(item: kube.Pod | kube.Service) -> Iterable[str]:
+    """Return the IP addresses of a Pod or Service, in canonical form."""
+    return map(canonical_ip, item.addresses)
+
+
+def grant_namespaces(item: kube.ReferenceGrant) -> Iterable[str]:
+    """Return which namespaces may refer to the namespace of a ReferenceGrant."""
+    return (f"{item.meta.namespace}/{namespace}" for _, _, namespace in item.sources)
+
+
+def default_class(item: kube.IngressClass) -> Iterable[str]:
+    """Return `true` for a default IngressClass."""
+    return ("true",) if item.is_default else ()
+
+
+def enabled_plugins(item: kube.CustomObject) -> Iterable[str]:
+    """Yield the names of the plugins that an ApisixGlobalRule enables."""
+    plugins = item.spec.get("plugins")
+    for plugin in plugins if isinstance(plugins, list) else ():
+        name = plugin.get("name") if isinstance(plugin, dict) else None
+        if isinstance(name, str) and plugin.get("enable") is not False:
+            yield name

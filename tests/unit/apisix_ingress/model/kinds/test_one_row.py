@@ -1,0 +1,86 @@
+"""A kind is one row of the table and three files: no other module names it."""
+
+import ast
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+import crds
+from apisix_ingress.model.kinds.resource import imported
+from apisix_ingress.model.kinds.table import RESOURCES
+from providers.core.base import Provider
+
+ROOT = Path(crds.__file__).parents[1]
+TABLE = "apisix_ingress/model/kinds/table.py"
+PACKAGES = ("apisix_ingress", "providers", "translation", "crds")
+TRANSLATED = frozenset(kind for kind, row in RESOURCES.items() if row.translator)
+
+READERS: Mapping[str, tuple[set[str], str]] = {
+    "apisix_ingress/commands/gateways/verify.py": ({"Ingress"}, "compares how requests to Ingresses are answered"),
+    "apisix_ingress/diagnostics/doctor/api_server.py": ({"Ingress"}, "IngressClasses are for Ingresses"),
+    "apisix_ingress/model/network/host_claims.py": (
+        {"ApisixRoute", "ApisixTls", "Ingress"},
+        "reads the hosts of raw specs for the indexes, below the table",
+    ),
+    "apisix_ingress/model/network/route_keys.py": ({"Ingress"}, "reads matchers of raw specs, below the table"),
+    "apisix_ingress/model/network/tls_hosts.py": ({"Ingress"}, "reads certificates of raw specs, below the table"),
+    "translation/core/scope.py": ({"Ingress"}, "the rules of IngressClass are for Ingresses"),
+    "translation/hosts/certificate_conflicts.py": ({"Ingress"}, "only an Ingress leaves its hosts to a certificate"),
+    "translation/hosts/host_certificates.py": ({"ApisixTls"}, "compares client CAs, which only an ApisixTls has"),
+    "translation/ingress_tls.py": ({"ApisixTls"}, "ids of 1.8 are hashes of a document with this word"),
+    "translation/plugins/configs.py": ({"ApisixGlobalRule"}, "a plugin of every request is judged in any case"),
+    "translation/plugins/policy/judge.py": ({"ApisixConsumer"}, "some plugins are only for consumers"),
+    "translation/route.py": ({"ApisixPluginConfig", "ApisixUpstream"}, "routes refer to them"),
+    "translation/service.py": ({"ApisixUpstream"}, "settings of a Service"),
+    "translation/upstreams/backends.py": ({"ApisixUpstream"}, "routes refer to them"),
+    "translation/upstreams/settings.py": ({"ApisixUpstream"}, "settings of a Service"),
+}
+"""Module → the kinds that it reads or judges, and why. What only differs from kind to kind belongs into the table."""
+
+
+def kinds_in(path: Path) -> set[str]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    texts = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
+    return {text for text in texts if isinstance(text, str) and text in TRANSLATED}
+
+
+def naming() -> Iterator[tuple[str, str]]:
+    for path in (path for package in PACKAGES for path in (ROOT / package).rglob("*.py")):
+        where = str(path.relative_to(ROOT))
+        yield from ((where, kind) for kind in kinds_in(path) if where not in (TABLE, *own_files(kind)))
+
+
+def references(kind: str) -> dict[str, str]:
+    row = RESOURCES[kind]
+    found = {name: getattr(row, name) for name in ("spec", "translator", "provider", "unnamed", "webhook", "lint")}
+    return {name: reference for name, reference in found.items() if reference}
+
+
+def own_files(kind: str) -> set[str]:
+    modules = {name: each.partition(":")[0].replace(".", "/") + ".py" for name, each in references(kind).items()}
+    return {modules[name] for name in ("spec", "translator", "provider") if name in modules}
+
+
+def test_no_module_but_its_own_files_names_a_kind() -> None:
+    want = {(path, kind) for path, (kinds, _) in READERS.items() for kind in kinds}
+    assert set(naming()) == want
+
+
+@pytest.mark.parametrize("kind", sorted(RESOURCES))
+def test_what_a_row_names_exists(kind: str) -> None:
+    row = RESOURCES[kind]
+    found = {name: imported(reference) for name, reference in references(kind).items()}
+    assert all(map(callable, found.values()))
+    assert row.label
+    if provider := found.get("provider"):
+        assert issubclass(provider, Provider)
+        assert provider.kind == kind
+    if spec := found.get("spec"):
+        assert issubclass(spec, crds.Spec)
+        assert (row.short, row.description) != ("", "")
+
+
+def test_short_names_are_used_once() -> None:
+    names = [name for row in RESOURCES.values() for name in {row.kind.lower(), row.plural, row.short} - {""}]
+    assert len(names) == len({*names})

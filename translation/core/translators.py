@@ -1,0 +1,23 @@
+"""The translation of an object by the translator of its kind, as its provider and the webhook make it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from apisix_ingress.model.kinds.resource import imported
+from apisix_ingress.model.kinds.table import RESOURCES
+from apisix_ingress.model.objects import CustomObject
+from apisix_ingress.state.view import View
+from translation.core.options import Options
+from translation.core.result import Translation
+
+
+def translate(obj: CustomObject, view: View, options: Options, now: datetime) -> Translation:
+    """Return what the translator of the object's kind returns.
+
+    It is imported with the first object of its kind: most clusters have few kinds.
+    """
+    row = RESOURCES[obj.meta.kind]
+    timed = {"now": now} if row.expires else {}
+    found: Translation = imported(row.translator)(obj, view, options, **timed)
+    return found
