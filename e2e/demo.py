@@ -8,6 +8,7 @@ import argparse
 import collections
 import contextlib
 import os
+import secrets
 import shutil
 import signal
 import sys
@@ -50,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         shutil.copytree(EXAMPLES, manifests)
         stack.enter_context(_backends(manifests))
         say("starting a gateway with its etcd ...")
-        gateway = start_gateway(stack, DevGateway())
+        gateway = start_gateway(stack, DevGateway(admin_key=secrets.token_hex(16)))
         say("starting the controller on a copy of examples/quickstart ...")
         readable_log()
         controller = Controller(folder, gateways={"default": gateway}, manifests=manifests)
@@ -203,6 +204,7 @@ def _tell(gateway: DevGateway, manifests: Path, controller: Controller) -> None:
     say("It keeps running. Edit these files and send requests; Ctrl-C ends it.")
     say(f"  objects     {manifests}")
     say(f"  gateway     {gateway.proxy_url}")
+    say(f"  status page {controller.url}/status")
     say(f"  Admin API   {gateway.admin_url}  (X-API-KEY: {gateway.admin_key})")
     say(f"  log         tail -f {controller.process.log}")
 
