@@ -14,7 +14,7 @@ from typing import NoReturn
 from apisix_ingress.startup.std_streams import open_streams
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""What only a write ends with; commands that write a file tell of it themselves."""
+"""Commands whose only write is their output; commands that write a file report failures themselves."""
 
 _INTERRUPTED = 128 + 2
 """The exit status of shells for SIGINT, and typer's."""
@@ -24,7 +24,7 @@ _TERMINATED = 128 + 15
 
 
 def main() -> None:
-    """Run the command line; a wrong configuration, or output without room, ends it with one line and exit code 2."""
+    """Run the command line; a configuration error, or a full output device, ends it with one line and exit status 2."""
     _heed_sigterm()
     open_streams()
     try:
@@ -40,16 +40,17 @@ def main() -> None:
 
 
 def _heed_sigterm() -> None:
-    """Let SIGTERM end the first process of a container too: there it is lost as long as nobody handles it.
+    """Let SIGTERM end the first process of a container too: there it is ignored unless the process handles it.
 
-    Who is told to stop before the controller listens for it would start instead, lead, and be killed in the end.
+    Otherwise a process that is asked to stop before the controller listens for it would start, lead, and be killed in
+    the end.
     """
     if os.getpid() == 1:
         signal.signal(signal.SIGTERM, lambda *_: os._exit(_TERMINATED))
 
 
 def _flush() -> None:
-    """Write what is left: at the exit of the interpreter it would be too late to tell of a failure."""
+    """Write buffered output: at the exit of the interpreter it would be too late to report a failure."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:

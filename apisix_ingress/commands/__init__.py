@@ -1,5 +1,5 @@
-"""The commands of the command line, one module each: arguments in, text and an exit code out.
+"""The commands of the command line, one module each: arguments in, text and an exit status out.
 
-A module imports only what its options need; every import that costs time is inside the command. Nothing here decides
-what a record is: that belongs to the packages below.
+A module imports only what its options need; expensive imports are inside the command. The packages below implement the
+behaviour.
 """

@@ -1,4 +1,4 @@
-"""The commands, as typer has them: each with its options and its help. What a command does is in its own module."""
+"""The typer application: each command with its options and its help. The modules of the commands implement them."""
 
 from __future__ import annotations
 
@@ -66,15 +66,17 @@ def run(
     admin_key: AdminKeyOption = None,
     manifests: Annotated[
         str | None,
-        typer.Option(help="File or directory to follow instead of an API server.", show_default=False),
+        typer.Option(help="File or directory to watch instead of an API server.", show_default=False),
     ] = None,
-    http_listen: Annotated[str | None, typer.Option(help="Address of health and metrics.", show_default=False)] = None,
+    http_listen: Annotated[
+        str | None, typer.Option(help="Listen address of health and metrics.", show_default=False)
+    ] = None,
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error.", show_default=False)] = None,
     log_format: Annotated[str | None, typer.Option(help="auto, console or json.", show_default=False)] = None,
 ) -> None:
     """Run the controller until SIGTERM, SIGINT or SIGHUP.
 
-    Exit 0 once it was told to stop, 2 if it can't start.
+    Exit 0 after a requested stop, 2 if it cannot start.
 
     Example: apisix-ingress run --kubeconfig ~/.kube/config --admin-url http://127.0.0.1:9180/apisix/admin
     """
@@ -116,9 +118,9 @@ def check_config(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Configuration file (YAML).")],
     output: ReportOption = Report.text,
 ) -> None:
-    """Check a configuration file, the environment over it.
+    """Validate a configuration file, including the environment.
 
-    Exit 0 if the controller would take it, 2 if not.
+    Exit 0 if the configuration is valid, 2 if not.
 
     Example: apisix-ingress check-config config.yaml
     """

@@ -1,4 +1,4 @@
-"""What `run` does: reads the settings and runs the controller until it is stopped."""
+"""Implements `run`: reads the settings and runs the controller until it is stopped."""
 
 from __future__ import annotations
 

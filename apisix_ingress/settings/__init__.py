@@ -1,8 +1,8 @@
-"""The configuration: its shape, its defaults with their units, and what makes one valid.
+"""The configuration: its shape, its defaults with their units, and its validation.
 
-Four layers, the later over the earlier: defaults, the YAML file, the environment, flags. Items of a list are
+Four layers; later layers override earlier ones: defaults, the YAML file, the environment, flags. Items of a list are
 reached by index: ``APISIX_INGRESS_CLUSTERS__0__ADMIN_KEY`` sets one field of the first cluster and leaves the
-others. Nothing here opens a connection, and nowhere else is the environment read for a setting.
+others. Nothing here opens a connection, and settings are read from the environment nowhere else.
 """
 
 from collections.abc import Mapping
@@ -59,7 +59,7 @@ PRESETS: Mapping[str, Mapping[str, str]] = {
         "record_ids": "wide",
     },
 }
-"""Preset → what it makes the defaults of the section `kubernetes`."""
+"""Preset → its defaults for the section `kubernetes`."""
 
 
 def _check_preset(name: str) -> str:
@@ -69,12 +69,12 @@ def _check_preset(name: str) -> str:
 
 
 class Settings(BaseModel):
-    """The whole configuration. It reads nothing by itself: file, environment and flags come merged."""
+    """The whole configuration. It reads nothing itself: file, environment and flags are already merged."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     preset: Annotated[str, AfterValidator(_check_preset)] = ""
-    """multi-tenant: other defaults, for objects of people who don't trust each other; see `PRESETS`."""
+    """multi-tenant: other defaults, for users who don't trust each other; see `PRESETS`."""
     log: LogSettings = LogSettings.model_construct()
     http: HttpSettings = HttpSettings.model_construct()
     webhook: WebhookSettings = WebhookSettings.model_construct()
@@ -84,7 +84,7 @@ class Settings(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _lay_over_preset(cls, values: object) -> object:
-        """Put what is given over the defaults of the preset."""
+        """Override the defaults of the preset with the given settings."""
         preset = PRESETS.get(str(values.get("preset"))) if isinstance(values, dict) else None
         given = values.get("kubernetes", {}) if isinstance(values, dict) else None
         if not preset or not isinstance(values, dict) or not isinstance(given, dict):
@@ -95,7 +95,7 @@ class Settings(BaseModel):
     def _fits_together(self) -> Self:
         problems = [*self._taken_names(), *self._slow_writes(), *self._published_keys()]
         if not self.clusters:
-            problems.append("clusters: name at least one gateway cluster")
+            problems.append("clusters: add at least one gateway cluster")
         if problems:
             raise ValueError("\n".join(problems))
         return self
@@ -103,8 +103,8 @@ class Settings(BaseModel):
     def _taken_names(self) -> list[str]:
         first: dict[str, int] = {}
         return [
-            f"clusters[{index}].name: {cluster.name!r} is the name of clusters[{first[cluster.name]}] already; "
-            "give each cluster its own"
+            f"clusters[{index}].name: {cluster.name!r} is already the name of clusters[{first[cluster.name]}];"
+            " give each cluster a unique name"
             for index, cluster in enumerate(self.clusters)
             if first.setdefault(cluster.name, index) != index
         ]
@@ -117,7 +117,7 @@ class Settings(BaseModel):
         ]
 
     def _slow_writes(self) -> list[str]:
-        """A write may be in flight for `timeout`; it must have ended when the lease can run out."""
+        """A write may be in flight for `timeout`; it must have ended when the lease can expire."""
         election = self.kubernetes.election
         spare = election.lease_duration - election.renew_deadline
         return [
@@ -133,7 +133,7 @@ def load_settings(
     overrides: Mapping[str, object] | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> Settings:
-    """Read and check the configuration.
+    """Read and validate the configuration.
 
     Args:
         path: the YAML file, None for none.
@@ -142,8 +142,7 @@ def load_settings(
         environ: the environment, normally `os.environ`; None for none.
 
     Raises:
-        ConfigError: one line per problem, each with the key's full path, the remedy and where the value comes
-        from.
+        ConfigError: one line per problem, each with the key's full path, the remedy and the source of the value.
     """
     layers = [] if path is None else [read_file(path)]
     layers.append(read_environment(environ or {}, list(Settings.model_fields)))

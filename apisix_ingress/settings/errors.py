@@ -1,7 +1,7 @@
-"""What is wrong with the configuration, found by pydantic or hidden from it, told to the person who wrote it.
+"""Mistakes in the configuration, found by pydantic or hidden from it, as messages for users.
 
-One line per problem: the key's full path, what is wrong, the nearest known key, where the value comes from. A
-value itself is never repeated here, since it may be the admin key; a port to listen on is none.
+One line per problem: the key's full path, what is wrong, the nearest known key, the source of the value. A value is
+never repeated here, since it may be the admin key; a port to listen on may be.
 """
 
 import difflib
@@ -20,9 +20,9 @@ _SENTENCES = {
     "model_attributes_type": "must be a mapping of keys to values",
     "list_type": "must be a list (lines that start with -)",
     "tuple_type": "must be a list (lines that start with -)",
-    "int_type": "must be a whole number",
-    "int_parsing": "must be a whole number",
-    "int_from_float": "must be a whole number",
+    "int_type": "must be an integer",
+    "int_parsing": "must be an integer",
+    "int_from_float": "must be an integer",
     "bool_type": "must be true or false",
     "bool_parsing": "must be true or false",
     "greater_than": "must be more than {gt:g}",
@@ -36,7 +36,7 @@ def explain(error: ValidationError, model: type[BaseModel], layers: Sequence[Lay
 
 
 def misshapen(model: type[BaseModel], layers: Sequence[Layer]) -> list[str]:
-    """Return the lines for sections that are none in one of the layers, whatever a later one lays over them."""
+    """Return the lines for values in any layer that should be sections, even if a later layer overrides them."""
     return [
         _line(location, _SENTENCES[problem], [layer])
         for layer in layers
@@ -45,7 +45,10 @@ def misshapen(model: type[BaseModel], layers: Sequence[Layer]) -> list[str]:
 
 
 def _misshapen(values: object, model: type[BaseModel], at: tuple[str | int, ...]) -> Iterator[tuple[Location, str]]:
-    """Yield where values are no section, and which problem pydantic would call that; empty ones are not given."""
+    """Yield values that should be sections, and the corresponding pydantic problem.
+
+    Empty ones are treated as absent.
+    """
     if values is not None and not isinstance(values, Mapping):
         yield at, "model_type"
         return
@@ -62,7 +65,7 @@ def _misshapen(values: object, model: type[BaseModel], at: tuple[str | int, ...]
 
 
 def _items(value: object) -> dict[int, object] | None:
-    """Return the items of a list, however it is given; None if it is none."""
+    """Return the items of a list in any notation; None if it is not a list."""
     if isinstance(value, list | tuple):
         return dict(enumerate(value))
     return (items_of(value) or None) if isinstance(value, Mapping) else None
@@ -80,7 +83,7 @@ def _sentence(problem: ErrorDetails, model: type[BaseModel]) -> str:
     if kind == "extra_forbidden":
         return f"unknown key, {_advice(model, location)}"
     if kind == "string_type":
-        return f"must be text: {_quoted(location, problem['input'])}"
+        return f"must be a string: {_quoted(location, problem['input'])}"
     if kind == "literal_error":
         words = context["expected"].replace("'", "").replace(" or ", ", ")
         return f"must be one of {words}"
@@ -90,7 +93,7 @@ def _sentence(problem: ErrorDetails, model: type[BaseModel]) -> str:
 
 
 def _quoted(location: Location, value: object) -> str:
-    """Say how to write a text; the value is repeated only where it is a port, which is no secret."""
+    """Say how to write a string; the value is repeated only if it is a port, which is not a secret."""
     name = location[-1] if location else ""
     if name == "listen" and type(value) is int and 0 <= value <= _HIGHEST_PORT:
         return f"write ':{value}' in quotes"
@@ -103,7 +106,7 @@ def _dotted(location: Location) -> str:
 
 
 def _advice(model: type[BaseModel], location: Location) -> str:
-    """Name the key that was meant: one spelt alike, else that one elsewhere, else all that are known."""
+    """Suggest the intended key: a similar one here, else a similar one in another section, else list all known keys."""
     section = _section(model, location[:-1])
     wrong = str(location[-1])
     if near := difflib.get_close_matches(wrong, section.model_fields, n=1):
@@ -114,7 +117,7 @@ def _advice(model: type[BaseModel], location: Location) -> str:
 
 
 def _section(model: type[BaseModel], location: Location) -> type[BaseModel]:
-    """Follow `location` from `model` down to the section it names."""
+    """Follow `location` from `model` down to its section."""
     for part in location:
         if isinstance(part, str):
             model = _submodel(model, part) or model
@@ -122,7 +125,7 @@ def _section(model: type[BaseModel], location: Location) -> type[BaseModel]:
 
 
 def _submodel(model: type[BaseModel], field: str) -> type[BaseModel] | None:
-    """Return the section that `field` holds, itself or as a list of such, None if it is a plain value."""
+    """Return the section in `field`, directly or as list items; None if it is a plain value."""
     annotation = model.model_fields[field].annotation
     for candidate in (annotation, *get_args(annotation)):
         if isinstance(candidate, type) and issubclass(candidate, BaseModel):

@@ -1,6 +1,6 @@
-"""The types of settings: what a value has to look like, and the text that tells what it should be.
+"""The types of settings: their syntax, and the messages that describe it.
 
-No setting has its name or its default here.
+Names and defaults of settings are in `sections`.
 """
 
 import re
@@ -26,12 +26,12 @@ def split_address(text: str) -> tuple[str, int]:
     """Split ``host:port``, ``[::1]:port`` or ``:port`` (every interface; the host is then empty).
 
     Raises:
-        ValueError: it is none of these, or the port is none.
+        ValueError: it has another form, or an invalid port.
     """
     host, colon, port = text.rpartition(":")
     bracketed = host.startswith("[") and host.endswith("]")
     if not colon or not (port.isascii() and port.isdecimal()) or int(port) > 65535 or (":" in host and not bracketed):
-        raise ValueError(f"{text!r} is no address; write host:port, e.g. 0.0.0.0:8080 or [::]:8080")
+        raise ValueError(f"{text!r} is not an address; write host:port, e.g. 0.0.0.0:8080 or [::]:8080")
     return host[1:-1] if bracketed else host, int(port)
 
 
@@ -48,25 +48,25 @@ def _check_plugin(text: str) -> str:
 
 def _check_name(text: str) -> str:
     if not _LABEL.fullmatch(text):
-        raise ValueError(f"{text!r} is no name; use at most 63 of a-z, 0-9 and '-', as in DNS")
+        raise ValueError(f"{text!r} is not a valid name; use at most 63 of a-z, 0-9 and '-', as in DNS")
     return text
 
 
 def _check_subdomain(text: str) -> str:
     if not _SUBDOMAIN.fullmatch(text):
-        raise ValueError(f"{text!r} is no object name; use a-z, 0-9, '-' and '.', as in DNS")
+        raise ValueError(f"{text!r} is not an object name; use a-z, 0-9, '-' and '.', as in DNS")
     return text
 
 
 def _check_publish_service(text: str) -> str:
     if not _PUBLISH_SERVICE.fullmatch(text):
-        raise ValueError(f"{text!r} names no Service; write namespace/name")
+        raise ValueError(f"{text!r} is not a Service; write namespace/name")
     return text
 
 
 def _check_config_map(text: str) -> str:
     if not _CONFIG_MAP.fullmatch(text):
-        raise ValueError(f"{text!r} names no ConfigMap; write namespace/name")
+        raise ValueError(f"{text!r} is not a ConfigMap; write namespace/name")
     return text
 
 
@@ -76,7 +76,7 @@ def _check_selector(text: str) -> str:
 
 
 def _check_published(address: str) -> str:
-    """Check an address as the API server does, which would refuse the status of every Ingress."""
+    """Validate an address like the API server, which would otherwise reject the status of every Ingress."""
     if not is_ip(address) and not _SUBDOMAIN.fullmatch(address):
         raise ValueError(f"{address!r} is neither an IP address nor a host name")
     return address
@@ -99,7 +99,7 @@ def _unique(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _split_commas(value: object) -> object:
-    """Let one text, as it comes from the environment or a flag, stand for a list."""
+    """Accept a string, as it comes from the environment or a flag, for a list."""
     if isinstance(value, str):
         return [part.strip() for part in value.split(",") if part.strip()]
     return value

@@ -1,6 +1,6 @@
-"""Where raw configuration comes from (YAML file, environment, overrides), and how the layers are merged.
+"""The sources of raw configuration (YAML file, environment, overrides), and how the layers are merged.
 
-Values pass through as plain mappings, lists and scalars. What they mean is known to `settings` only.
+Values are plain mappings, lists and scalars; only `settings` knows their meaning.
 """
 
 import json
@@ -19,16 +19,16 @@ _MISSING = object()
 _IPV6_ADDRESS = re.compile(r"\[[^\[\]{}\"]*\]:.*")
 
 LARGEST_FILE = 2**20
-"""Bytes of a configuration file."""
+"""Maximum size of a configuration file, in bytes."""
 DEEPEST = 50
-"""Levels of a configuration file; the settings have five."""
+"""Maximum nesting of a configuration file; the settings have five levels."""
 
 Location = Sequence[str | int]
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """The values of one source. A mapping keyed by digits stands for single items of a list.
+    """The values of one source. A mapping keyed by digits represents single items of a list.
 
     Attributes:
         source: the file's name, ``environment`` or ``command line``; for messages.
@@ -40,14 +40,14 @@ class Layer:
 
 
 def read_file(path: Path) -> Layer:
-    """Read a YAML file; an empty one holds no values.
+    """Read a YAML file; an empty one has no values.
 
     Raises:
-        ConfigError: it can't be read, is no YAML (line and column are named), over a budget, or no mapping.
+        ConfigError: it cannot be read, is invalid YAML (with line and column), exceeds a limit, or is not a mapping.
     """
     documents = _parse(path, _content(path))
     if len(documents) > 1:
-        raise ConfigError(f"{path}: holds {len(documents)} documents; write one, without --- between its parts")
+        raise ConfigError(f"{path}: contains {len(documents)} documents; write one, without --- between its parts")
     values = documents[0] if documents else {}
     if not isinstance(values, dict):
         raise ConfigError(f"{path}: the top level must be a mapping such as `log: {{level: info}}`")
@@ -75,7 +75,7 @@ def _parse(path: Path, content: bytes) -> list[object]:
 def read_environment(environ: Mapping[str, str], sections: Sequence[str]) -> Layer:
     """Read ``APISIX_INGRESS_<SECTION>__<KEY>…`` from `environ`.
 
-    A value that starts with ``[`` or ``{`` is JSON, but for an address like ``[::]:8080``. Other variables with the
+    A value that starts with ``[`` or ``{`` is JSON, except an address like ``[::]:8080``. Other variables with the
     prefix are ignored unless they nest: for a Service called apisix-ingress Kubernetes itself sets
     ``APISIX_INGRESS_SERVICE_HOST`` and more.
     """
@@ -95,7 +95,7 @@ def _put(values: dict[str, object], keys: Sequence[str], value: object, variable
     for key in keys[:-1]:
         child = values.setdefault(key, {})
         if not isinstance(child, dict):
-            raise ConfigError(f"environment variable {variable}: a shorter one sets {key} as a whole")
+            raise ConfigError(f"environment variable {variable}: another variable already sets {key} as a whole")
         values = child
     values[keys[-1]] = value
 
@@ -106,11 +106,11 @@ def _decode(variable: str, text: str) -> object:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        raise ConfigError(f"environment variable {variable}: starts like JSON but is none") from None
+        raise ConfigError(f"environment variable {variable}: starts like JSON but is invalid") from None
 
 
 def read_overrides(overrides: Mapping[str, object]) -> Layer:
-    """Take flags as the last layer; a None is a flag that was not given and leaves no trace."""
+    """Return flags as the last layer; None is a flag that was not given."""
     return Layer("command line", _without_nones(overrides))
 
 
@@ -125,12 +125,12 @@ def _without_nones(values: Mapping[str, object]) -> dict[str, object]:
 
 
 def merge(layers: Sequence[Layer]) -> dict[str, object]:
-    """Lay the layers over one another, the later over the earlier: mappings by key, lists by index.
+    """Merge the layers; later ones override earlier ones: mappings by key, lists by index.
 
-    A list given as such replaces the one below it.
+    A list that is given as a whole replaces the one below it.
 
     Raises:
-        ConfigError: an index lies beyond the end of its list.
+        ConfigError: an index is out of range.
     """
     merged: dict[str, object] = {}
     for layer in layers:
@@ -151,7 +151,7 @@ def _lay(base: object, over: object, path: str) -> object:
 
 
 def items_of(values: Mapping[str, object]) -> dict[int, object]:
-    """Return the items that a mapping keyed by digits stands for, in their order; of another mapping none."""
+    """Return the items represented by a mapping keyed by digits, in order; nothing for another mapping."""
     if not all(str(key).isdecimal() for key in values):
         return {}
     return dict(sorted((int(key), value) for key, value in values.items()))
@@ -168,7 +168,7 @@ def _lay_items(base: object, over: Mapping[int, object], path: str) -> list[obje
 
 
 def origin(layers: Sequence[Layer], location: Location) -> str:
-    """Name the source that the value at `location` comes from, empty for a default."""
+    """Return the source of the value at `location`, empty for a default."""
     for layer in reversed(layers):
         if _holds(layer.values, location):
             if layer.source != "environment":

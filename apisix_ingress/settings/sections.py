@@ -1,6 +1,6 @@
-"""The sections of the configuration: every setting with its default, its unit and what goes with what.
+"""The sections of the configuration: every setting with its default and its unit.
 
-What a value may look like is known to `fields`; what sections ask of each other to the whole, `Settings`.
+`fields` validates values; `Settings` validates constraints between sections.
 """
 
 from pathlib import Path
@@ -39,7 +39,7 @@ _LONGEST_KEY = 8192
 
 
 class _Section(BaseModel):
-    """What all sections share: frozen, and a key nobody knows is an error."""
+    """Base of all sections: frozen, and an unknown key is an error."""
 
     # What checks a section is part of what checks the whole; on its own it is built for who makes one alone. Their
     # defaults are not checked either (`model_construct`), or it would be built for that.
@@ -47,10 +47,10 @@ class _Section(BaseModel):
 
 
 class LogSettings(_Section):
-    """What is logged, and how it looks."""
+    """Which events are logged, and their format."""
 
     level: Literal["debug", "info", "warning", "error"] = "info"
-    """The least severe events that are logged."""
+    """Minimum severity."""
     format: Literal["auto", "console", "json"] = "auto"
     """auto: console on a terminal, JSON otherwise."""
 
@@ -61,46 +61,46 @@ class HttpSettings(_Section):
     listen: Address = "0.0.0.0:8080"
     """Address, host:port."""
     status_page: Literal["local", "everyone", "none"] = "local"
-    """Who is served the status page: local: who comes over loopback, as `kubectl port-forward` does."""
+    """Who can open the status page: local: clients on loopback, as with `kubectl port-forward`."""
 
 
 class WebhookSettings(_Section):
-    """The admission webhook: it looks at objects before they are stored."""
+    """The admission webhook: validates objects before they are stored."""
 
     enabled: bool = False
-    """Whether it is served."""
+    """Whether the webhook is served."""
     listen: Address = "0.0.0.0:8443"
     """Address, host:port; always TLS."""
     cert_file: str = ""
-    """PEM certificate chain, read again when it changes."""
+    """PEM certificate chain, reloaded when it changes."""
     key_file: str = ""
-    """PEM private key, read again when it changes."""
+    """PEM private key, reloaded when it changes."""
     client_ca_file: str = ""
-    """PEM certificates of the CA that signed the API server's client certificate, read again when it changes; empty:
-    everybody who reaches the port is answered."""
+    """PEM certificates of the CA that signed the API server's client certificate, reloaded when it changes; empty:
+    every client is accepted."""
 
     @model_validator(mode="after")
     def _has_its_pair(self) -> Self:
         if self.enabled and not (self.cert_file and self.key_file):
-            raise ValueError("the webhook needs both cert_file and key_file: API servers speak TLS only")
+            raise ValueError("the webhook requires both cert_file and key_file: API servers use TLS only")
         return self
 
 
 class ElectionSettings(_Section):
-    """Leader election on a Lease. Without it, this process takes itself for the only one."""
+    """Leader election on a Lease. Without it, this process assumes that it is the only one."""
 
     enabled: bool = True
-    """Whether to elect; off only for a single replica."""
+    """Whether to elect a leader; disable only for a single replica."""
     name: ObjectName = "apisix-ingress-leader"
     """Name of the Lease."""
     namespace: str = ""
-    """Namespace of the Lease; empty: the one this process runs in."""
+    """Namespace of the Lease; empty: that of the process."""
     lease_duration: PositiveDuration = 15.0
-    """Seconds a follower waits after the last renewal it saw before it takes over."""
+    """Seconds after the last renewal it saw until a follower takes over."""
     renew_deadline: PositiveDuration = 10.0
-    """Seconds the leader goes on trying to renew before it gives up."""
+    """Seconds that the leader keeps trying to renew before it gives up."""
     retry_period: PositiveDuration = 2.0
-    """Seconds between two tries."""
+    """Seconds between two attempts."""
 
     @model_validator(mode="after")
     def _keeps_order(self) -> Self:
@@ -125,50 +125,51 @@ class StatusSettings(_Section):
     publish_service: ServiceName = ""
     """namespace/name of the Service whose load balancer addresses are published."""
     addresses: PublishedAddresses = ()
-    """Fixed IP addresses and host names to publish; with some, publish_service does not count."""
+    """Fixed IP addresses and host names to publish; if set, publish_service is ignored."""
 
 
 class KubernetesSettings(_Section):
-    """The API server, and which of its objects are ours."""
+    """The API server, and which objects to serve."""
 
     kubeconfig: str = ""
-    """Path; empty: the credentials of the Pod, else $KUBECONFIG, else ~/.kube/config."""
+    """Path; empty: the Pod's credentials, else $KUBECONFIG, else ~/.kube/config."""
     namespace_selector: LabelSelector = ""
-    """Label selector of the namespaces that are served, evaluated live; empty: all."""
+    """Label selector of the namespaces to serve, evaluated continuously; empty: all."""
     watch_namespaces: Names = ()
-    """The namespaces that are read at all, so that rights in these suffice; empty: every one."""
+    """The namespaces to watch, so that permissions in these suffice; empty: all."""
     ingress_class: ObjectName = "apisix-and-all"
     """apisix-and-all: Ingress of class apisix and every custom resource; otherwise that class only."""
     ingress_class_controller: str = "apisix.apache.org/apisix-ingress-controller"
-    """An IngressClass whose spec.controller is this is ours, whatever its name."""
+    """Every IngressClass with this spec.controller is served, whatever its name."""
     controller_name: Name = "apisix-ingress"
-    """Written to each record; two controllers of different names never touch each other's records."""
+    """Written to each record; controllers with different names never touch each other's records."""
     endpoint_source: Literal["endpointslices", "endpoints"] = "endpointslices"
-    """Which kind says where the Pods of a Service are."""
+    """The kind that Pod addresses are read from."""
     cross_namespace: Literal["allow", "grant"] = "allow"
     """Whether an object may refer to another namespace freely or only with a ReferenceGrant."""
     code_plugins: Literal["allow", "refuse"] = "allow"
-    """Whether objects may have plugins and fields that run code in the gateway or open its control API."""
+    """Whether objects may use plugins and fields that run code in the gateway or expose its control API."""
     plugins: Literal["all", "reviewed"] = "all"
-    """Whether objects may have every plugin, or only what was reviewed for gateways that teams share."""
+    """Whether objects may use every plugin, or only those reviewed for shared gateways."""
     trusted_plugins: PluginNames = ()
-    """Plugins that objects may have with any configuration although they were not reviewed, as those of your own."""
+    """Plugins that objects may use with any configuration without a review, such as your own."""
     secret_references: Literal["allow", "refuse"] = "allow"
-    """Whether objects may have the gateway fill in its environment ($env://) or its secret stores ($secret://)."""
+    """Whether objects may use references to the gateway's environment ($env://) or secret stores ($secret://)."""
     external_addresses: Literal["allow", "refuse-internal"] = "allow"
-    """Whether objects may name addresses of the gateway itself, link-local ones and those of Admin APIs as nodes."""
+    """Whether objects may use loopback, link-local and Admin API addresses as nodes."""
     internal_addresses: InternalAddressList = ()
-    """Networks, addresses and names of gateways, etcd and admin services, which no object may name; empty: none."""
+    """Networks, addresses and names of gateways, etcd and admin services, which no object may use; empty: none."""
     cluster_domain: Domain = DEFAULT_DOMAIN
-    """The DNS domain of the cluster, in which names count as references to Services and Pods."""
+    """The DNS domain of the Kubernetes cluster; names in it are treated as references to Services and Pods."""
     host_ownership: Literal["shared", "namespace", "assigned"] = "shared"
-    """Who may use a host: shared: any namespace; namespace: that of the oldest object; assigned: as Namespaces say."""
+    """Who may use a host: shared: any namespace; namespace: that of the oldest object; assigned: as annotated on
+    Namespaces."""
     consumer_names: ConsumerNames = "compatible"
-    """How usernames of consumers are made. compatible: as in 1.8, where two namespaces may have the same one."""
+    """How usernames of consumers are derived. compatible: as in 1.8, where two namespaces may have the same one."""
     record_ids: Literal["compatible", "wide"] = "compatible"
-    """How ids of new records are made. compatible: as in 1.8, the CRC-32 of the name, which can be forged."""
+    """How ids of new records are derived. compatible: as in 1.8, the CRC-32 of the name, which can be forged."""
     plugin_metadata: ConfigMapName = ""
-    """namespace/name of the ConfigMap with plugin metadata; empty: none is read."""
+    """namespace/name of the ConfigMap with plugin metadata; empty: not managed."""
     election: ElectionSettings = ElectionSettings.model_construct()
     status: StatusSettings = StatusSettings.model_construct()
 
@@ -177,7 +178,7 @@ class KubernetesSettings(_Section):
         namespace = self.status.publish_service.partition("/")[0]
         if namespace and self.watch_namespaces and namespace not in self.watch_namespaces:
             raise ValueError(
-                f"status.publish_service is in namespace {namespace}, which is not read: add it to watch_namespaces"
+                f"status.publish_service is in namespace {namespace}, which is not watched: add it to watch_namespaces"
             )
         return self
 
@@ -188,21 +189,21 @@ class KubernetesSettings(_Section):
 
 
 class TlsSettings(_Section):
-    """TLS towards one gateway cluster; of use with an https URL only."""
+    """TLS towards one gateway cluster; requires an https URL."""
 
     ca_file: str = ""
-    """PEM certificates to trust; empty: those of the system."""
+    """Trusted PEM certificates; empty: those of the system."""
     cert_file: str = ""
     """PEM client certificate, read again when it changes."""
     key_file: str = ""
     """PEM private key of the client certificate."""
     verify: bool = True
-    """Whether the gateway's certificate is checked."""
+    """Whether to verify the gateway's certificate."""
 
     @model_validator(mode="after")
     def _has_whole_pair(self) -> Self:
         if bool(self.cert_file) != bool(self.key_file):
-            raise ValueError("cert_file and key_file belong together: give both or neither")
+            raise ValueError("cert_file and key_file belong together: set both or neither")
         return self
 
 
@@ -210,15 +211,15 @@ class SyncSettings(_Section):
     """How records are written to one gateway cluster."""
 
     concurrency: PositiveInt = 16
-    """Requests in flight at once."""
+    """Maximum number of requests in flight."""
     timeout: PositiveDuration = 5.0
-    """Seconds for one request; with election at most lease_duration - renew_deadline."""
+    """Timeout of one request, in seconds; with election at most lease_duration - renew_deadline."""
     audit_interval: PositiveDuration = 60.0
-    """Seconds between two full comparisons with what the gateway really holds."""
+    """Seconds between two full comparisons with the gateway."""
     check_interval: Duration = 4.0
-    """Seconds between two checks that the gateway answers and still has what was written to it; 0: none."""
+    """Seconds between two checks that the gateway answers and still has what was written to it; 0: no checks."""
     largest_list: PositiveSize = 256 * 2**20
-    """Bytes of the gateway's list of one kind of record; a larger list is refused."""
+    """Maximum size, in bytes, of the gateway's list of one kind of record; a larger list is an error."""
 
 
 class ClusterSettings(_Section):
@@ -229,18 +230,20 @@ class ClusterSettings(_Section):
     admin_url: AdminUrl = "http://127.0.0.1:9180/apisix/admin"
     """URL of the Admin API."""
     admin_key: SecretStr = SecretStr("")
-    """Value of the X-API-KEY header; empty: none is sent."""
+    """Value of the X-API-KEY header; empty: requests have no key."""
     admin_key_file: str = ""
-    """File with the admin key, instead of admin_key; read again when the gateway refuses the key."""
+    """File with the admin key, instead of admin_key; reloaded when the gateway rejects the key."""
     tls: TlsSettings = TlsSettings.model_construct()
     sync: SyncSettings = SyncSettings.model_construct()
 
     @model_validator(mode="after")
     def _has_one_usable_key(self) -> Self:
         if self.admin_key.get_secret_value() and self.admin_key_file:
-            raise ValueError("admin_key and admin_key_file exclude each other: give one of them")
+            raise ValueError("admin_key and admin_key_file are mutually exclusive: set one of them")
         if not HEADER_VALUE.fullmatch(self.admin_key.get_secret_value()):
-            raise ValueError("admin_key holds a space, line break or other character no HTTP header takes")
+            raise ValueError(
+                "admin_key contains a space, line break or other character that is invalid in an HTTP header"
+            )
         return self
 
     def read_admin_key(self) -> SecretStr:
@@ -258,5 +261,5 @@ class ClusterSettings(_Section):
             reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
             raise ConfigError(f"{where}: can't be read: {reason}") from None
         if not key or len(key) > _LONGEST_KEY or not HEADER_VALUE.fullmatch(key):
-            raise ConfigError(f"{where}: must hold the admin key alone, on one line")
+            raise ConfigError(f"{where}: must contain only the admin key, on one line")
         return SecretStr(key)

@@ -1,6 +1,6 @@
-"""What in the settings is allowed, works, and is better not left so: told by `check-config` and at the start.
+"""Settings that are valid but unwise, as reported by `check-config` and at startup.
 
-What can't work, or must not be, is an error in `settings` instead.
+Invalid settings are errors in `settings`.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from apisix_ingress.settings import PRESETS, Settings
 _PROTECTIONS = {
     "cross_namespace": "objects may use Secrets, Services and plugin configs of any namespace",
     "code_plugins": "objects may run code in the gateways",
-    "plugins": "objects may use any plugin with any address, file and record of the gateways in it",
-    "external_addresses": "objects may have requests sent to the gateways themselves and to cloud metadata",
-    "host_ownership": "objects may take requests for hosts of other namespaces and serve certificates for them",
-    "consumer_names": "consumers of two namespaces may have one username, and with it each other's access",
+    "plugins": "objects may use any plugin with any address, file and record of the gateways",
+    "external_addresses": "objects may send requests to the gateways themselves and to cloud metadata services",
+    "host_ownership": "objects may capture requests for hosts of other namespaces and serve certificates for them",
+    "consumer_names": "consumers of two namespaces may have the same username, and with it each other's access",
     "record_ids": "objects can be named so that the ids of their records collide with those of other namespaces",
     "secret_references": "objects may read environment variables and secret stores of the gateways",
 }
@@ -32,35 +32,36 @@ def cautions(settings: Settings) -> Iterator[str]:
             yield f"clusters[{index}].admin_key (cluster {cluster.name}): {PUBLISHED_KEY}"
         if is_exposed(cluster.admin_url):
             yield (
-                f"clusters[{index}].admin_url (cluster {cluster.name}): plain http to another machine: who can listen "
-                "on the way reads the admin key and every private key; use https, or see that nobody can"
+                f"clusters[{index}].admin_url (cluster {cluster.name}): plain http to another machine: anyone on"
+                " the network path can read the admin key and every private key; use https"
             )
 
 
 def _unlisted(settings: Settings) -> Iterator[str]:
-    """What `refuse-internal` can't know by itself."""
+    """What `refuse-internal` cannot detect without further settings."""
     kubernetes = settings.kubernetes
     if kubernetes.external_addresses == "allow":
         return
     if not kubernetes.internal_addresses:
         yield (
-            "kubernetes.internal_addresses: is empty, so objects may name gateways and etcd outside the cluster; "
-            "list their networks and names"
+            "kubernetes.internal_addresses: is empty, so objects may use gateways and etcd outside the cluster;"
+            " list their networks and names"
         )
     elif kubernetes.watch_namespaces and not any("/" in entry for entry in kubernetes.internal_addresses):
         yield (
-            "kubernetes.internal_addresses: has no network, and outside watch_namespaces no address is known; "
-            "add the Pod and Service networks of the cluster (Pods of an object's own namespace stay allowed)"
+            "kubernetes.internal_addresses: contains no network, and addresses outside watch_namespaces are"
+            " unknown; add the Pod and Service networks of the cluster (Pods of an object's own namespace stay"
+            " allowed)"
         )
     if kubernetes.endpoint_source == "endpoints":
         yield (
-            "kubernetes.endpoint_source: endpoints hides EndpointSlices that lead a Service to other namespaces; "
-            "use endpointslices"
+            "kubernetes.endpoint_source: endpoints ignores EndpointSlices that lead a Service to other"
+            " namespaces; use endpointslices"
         )
 
 
 def _trusted(settings: Settings) -> Iterator[str]:
-    """What `reviewed` refuses for a reason and is allowed all the same."""
+    """Plugins that `reviewed` refuses for a reason but `trusted_plugins` permits."""
     kubernetes = settings.kubernetes
     if kubernetes.plugins == "all" or not kubernetes.trusted_plugins:
         return
@@ -82,6 +83,6 @@ def _weakened(settings: Settings) -> Iterator[str]:
         value = getattr(settings.kubernetes, name)
         if value not in (strict, _STRICTER.get(name)):
             yield (
-                f"kubernetes.{name}: {value} takes a protection of preset {settings.preset} off: {_PROTECTIONS[name]}; "
-                f"remove the setting, or write {strict}"
+                f"kubernetes.{name}: {value} disables a protection of preset {settings.preset}:"
+                f" {_PROTECTIONS[name]}; remove the setting, or set {strict}"
             )

@@ -130,7 +130,7 @@ async def test_diff_does_not_compare_with_half_of_the_files(cli: Cli) -> None:
         assert gateway.seen == []
     assert (got.returncode, got.stdout) == (2, "")
     assert "broken.yaml: line 2, column 1" in got.stderr
-    assert "without all objects nothing can be compared" in got.stderr
+    assert "the comparison requires all objects" in got.stderr
 
 
 async def test_without_manifests_objects_and_ledger_are_those_of_the_api_server(cli: Cli) -> None:
@@ -165,7 +165,7 @@ async def test_diff_does_not_compare_with_a_gateway_that_the_cluster_left(cli: C
         status, got = await cli.json("diff", *at(new), *kubeconfig)
         assert old.seen == []
     assert (left.returncode, left.stdout) == (2, "")
-    assert f"ApisixClusterConfig default has the cluster at {new.url}" in left.stderr
+    assert f"ApisixClusterConfig default sets the address {new.url}" in left.stderr
     assert (status, got["url"], got["counts"].keys()) == (1, new.url, {"create"})
 
 
@@ -218,11 +218,11 @@ async def test_orphans_lists_what_nobody_looks_after_and_only_reads(cli: Cli) ->
         clean, document = await cli.json("orphans", "-f", MANIFESTS, *at(gateway))
     assert (got.returncode, got.stderr) == (1, "")
     assert got.stdout.splitlines() == [
-        "ours, without an object (the controller deletes them, or holds them if they are unusually many):",
+        "managed, without an object (the controller deletes them, or holds unusually many back):",
         "  routes/gone (default_gone_r) of ApisixRoute default/gone",
-        "somebody else's (never touched):",
+        "of another owner (never touched):",
         "  routes/mine",
-        "refer to a record that is not there:",
+        "refer to a missing record:",
         "  routes/gone (default_gone_r) of ApisixRoute default/gone: upstreams/nowhere is missing",
         f"{where}: 1 orphans, 0 kept, 1 foreign, 1 dangling",
     ]

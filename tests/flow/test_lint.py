@@ -60,7 +60,7 @@ async def test_lint_fails_for_what_is_neither_suppressed_nor_below_the_threshold
 @pytest.mark.parametrize(
     ("arguments", "want"),
     [
-        ([], "error: give the paths of manifests"),
+        ([], "error: no manifests given"),
         (["x", "--suppress", "ServiceNotFund"], "error: --suppress: unknown code ServiceNotFund: did you mean AIX0101"),
         (["x", "--failure-threshold", "info"], "error: --failure-threshold info: must be one of error, warning"),
         (["x", "--config", "none.yaml"], "error: none.yaml: can't be read"),

@@ -128,8 +128,8 @@ async def test_tree_of_what_may_not_be_read_is_an_error(scene: Scene) -> None:
     scene.server.faults.append(Fault("list", status=403))
     got = await scene.cli.beside("tree", "-o", "json", "--config", scene.config)
     *warnings, last = got.stderr.splitlines()
-    assert (got.returncode, got.stdout, last) == (2, "", "error: nothing can be drawn without these kinds")
-    assert "warning: not read: ApisixRoute: these credentials may not list apisixroutes" in "\n".join(warnings)
+    assert (got.returncode, got.stdout, last) == (2, "", "error: the tree cannot be drawn without these kinds")
+    assert "warning: cannot read ApisixRoute: these credentials may not list apisixroutes" in "\n".join(warnings)
 
 
 async def test_a_list_that_is_never_answered_ends_the_others(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:

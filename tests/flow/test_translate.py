@@ -190,7 +190,7 @@ def test_translate_takes_paths_with_and_without_the_option(cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("arguments", "want"),
     [
-        ([], "error: give the paths of manifests, e.g. apisix-ingress translate -f examples/quickstart"),
+        ([], "error: no manifests given, e.g. apisix-ingress translate -f examples/quickstart"),
         (["-f", "x", "-o", "xml"], "Error: Invalid value for '--output' / '-o': must be one of yaml, json"),
     ],
 )

@@ -181,7 +181,7 @@ async def test_watch_repeats_and_says_how_often_a_difference_was_seen(cli: Cli) 
 
 async def test_arguments_that_can_not_be_used_are_named(cli: Cli) -> None:
     for arguments, words in (
-        (("verify", "a", "b"), "there is nothing to send"),
+        (("verify", "a", "b"), "no requests: add"),
         (("verify", "a:x", "b"), "'a:x' is not an address; write HOST[:HTTP_PORT[,HTTPS_PORT]]"),
         (("verify", "a", "b", "--requests", "none.txt"), "none.txt: No such file or directory"),
         (("verify", "a", "b", "--methods", "some"), "--methods some: must be safe or all"),

@@ -1,1 +1,1 @@
-"""Commands that look at a running controller and its objects."""
+"""Commands for a running controller and its objects."""

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from apisix_ingress.commands.common.setup import Step
 
 FileOption = Annotated[
-    str, typer.Option("--output", "-o", metavar="FILE|json", help="The archive; json: print its files instead.")
+    str, typer.Option("--output", "-o", metavar="FILE|json", help="Path of the archive; json: print its files instead.")
 ]
-ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite the file if it exists.")]
+ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")]
 
 
 def bundle(
@@ -37,11 +37,11 @@ def bundle(
 ) -> None:
     """Write an archive for a bug report, without secrets.
 
-    Objects with their conditions and Events, the records of gateways, what status and doctor say, settings, versions.
-    Data of Secrets, keys, passwords, tokens and code are masked; look through it all the same before you hand it on:
-    hosts, paths and addresses are in it.
+    It contains objects with their conditions and Events, the records of gateways, the output of status and doctor,
+    settings and versions. Data of Secrets, keys, passwords, tokens and code are masked. Review the archive before you
+    share it: it contains hosts, paths and addresses.
 
-    Exit 0 once it is written, 2 on an error.
+    Exit 0 on success, 2 on an error.
 
     Example: apisix-ingress bundle --config config.yaml -o bundle.zip
     """
@@ -50,7 +50,7 @@ def bundle(
 
     path = Path(output)
     if output != "json" and path.exists() and not force:
-        fail(f"{path} exists: give another name with -o, or --force")
+        fail(f"{path} exists: choose another name with -o, or use --force")
     settings = settings_for(config, kubeconfig, admin_url=admin_url, admin_key=admin_key, namespace=namespace)
     if output != "json":
         check_target(path)

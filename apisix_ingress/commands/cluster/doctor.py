@@ -1,4 +1,4 @@
-"""`doctor`: checks of everything that has to be right around the controller, each with what to do."""
+"""`doctor`: checks the environment of the controller, with a remedy for each finding."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _COLOURS = {"OK": "green", "WARN": "yellow", "FAIL": "red", "SKIP": "dim"}
 def _account(text: str) -> str:
     namespace, slash, name = text.partition("/")
     if text and not (namespace and slash and name):
-        raise typer.BadParameter("write it as namespace/name")
+        raise typer.BadParameter("must be namespace/name")
     return text
 
 
@@ -39,7 +39,7 @@ AccountOption = Annotated[
     str,
     typer.Option(
         metavar="NAMESPACE/NAME",
-        help="Service account of the controller, whose rights are checked; by default those of the kubeconfig.",
+        help="Service account of the controller, whose permissions are checked; by default those of the kubeconfig.",
         show_default=False,
         callback=_account,
     ),
@@ -55,12 +55,12 @@ def doctor(
     output: ReportOption = Report.text,
     config: ConfigOption = None,
 ) -> None:
-    """Check rights, CRDs, clocks, keys, plugins and more.
+    """Check permissions, CRDs, clocks, keys, plugins and more.
 
-    Looked at are settings, rights, CRDs, classes, who leads, clocks, certificates, the webhook; of each gateway its
-    address, key, version and plugins. Each finding says what to do.
+    Checks settings, permissions, CRDs, classes, the leader, clocks, certificates and the webhook; for each gateway its
+    address, key, version and plugins. Each finding has a remedy.
 
-    Exit 0 if nothing fails (warnings are allowed), 1 if something does, 2 on an error.
+    Exit 0 if no check fails (warnings are allowed), 1 if one fails, 2 on an error.
 
     Example: apisix-ingress doctor --config config.yaml --account apisix-ingress/apisix-ingress
     """
@@ -91,7 +91,7 @@ def _checks(
 
 
 def _paint(lines: Iterable[str]) -> Iterator[str]:
-    """Yield lines with the level that they begin with in its colour."""
+    """Yield lines, each beginning with its level in colour."""
     is_on = colours()
     for line in lines:
         word, space, rest = line.partition(" ")

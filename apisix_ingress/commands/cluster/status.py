@@ -28,9 +28,9 @@ def status(
     output: ReportOption = Report.text,
     config: ConfigOption = None,
 ) -> None:
-    """Show gateways, objects that are not well, and who leads.
+    """Show gateways, failing objects, and the leader.
 
-    Exit 0 if all is well, 1 if something is not, 2 on an error.
+    Exit 0 if everything is healthy, 1 if not, 2 on an error.
 
     Example: apisix-ingress status -n apisix-ingress --admin-url http://127.0.0.1:9180/apisix/admin
     """

@@ -1,4 +1,4 @@
-"""`tree`: hosts, paths, routes, upstreams and nodes, each with the object that owns it."""
+"""`tree`: hosts, paths, routes, upstreams and nodes, each with its owner."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from apisix_ingress.settings import Settings
 
 WhatArgument = Annotated[
-    str, typer.Argument(metavar="HOST|KIND", help="A host, or the kind of an object; all.", show_default=False)
+    str,
+    typer.Argument(metavar="HOST|KIND", help="A host, or a kind of object; default: everything.", show_default=False),
 ]
 NameArgument = Annotated[str, typer.Argument(metavar="NAMESPACE/NAME", help="Name of the object.", show_default=False)]
 DotOption = Annotated[bool, typer.Option("--dot", help="Print a Graphviz graph.")]
@@ -44,9 +45,9 @@ def tree(
 ) -> None:
     """Draw hosts, routes, upstreams and pods with their owners.
 
-    It is what the objects ask for; whether gateways have it is said by status and diff.
+    The tree shows the desired state; use status and diff to compare it with the gateways.
 
-    Exit 0 if there is something to draw, 1 if there is nothing, 2 on an error.
+    Exit 0 if something matches, 1 if nothing does, 2 on an error.
 
     Example: apisix-ingress tree ApisixRoute shop/web --mermaid
     """
@@ -54,7 +55,7 @@ def tree(
     from apisix_ingress.diagnostics.reports.tree_render import dot_lines, mermaid_lines, text_lines
 
     if dot and mermaid:
-        fail("--dot and --mermaid exclude each other")
+        fail("--dot and --mermaid are mutually exclusive")
     host, about = _asked(what, name)
     settings = settings_for(config, kubeconfig)
     wanted = _of_files(filename, settings) if filename else run_with_progress(lambda step: _of_api(settings, step))
@@ -66,7 +67,7 @@ def tree(
     print_report(document, lines, output)
     if is_empty:
         about_what = f" for {about or host}" if about or host else ""
-        tell([f"nothing to draw: nothing is published{about_what}"])
+        tell([f"no routes{about_what}"])
     raise SystemExit(EXIT_FOUND if is_empty else 0)
 
 
@@ -79,7 +80,7 @@ def _asked(what: str, name: str) -> tuple[str, ObjectKey | None]:
 
 
 def _check_host(word: str) -> None:
-    """End with an error if what was taken for a host, and is none, is a kind without the name of an object."""
+    """End with an error if the argument is a kind without the name of an object, rather than a host."""
     from apisix_ingress.diagnostics.object_names import find_kind
     from apisix_ingress.errors import UsageError
     from apisix_ingress.model.kinds.table import RESOURCES
@@ -89,7 +90,7 @@ def _check_host(word: str) -> None:
     except UsageError:
         return
     form = ", as NAMESPACE/NAME" if RESOURCES[kind].namespaced else ""
-    fail(f"{word} is a kind: give the name of the object as well{form}")
+    fail(f"{word} is a kind: add the name of the object{form}")
 
 
 def _of_files(paths: list[str], settings: Settings) -> Wanted:
@@ -105,7 +106,7 @@ def _of_files(paths: list[str], settings: Settings) -> Wanted:
 
 
 async def _of_api(settings: Settings, step: Step) -> Wanted:
-    """Return what the objects of the API server give; what could not be read is told on stderr."""
+    """Return the records of the API server's objects; kinds that could not be read are reported on stderr."""
     from apisix_ingress.diagnostics.collect.cluster_state import api_server
     from apisix_ingress.diagnostics.collect.inventory import take_inventory
     from apisix_ingress.diagnostics.reports.tree import Wanted, pods_by_address
@@ -113,10 +114,10 @@ async def _of_api(settings: Settings, step: Step) -> Wanted:
 
     async with api_server(settings) as api:
         inventory = await take_inventory(api, settings, step=step)
-    tell(f"warning: not read: {kind}: {reason}" for kind, reason in sorted(inventory.unread.items()))
+    tell(f"warning: cannot read {kind}: {reason}" for kind, reason in sorted(inventory.unread.items()))
     winners = inventory.winners()
     if inventory.unread and not winners:
-        raise KubeError("nothing can be drawn without these kinds")
+        raise KubeError("the tree cannot be drawn without these kinds")
     bodies = {key: record.body for key, (_, record) in winners.items()}
     owners = {key: owner for key, (owner, _) in winners.items()}
     return Wanted(bodies, owners, pods_by_address(inventory.world.stores["Pod"].values()))

@@ -1,4 +1,4 @@
-"""`wait`: until an object is in effect at every gateway."""
+"""`wait`: waits until an object is in effect in every gateway."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from apisix_ingress.model.keys import ObjectKey
 
 KindArgument = Annotated[str, typer.Argument(metavar="KIND", help="Ingress, ApisixRoute, ar, …", show_default=False)]
-NameArgument = Annotated[str, typer.Argument(metavar="NAMESPACE/NAME", help="The object.", show_default=False)]
+NameArgument = Annotated[
+    str, typer.Argument(metavar="NAMESPACE/NAME", help="Namespace and name of the object.", show_default=False)
+]
 
 
 def _only_live(word: str) -> str:
@@ -45,8 +47,8 @@ def _duration(text: str) -> str:
     return text
 
 
-TimeoutOption = Annotated[str, typer.Option(help="How long to wait, like 90s or 5m.", callback=_duration)]
-ForOption = Annotated[str, typer.Option("--for", metavar="live", help="What to wait for.", callback=_only_live)]
+TimeoutOption = Annotated[str, typer.Option(help="Timeout, such as 90s or 5m.", callback=_duration)]
+ForOption = Annotated[str, typer.Option("--for", metavar="live", help="State to wait for.", callback=_only_live)]
 
 
 def wait(
@@ -61,11 +63,12 @@ def wait(
     output: ReportOption = Report.text,
     config: ConfigOption = None,
 ) -> None:
-    """Wait until an object is in effect at every gateway.
+    """Wait until an object is in effect in every gateway.
 
-    What counts is its present version. Custom resources say so themselves; for an Ingress the gateways are asked.
+    It waits for the present version of the object. The state of custom resources comes from their conditions; for an
+    Ingress, the gateways are read.
 
-    Exit 0 once it is live, 1 if it is refused or the time is over, 2 on an error.
+    Exit 0 once it is live, 1 if it is rejected or on a timeout, 2 on an error.
 
     Example: apisix-ingress wait ApisixRoute shop/web --for=live --timeout 90s
     """

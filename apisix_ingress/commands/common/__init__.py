@@ -1,1 +1,1 @@
-"""What commands share: settings, progress, input and output."""
+"""Shared by the commands: settings, progress, input and output."""

@@ -1,6 +1,6 @@
-"""What commands look at: the records that manifests or an API server give, and those that a gateway cluster holds.
+"""The two sides that commands compare: the desired records, and those of a gateway cluster.
 
-Importing it costs time: commands do so once they run. Problems of objects go to stderr, whatever the command prints.
+Importing it is expensive: commands do so when they run. Problems of objects go to stderr, whatever the command prints.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 async def both_sides(
     paths: Sequence[str], settings: Settings, cluster: str, step: Step = lambda what: None
 ) -> tuple[Wanted, Snapshot]:
-    """Return what is wanted, by manifests or, without any, by the API server; and what a gateway cluster holds.
+    """Return the desired records, of manifests or else of the API server; and the records of a gateway cluster.
 
     Args:
         paths: Manifests; empty: the API server.
-        settings: As the controller has them.
+        settings: As configured for the controller.
         cluster: Name of the gateway cluster; empty: the first.
-        step: Told what is being done.
+        step: Receives a description of the current step.
 
     Raises:
-        ConfigError: A setting can't be used, or no cluster has the name.
-        IngressError: The API server or the gateway did not answer, or refused.
+        ConfigError: A setting is invalid, or no cluster has the name.
+        IngressError: The API server or the gateway did not answer, or rejected the request.
     """
     name = settings.clusters[find_cluster(settings, cluster)].name
     step("reading objects")
@@ -65,10 +65,10 @@ def wanted_by_files(paths: Sequence[str], settings: Settings) -> tuple[Wanted, W
 
 
 async def wanted_by_api(settings: Settings, cluster: str) -> tuple[Wanted, World]:
-    """Return what the objects of an API server give, and which records its ledger names.
+    """Return the records of an API server's objects, and the records in its ledger.
 
     Raises:
-        ConfigError: There is no way to the API server, or an object has the cluster elsewhere.
+        ConfigError: No credentials for the API server, or an object sets another address for the cluster.
         KubeError: It did not answer, or does not show everything: half of the objects would look like many deletes.
     """
     from apisix_ingress.diagnostics.collect.inventory import take_inventory
@@ -79,7 +79,7 @@ async def wanted_by_api(settings: Settings, cluster: str) -> tuple[Wanted, World
         ledger_at = _ledger_name(settings, cluster, found.moved.get(cluster))
         if found.unread:
             kind, why = min(found.unread.items())
-            raise KubeUnavailable(f"{kind}: {why}: without all objects nothing can be compared")
+            raise KubeUnavailable(f"{kind}: {why}: the comparison requires all objects")
         reports = found.world.reports.items()
         tell(f"{each.severity}: {owner}: {each}" for owner, report in sorted(reports) for each in report.problems)
         ledger = await _ledger(api, settings, ledger_at)
@@ -87,21 +87,22 @@ async def wanted_by_api(settings: Settings, cluster: str) -> tuple[Wanted, World
 
 
 def _owners(world: World) -> dict[RecordKey, ObjectKey]:
-    """Return the object that each record is for; of several, the one that wins."""
+    """Return the owner of each record; if there are several, the one that wins."""
     desired = world.desired
     return {key: owner for key in desired.keys() for owner in desired.owners_of(key)[:1]}  # noqa: SIM118
 
 
 def _ledger_name(settings: Settings, cluster: str, moved: AdminAddress | None) -> str:
-    """Return where the ledger is kept; a controller follows an ApisixClusterConfig to another gateway."""
+    """Return the location of the ledger; a controller follows an ApisixClusterConfig to another gateway."""
     from apisix_ingress.wiring.clusters import ledger_name
 
     if moved is None:
         return cluster
     if moved.url != settings.clusters[find_cluster(settings, cluster)].admin_url:
         raise ConfigError(
-            f"ApisixClusterConfig {cluster} has the cluster at {moved.url}, the settings have it elsewhere: give that"
-            " address and its key with --admin-url and --admin-key, which stand for the first cluster of the settings"
+            f"ApisixClusterConfig {cluster} sets the address {moved.url}, which differs from the settings: pass"
+            " that address and its key with --admin-url and --admin-key, which apply to the first cluster of the"
+            " settings"
         )
     return ledger_name(cluster, moved.url, home="")
 
@@ -114,5 +115,5 @@ async def _ledger(api: KubeApi, settings: Settings, cluster: str) -> frozenset[R
     try:
         return await ConfigMapLedger(api, namespace, settings.kubernetes.controller_name).keys(cluster)
     except KubeError as error:
-        tell([f"warning: the ledger in namespace {namespace} can't be read: {error}"])
+        tell([f"warning: cannot read the ledger in namespace {namespace}: {error}"])
         return None

@@ -1,6 +1,6 @@
-"""Manifests as commands read them: one pass over files, folders and standard input, and what is wrong with them.
+"""Reads the manifests of a command in one pass over files, folders and standard input, and collects their mistakes.
 
-Importing it costs time: commands do so once they run.
+Importing it is expensive: commands do so when they run.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from apisix_ingress.wiring.options import translation_options
 
 @dataclass(frozen=True, slots=True)
 class Manifests:
-    """What was read, and what it gives."""
+    """The manifests that were read, and their records."""
 
     loaded: LoadResult
     outcome: Outcome
 
     def warnings(self) -> Iterator[str]:
-        """Yield a line for each thing that is no problem but gives no record either."""
+        """Yield a line for each item that gives no record without being a problem."""
         return warnings(self.outcome, self.loaded)
 
     def problems(self) -> Iterator[str]:
@@ -32,23 +32,23 @@ class Manifests:
 
 
 def read_manifests(paths: Sequence[str], settings: Settings) -> Manifests:
-    """Read and translate manifests; nothing is printed.
+    """Read and translate manifests without printing anything.
 
     Raises:
-        ConfigError: There is nothing at one of the paths.
+        ConfigError: A path does not exist.
     """
     loaded = load(paths)
     return Manifests(loaded, settle(loaded.objects, translation_options(settings)))
 
 
 def read_whole_manifests(paths: Sequence[str], settings: Settings) -> Manifests:
-    """Read and translate manifests that are compared with what is elsewhere.
+    """Read and translate manifests for a comparison.
 
     Raises:
-        ConfigError: A file can't be read: half of the objects would look like many deletes.
+        ConfigError: A file cannot be read: half of the objects would look like many deletes.
     """
     found = read_manifests(paths, settings)
     if found.loaded.errors:
         told = "\n".join(map(str, found.loaded.errors))
-        raise ConfigError(f"{told}\nwithout all objects nothing can be compared: correct these files")
+        raise ConfigError(f"{told}\nthe comparison requires all objects: correct these files")
     return found

@@ -1,4 +1,4 @@
-"""What commands have in common: options, exit codes, formats, and how a mistake is told."""
+"""Shared by the commands: options, exit statuses, formats, and how mistakes are reported."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import typer
 from typer.core import TyperCommand
 
 EXIT_FOUND = 1
-"""The command worked and found something: problems, a difference, no route."""
+"""The command succeeded and found something: problems, a difference, no route."""
 EXIT_ERROR = 2
-"""The command could not do its work."""
+"""The command failed."""
 
 
 class Output(StrEnum):
@@ -55,7 +55,7 @@ KubeconfigOption = Annotated[str | None, typer.Option(help="Kubeconfig file.", s
 
 
 class PlainUsage(TyperCommand):
-    """A command whose usage names an argument without braces, which people take for something to type."""
+    """A command whose usage shows arguments without braces, which users might type."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the pieces of the usage line."""
@@ -63,7 +63,7 @@ class PlainUsage(TyperCommand):
 
 
 def one_of(words: type[StrEnum]) -> Any:
-    """Return the option `-o`: a word of an enumeration, refused in our words and not in those of a library."""
+    """Return the option `-o`: a value of an enumeration, with the project's own error message."""
 
     def checked(word: str) -> str:
         if word not in tuple(words):
@@ -80,9 +80,9 @@ ReportOption = Annotated[str, one_of(Report)]
 
 
 def given_paths(paths: list[str] | None, filename: list[str] | None, example: str) -> list[str]:
-    """Return the manifests that are named by arguments and options; without any the command ends with an example."""
+    """Return the manifests in arguments and options; without any, end with an example."""
     found = [*(paths or ()), *(filename or ())]
-    return found or fail(f"give the paths of manifests, e.g. apisix-ingress {example}")
+    return found or fail(f"no manifests given, e.g. apisix-ingress {example}")
 
 
 def fail(message: str) -> NoReturn:
@@ -101,7 +101,7 @@ def tell(lines: Iterable[str]) -> None:
 
 
 def colours(stream: Any = None) -> bool:
-    """Say whether a stream, by default stdout, takes colours: a terminal, unless NO_COLOR is set (no-color.org)."""
+    """Say whether a stream, by default stdout, supports colours: a terminal, unless NO_COLOR is set (no-color.org)."""
     import os
 
     target = sys.stdout if stream is None else stream

@@ -1,4 +1,4 @@
-"""What commands that look at manifests, an API server or gateways have in common: settings, progress, output."""
+"""Shared by commands that read manifests, an API server or gateways: settings, progress, output."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def settings_for(
     admin_key: str | None = None,
     namespace: str | None = None,
 ) -> Settings:
-    """Return the settings with what was given on the command line over them.
+    """Return the settings, overridden by the command line.
 
-    Nothing is logged from now on: what goes wrong is in the report, or ends the command with its message.
+    It turns logging off: failures are in the report, or end the command with their message.
     """
     import logging
 
@@ -50,7 +50,7 @@ def settings_for(
 
 
 def offline_settings(config: Path | None) -> Settings:
-    """Return the settings of a command that asks nobody; of the log only bugs of the program are shown."""
+    """Return the settings of an offline command; only bugs of the program are logged."""
     from apisix_ingress.observability.log import setup_logging
 
     settings: Settings = settings_of(config)
@@ -59,7 +59,7 @@ def offline_settings(config: Path | None) -> Settings:
 
 
 def run_with_progress(work: Callable[[Step], Coroutine[Any, Any, T]]) -> T:
-    """Run what takes a while; on a terminal it says what it is at."""
+    """Run a slow operation; a terminal shows the current step."""
     import asyncio
 
     with _progress() as step:
@@ -77,7 +77,7 @@ def print_report(
     *,
     paint: Callable[[Iterable[str]], Iterable[str]] = _as_it_is,
 ) -> None:
-    """Print a document, or the lines that people read; `paint` adds colours to these."""
+    """Print a document, or its text form; `paint` adds colours to the latter."""
     from apisix_ingress.model.secrets.redaction import escape
 
     if output == Report.json:
@@ -88,7 +88,7 @@ def print_report(
 
 @contextmanager
 def _progress() -> Iterator[Step]:
-    """Give a function that shows on stderr what is being done; off a terminal it shows nothing."""
+    """Provide a function that shows the current step on stderr; it does nothing unless stderr is a terminal."""
     if not sys.stderr.isatty():
         yield lambda what: None
         return

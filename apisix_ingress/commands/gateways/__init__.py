@@ -1,1 +1,1 @@
-"""Commands that look at the records of gateways."""
+"""Commands that read the records of gateways."""

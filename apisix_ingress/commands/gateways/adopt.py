@@ -1,4 +1,4 @@
-"""`adopt`: takes records over that somebody else made and that our objects want."""
+"""`adopt`: takes over unmanaged records that an object needs."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from apisix_ingress.model.json import JsonObject
     from apisix_ingress.settings import Settings
 
-RecordsArgument = Annotated[list[str], typer.Argument(metavar="RECORD", help="Kind and id, as routes/46eb0e41.")]
-ApplyOption = Annotated[bool, typer.Option("--apply", help="Write; without it, only tell what would be written.")]
+RecordsArgument = Annotated[list[str], typer.Argument(metavar="RECORD", help="Kind and id, such as routes/46eb0e41.")]
+ApplyOption = Annotated[bool, typer.Option("--apply", help="Write; without it, only print what would be written.")]
 
 
 def adopt(
@@ -40,14 +40,14 @@ def adopt(
     output: ReportOption = Report.text,
     config: ConfigOption = None,
 ) -> None:
-    """Take over records that somebody else made.
+    """Take over unmanaged records.
 
-    They get our labels, so that the controller keeps them as an object of it wants them.
+    Adopted records get the controller's labels and are managed from then on.
 
-    Only the named records are written, only those that an object of the manifests (without -f: of the API server)
-    wants, and only with --apply. Records that another controller holds are refused.
+    Only the named records are written, only if an object of the manifests (without -f: of the API server) needs them,
+    and only with --apply. Records of another controller are refused.
 
-    Exit 0 if all are ours or would be, 1 if one is refused, 2 on an error.
+    Exit 0 if all are or would be adopted, 1 if one is refused, 2 on an error.
 
     Example: apisix-ingress adopt routes/46eb0e41 -f manifests/ --config config.yaml --apply
     """

@@ -35,7 +35,7 @@ _SAID = {
     "refuse": "refused",
 }
 _CONTEXT = 2
-"""Lines that are equal, around those that differ."""
+"""Number of equal lines shown around differences."""
 
 
 def diff(
@@ -49,7 +49,7 @@ def diff(
 ) -> None:
     """Show what a sync would write to a gateway.
 
-    The objects are those of the manifests, without -f those of the API server. Nothing is written; secrets are hidden.
+    Objects come from the manifests, or from the API server without -f. Nothing is written; secrets are masked.
 
     Exit 0 if nothing would be written, 1 if something would, 2 on an error.
 
@@ -71,7 +71,7 @@ def diff(
 
 
 def lines(document: JsonObject) -> Iterator[tuple[str, str]]:
-    """Yield the document as people read it, each line with its colour, empty for none."""
+    """Yield the text form of the document, each line with its colour, empty for none."""
     for change in document["changes"]:
         name = f" ({change['name']})" if change["name"] else ""
         owner = f" of {change['owner']}" if change["owner"] else ""

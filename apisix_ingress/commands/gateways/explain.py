@@ -33,7 +33,7 @@ HeadersOption = Annotated[
 ]
 MethodOption = Annotated[str, typer.Option("--request", "-X", metavar="METHOD", help="Method of the request.")]
 AddressOption = Annotated[str, typer.Option(help="Address of the client.", show_default=False)]
-VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="List routes of other hosts and paths too.")]
+VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Also list routes of other hosts and paths.")]
 PortOption = Annotated[int | None, typer.Option(help="Port of the gateway's listener.", show_default=False)]
 
 
@@ -52,13 +52,13 @@ def explain(
     output: ReportOption = Report.text,
     config: ConfigOption = None,
 ) -> None:
-    """Show what a client gets for a request, and why.
+    """Show what response a request gets, and why.
 
-    With -f by the records that manifests give, otherwise by those that a gateway has. With --config or --kubeconfig the
-    objects of the API server are read too, which explains a route that is missing.
+    With -f, the routes come from manifests, otherwise from a gateway. With --config or --kubeconfig, the objects of the
+    API server are read too, which explains missing routes.
 
-    Exit 0 if a route answers, 1 if the gateway answers 404, 502 or 503 or if it depends on what only the gateway can
-    evaluate, 2 on an error.
+    Exit 0 if a route answers, 1 if the gateway answers 404, 502 or 503 or if the result depends on conditions that only
+    the gateway can evaluate, 2 on an error.
 
     Example: apisix-ingress explain 'https://shop.example.org/cart?beta=1' -H 'X-User: 7' -f manifests/
     """
@@ -106,7 +106,7 @@ def _offline(paths: list[str], config: Path | None, cluster: str) -> Evidence:
 def _live(
     config: Path | None, kubeconfig: str | None, admin_url: str | None, admin_key: str | None, cluster: str
 ) -> Evidence:
-    """Return what a gateway cluster has, and what objects ask for if a way to the API server is given."""
+    """Return the records of a gateway cluster, and the desired records if an API server is configured."""
     from apisix_ingress.diagnostics.reports.explain_evidence import of_everything, of_gateway
 
     settings = settings_for(config, kubeconfig, admin_url=admin_url, admin_key=admin_key)

@@ -1,4 +1,4 @@
-"""`orphans`: records of a gateway that no object looks after, and references that lead nowhere."""
+"""`orphans`: records of a gateway without an object, and dangling references."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from apisix_ingress.model.json import JsonObject
 
 _HEADINGS = {
-    "orphans": "ours, without an object (the controller deletes them, or holds them if they are unusually many)",
-    "kept": "ours, of an object that can't be translated now (they stay)",
-    "foreign": "somebody else's (never touched)",
-    "dangling": "refer to a record that is not there",
+    "orphans": "managed, without an object (the controller deletes them, or holds unusually many back)",
+    "kept": "managed, of an object that cannot be translated (they stay)",
+    "foreign": "of another owner (never touched)",
+    "dangling": "refer to a missing record",
 }
 
 
@@ -38,11 +38,11 @@ def orphans(
     output: ReportOption = Report.text,
     config: ConfigOption = None,
 ) -> None:
-    """List records without an object, broken references.
+    """List records without an object, and dangling references.
 
-    The objects are those of the manifests, without -f those of the API server. Nothing is written.
+    Objects come from the manifests, or from the API server without -f. Nothing is written.
 
-    Exit 0 if there is none, 1 if records lack their object or refer to nothing, 2 on an error.
+    Exit 0 if nothing is found, 1 if any orphaned or dangling record is found, 2 on an error.
 
     Example: apisix-ingress orphans --kubeconfig ~/.kube/config --config config.yaml
     """
@@ -69,5 +69,5 @@ def _told(item: JsonObject) -> str:
     name = f" ({item['name']})" if item["name"] else ""
     owner = f" of {item['owner']}" if item["owner"] else ""
     missing = f": {item['missing']} is missing" if "missing" in item else ""
-    holder = f": controller {item['holder']} holds it" if item.get("holder") else ""
+    holder = f": belongs to controller {item['holder']}" if item.get("holder") else ""
     return f"{item['record']}{name}{owner}{missing}{holder}"

@@ -1,4 +1,4 @@
-"""`verify`: sends the same requests to two gateways and reports where their answers differ."""
+"""`verify`: sends the same requests to two gateways and reports differences between their responses."""
 
 from __future__ import annotations
 
@@ -31,12 +31,15 @@ _PORTS = "HOST[:HTTP_PORT[,HTTPS_PORT]]"
 OldArgument = Annotated[
     str, typer.Argument(metavar="OLD", help=f"The gateway in use: {_PORTS}; default ports 80, 443.")
 ]
-NewArgument = Annotated[str, typer.Argument(metavar="NEW", help="The gateway to examine, written alike.")]
+NewArgument = Annotated[str, typer.Argument(metavar="NEW", help="The gateway to compare, in the same form.")]
 ClusterOption = Annotated[bool, typer.Option("--cluster", help="Take the Ingresses from the API server.")]
 RequestsOption = Annotated[
     list[Path] | None,
     typer.Option(
-        "--requests", metavar="FILE", help="Requests, one a line: [METHOD] URL [-H 'Name: value'].", show_default=False
+        "--requests",
+        metavar="FILE",
+        help="File with requests, one per line: [METHOD] URL [-H 'Name: value'].",
+        show_default=False,
     ),
 ]
 LogOption = Annotated[
@@ -45,37 +48,42 @@ LogOption = Annotated[
         "--access-log", metavar="FILE", help="Access log: nginx's combined format, or JSON lines.", show_default=False
     ),
 ]
-LogHostOption = Annotated[
-    str, typer.Option(metavar="HOST", help="Host of log lines that name none.", show_default=False)
-]
+LogHostOption = Annotated[str, typer.Option(metavar="HOST", help="Host of log lines without one.", show_default=False)]
 ClassOption = Annotated[
     str, typer.Option("--class", metavar="NAME", help="Only Ingresses of this class.", show_default=False)
 ]
 MethodsOption = Annotated[
     str, typer.Option("--methods", metavar="safe|all", help="all: also methods that may change data.")
 ]
-RateOption = Annotated[float, typer.Option(min=0.1, metavar="NUMBER", help="Requests a second to each gateway.")]
-ConcurrencyOption = Annotated[int, typer.Option(min=1, max=64, metavar="NUMBER", help="Requests under way at once.")]
+RateOption = Annotated[float, typer.Option(min=0.1, metavar="NUMBER", help="Requests per second to each gateway.")]
+ConcurrencyOption = Annotated[
+    int, typer.Option(min=1, max=64, metavar="NUMBER", help="Maximum number of concurrent requests.")
+]
 SamplesOption = Annotated[
     int, typer.Option(min=20, max=5000, metavar="NUMBER", help="Requests to each gateway where traffic is split.")
 ]
-LimitOption = Annotated[int, typer.Option(min=1, metavar="NUMBER", help="Most different requests of a round.")]
-TimeoutOption = Annotated[str, typer.Option(metavar="DURATION", help="Time for one request.")]
+LimitOption = Annotated[
+    int, typer.Option(min=1, metavar="NUMBER", help="Maximum number of distinct requests per round.")
+]
+TimeoutOption = Annotated[str, typer.Option(metavar="DURATION", help="Timeout of one request.")]
 HeaderOption = Annotated[
     str,
     typer.Option(
-        "--backend-header", metavar="NAME", help="Response header that names the backend.", show_default=False
+        "--backend-header", metavar="NAME", help="Response header that identifies the backend.", show_default=False
     ),
 ]
 FieldOption = Annotated[
     str,
     typer.Option(
-        "--backend-field", metavar="PATH", help="Field of a JSON body that does, e.g. pod.", show_default=False
+        "--backend-field",
+        metavar="PATH",
+        help="Field of a JSON body that identifies the backend, e.g. pod.",
+        show_default=False,
     ),
 ]
 IgnoreOption = Annotated[
     list[str] | None,
-    typer.Option("--ignore-header", metavar="NAME", help="A header that may differ.", show_default=False),
+    typer.Option("--ignore-header", metavar="NAME", help="Ignore differences in this header.", show_default=False),
 ]
 WatchOption = Annotated[
     str, typer.Option("--watch", metavar="DURATION", help="Repeat for this long.", show_default=False)
@@ -109,12 +117,12 @@ def verify(
     output: ReportOption = Report.text,
     config: ConfigOption = None,
 ) -> None:
-    """Compare the answers of two gateways.
+    """Compare the responses of two gateways.
 
-    Requests come from Ingresses (-f or --cluster), from access logs and from files; each is sent to both gateways. What
-    varies from one request to the next is found by repetition and not reported.
+    Requests come from Ingresses (-f or --cluster), from access logs and from files; each is sent to both gateways.
+    Values that vary from one request to the next are found by repetition and not reported.
 
-    Exit 0 if both answer alike, 1 if they differ, 2 on an error.
+    Exit 0 if all responses are equal, 1 if some differ, 2 on an error.
 
     Example: apisix-ingress verify 10.0.0.1 10.0.0.2 -f ingresses/ --backend-header X-Backend --html report.html
     """
@@ -134,7 +142,7 @@ def verify(
     ]
     probes = _chosen(chain.from_iterable(sources), summary, every_method=methods == "all", limit=limit)
     if not probes:
-        fail("there is nothing to send: give Ingresses with -f or --cluster, or --requests or --access-log")
+        fail("no requests: add Ingresses with -f or --cluster, or use --requests or --access-log")
     options = Options(rate, concurrency, frozenset(name.lower() for name in ignore_header or ()))
     connection = {"timeout": parse_duration(timeout), "backend_header": backend_header, "backend_field": backend_field}
     duration = parse_duration(watch) if watch else 0.0
@@ -191,7 +199,7 @@ def _address(text: str) -> Address:
 
 
 def _of_files(paths: list[str]) -> list[CustomObject]:
-    """Return the Ingresses of manifests; what can't be read ends the command."""
+    """Return the Ingresses of manifests; an unreadable one ends the command."""
     from apisix_ingress.kube.manifests.loader import load
     from apisix_ingress.model.objects import CustomObject
 

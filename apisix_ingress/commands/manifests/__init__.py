@@ -1,1 +1,1 @@
-"""Commands that need manifests only."""
+"""Commands that only need manifests."""

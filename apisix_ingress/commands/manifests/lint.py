@@ -1,4 +1,4 @@
-"""`lint`: what is wrong with manifests, by code, file and line."""
+"""`lint`: mistakes in manifests, by code, file and line."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Form(StrEnum):
 
 
 class Threshold(StrEnum):
-    """The least level that makes the command fail."""
+    """The lowest severity that makes the command fail."""
 
     error = "error"
     warning = "warning"
@@ -50,7 +50,7 @@ SuppressOption = Annotated[
     typer.Option(
         "--suppress",
         metavar="CODE[=OBJECT]",
-        help="Leave out findings; may be repeated. OBJECT as 'ApisixRoute default/web'.",
+        help="Suppress findings; may be repeated. OBJECT as 'ApisixRoute default/web'.",
         show_default=False,
     ),
 ]
@@ -60,7 +60,7 @@ ThresholdOption = Annotated[
     typer.Option(
         "--failure-threshold",
         metavar="|".join(Threshold),
-        help="Least level that ends with 1.",
+        help="Lowest severity that makes lint exit with 1.",
         autocompletion=lambda: list(Threshold),
     ),
 ]
@@ -76,9 +76,9 @@ def lint(
 ) -> None:
     """Find mistakes in manifests, by code, file and line.
 
-    No cluster and no gateway is asked. What each code means is in docs/reference/codes.
+    Neither a cluster nor a gateway is needed. docs/reference/codes describes the codes.
 
-    Exit 0 if nothing is wrong, 1 if something of the threshold's level is, 2 on an error.
+    Exit 0 if nothing is found, 1 if something of at least the threshold is, 2 on an error.
 
     Example: apisix-ingress lint manifests/ --suppress 'AIX0302=ApisixTls default/web'
     """

@@ -1,4 +1,4 @@
-"""`translate`: the records that manifests give."""
+"""`translate`: prints the records of manifests."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def translate(
     filename: FilesOption = None,
     output: OutputOption = Output.yaml,
     config: ConfigOption = None,
-    show_secrets: Annotated[bool, typer.Option("--show-secrets", help="Print private keys as well.")] = False,
+    show_secrets: Annotated[bool, typer.Option("--show-secrets", help="Also print private keys.")] = False,
 ) -> None:
-    """Print the records that manifests give.
+    """Print the records of manifests.
 
-    No cluster and no gateway is asked.
+    Neither a cluster nor a gateway is needed.
 
     Exit 0 if nothing is wrong, 1 if there are problems, 2 on an error.
 

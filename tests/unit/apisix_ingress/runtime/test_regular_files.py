@@ -56,7 +56,7 @@ def test_a_large_file_is_read_to_its_bound(tmp_path: Path) -> None:
     assert [str(error) for error in load([path]).errors] == [f"{path}: larger than 10 MB"]
     with pytest.raises(ConfigError, match="larger than"):
         load_settings(path)
-    with pytest.raises(ConfigError, match="must hold the admin key alone"):
+    with pytest.raises(ConfigError, match="must contain only the admin key"):
         ClusterSettings(admin_key_file=str(path)).read_admin_key()
     path.write_bytes(b"x" * 1000)
     assert read_regular(path, 1000) == b"x" * 1000

@@ -41,7 +41,7 @@ def test_each_protection_that_is_taken_off_is_told_with_its_remedy(config: Path)
         "kubernetes.consumer_names",
         "kubernetes.record_ids",
     ]
-    assert got[0].endswith("remove the setting, or write grant")
+    assert got[0].endswith("remove the setting, or set grant")
 
 
 def test_trusted_plugins_that_were_refused_for_a_reason_are_told(config: Path) -> None:
@@ -74,7 +74,7 @@ def test_without_the_preset_nothing_is_taken_off() -> None:
         ("{internal_addresses: [10.7.0.0/24]}", []),
         (
             "{internal_addresses: [etcd.apisix.svc], watch_namespaces: [a]}",
-            ["kubernetes.internal_addresses: has no network"],
+            ["kubernetes.internal_addresses: contains no network"],
         ),
         ("{internal_addresses: [10.0.0.0/8], watch_namespaces: [a]}", []),
         ("{internal_addresses: [10.0.0.0/8], endpoint_source: endpoints}", ["kubernetes.endpoint_source: endpoints"]),
