@@ -30,7 +30,7 @@ from tests.property.replay import play_each
 from tests.unit.translation.objects import OPTIONS, make
 
 SEEDS = 120
-BLOCK = 30
+BLOCK = 10
 NAMED_KINDS = ("upstreams", "plugin_configs", "routes")
 
 

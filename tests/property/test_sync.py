@@ -20,7 +20,7 @@ from tests.fakes.gateway import FakeBackend, FakeGateway, FakeWanted, Faults, Lo
 from tests.property.replay import play_each
 
 SEEDS = 2000
-BLOCK = 250
+BLOCK = 50
 UPSTREAMS = [RecordKey("upstreams", f"u{n}") for n in range(4)]
 CONFIGS = [RecordKey("plugin_configs", f"p{n}") for n in range(2)]
 ROUTES = [RecordKey("routes", f"r{n}") for n in range(6)]
