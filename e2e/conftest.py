@@ -19,7 +19,14 @@ from e2e.devgateway.process import DevGateway
 from e2e.gateways import RemoteGateway
 from e2e.traffic import Traffic
 
-pytest_plugins = ["e2e.canary", "e2e.cluster.fixtures", "e2e.story", "e2e.scene", "e2e.faults.fixtures"]
+pytest_plugins = [
+    "e2e.canary",
+    "e2e.cluster.fixtures",
+    "e2e.story",
+    "e2e.scene",
+    "e2e.reference_grants",
+    "e2e.faults.fixtures",
+]
 
 OWN = {"e2e-controller": "own"}
 SHARED_SELECTOR = "e2e-controller!=own"

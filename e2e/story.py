@@ -5,7 +5,7 @@ Also the objects that such stories write most, and what is read off them. What a
 
 import secrets
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -123,6 +123,18 @@ class Stage:
         """Apply manifests in the namespace."""
         return self.api.apply(source, namespace=self.namespace)
 
+    def another_namespace(self, prefix: str = "e2e") -> AbstractContextManager[str]:
+        """Make a second namespace of the story."""
+        return self.api.namespace(prefix, labels=OWN | {"e2e-story": self.mark})
+
+    @contextmanager
+    def another_tenant(self, pod: str, servers: EchoServers) -> Iterator[PodFactory]:
+        """Make a second namespace of the story, with a pod and a Service of its name."""
+        with self.another_namespace() as namespace, PodFactory(self.api, namespace, servers) as pods:
+            pods.create(pod)
+            pods.service(pod, {"app": pod})
+            yield pods
+
     def serve(self, name: str = "web") -> None:
         """Make a pod and the Service in front of it; return when its address is published.
 
@@ -146,3 +158,10 @@ def stage(cluster_api: KubeClient, echo_servers: EchoServers, start_controller: 
         pods = stack.enter_context(PodFactory(cluster_api, namespace, echo_servers))
         gateway = stack.enter_context(DevGateway())
         yield Stage(cluster_api, pods, gateway, mark, start_controller, stack)
+
+
+@pytest.fixture
+def tenant(stage: Stage) -> Iterator[str]:
+    """A second namespace of the story, whose objects refer to the first."""
+    with stage.another_namespace() as name:
+        yield name

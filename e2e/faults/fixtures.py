@@ -1,4 +1,7 @@
-"""The stand of a module with stories of API faults; what it stands on can be given anew by the module."""
+"""Fixtures of fault stories: a proxy before the gateway, and the stand of a module with API faults.
+
+What the stand is made of can be replaced by the module.
+"""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -7,7 +10,18 @@ import pytest
 
 from e2e.cluster.client import KubeClient
 from e2e.cluster.echo import EchoServers
+from e2e.faults.admin_proxy import AdminProxy
 from e2e.faults.stand import BASE, ApiStand, stand
+from e2e.story import Stage
+
+
+@pytest.fixture
+def proxy(stage: Stage, tmp_path: Path) -> Iterator[AdminProxy]:
+    """A proxy before the stage's gateway; the controllers end before it does."""
+    with AdminProxy(stage.gateway.admin_url, stage.gateway.admin_key, tmp_path) as started:
+        yield started
+        for controller in stage.controllers:
+            controller.stop()
 
 
 @pytest.fixture(scope="module")

@@ -5,11 +5,7 @@ A proxy before the gateway tells in which order writes came, and how many there 
 
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
-
-import pytest
 
 from e2e.cluster.client import wait_until
 from e2e.conftest import OWN
@@ -25,15 +21,6 @@ GONE = 120
 BURST = 100
 FLAPS = 120
 NETWORK = "10.250.0"
-
-
-@pytest.fixture
-def proxy(stage: Stage, tmp_path: Path) -> Iterator[AdminProxy]:
-    """A proxy before the stage's gateway; the controllers end before it does."""
-    with AdminProxy(stage.gateway.admin_url, stage.gateway.admin_key, tmp_path) as started:
-        yield started
-        for controller in stage.controllers:
-            controller.stop()
 
 
 def bare_service(stage: Stage, name: str, *, namespace: str = "", **spec: object) -> None:

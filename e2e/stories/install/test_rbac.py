@@ -15,14 +15,13 @@ import yaml
 from trustme import CA
 
 from apisix_ingress.diagnostics.doctor.permissions import Right
+from e2e import reference_grants
 from e2e.chart import WITH_KEY, find, merged, nested, render
 from e2e.cluster.client import KubeClient, Manifest, wait_until
 from e2e.cluster.local import LocalCluster
 from e2e.cluster.process import whole_lines
-from e2e.conftest import OWN
 from e2e.controller import Controller
 from e2e.stories.changes.test_ingress_status import ingress, show
-from e2e.stories.tenants.test_grants import DEFINITION
 from e2e.story import Stage, route, says
 
 CUSTOM = (
@@ -233,9 +232,8 @@ def play(stage: Stage, request: pytest.FixtureRequest) -> Iterator[StartPlay]:
 @pytest.fixture
 def granting(cluster_api: KubeClient) -> Iterator[None]:
     """The kind ReferenceGrant."""
-    cluster_api.apply(DEFINITION)
-    yield
-    cluster_api.delete("CustomResourceDefinition", DEFINITION["metadata"]["name"])
+    with reference_grants.served(cluster_api):
+        yield
 
 
 def check(play: Play) -> None:
@@ -302,7 +300,7 @@ def test_with_rights_in_one_namespace_nothing_is_read_elsewhere_and_nothing_refu
     shown = play({"rbac": {"scope": "namespaced"}, "config": {"kubernetes": {"watchNamespaces": [stage.namespace]}}})
     outside = {right.resource for right in granted(shown.manifests) if not right.namespace}
     assert outside == {"namespaces", "ingressclasses", "apisixclusterconfigs", "apisixclusterconfigs/status"}
-    with stage.api.namespace(labels=OWN | {"e2e-story": stage.mark}) as elsewhere:
+    with stage.another_namespace() as elsewhere:
         stage.api.apply(route(f"b.{stage.host}"), namespace=elsewhere)
         shown.start()
         stage.serve()
@@ -317,7 +315,7 @@ def test_with_rights_in_one_namespace_nothing_is_read_elsewhere_and_nothing_refu
 
 
 def test_a_namespace_without_rights_keeps_it_from_getting_ready_and_is_named(play: StartPlay, stage: Stage) -> None:
-    with stage.api.namespace(labels=OWN | {"e2e-story": stage.mark}) as elsewhere:
+    with stage.another_namespace() as elsewhere:
         watched = {"config": {"kubernetes": {"watchNamespaces": [stage.namespace, elsewhere]}}}
         shown = play(merged(watched, {"rbac": {"scope": "namespaced"}}))
         bindings = [each for each in shown.manifests if each["kind"] == "RoleBinding"]

@@ -4,7 +4,6 @@ import base64
 from typing import Any
 
 from e2e.cluster.client import Manifest, wait_until
-from e2e.conftest import OWN
 from e2e.scene import Scene, rule
 from e2e.story import Stage, route, says
 
@@ -131,7 +130,7 @@ def test_two_consumers_exchange_their_keys(scene: Scene) -> None:
 
 def test_a_consumer_of_another_namespace_is_not_let_in_by_a_name_that_looks_the_same(stage: Stage) -> None:
     """`team-a/admin` is on the whitelist; `team/a-admin`, which is older, had the same username in 1.8."""
-    with stage.api.namespace(stage.namespace, OWN | {"e2e-story": stage.mark}) as theirs:
+    with stage.another_namespace(stage.namespace) as theirs:
         suffix = theirs.removeprefix(f"{stage.namespace}-")
         own = stage.start()
         stage.serve()

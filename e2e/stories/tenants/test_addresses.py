@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 import yaml
 
-from e2e.cluster.client import KubeClient, Manifest
-from e2e.conftest import OWN
-from e2e.stories.tenants.test_grants import DEFINITION, GROUP
+from e2e.cluster.client import Manifest
+from e2e.reference_grants import GROUP
 from e2e.story import Stage, condition, route, says
 
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "several-teams.md"
@@ -20,21 +18,7 @@ BLOCK = re.compile(r"^ *```yaml\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 
 VERSION = {"apiVersion": "apisix.apache.org/v2"}
 STRICT = {"external_addresses": "refuse-internal", "cross_namespace": "grant"}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def grants(cluster_api: KubeClient) -> Iterator[None]:
-    """The kind of grants."""
-    cluster_api.apply(DEFINITION)
-    yield
-    cluster_api.delete("CustomResourceDefinition", DEFINITION["metadata"]["name"])
-
-
-@pytest.fixture
-def tenant(stage: Stage) -> Iterator[str]:
-    """A second namespace of the story, whose objects name addresses of the first."""
-    with stage.api.namespace(labels=OWN | {"e2e-story": stage.mark}) as name:
-        yield name
+pytestmark = pytest.mark.usefixtures("reference_grants")
 
 
 def external(stage: Stage, name: str, address: str) -> list[Manifest]:

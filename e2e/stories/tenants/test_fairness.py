@@ -4,13 +4,8 @@ A proxy before the gateway takes a second for each write. What is asserted is th
 """
 
 import time
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
 
 from e2e.cluster.client import wait_until
-from e2e.conftest import OWN
 from e2e.faults.admin_proxy import AdminProxy
 from e2e.story import Stage, route, says
 
@@ -18,15 +13,6 @@ RULES = 400
 AT_ONCE = 16
 """Writes under way at once, by default."""
 SLOW = {"match": {"method": "PUT|DELETE"}, "action": "delay", "seconds": 1.0}
-
-
-@pytest.fixture
-def proxy(stage: Stage, tmp_path: Path) -> Iterator[AdminProxy]:
-    """A proxy before the stage's gateway; the controllers end before it does."""
-    with AdminProxy(stage.gateway.admin_url, stage.gateway.admin_key, tmp_path) as started:
-        yield started
-        for controller in stage.controllers:
-            controller.stop()
 
 
 def test_hundreds_of_rules_of_one_tenant_delay_neither_a_route_nor_a_revocation_of_another(
@@ -37,7 +23,7 @@ def test_hundreds_of_rules_of_one_tenant_delay_neither_a_route_nor_a_revocation_
     guarded: dict[str, dict[str, object]] = {"key-auth": {}}
     stage.apply([route(stage.host, plugins=guarded), keyed("jack", f"{stage.namespace}-key")])
     stage.traffic.until_status(200, stage.host, headers={"apikey": f"{stage.namespace}-key"})
-    with stage.api.namespace("hog", labels=OWN | {"e2e-story": stage.mark}) as hog:
+    with stage.another_namespace("hog") as hog:
         stage.api.apply([external(), many_rules()], namespace=hog)
         proxy.play(SLOW)
         wait_until(lambda: len(stage.gateway.records("routes")), lambda got: got > AT_ONCE, "the first of its rules")

@@ -1,55 +1,18 @@
 """References into another namespace under `cross_namespace: grant`: traffic comes with the grant and goes with it."""
 
 import ssl
-from collections.abc import Iterator
 
 import pytest
 from trustme import CA
 
-from e2e.cluster.client import KubeClient, Manifest, wait_until
-from e2e.conftest import OWN
+from e2e.cluster.client import Manifest, wait_until
+from e2e.reference_grants import GROUP
 from e2e.story import Stage, condition, says
 
-GROUP = "gateway.networking.k8s.io"
 OURS = "apisix.apache.org"
 GRANTING = {"cross_namespace": "grant"}
 
-DEFINITION: Manifest = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {
-        "name": f"referencegrants.{GROUP}",
-        "annotations": {"api-approved.kubernetes.io": "unapproved, as much of it as the stories need"},
-    },
-    "spec": {
-        "group": GROUP,
-        "scope": "Namespaced",
-        "names": {"kind": "ReferenceGrant", "listKind": "ReferenceGrantList", "plural": "referencegrants"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
-            }
-        ],
-    },
-}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def grants(cluster_api: KubeClient) -> Iterator[None]:
-    """The kind, in the one version that newer releases of the Gateway API have."""
-    cluster_api.apply(DEFINITION)
-    yield
-    cluster_api.delete("CustomResourceDefinition", DEFINITION["metadata"]["name"])
-
-
-@pytest.fixture
-def tenant(stage: Stage) -> Iterator[str]:
-    """A second namespace of the story, whose objects refer to the first."""
-    with stage.api.namespace(labels=OWN | {"e2e-story": stage.mark}) as name:
-        yield name
+pytestmark = pytest.mark.usefixtures("reference_grants")
 
 
 def allow(stage: Stage, tenant: str, source: tuple[str, str], *targets: tuple[str, str, str]) -> None:

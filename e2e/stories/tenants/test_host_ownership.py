@@ -2,7 +2,6 @@
 
 import ssl
 from collections.abc import Iterator
-from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
@@ -11,7 +10,6 @@ from trustme import CA
 
 from e2e.cluster.client import Manifest, wait_until
 from e2e.cluster.echo import EchoServers
-from e2e.conftest import OWN
 from e2e.stories.tenants.test_isolation import a_second_later, ingress, warnings
 from e2e.story import Stage, condition, route, says
 from e2e.traffic import RequestLoop
@@ -23,11 +21,7 @@ SHOWN_TIMEOUT = 20.0
 @pytest.fixture
 def evil(stage: Stage, echo_servers: EchoServers) -> Iterator[PodFactory]:
     """A second namespace of the story, with a pod `evil` and its Service."""
-    with ExitStack() as stack:
-        namespace = stack.enter_context(stage.api.namespace(labels=OWN | {"e2e-story": stage.mark}))
-        pods = stack.enter_context(PodFactory(stage.api, namespace, echo_servers))
-        pods.create("evil")
-        pods.service("evil", {"app": "evil"})
+    with stage.another_tenant("evil", echo_servers) as pods:
         yield pods
 
 

@@ -1,7 +1,6 @@
 """Stories of what must not touch each other: records of others, tenants, and one bad object among many good ones."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
@@ -10,7 +9,6 @@ import pytest
 
 from e2e.cluster.client import Manifest, wait_until
 from e2e.cluster.echo import EchoServers
-from e2e.conftest import OWN
 from e2e.story import Stage, condition, put_paths, route, says
 from e2e.traffic import RequestLoop
 from e2e.workload import PodFactory
@@ -135,11 +133,7 @@ def test_a_route_that_the_gateway_comes_to_reject_keeps_its_last_good_record(sta
 @pytest.fixture
 def tenant(stage: Stage, echo_servers: EchoServers) -> Iterator[PodFactory]:
     """A second namespace of the story, with a pod `theirs` and its Service."""
-    with ExitStack() as stack:
-        namespace = stack.enter_context(stage.api.namespace(labels=OWN | {"e2e-story": stage.mark}))
-        pods = stack.enter_context(PodFactory(stage.api, namespace, echo_servers))
-        pods.create("theirs")
-        pods.service("theirs", {"app": "theirs"})
+    with stage.another_tenant("theirs", echo_servers) as pods:
         yield pods
 
 
