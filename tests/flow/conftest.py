@@ -10,7 +10,7 @@ from tests.fakes.adminapi import FakeAdminApi
 from tests.fakes.apiserver import FakeApiServer
 from tests.flow.commandline import Cli
 from tests.flow.program import SERVED
-from tests.flow.surveying import CRD, HOOKS, Scene, plain, route, say
+from tests.flow.surveying import CRD, HOOKS, SurveyHarness, plain, route, say
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def cli(tmp_path: Path) -> Cli:
 
 
 @pytest.fixture
-async def scene(tmp_path: Path, cli: Cli, gateway: FakeAdminApi) -> AsyncIterator[Scene]:
+async def harness(tmp_path: Path, cli: Cli, gateway: FakeAdminApi) -> AsyncIterator[SurveyHarness]:
     """A Service with a pod and a route to it, which is in effect."""
     async with FakeApiServer([*SERVED.values(), CRD, HOOKS]) as server:
         kubeconfig = server.kubeconfig(tmp_path / "kubeconfig")
@@ -39,7 +39,7 @@ async def scene(tmp_path: Path, cli: Cli, gateway: FakeAdminApi) -> AsyncIterato
             "kubernetes": {"kubeconfig": str(kubeconfig), "election": {"namespace": "default"}},
             "clusters": [{"admin_url": gateway.url, "admin_key": gateway.key}],
         }
-        made = Scene(server, gateway, cli, cli.write("config.yaml", json.dumps(config)))
+        made = SurveyHarness(server, gateway, cli, cli.write("config.yaml", json.dumps(config)))
         server.put(plain("Service", "web", spec={"clusterIP": "10.96.0.1", "ports": [{"port": 80, "name": "http"}]}))
         slice_ = {"addressType": "IPv4", "ports": [{"name": "http", "port": 8080}]}
         labels = {"labels": {"kubernetes.io/service-name": "web"}}

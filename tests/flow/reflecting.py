@@ -63,7 +63,7 @@ class Notes(ReflectorObserver):
         self.holds.append(objects)
 
 
-class Bench:
+class ReflectorHarness:
     """A server, a store and the reflector between them."""
 
     def __init__(
@@ -128,12 +128,14 @@ async def reflecting(
     only: ObjectKey | None = None,
     clock: MonotonicClock | None = None,
     collections: int = 1,
-) -> AsyncIterator[Bench]:
+) -> AsyncIterator[ReflectorHarness]:
     async with await KubeApi.connect(str(server.kubeconfig(tmp_path / "kubeconfig"))) as api:
-        bench = Bench(server, api, replace(RESOURCES[kind], only=only), options, clock or MonotonicClock(), collections)
-        task = asyncio.create_task(bench.reflector.run())
+        harness = ReflectorHarness(
+            server, api, replace(RESOURCES[kind], only=only), options, clock or MonotonicClock(), collections
+        )
+        task = asyncio.create_task(harness.reflector.run())
         try:
-            yield bench
+            yield harness
         finally:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):

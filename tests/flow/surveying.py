@@ -47,7 +47,7 @@ def say(item: Manifest, status: str = "True", message: str = "Sync Successfully"
 
 
 @dataclass
-class Scene:
+class SurveyHarness:
     """An API server and a gateway, and the command line beside them."""
 
     server: FakeApiServer

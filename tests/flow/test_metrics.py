@@ -65,7 +65,7 @@ class Moves(NamedTuple):
 Act = Callable[[App], Awaitable[None] | None]
 
 
-class Story(NamedTuple):
+class Case(NamedTuple):
     """Something that happens, and the figures that move by it."""
 
     act: Act
@@ -146,8 +146,8 @@ def serve_a_certificate(app: App) -> None:
     app.server.put({"apiVersion": "apisix.apache.org/v2", "kind": "ApisixTls", "metadata": meta("web"), "spec": spec})
 
 
-STORIES = (
-    Story(
+CASES = (
+    Case(
         nothing,
         (
             becomes("is_leader", 1),
@@ -161,7 +161,7 @@ STORIES = (
             rises("watch_age_seconds", kind="Service"),
         ),
     ),
-    Story(
+    Case(
         apply_a_route,
         (
             rises("events_total", operation="add", resource="route"),
@@ -178,7 +178,7 @@ STORIES = (
             rises("status_writes_total", kind="ApisixRoute", outcome="ok"),
         ),
     ),
-    Story(
+    Case(
         apply_a_route_that_is_rejected,
         (
             rises("apisix_status_codes", resource="route", status_code="400"),
@@ -187,8 +187,8 @@ STORIES = (
             rises("kube_events_dropped_total"),
         ),
     ),
-    Story(edit_the_gateway, (rises("drift_repaired_total", cluster="default"),)),
-    Story(
+    Case(edit_the_gateway, (rises("drift_repaired_total", cluster="default"),)),
+    Case(
         lose_the_gateway,
         (
             becomes("breaker_open", 1, cluster="default"),
@@ -197,16 +197,16 @@ STORIES = (
             rises("sync_backlog", cluster="default"),
         ),
     ),
-    Story(lose_the_lease, (becomes("is_leader", 0),)),
-    Story(
+    Case(lose_the_lease, (becomes("is_leader", 0),)),
+    Case(
         end_the_watches,
         (rises("watch_failures_total", kind="Service", reason="unavailable"),),
     ),
-    Story(
+    Case(
         lose_objects_from_the_list,
         (becomes("deletes_held", 30, kind="ApisixRoute"), rises("list_seconds_count", kind="ApisixRoute")),
     ),
-    Story(
+    Case(
         slow_the_status_down,
         (
             rises("queue_depth", queue="status"),
@@ -215,8 +215,8 @@ STORIES = (
             rises("status_writes_total", kind="ApisixRoute", outcome="KubeUnavailable"),
         ),
     ),
-    Story(block_the_loop, (rises("event_loop_lag_seconds"),)),
-    Story(
+    Case(block_the_loop, (rises("event_loop_lag_seconds"),)),
+    Case(
         serve_a_certificate,
         (rises("certificate_expiry_timestamp_seconds", secret_namespace="default", secret_name="cert"),),
     ),
@@ -242,16 +242,16 @@ async def until_moved(app: App, before: Scrape, moves: tuple[Moves, ...]) -> Non
         pytest.fail(f"never moved: {[(*move, now.sum(move.name, move.labels)) for move in waiting]}")
 
 
-@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.act.__name__)
-async def test_figures_move(server: FakeApiServer, gateway: FakeAdminApi, tmp_path: Path, story: Story) -> None:
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.act.__name__)
+async def test_figures_move(server: FakeApiServer, gateway: FakeAdminApi, tmp_path: Path, case: Case) -> None:
     names = put_world(server)
     async with running(server, gateway, tmp_path) as app:
         await app.until_served(*names)
         before = await scrape(app)
-        done = story.act(app)
+        done = case.act(app)
         if done is not None:
             await done
-        await until_moved(app, before, story.moves)
+        await until_moved(app, before, case.moves)
         server.faults.clear()
         gateway.faults.clear()
 
@@ -288,6 +288,6 @@ async def test_a_certificate_that_is_used_no_more_is_not_shown(
 
 
 def test_every_documented_figure_has_a_story() -> None:
-    told = {move.name.removesuffix("_count") for story in STORIES for move in story.moves} | {HELD.name}
+    told = {move.name.removesuffix("_count") for case in CASES for move in case.moves} | {HELD.name}
     # The webhook is served on request alone, and has stories of its own.
     assert told == {name for name in DOCUMENTED if not name.startswith("webhook_")}

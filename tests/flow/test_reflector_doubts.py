@@ -8,7 +8,7 @@ import pytest
 
 from tests.fakes import wire
 from tests.fakes.apiserver import FakeApiServer, Fault, Manifest, error_event
-from tests.flow.reflecting import QUICK, Bench, put_routes, reflecting, route
+from tests.flow.reflecting import QUICK, ReflectorHarness, put_routes, reflecting, route
 
 EMPTY = '{"metadata": {"resourceVersion": "9000"}, "items": []}'
 
@@ -23,78 +23,78 @@ def bookmark(version: object) -> bytes:
 
 @pytest.mark.parametrize("word", ["ADDED", "MODIFIED", "DELETED"])
 async def test_an_event_that_comes_again_later_undoes_nothing(server: FakeApiServer, tmp_path: Path, word: str) -> None:
-    async with reflecting(server, tmp_path) as bench:
-        await bench.until_watching()
+    async with reflecting(server, tmp_path) as harness:
+        await harness.until_watching()
         old = server.put(route("a", step=1))
         server.put(route("a", step=2))
-        await bench.until(lambda: bench.get("a") and bench.get("a").spec == {"step": 2}, "the second step")
-        server.order(bench.plural, wire.event(word, old))
+        await harness.until(lambda: harness.get("a") and harness.get("a").spec == {"step": 2}, "the second step")
+        server.order(harness.plural, wire.event(word, old))
         server.put(route("end"))
-        await bench.until_names("a", "end")
-        assert bench.get("a").spec == {"step": 2}
-        await bench.until_watching()
-    assert bench.notes.failures == ["rolled_back"]
-    assert "delete" not in bench.notes.changes
+        await harness.until_names("a", "end")
+        assert harness.get("a").spec == {"step": 2}
+        await harness.until_watching()
+    assert harness.notes.failures == ["rolled_back"]
+    assert "delete" not in harness.notes.changes
 
 
 async def test_an_object_that_is_gone_does_not_come_back_with_an_old_event(
     server: FakeApiServer, tmp_path: Path
 ) -> None:
-    async with reflecting(server, tmp_path) as bench:
-        await bench.until_watching()
+    async with reflecting(server, tmp_path) as harness:
+        await harness.until_watching()
         old = server.put(route("gone"))
-        await bench.until_names("gone")
-        server.remove(bench.plural, "gone")
-        await bench.until_names()
-        server.order(bench.plural, wire.event("ADDED", old))
-        await bench.until(lambda: len(bench.notes.lists) == 2, "a list")
-        assert bench.names() == set()
+        await harness.until_names("gone")
+        server.remove(harness.plural, "gone")
+        await harness.until_names()
+        server.order(harness.plural, wire.event("ADDED", old))
+        await harness.until(lambda: len(harness.notes.lists) == 2, "a list")
+        assert harness.names() == set()
 
 
 async def test_after_a_bookmark_of_the_future_nothing_is_lost(server: FakeApiServer, tmp_path: Path) -> None:
     put_routes(server, 2)
-    async with reflecting(server, tmp_path) as bench:
-        await bench.until_watching()
-        server.order(bench.plural, bookmark("999999"))
-        server.remove(bench.plural, "r001")
-        await bench.until_names("r000")
-        await bench.until_watching()
+    async with reflecting(server, tmp_path) as harness:
+        await harness.until_watching()
+        server.order(harness.plural, bookmark("999999"))
+        server.remove(harness.plural, "r001")
+        await harness.until_names("r000")
+        await harness.until_watching()
         server.put(route("new"))
-        await bench.until_names("r000", "new")
+        await harness.until_names("r000", "new")
 
 
 @pytest.mark.parametrize("version", ["", "0", 7, None], ids=["empty", "zero", "number", "null"])
 async def test_no_bookmark_makes_a_watch_begin_anywhere(server: FakeApiServer, tmp_path: Path, version: object) -> None:
     put_routes(server, 2)
-    async with reflecting(server, tmp_path) as bench:
-        await bench.until_watching()
-        server.order(bench.plural, bookmark(version))
-        server.order(bench.plural, "end")
-        await bench.until(lambda: server.count("watch", bench.plural) > 1, "another watch")
+    async with reflecting(server, tmp_path) as harness:
+        await harness.until_watching()
+        server.order(harness.plural, bookmark(version))
+        server.order(harness.plural, "end")
+        await harness.until(lambda: server.count("watch", harness.plural) > 1, "another watch")
         server.put(route("new"))
-        await bench.until_names("r000", "r001", "new")
+        await harness.until_names("r000", "r001", "new")
     asked = [seen.query["resourceVersion"] for seen in server.seen if seen.verb == "watch"]
     assert {"", "0"}.isdisjoint(asked)
 
 
 async def test_a_version_that_the_api_server_does_not_understand_is_left(server: FakeApiServer, tmp_path: Path) -> None:
     put_routes(server, 2)
-    async with reflecting(server, tmp_path) as bench:
-        await bench.until_watching()
-        server.order(bench.plural, bookmark("odd"))
+    async with reflecting(server, tmp_path) as harness:
+        await harness.until_watching()
+        server.order(harness.plural, bookmark("odd"))
         server.faults.append(Fault("watch", status=500, when=lambda seen: seen.query["resourceVersion"] == "odd"))
-        server.order(bench.plural, "cut")
-        server.forget(bench.plural, "r000")
-        await bench.until_names("r001")
+        server.order(harness.plural, "cut")
+        server.forget(harness.plural, "r000")
+        await harness.until_names("r001")
 
 
 async def test_watches_that_end_with_an_error_each_time_are_listed_for(server: FakeApiServer, tmp_path: Path) -> None:
     put_routes(server, 2)
     server.faults.append(Fault("watch", status=200, body=error_event(500).decode()))
-    async with reflecting(server, tmp_path) as bench:
-        await bench.until_names("r000", "r001")
+    async with reflecting(server, tmp_path) as harness:
+        await harness.until_names("r000", "r001")
         server.put(route("new"))
-        await bench.until_names("r000", "r001", "new")
+        await harness.until_names("r000", "r001", "new")
 
 
 @pytest.mark.parametrize(
@@ -105,22 +105,22 @@ async def test_changes_come_though_watches_do_not_work(
 ) -> None:
     put_routes(server, 2)
     server.faults.append(Fault("watch", status=status, body=body))
-    async with reflecting(server, tmp_path) as bench:
-        await bench.until_names("r000", "r001")
+    async with reflecting(server, tmp_path) as harness:
+        await harness.until_names("r000", "r001")
         server.put(route("new"))
-        server.forget(bench.plural, "r000")
-        await bench.until_names("r001", "new")
+        server.forget(harness.plural, "r000")
+        await harness.until_names("r001", "new")
 
 
 async def test_throttled_watches_are_not_listed_for(server: FakeApiServer, tmp_path: Path) -> None:
     put_routes(server, 2)
     server.faults.append(Fault("watch", status=200, body=error_event(429).decode()))
-    async with reflecting(server, tmp_path) as bench:
-        await bench.until(lambda: len(bench.notes.failures) > 4, "some refusals")
-        assert bench.notes.lists == [2]
+    async with reflecting(server, tmp_path) as harness:
+        await harness.until(lambda: len(harness.notes.failures) > 4, "some refusals")
+        assert harness.notes.lists == [2]
 
 
-def note_waits(bench: Bench) -> list[float]:
+def note_waits(harness: ReflectorHarness) -> list[float]:
     """Have the reflector wait for nothing; return the seconds that it would have waited, which grow."""
     waits: list[float] = []
 
@@ -128,16 +128,16 @@ def note_waits(bench: Bench) -> list[float]:
         waits.append(seconds)
         await asyncio.sleep(0)
 
-    bench.reflector._pause = noted  # type: ignore[method-assign]
+    harness.reflector._pause = noted  # type: ignore[method-assign]
     return waits
 
 
 async def test_watches_that_break_after_a_word_wait_longer_each_time(server: FakeApiServer, tmp_path: Path) -> None:
     put_routes(server, 2)
     server.faults.append(Fault("watch", status=200, body=(bookmark("999999") + error_event(410)).decode()))
-    async with reflecting(server, tmp_path) as bench:
-        waits = note_waits(bench)
-        await bench.until(lambda: len(waits) > 5, "some waits")
+    async with reflecting(server, tmp_path) as harness:
+        waits = note_waits(harness)
+        await harness.until(lambda: len(waits) > 5, "some waits")
         assert waits[5] > 2 * waits[0]
 
 
@@ -148,18 +148,18 @@ async def test_who_is_away_is_not_waited_for_as_long_as_who_asks_for_it(
     server: FakeApiServer, tmp_path: Path, status: int, asked: str, want: float
 ) -> None:
     server.faults.append(Fault("list", status=status, retry_after=asked))
-    async with reflecting(server, tmp_path) as bench:
-        waits = note_waits(bench)
-        await bench.until(lambda: len(waits) > 2, "some waits")
+    async with reflecting(server, tmp_path) as harness:
+        waits = note_waits(harness)
+        await harness.until(lambda: len(waits) > 2, "some waits")
     assert set(waits) == {want}
 
 
 async def test_a_list_whose_pages_always_expire_is_read_as_one(server: FakeApiServer, tmp_path: Path) -> None:
     want = put_routes(server, 25)
     server.faults.append(Fault("list", status=410, when=is_next_page))
-    async with reflecting(server, tmp_path) as bench:
-        await bench.reflector.synced.wait()
-        assert bench.names() == want
+    async with reflecting(server, tmp_path) as harness:
+        await harness.reflector.synced.wait()
+        assert harness.names() == want
     asked = [(seen.query["limit"], "continue" in seen.query) for seen in server.seen if seen.verb == "list"]
     assert asked == [("10", False), ("10", True), ("10", False), ("10", True), ("0", False)]
 
@@ -169,11 +169,11 @@ async def test_pages_without_end_are_given_up(server: FakeApiServer, tmp_path: P
     endless = Fault("list", status=200, body=page)
     want = put_routes(server, 3)
     server.faults.append(endless)
-    async with reflecting(server, tmp_path) as bench:
-        await bench.until(lambda: "unavailable" in bench.notes.failures, "a failure")
-        assert "have no end" in bench.reflector.problem
+    async with reflecting(server, tmp_path) as harness:
+        await harness.until(lambda: "unavailable" in harness.notes.failures, "a failure")
+        assert "have no end" in harness.reflector.problem
         server.faults.remove(endless)
-        await bench.until_names(*want)
+        await harness.until_names(*want)
 
 
 @pytest.mark.parametrize("may_get", [True, False], ids=["get", "list only"])
@@ -182,17 +182,17 @@ async def test_what_is_found_by_name_is_not_deleted_however_often_lists_lack_it(
 ) -> None:
     want = put_routes(server, 40)
     empty = Fault("list", status=200, body=EMPTY, when=lambda seen: "fieldSelector" not in seen.query)
-    async with reflecting(server, tmp_path) as bench:
-        await bench.until_watching()
+    async with reflecting(server, tmp_path) as harness:
+        await harness.until_watching()
         server.faults += [empty] if may_get else [empty, Fault("get", "apisixroutes", status=403)]
-        server.order(bench.plural, error_event(410))
-        await bench.until(lambda: len(bench.notes.lists) > 4, "some lists")
-        assert (bench.names(), bench.notes.holds) == (want, [40])
-        assert bench.reflector.problem.startswith("40 objects are missing from lists, but found by name")
+        server.order(harness.plural, error_event(410))
+        await harness.until(lambda: len(harness.notes.lists) > 4, "some lists")
+        assert (harness.names(), harness.notes.holds) == (want, [40])
+        assert harness.reflector.problem.startswith("40 objects are missing from lists, but found by name")
         server.faults.remove(empty)
-        await bench.until(lambda: bench.notes.holds == [40, 0], "the end of the suspicion")
-        assert bench.names() == want
-    assert "delete" not in bench.notes.changes
+        await harness.until(lambda: harness.notes.holds == [40, 0], "the end of the suspicion")
+        assert harness.names() == want
+    assert "delete" not in harness.notes.changes
 
 
 async def test_deletes_wait_while_nobody_can_say_whether_an_object_is_there(
@@ -200,28 +200,28 @@ async def test_deletes_wait_while_nobody_can_say_whether_an_object_is_there(
 ) -> None:
     want = put_routes(server, 3)
     faults = [Fault("list", status=200, body=EMPTY), Fault("get", "apisixroutes", status=200, body=EMPTY)]
-    async with reflecting(server, tmp_path) as bench:
-        await bench.until_watching()
+    async with reflecting(server, tmp_path) as harness:
+        await harness.until_watching()
         server.faults += faults
-        server.order(bench.plural, error_event(410))
-        await bench.until(lambda: bench.notes.failures.count("unavailable") > 2, "some tries")
-        assert bench.names() == want
+        server.order(harness.plural, error_event(410))
+        await harness.until(lambda: harness.notes.failures.count("unavailable") > 2, "some tries")
+        assert harness.names() == want
         for name in want:
-            server.forget(bench.plural, name)
+            server.forget(harness.plural, name)
         server.faults.remove(faults[1])
-        await bench.until_names()
+        await harness.until_names()
 
 
 async def test_deletes_that_were_unusual_are_looked_at_once_more(server: FakeApiServer, tmp_path: Path) -> None:
     want = put_routes(server, 3)
     faults = [Fault("list", status=200, body=EMPTY), Fault("get", "apisixroutes", status=404)]
-    async with reflecting(server, tmp_path) as bench:
-        await bench.until_watching()
+    async with reflecting(server, tmp_path) as harness:
+        await harness.until_watching()
         server.faults += faults
-        server.order(bench.plural, error_event(410))
-        await bench.until_names()
+        server.order(harness.plural, error_event(410))
+        await harness.until_names()
         server.faults.clear()
-        await bench.until_names(*want)
+        await harness.until_names(*want)
 
 
 @pytest.mark.parametrize("kind", ["EndpointSlice", "Service", "Namespace"])
@@ -231,11 +231,11 @@ async def test_a_first_list_without_what_every_cluster_has_is_looked_at_again(
     api_version = "discovery.k8s.io/v1" if kind == "EndpointSlice" else "v1"
     server.put({"kind": kind, "apiVersion": api_version, "metadata": {"name": "a"}, "spec": {}})
     server.faults.append(Fault("list", status=200, body=EMPTY, times=1))
-    async with reflecting(server, tmp_path, kind) as bench:
-        await bench.until(lambda: len(bench.store) == 1, "the object")
-        await bench.until(lambda: len(bench.notes.lists) == 3, "the second look")
-        await bench.until_watching()
-    assert bench.notes.lists == [0, 1, 1]
+    async with reflecting(server, tmp_path, kind) as harness:
+        await harness.until(lambda: len(harness.store) == 1, "the object")
+        await harness.until(lambda: len(harness.notes.lists) == 3, "the second look")
+        await harness.until_watching()
+    assert harness.notes.lists == [0, 1, 1]
 
 
 @pytest.mark.parametrize("body", [None, "404 page not found"], ids=["Status", "text"])
@@ -244,31 +244,31 @@ async def test_a_404_for_whatever_is_asked_empties_nothing(
 ) -> None:
     want = put_routes(server, 3)
     lost = Fault(status=404, body=body)
-    async with reflecting(server, tmp_path) as bench:
-        await bench.until_watching()
+    async with reflecting(server, tmp_path) as harness:
+        await harness.until_watching()
         server.faults.append(lost)
-        server.order(bench.plural, "end")
-        await bench.until(lambda: bench.notes.failures.count("unavailable") > 3, "some looks")
-        assert (bench.names(), bench.reflector.absent) == (want, False)
-        assert "which no API server answers" in bench.reflector.problem
+        server.order(harness.plural, "end")
+        await harness.until(lambda: harness.notes.failures.count("unavailable") > 3, "some looks")
+        assert (harness.names(), harness.reflector.absent) == (want, False)
+        assert "which no API server answers" in harness.reflector.problem
         server.faults.remove(lost)
-        await bench.until_watching()
-    assert "delete" not in bench.notes.changes
+        await harness.until_watching()
+    assert "delete" not in harness.notes.changes
 
 
 async def test_objects_stay_while_their_crds_are_replaced(server: FakeApiServer, tmp_path: Path) -> None:
     want = put_routes(server, 3)
-    async with reflecting(server, tmp_path, options=replace(QUICK, absent_hold=3600.0)) as bench:
-        await bench.until_watching()
+    async with reflecting(server, tmp_path, options=replace(QUICK, absent_hold=3600.0)) as harness:
+        await harness.until_watching()
         kind = server.kinds.pop("apisixroutes")
-        server.order(bench.plural, "end")
-        await bench.until(lambda: bench.notes.failures.count("absent") > 3, "some looks")
-        assert (bench.names(), bench.reflector.absent) == (want, False)
-        assert "3 objects that nobody deleted stay for 3600 s" in bench.reflector.problem
+        server.order(harness.plural, "end")
+        await harness.until(lambda: harness.notes.failures.count("absent") > 3, "some looks")
+        assert (harness.names(), harness.reflector.absent) == (want, False)
+        assert "3 objects that nobody deleted stay for 3600 s" in harness.reflector.problem
         server.install(kind)
-        await bench.until(lambda: bench.reflector.problem == "", "the end of the problem")
-        assert bench.names() == want
-    assert "delete" not in bench.notes.changes
+        await harness.until(lambda: harness.reflector.problem == "", "the end of the problem")
+        assert harness.names() == want
+    assert "delete" not in harness.notes.changes
 
 
 @pytest.mark.parametrize(
@@ -283,8 +283,8 @@ async def test_objects_stay_while_their_crds_are_replaced(server: FakeApiServer,
 async def test_a_kind_is_not_absent_while_it_is_not_clear(server: FakeApiServer, tmp_path: Path, answer: Fault) -> None:
     served: list[Manifest] = [server.put(route("a"))]
     server.faults += [Fault("list", status=404), answer, Fault("get", "", status=404)]
-    async with reflecting(server, tmp_path) as bench:
-        await bench.until(lambda: bench.notes.failures.count("unavailable") > 3, "some looks")
-        assert (bench.reflector.synced.is_set(), bench.reflector.absent) == (False, False)
+    async with reflecting(server, tmp_path) as harness:
+        await harness.until(lambda: harness.notes.failures.count("unavailable") > 3, "some looks")
+        assert (harness.reflector.synced.is_set(), harness.reflector.absent) == (False, False)
         server.faults.clear()
-        await bench.until_names(*(item["metadata"]["name"] for item in served))
+        await harness.until_names(*(item["metadata"]["name"] for item in served))

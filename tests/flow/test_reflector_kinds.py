@@ -11,8 +11,8 @@ from tests.flow.reflecting import put_routes, reflecting, route
 
 async def test_of_a_restricted_kind_one_object_is_asked_for(server: FakeApiServer, tmp_path: Path) -> None:
     only = ObjectKey("ApisixRoute", "default", "a")
-    async with reflecting(server, tmp_path, only=only) as bench:
-        await bench.until_watching()
+    async with reflecting(server, tmp_path, only=only) as harness:
+        await harness.until_watching()
     asked = {(seen.verb, seen.path, seen.query.get("fieldSelector")) for seen in server.seen if seen.plural}
     path = "/apis/apisix.apache.org/v2/namespaces/default/apisixroutes"
     assert asked == {("list", path, "metadata.name=a"), ("watch", path, "metadata.name=a")}
@@ -20,47 +20,47 @@ async def test_of_a_restricted_kind_one_object_is_asked_for(server: FakeApiServe
 
 async def test_a_kind_that_is_missing_counts_as_synced_and_is_picked_up(server: FakeApiServer, tmp_path: Path) -> None:
     kind = server.uninstall("apisixroutes")
-    async with reflecting(server, tmp_path) as bench:
-        await bench.reflector.synced.wait()
-        assert (bench.reflector.absent, bench.store.synced) == (True, True)
-        assert "apisix.apache.org/v2 apisixroutes" in bench.reflector.problem
+    async with reflecting(server, tmp_path) as harness:
+        await harness.reflector.synced.wait()
+        assert (harness.reflector.absent, harness.store.synced) == (True, True)
+        assert "apisix.apache.org/v2 apisixroutes" in harness.reflector.problem
         server.install(kind)
         server.put(route("a"))
-        await bench.until_names("a")
-        await bench.until(lambda: bench.reflector.problem == "", "the end of the problem")
-        assert not bench.reflector.absent
+        await harness.until_names("a")
+        await harness.until(lambda: harness.reflector.problem == "", "the end of the problem")
+        assert not harness.reflector.absent
 
 
 async def test_a_core_kind_that_is_missing_is_never_synced(server: FakeApiServer, tmp_path: Path) -> None:
     server.uninstall("endpointslices")
-    async with reflecting(server, tmp_path, "EndpointSlice") as bench:
-        await bench.until(lambda: bench.notes.failures.count("absent") >= 3, "some looks")
-        assert not bench.reflector.synced.is_set()
+    async with reflecting(server, tmp_path, "EndpointSlice") as harness:
+        await harness.until(lambda: harness.notes.failures.count("absent") >= 3, "some looks")
+        assert not harness.reflector.synced.is_set()
 
 
 async def test_one_404_empties_nothing(server: FakeApiServer, tmp_path: Path) -> None:
     want = put_routes(server, 3)
-    async with reflecting(server, tmp_path) as bench:
-        await bench.until_watching()
+    async with reflecting(server, tmp_path) as harness:
+        await harness.until_watching()
         server.faults.append(Fault("watch", "apisixroutes", status=404, times=1))
         server.faults.append(Fault("list", "apisixroutes", status=404, times=1))
-        server.order(bench.plural, "end")
-        await bench.until(lambda: len(bench.notes.lists) == 2, "a second list")
-        assert (bench.names(), bench.reflector.absent) == (want, False)
-        assert "delete" not in bench.notes.changes
+        server.order(harness.plural, "end")
+        await harness.until(lambda: len(harness.notes.lists) == 2, "a second list")
+        assert (harness.names(), harness.reflector.absent) == (want, False)
+        assert "delete" not in harness.notes.changes
 
 
 async def test_a_kind_that_is_removed_is_emptied_and_comes_back(server: FakeApiServer, tmp_path: Path) -> None:
     put_routes(server, 3)
-    async with reflecting(server, tmp_path) as bench:
-        await bench.until_watching()
+    async with reflecting(server, tmp_path) as harness:
+        await harness.until_watching()
         kind = server.uninstall("apisixroutes")
-        server.order(bench.plural, "end")
-        await bench.until(lambda: bench.reflector.absent, "the absence")
-        assert bench.names() == set()
+        server.order(harness.plural, "end")
+        await harness.until(lambda: harness.reflector.absent, "the absence")
+        assert harness.names() == set()
         server.install(kind)
         server.put(route("again"))
-        await bench.until_names("again")
+        await harness.until_names("again")
 
 
 @pytest.mark.parametrize("version", ["v1beta1", "v1"])
@@ -76,17 +76,17 @@ async def test_of_several_versions_the_one_that_is_served_is_read(
 
     server.install(kind(version))
     server.put(grant("a", version))
-    async with reflecting(server, tmp_path, "ReferenceGrant") as bench:
-        await bench.until_names("a")
-        await bench.until_watching()
-        assert (bench.reflector.resource.version, bench.reflector.problem) == (version, "")
+    async with reflecting(server, tmp_path, "ReferenceGrant") as harness:
+        await harness.until_names("a")
+        await harness.until_watching()
+        assert (harness.reflector.resource.version, harness.reflector.problem) == (version, "")
         other = {"v1": "v1beta1", "v1beta1": "v1"}[version]
         server.kinds["referencegrants"] = kind(other)
-        server.order(bench.plural, error_event(410))
-        await bench.until(lambda: bench.reflector.resource.version == other, "the other version")
+        server.order(harness.plural, error_event(410))
+        await harness.until(lambda: harness.reflector.resource.version == other, "the other version")
         server.put(grant("b", other))
-        await bench.until_names("a", "b")
-        assert "delete" not in bench.notes.changes
+        await harness.until_names("a", "b")
+        assert "delete" not in harness.notes.changes
 
 
 async def test_a_permission_that_is_missing_is_named_and_its_return_noticed(
@@ -95,14 +95,14 @@ async def test_a_permission_that_is_missing_is_named_and_its_return_noticed(
     server.put({"kind": "Secret", "apiVersion": "v1", "metadata": {"name": "a"}, "data": {}})
     forbidden = Fault("*", "secrets", status=403)
     server.faults.append(forbidden)
-    async with reflecting(server, tmp_path, "Secret") as bench:
-        await bench.until(lambda: "forbidden" in bench.notes.failures, "a refusal")
-        assert bench.reflector.problem.startswith("listing secrets is forbidden: grant list, watch on secrets")
-        assert not bench.reflector.synced.is_set()
+    async with reflecting(server, tmp_path, "Secret") as harness:
+        await harness.until(lambda: "forbidden" in harness.notes.failures, "a refusal")
+        assert harness.reflector.problem.startswith("listing secrets is forbidden: grant list, watch on secrets")
+        assert not harness.reflector.synced.is_set()
         server.faults.remove(forbidden)
-        await bench.until_names("a")
-        await bench.until(lambda: bench.reflector.problem == "", "the end of the problem")
+        await harness.until_names("a")
+        await harness.until(lambda: harness.reflector.problem == "", "the end of the problem")
         server.faults.append(forbidden)
         server.order("secrets", error_event(410))
-        await bench.until(lambda: bench.reflector.problem.startswith("listing secrets"), "a refusal")
-        assert (bench.names(), bench.store.synced) == ({"a"}, True)
+        await harness.until(lambda: harness.reflector.problem.startswith("listing secrets"), "a refusal")
+        assert (harness.names(), harness.store.synced) == ({"a"}, True)

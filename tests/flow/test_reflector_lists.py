@@ -10,10 +10,10 @@ from tests.flow.reflecting import put_routes, reflecting, route
 
 async def test_all_pages_are_read_before_the_store_is_synced(server: FakeApiServer, tmp_path: Path) -> None:
     want = put_routes(server, 35)
-    async with reflecting(server, tmp_path) as bench:
-        await bench.reflector.synced.wait()
-        assert bench.names() == want
-        assert bench.store.synced
+    async with reflecting(server, tmp_path) as harness:
+        await harness.reflector.synced.wait()
+        assert harness.names() == want
+        assert harness.store.synced
     assert server.count("list", "apisixroutes") == 4
 
 
@@ -21,26 +21,26 @@ async def test_a_list_that_expires_between_pages_begins_anew(server: FakeApiServ
     want = put_routes(server, 25)
     third = Fault("list", "apisixroutes", status=410, when=lambda seen: "continue" in seen.query, times=1)
     server.faults.append(third)
-    async with reflecting(server, tmp_path) as bench:
-        await bench.reflector.synced.wait()
-        assert bench.names() == want
-        assert bench.notes.lists == [25]
+    async with reflecting(server, tmp_path) as harness:
+        await harness.reflector.synced.wait()
+        assert harness.names() == want
+        assert harness.notes.lists == [25]
 
 
 @pytest.mark.parametrize("way", ["stream", "status", "twice"])
 async def test_after_410_deletes_made_meanwhile_are_found(server: FakeApiServer, tmp_path: Path, way: str) -> None:
     put_routes(server, 5)
-    async with reflecting(server, tmp_path) as bench:
-        await bench.until_watching()
+    async with reflecting(server, tmp_path) as harness:
+        await harness.until_watching()
         server.forget("apisixroutes", "r001")
         server.compact()
         if way == "twice":
             server.faults.append(Fault("watch", "apisixroutes", status=410, times=2))
-        server.order(bench.plural, error_event(410) if way == "stream" else "end")
-        await bench.until_names("r000", "r002", "r003", "r004")
-        await bench.until_watching()
-    assert bench.notes.failures.count("gone") == (2 if way == "twice" else 1)
-    assert len(bench.notes.lists) == 1 + bench.notes.failures.count("gone")
+        server.order(harness.plural, error_event(410) if way == "stream" else "end")
+        await harness.until_names("r000", "r002", "r003", "r004")
+        await harness.until_watching()
+    assert harness.notes.failures.count("gone") == (2 if way == "twice" else 1)
+    assert len(harness.notes.lists) == 1 + harness.notes.failures.count("gone")
 
 
 @pytest.mark.parametrize(
@@ -58,44 +58,44 @@ async def test_after_410_deletes_made_meanwhile_are_found(server: FakeApiServer,
 )
 async def test_what_is_no_whole_list_is_never_acted_upon(server: FakeApiServer, tmp_path: Path, fault: Fault) -> None:
     want = put_routes(server, 15)
-    async with reflecting(server, tmp_path) as bench:
-        await bench.until_watching()
+    async with reflecting(server, tmp_path) as harness:
+        await harness.until_watching()
         server.compact()
         server.put(route("r000", http=[]))
         server.faults.append(fault)
         server.version += 1
         server.compact()
-        server.order(bench.plural, "end")
-        await bench.until(lambda: len(bench.notes.lists) == 2, "a second list")
-        assert bench.names() == want
-        assert "delete" not in bench.notes.changes
+        server.order(harness.plural, "end")
+        await harness.until(lambda: len(harness.notes.lists) == 2, "a second list")
+        assert harness.names() == want
+        assert "delete" not in harness.notes.changes
 
 
 @pytest.mark.parametrize("count", [40, 3])
 async def test_one_empty_list_empties_nothing_and_two_do(server: FakeApiServer, tmp_path: Path, count: int) -> None:
     want = put_routes(server, count)
     empty = Fault("list", status=200, body='{"metadata": {"resourceVersion": "9000"}, "items": []}', times=1)
-    async with reflecting(server, tmp_path) as bench:
-        await bench.until_watching()
+    async with reflecting(server, tmp_path) as harness:
+        await harness.until_watching()
         server.faults.append(empty)
-        server.order(bench.plural, error_event(410))
-        await bench.until(lambda: len(bench.notes.lists) == 3, "the list that clears the suspicion")
-        assert (bench.names(), bench.notes.holds) == (want, [count, 0])
-        assert "delete" not in bench.notes.changes
-        await bench.until_watching()
+        server.order(harness.plural, error_event(410))
+        await harness.until(lambda: len(harness.notes.lists) == 3, "the list that clears the suspicion")
+        assert (harness.names(), harness.notes.holds) == (want, [count, 0])
+        assert "delete" not in harness.notes.changes
+        await harness.until_watching()
         for name in want:
-            server.forget(bench.plural, name)
-        server.order(bench.plural, error_event(410))
-        await bench.until_names()
-        assert bench.notes.holds == [count, 0, count, 0]
+            server.forget(harness.plural, name)
+        server.order(harness.plural, error_event(410))
+        await harness.until_names()
+        assert harness.notes.holds == [count, 0, count, 0]
 
 
 async def test_few_missing_objects_are_deleted_at_once(server: FakeApiServer, tmp_path: Path) -> None:
     put_routes(server, 40)
-    async with reflecting(server, tmp_path) as bench:
-        await bench.until_watching()
+    async with reflecting(server, tmp_path) as harness:
+        await harness.until_watching()
         for number in range(20):
             server.forget("apisixroutes", f"r{number:03}")
-        server.order(bench.plural, error_event(410))
-        await bench.until(lambda: len(bench.store) == 20, "20 objects")
-        assert bench.notes.holds == []
+        server.order(harness.plural, error_event(410))
+        await harness.until(lambda: len(harness.store) == 20, "20 objects")
+        assert harness.notes.holds == []

@@ -47,20 +47,20 @@ async def test_an_object_that_cannot_be_read_harms_only_itself(server: FakeApiSe
 
     server.put(secret("bad", "not base64!"))
     server.put(secret("good", "b2s="))
-    async with reflecting(server, tmp_path, "Secret") as bench:
-        await bench.reflector.synced.wait()
-        assert bench.names() == {"good"}
-        await bench.until_watching()
+    async with reflecting(server, tmp_path, "Secret") as harness:
+        await harness.reflector.synced.wait()
+        assert harness.names() == {"good"}
+        await harness.until_watching()
         server.put(secret("good", "broken!"))
         server.put(secret("next", "b2s="))
-        await bench.until_names("good", "next")
-        assert bench.get("good").data == {"key": b"ok"}
-        server.order(bench.plural, error_event(410))
-        await bench.until(lambda: len(bench.notes.lists) == 2, "a second list")
-        assert bench.names() == {"good", "next"}
-        assert bench.notes.undecodables == 2
+        await harness.until_names("good", "next")
+        assert harness.get("good").data == {"key": b"ok"}
+        server.order(harness.plural, error_event(410))
+        await harness.until(lambda: len(harness.notes.lists) == 2, "a second list")
+        assert harness.names() == {"good", "next"}
+        assert harness.notes.undecodables == 2
         server.put(secret("bad", "b2s="))
-        await bench.until_names("bad", "good", "next")
+        await harness.until_names("bad", "good", "next")
 
 
 @pytest.mark.parametrize("levels", [250, 1_100, 9_000])
@@ -71,28 +71,28 @@ async def test_an_object_that_is_nested_too_deep_harms_only_itself(
     server.put(route("deep", http=[{"plugins": [{"config": NESTED}]}]))
     server.put(route("good"))
     with capture_logs() as logs:
-        async with reflecting(server, tmp_path) as bench:
-            await bench.reflector.synced.wait()
-            assert bench.names() == {"deep", "good"}
-            assert (bench.get("deep").spec, bench.get("deep").unread) == ({UNREAD: REASON}, Unread(REASON, 0))
-            await bench.until_watching()
+        async with reflecting(server, tmp_path) as harness:
+            await harness.reflector.synced.wait()
+            assert harness.names() == {"deep", "good"}
+            assert (harness.get("deep").spec, harness.get("deep").unread) == ({UNREAD: REASON}, Unread(REASON, 0))
+            await harness.until_watching()
             server.put(route("good", http=[{"plugins": [{"config": NESTED}]}]))
             server.put(route("next"))
-            await bench.until_names("deep", "good", "next")
-            assert (bench.get("good").spec, bench.get("good").unread) == ({"http": []}, Unread(REASON, 1))
+            await harness.until_names("deep", "good", "next")
+            assert (harness.get("good").spec, harness.get("good").unread) == ({"http": []}, Unread(REASON, 1))
             server.put(route("deep"))
-            await bench.until(lambda: bench.get("deep").unread is None, "the object that was put right")
-            assert bench.notes.failures == []
+            await harness.until(lambda: harness.get("deep").unread is None, "the object that was put right")
+            assert harness.notes.failures == []
             server.remove("apisixroutes", "good")
-            await bench.until_names("deep", "next")
+            await harness.until_names("deep", "next")
     got = [(line["object"], line["error"]) for line in logs if line["event"] == "object.undecodable"]
     reason = f"ValueError: {REASON}"
     assert got == [("ApisixRoute default/deep", reason), ("ApisixRoute default/good", reason)]
 
 
 async def test_an_event_of_several_megabytes_arrives_whole(server: FakeApiServer, tmp_path: Path) -> None:
-    async with reflecting(server, tmp_path) as bench:
-        await bench.until_watching()
+    async with reflecting(server, tmp_path) as harness:
+        await harness.until_watching()
         server.put(route("big", text="<" * 6_000_000))
-        await bench.until_names("big")
-        assert len(bench.store.values()[0].spec["text"]) == 6_000_000
+        await harness.until_names("big")
+        assert len(harness.store.values()[0].spec["text"]) == 6_000_000

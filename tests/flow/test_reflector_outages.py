@@ -9,29 +9,29 @@ from tests.flow.reflecting import QUICK, NoPatience, put_routes, reflecting, rou
 
 async def test_an_api_server_that_goes_and_comes_is_caught_up_with(server: FakeApiServer, tmp_path: Path) -> None:
     put_routes(server, 3)
-    async with reflecting(server, tmp_path) as bench:
-        await bench.until_watching()
+    async with reflecting(server, tmp_path) as harness:
+        await harness.until_watching()
         await server.stop()
-        await bench.until(lambda: len(bench.notes.failures) >= 3, "some failures")
+        await harness.until(lambda: len(harness.notes.failures) >= 3, "some failures")
         server.remove("apisixroutes", "r001")
         server.put(route("new"))
-        assert "can't connect" in bench.reflector.problem
+        assert "can't connect" in harness.reflector.problem
         await server.start()
-        await bench.until_names("r000", "r002", "new")
-    assert bench.notes.lists == [3]
+        await harness.until_names("r000", "r002", "new")
+    assert harness.notes.lists == [3]
 
 
 async def test_any_answer_ends_the_wait_for_an_api_server_that_was_away(server: FakeApiServer, tmp_path: Path) -> None:
     put_routes(server, 3)
     options = replace(QUICK, backoff_base=0.3, backoff_cap=100.0)
-    async with reflecting(server, tmp_path, options=options, clock=NoPatience()) as bench:
-        await bench.until_watching()
+    async with reflecting(server, tmp_path, options=options, clock=NoPatience()) as harness:
+        await harness.until_watching()
         await server.stop()
-        await bench.until(lambda: len(bench.notes.failures) >= 2, "the long wait")
+        await harness.until(lambda: len(harness.notes.failures) >= 2, "the long wait")
         server.put(route("new"))
         await server.start()
-        await bench.api.page("/api/v1/secrets", limit=1)
-        await bench.until_names("new", "r000", "r001", "r002")
+        await harness.api.page("/api/v1/secrets", limit=1)
+        await harness.until_names("new", "r000", "r001", "r002")
 
 
 async def test_a_first_410_is_not_slowed_down_by_failures_of_another_sort(
@@ -40,6 +40,6 @@ async def test_a_first_410_is_not_slowed_down_by_failures_of_another_sort(
     want = put_routes(server, 3)
     server.faults += [Fault("watch", status=500, times=1), Fault("watch", status=410, times=1)]
     options = replace(QUICK, backoff_base=0.3, backoff_cap=100.0)
-    async with reflecting(server, tmp_path, options=options, clock=NoPatience()) as bench:
-        await bench.until(lambda: len(bench.notes.lists) == 2, "a second list")
-        assert (bench.names(), bench.notes.failures) == (want, ["unavailable", "gone"])
+    async with reflecting(server, tmp_path, options=options, clock=NoPatience()) as harness:
+        await harness.until(lambda: len(harness.notes.lists) == 2, "a second list")
+        assert (harness.names(), harness.notes.failures) == (want, ["unavailable", "gone"])

@@ -30,7 +30,7 @@ WEB = ObjectKey("ApisixRoute", "default", "web")
 SHOP = ObjectKey("Ingress", "default", "shop")
 
 
-class Bench(StatusObserver):
+class StatusHarness(StatusObserver):
     """Reflectors, the writer and the recorder of two kinds at work."""
 
     def __init__(self, server: FakeApiServer, api: KubeApi) -> None:
@@ -107,11 +107,11 @@ class Bench(StatusObserver):
 
 
 @pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
+async def harness(tmp_path: Path) -> AsyncIterator[StatusHarness]:
     async with FakeApiServer() as server, await KubeApi.connect(str(server.kubeconfig(tmp_path / "k"))) as api:
         server.put(route())
         server.put(ingress())
-        made = Bench(server, api)
+        made = StatusHarness(server, api)
         jobs = [reflector.run() for reflector in made.reflectors]
         tasks = [asyncio.create_task(job) for job in (*jobs, made.recorder.run(made.term))]
         made.writing = asyncio.create_task(made.writer.run(made.term))
@@ -144,10 +144,10 @@ def ingress() -> Manifest:
     return {"kind": "Ingress", "apiVersion": "networking.k8s.io/v1", "metadata": meta, "spec": {}}
 
 
-async def test_a_condition_is_written_once_with_its_event(bench: Bench) -> None:
-    bench.want(WEB, synced(1))
-    await bench.until_said("True", 1)
-    [got] = bench.conditions()
+async def test_a_condition_is_written_once_with_its_event(harness: StatusHarness) -> None:
+    harness.want(WEB, synced(1))
+    await harness.until_said("True", 1)
+    [got] = harness.conditions()
     assert got.pop("lastTransitionTime") != ""
     assert got == {
         "type": "ResourcesAvailable",
@@ -156,67 +156,69 @@ async def test_a_condition_is_written_once_with_its_event(bench: Bench) -> None:
         "message": "Sync Successfully",
         "observedGeneration": 1,
     }
-    await bench.until(lambda: len(bench.events()) == 1, "an Event")
-    assert bench.events() == [("Normal", "ResourcesSynced", "ApisixIngress synced successfully", 1)]
+    await harness.until(lambda: len(harness.events()) == 1, "an Event")
+    assert harness.events() == [("Normal", "ResourcesSynced", "ApisixIngress synced successfully", 1)]
     for _ in range(3):
-        bench.writer.wake(WEB)
-        assert await bench.writer.flush(WAIT_SECONDS)
-    await bench.until_stored(WEB)
-    bench.writer.wake(WEB)
-    assert await bench.writer.flush(WAIT_SECONDS)
-    assert bench.writes() == 1
+        harness.writer.wake(WEB)
+        assert await harness.writer.flush(WAIT_SECONDS)
+    await harness.until_stored(WEB)
+    harness.writer.wake(WEB)
+    assert await harness.writer.flush(WAIT_SECONDS)
+    assert harness.writes() == 1
 
 
-async def test_conditions_and_fields_of_others_are_kept(bench: Bench) -> None:
+async def test_conditions_and_fields_of_others_are_kept(harness: StatusHarness) -> None:
     foreign = {"type": "Checked", "status": "True", "lastTransitionTime": "2020-01-01T00:00:00Z"}
-    bench.server.put({**route(), "status": {"conditions": [foreign], "note": "theirs"}})
-    await bench.until_stored(WEB)
-    bench.want(WEB, aborted(1, "no Service"))
-    await bench.until_said("False", 1)
-    assert bench.conditions()[0] == foreign
-    assert (bench.server.get("apisixroutes", "web") or {})["status"]["note"] == "theirs"
-    await bench.until(lambda: len(bench.events()) == 1, "an Event")
+    harness.server.put({**route(), "status": {"conditions": [foreign], "note": "theirs"}})
+    await harness.until_stored(WEB)
+    harness.want(WEB, aborted(1, "no Service"))
+    await harness.until_said("False", 1)
+    assert harness.conditions()[0] == foreign
+    assert (harness.server.get("apisixroutes", "web") or {})["status"]["note"] == "theirs"
+    await harness.until(lambda: len(harness.events()) == 1, "an Event")
     want = ("Warning", "ResourceSyncAborted", "ApisixIngress synced failed, with error: no Service", 1)
-    assert bench.events() == [want]
+    assert harness.events() == [want]
 
 
-def put_conditions(bench: Bench, *conditions: dict[str, Any]) -> None:
+def put_conditions(harness: StatusHarness, *conditions: dict[str, Any]) -> None:
     """Be another writer of the status."""
-    item = bench.server.get("apisixroutes", "web") or {}
-    bench.server.put({**item, "status": {**item["status"], "conditions": list(conditions)}})
+    item = harness.server.get("apisixroutes", "web") or {}
+    harness.server.put({**item, "status": {**item["status"], "conditions": list(conditions)}})
 
 
 @pytest.mark.parametrize("others", [[], [{"type": "ResourcesAvailable", "status": "Unknown"}]], ids=["gone", "changed"])
-async def test_a_condition_that_somebody_overwrote_is_put_right(bench: Bench, others: list[dict[str, Any]]) -> None:
-    bench.want(WEB, synced(1))
-    await bench.until_said("True", 1)
-    await bench.until_stored(WEB)
-    put_conditions(bench, *others)
-    await bench.until_said("True", 1)
-    await bench.until(lambda: bench.outcomes == [("ApisixRoute", "ok")] * 2, "the answers to two writes")
+async def test_a_condition_that_somebody_overwrote_is_put_right(
+    harness: StatusHarness, others: list[dict[str, Any]]
+) -> None:
+    harness.want(WEB, synced(1))
+    await harness.until_said("True", 1)
+    await harness.until_stored(WEB)
+    put_conditions(harness, *others)
+    await harness.until_said("True", 1)
+    await harness.until(lambda: harness.outcomes == [("ApisixRoute", "ok")] * 2, "the answers to two writes")
 
 
-async def test_conditions_of_others_wake_nobody(bench: Bench) -> None:
-    bench.want(WEB, synced(1))
-    await bench.until_said("True", 1)
-    await bench.until_stored(WEB)
-    await bench.until(lambda: bench.writer.queue.is_idle, "nothing to do")
-    put_conditions(bench, *bench.conditions(), {"type": "Theirs", "status": "True"})
-    await bench.until_stored(WEB)
-    assert (bench.writer.queue.is_idle, bench.writer.queue.delayed) == (True, 0)
+async def test_conditions_of_others_wake_nobody(harness: StatusHarness) -> None:
+    harness.want(WEB, synced(1))
+    await harness.until_said("True", 1)
+    await harness.until_stored(WEB)
+    await harness.until(lambda: harness.writer.queue.is_idle, "nothing to do")
+    put_conditions(harness, *harness.conditions(), {"type": "Theirs", "status": "True"})
+    await harness.until_stored(WEB)
+    assert (harness.writer.queue.is_idle, harness.writer.queue.delayed) == (True, 0)
 
 
-async def test_addresses_that_somebody_removed_are_put_back(bench: Bench) -> None:
-    bench.published = [{"ip": "192.0.2.1"}]
-    bench.want(SHOP, synced(1))
-    await bench.until(lambda: bench.shown() == bench.published, "the addresses")
-    await bench.until_stored(SHOP)
-    item = bench.server.get("ingresses", "shop") or {}
-    bench.server.put({**item, "status": {}})
-    await bench.until(lambda: bench.shown() == bench.published, "the addresses again")
+async def test_addresses_that_somebody_removed_are_put_back(harness: StatusHarness) -> None:
+    harness.published = [{"ip": "192.0.2.1"}]
+    harness.want(SHOP, synced(1))
+    await harness.until(lambda: harness.shown() == harness.published, "the addresses")
+    await harness.until_stored(SHOP)
+    item = harness.server.get("ingresses", "shop") or {}
+    harness.server.put({**item, "status": {}})
+    await harness.until(lambda: harness.shown() == harness.published, "the addresses again")
 
 
-async def test_the_transition_time_changes_with_the_status_only(bench: Bench) -> None:
+async def test_the_transition_time_changes_with_the_status_only(harness: StatusHarness) -> None:
     old = {
         "type": "ResourcesAvailable",
         "status": "True",
@@ -225,257 +227,257 @@ async def test_the_transition_time_changes_with_the_status_only(bench: Bench) ->
         "observedGeneration": 1,
         "lastTransitionTime": "2020-01-01T00:00:00Z",
     }
-    bench.server.put({**route(), "status": {"conditions": [old]}})
-    await bench.until_stored(WEB)
-    bench.want(WEB, synced(2))
-    await bench.until_said("True", 2)
-    assert bench.conditions() == [{**old, "observedGeneration": 2}]
-    bench.want(WEB, aborted(2, "broken"))
-    await bench.until_said("False", 2)
-    assert bench.conditions()[0]["lastTransitionTime"] > "2025"
-    await bench.until(lambda: len(bench.events()) == 1, "an Event for the change of words only")
+    harness.server.put({**route(), "status": {"conditions": [old]}})
+    await harness.until_stored(WEB)
+    harness.want(WEB, synced(2))
+    await harness.until_said("True", 2)
+    assert harness.conditions() == [{**old, "observedGeneration": 2}]
+    harness.want(WEB, aborted(2, "broken"))
+    await harness.until_said("False", 2)
+    assert harness.conditions()[0]["lastTransitionTime"] > "2025"
+    await harness.until(lambda: len(harness.events()) == 1, "an Event for the change of words only")
 
 
-async def test_a_conflict_is_settled_with_a_fresh_read(bench: Bench) -> None:
-    bench.server.bookmarks = False
-    bench.server.order("apisixroutes", "stall")
-    bench.server.put({**route(), "status": {"conditions": [{"type": "Checked", "status": "True"}]}})
-    bench.want(WEB, synced(1))
-    await bench.until_said("True", 1)
-    assert [each["type"] for each in bench.conditions()] == ["Checked", "ResourcesAvailable"]
-    bench.want(WEB, aborted(1, "no more"))
-    await bench.until_said("False", 1)
-    assert bench.server.count("patch", "apisixroutes") == 3
+async def test_a_conflict_is_settled_with_a_fresh_read(harness: StatusHarness) -> None:
+    harness.server.bookmarks = False
+    harness.server.order("apisixroutes", "stall")
+    harness.server.put({**route(), "status": {"conditions": [{"type": "Checked", "status": "True"}]}})
+    harness.want(WEB, synced(1))
+    await harness.until_said("True", 1)
+    assert [each["type"] for each in harness.conditions()] == ["Checked", "ResourcesAvailable"]
+    harness.want(WEB, aborted(1, "no more"))
+    await harness.until_said("False", 1)
+    assert harness.server.count("patch", "apisixroutes") == 3
 
 
-async def test_a_lost_reply_does_not_lead_to_a_second_write(bench: Bench) -> None:
-    bench.server.faults.append(Fault("patch", "apisixroutes", apply=True, cut=True, times=1))
-    bench.want(WEB, synced(1))
-    await bench.until_said("True", 1)
-    await bench.until(lambda: bench.server.count("get", "apisixroutes") == 1, "a fresh read")
-    assert await bench.writer.flush(WAIT_SECONDS)
-    assert bench.writes() == 1
+async def test_a_lost_reply_does_not_lead_to_a_second_write(harness: StatusHarness) -> None:
+    harness.server.faults.append(Fault("patch", "apisixroutes", apply=True, cut=True, times=1))
+    harness.want(WEB, synced(1))
+    await harness.until_said("True", 1)
+    await harness.until(lambda: harness.server.count("get", "apisixroutes") == 1, "a fresh read")
+    assert await harness.writer.flush(WAIT_SECONDS)
+    assert harness.writes() == 1
 
 
-async def test_an_older_generation_never_overwrites_a_newer_one(bench: Bench) -> None:
-    bench.want(WEB, synced(5))
-    await bench.until_said("True", 5)
-    bench.want(WEB, aborted(4, "late"))
-    assert await bench.writer.flush(WAIT_SECONDS)
-    assert (bench.conditions()[0]["observedGeneration"], bench.writes()) == (5, 1)
+async def test_an_older_generation_never_overwrites_a_newer_one(harness: StatusHarness) -> None:
+    harness.want(WEB, synced(5))
+    await harness.until_said("True", 5)
+    harness.want(WEB, aborted(4, "late"))
+    assert await harness.writer.flush(WAIT_SECONDS)
+    assert (harness.conditions()[0]["observedGeneration"], harness.writes()) == (5, 1)
 
 
-async def test_a_long_message_is_cut_with_a_hash_of_the_whole(bench: Bench) -> None:
-    bench.want(WEB, aborted(1, "x" * 5000))
-    await bench.until_said("False", 1)
-    message = bench.conditions()[0]["message"]
+async def test_a_long_message_is_cut_with_a_hash_of_the_whole(harness: StatusHarness) -> None:
+    harness.want(WEB, aborted(1, "x" * 5000))
+    await harness.until_said("False", 1)
+    message = harness.conditions()[0]["message"]
     assert len(message) == 1024
     assert message.startswith("xxx")
-    bench.writer.wake(WEB)
-    assert await bench.writer.flush(WAIT_SECONDS)
-    assert bench.writes() == 1
-    await bench.until(lambda: len(bench.events()) == 1, "an Event")
-    assert len(bench.events()[0][2]) == 1024
+    harness.writer.wake(WEB)
+    assert await harness.writer.flush(WAIT_SECONDS)
+    assert harness.writes() == 1
+    await harness.until(lambda: len(harness.events()) == 1, "an Event")
+    assert len(harness.events()[0][2]) == 1024
 
 
-async def test_bad_news_that_do_not_last_are_never_told(bench: Bench) -> None:
-    bench.want(WEB, aborted(1, "its Service is not known yet"))
-    assert await bench.writer.flush(WAIT_SECONDS)
-    assert (bench.writes(), bench.writer.queue.delayed) == (0, 1)
-    bench.want(WEB, synced(1))
-    assert await bench.writer.flush(WAIT_SECONDS)
-    assert [condition["status"] for condition in bench.conditions()] == ["True"]
-    await bench.until(lambda: bool(bench.events()), "an Event")
-    assert [event[0] for event in bench.events()] == ["Normal"]
+async def test_bad_news_that_do_not_last_are_never_told(harness: StatusHarness) -> None:
+    harness.want(WEB, aborted(1, "its Service is not known yet"))
+    assert await harness.writer.flush(WAIT_SECONDS)
+    assert (harness.writes(), harness.writer.queue.delayed) == (0, 1)
+    harness.want(WEB, synced(1))
+    assert await harness.writer.flush(WAIT_SECONDS)
+    assert [condition["status"] for condition in harness.conditions()] == ["True"]
+    await harness.until(lambda: bool(harness.events()), "an Event")
+    assert [event[0] for event in harness.events()] == ["Normal"]
 
 
-async def test_rewording_in_a_burst_is_written_at_most_once_at_a_time(bench: Bench) -> None:
-    bench.want(WEB, aborted(1, "attempt 0 failed"))
-    await bench.until_said("False", 1)
+async def test_rewording_in_a_burst_is_written_at_most_once_at_a_time(harness: StatusHarness) -> None:
+    harness.want(WEB, aborted(1, "attempt 0 failed"))
+    await harness.until_said("False", 1)
     for number in range(1, 5):
-        bench.want(WEB, aborted(1, f"attempt {number} failed"))
-        assert await bench.writer.flush(WAIT_SECONDS)
-    assert (bench.writes(), bench.writer.queue.delayed) == (1, 1)
+        harness.want(WEB, aborted(1, f"attempt {number} failed"))
+        assert await harness.writer.flush(WAIT_SECONDS)
+    assert (harness.writes(), harness.writer.queue.delayed) == (1, 1)
 
 
-async def test_an_object_that_is_gone_is_forgotten(bench: Bench) -> None:
-    bench.server.faults.append(Fault("watch", status=500))
-    bench.server.order("apisixroutes", "cut")
-    bench.server.remove("apisixroutes", "web")
-    bench.want(WEB, synced(1))
-    assert await bench.writer.flush(WAIT_SECONDS)
-    assert (bench.writes(), bench.writer.queue.delayed) == (1, 0)
+async def test_an_object_that_is_gone_is_forgotten(harness: StatusHarness) -> None:
+    harness.server.faults.append(Fault("watch", status=500))
+    harness.server.order("apisixroutes", "cut")
+    harness.server.remove("apisixroutes", "web")
+    harness.want(WEB, synced(1))
+    assert await harness.writer.flush(WAIT_SECONDS)
+    assert (harness.writes(), harness.writer.queue.delayed) == (1, 0)
 
 
-async def test_a_kind_without_status_subresource_is_tried_once(bench: Bench) -> None:
-    bench.server.install(Kind("ApisixRoute", "apisix.apache.org/v2", "apisixroutes", status=False))
+async def test_a_kind_without_status_subresource_is_tried_once(harness: StatusHarness) -> None:
+    harness.server.install(Kind("ApisixRoute", "apisix.apache.org/v2", "apisixroutes", status=False))
     for _ in range(3):
-        bench.want(WEB, synced(1))
-        assert await bench.writer.flush(WAIT_SECONDS)
-    assert (bench.writes(), bench.writer.queue.delayed) == (1, 0)
+        harness.want(WEB, synced(1))
+        assert await harness.writer.flush(WAIT_SECONDS)
+    assert (harness.writes(), harness.writer.queue.delayed) == (1, 0)
 
 
 @pytest.mark.parametrize("status", [404, 409])
-async def test_an_object_made_anew_meanwhile_gets_its_own_status_only(bench: Bench, status: int) -> None:
+async def test_an_object_made_anew_meanwhile_gets_its_own_status_only(harness: StatusHarness, status: int) -> None:
     unseen = Fault("watch", status=500)
-    bench.server.faults.append(unseen)
-    bench.server.order("apisixroutes", "cut")
-    bench.server.remove("apisixroutes", "web")
-    bench.server.put(route())
-    bench.server.faults.append(Fault("patch", "apisixroutes", status=status, times=1))
-    bench.want(WEB, synced(1))
-    await bench.until(lambda: bench.server.count("get", "apisixroutes") > 0, "a look at the object")
-    assert await bench.writer.flush(WAIT_SECONDS)
-    assert (bench.conditions(), bench.writes(), bench.writer.queue.delayed) == ([], 1, 0)
-    bench.server.faults.remove(unseen)
-    await bench.until_stored(WEB)
-    bench.want(WEB, synced(1))
-    await bench.until_said("True", 1)
+    harness.server.faults.append(unseen)
+    harness.server.order("apisixroutes", "cut")
+    harness.server.remove("apisixroutes", "web")
+    harness.server.put(route())
+    harness.server.faults.append(Fault("patch", "apisixroutes", status=status, times=1))
+    harness.want(WEB, synced(1))
+    await harness.until(lambda: harness.server.count("get", "apisixroutes") > 0, "a look at the object")
+    assert await harness.writer.flush(WAIT_SECONDS)
+    assert (harness.conditions(), harness.writes(), harness.writer.queue.delayed) == ([], 1, 0)
+    harness.server.faults.remove(unseen)
+    await harness.until_stored(WEB)
+    harness.want(WEB, synced(1))
+    await harness.until_said("True", 1)
 
 
 @pytest.mark.parametrize("status", [403, 422])
-async def test_a_refused_write_is_tried_again_slowly(bench: Bench, status: int) -> None:
-    bench.server.faults.append(Fault("patch", "apisixroutes", status=status))
-    bench.want(WEB, synced(1))
-    assert await bench.writer.flush(WAIT_SECONDS)
-    assert (bench.writes(), bench.writer.queue.delayed) == (1, 1)
+async def test_a_refused_write_is_tried_again_slowly(harness: StatusHarness, status: int) -> None:
+    harness.server.faults.append(Fault("patch", "apisixroutes", status=status))
+    harness.want(WEB, synced(1))
+    assert await harness.writer.flush(WAIT_SECONDS)
+    assert (harness.writes(), harness.writer.queue.delayed) == (1, 1)
 
 
-async def test_a_permission_that_is_lost_again_is_told_again(bench: Bench) -> None:
+async def test_a_permission_that_is_lost_again_is_told_again(harness: StatusHarness) -> None:
     forbidden = Fault("patch", "apisixroutes", status=403)
     with capture_logs() as logs:
         for generation in (1, 2):
-            bench.server.faults.append(forbidden)
-            bench.want(WEB, synced(generation))
-            assert await bench.writer.flush(WAIT_SECONDS)
-            bench.writer.wake(WEB)
-            assert await bench.writer.flush(WAIT_SECONDS)
-            bench.server.faults.remove(forbidden)
-            bench.writer.wake(WEB)
-            await bench.until_said("True", generation)
-            assert await bench.writer.flush(WAIT_SECONDS)
+            harness.server.faults.append(forbidden)
+            harness.want(WEB, synced(generation))
+            assert await harness.writer.flush(WAIT_SECONDS)
+            harness.writer.wake(WEB)
+            assert await harness.writer.flush(WAIT_SECONDS)
+            harness.server.faults.remove(forbidden)
+            harness.writer.wake(WEB)
+            await harness.until_said("True", generation)
+            assert await harness.writer.flush(WAIT_SECONDS)
     got = [line["remedy"] for line in logs if line["event"] == "status.refused"]
     assert got == ["grant patch on apisixroutes/status"] * 2
 
 
-async def test_an_unavailable_api_server_is_tried_again(bench: Bench) -> None:
-    bench.server.faults.append(Fault("patch", "apisixroutes", status=500, times=2))
-    bench.want(WEB, synced(1))
-    await bench.until_said("True", 1)
-    assert bench.writes() == 3
+async def test_an_unavailable_api_server_is_tried_again(harness: StatusHarness) -> None:
+    harness.server.faults.append(Fault("patch", "apisixroutes", status=500, times=2))
+    harness.want(WEB, synced(1))
+    await harness.until_said("True", 1)
+    assert harness.writes() == 3
 
 
-async def test_nothing_is_written_after_the_term(bench: Bench) -> None:
-    bench.term.end()
-    bench.want(WEB, synced(1))
+async def test_nothing_is_written_after_the_term(harness: StatusHarness) -> None:
+    harness.term.end()
+    harness.want(WEB, synced(1))
     with pytest.raises(ExceptionGroup) as caught:
-        await asyncio.wait_for(bench.writing, WAIT_SECONDS)
+        await asyncio.wait_for(harness.writing, WAIT_SECONDS)
     assert caught.value.subgroup(LeadershipLost) is not None
-    assert bench.writes() == 0
+    assert harness.writes() == 0
 
 
-async def test_an_ingress_gets_addresses_and_events_but_no_condition(bench: Bench) -> None:
-    bench.published = [{"ip": "192.0.2.1"}]
-    bench.want(SHOP, synced(1))
-    assert await bench.writer.flush(WAIT_SECONDS)
-    got = (bench.server.get("ingresses", "shop") or {})["status"]
+async def test_an_ingress_gets_addresses_and_events_but_no_condition(harness: StatusHarness) -> None:
+    harness.published = [{"ip": "192.0.2.1"}]
+    harness.want(SHOP, synced(1))
+    assert await harness.writer.flush(WAIT_SECONDS)
+    got = (harness.server.get("ingresses", "shop") or {})["status"]
     assert got == {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}
-    bench.writer.wake(SHOP)
-    assert await bench.writer.flush(WAIT_SECONDS)
-    assert (bench.writes(), len(bench.recorder)) == (1, 0)
-    bench.want(SHOP, aborted(1, "no Secret"))
-    await bench.until(lambda: len(bench.events()) == 1, "an Event")
-    assert bench.events()[0][:2] == ("Warning", "ResourceSyncAborted")
+    harness.writer.wake(SHOP)
+    assert await harness.writer.flush(WAIT_SECONDS)
+    assert (harness.writes(), len(harness.recorder)) == (1, 0)
+    harness.want(SHOP, aborted(1, "no Secret"))
+    await harness.until(lambda: len(harness.events()) == 1, "an Event")
+    assert harness.events()[0][:2] == ("Warning", "ResourceSyncAborted")
 
 
-async def test_addresses_wait_for_the_gateways(bench: Bench) -> None:
-    bench.published = [{"ip": "192.0.2.1"}]
-    bench.writer.wake(SHOP)
-    assert await bench.writer.flush(WAIT_SECONDS)
-    bench.want(SHOP, aborted(1, "no Secret"))
-    assert await bench.writer.flush(WAIT_SECONDS)
-    assert (bench.writes(), bench.shown()) == (0, None)
-    bench.want(SHOP, synced(1))
-    assert await bench.writer.flush(WAIT_SECONDS)
-    assert bench.shown() == [{"ip": "192.0.2.1"}]
+async def test_addresses_wait_for_the_gateways(harness: StatusHarness) -> None:
+    harness.published = [{"ip": "192.0.2.1"}]
+    harness.writer.wake(SHOP)
+    assert await harness.writer.flush(WAIT_SECONDS)
+    harness.want(SHOP, aborted(1, "no Secret"))
+    assert await harness.writer.flush(WAIT_SECONDS)
+    assert (harness.writes(), harness.shown()) == (0, None)
+    harness.want(SHOP, synced(1))
+    assert await harness.writer.flush(WAIT_SECONDS)
+    assert harness.shown() == [{"ip": "192.0.2.1"}]
 
 
-async def test_our_addresses_are_followed_whatever_the_condition_and_taken_back(bench: Bench) -> None:
-    bench.published = [{"ip": "192.0.2.1"}]
-    bench.want(SHOP, synced(1))
-    assert await bench.writer.flush(WAIT_SECONDS)
-    bench.published = [{"hostname": "lb.example.com"}, {"ip": "192.0.2.2"}]
-    bench.want(SHOP, aborted(1, "no Secret"))
-    assert await bench.writer.flush(WAIT_SECONDS)
-    assert bench.shown() == [{"hostname": "lb.example.com"}, {"ip": "192.0.2.2"}]
-    bench.published = []
-    del bench.wanted[SHOP]
-    bench.writer.wake(SHOP)
-    assert await bench.writer.flush(WAIT_SECONDS)
-    assert (bench.shown(), bench.writes()) == ([], 3)
+async def test_our_addresses_are_followed_whatever_the_condition_and_taken_back(harness: StatusHarness) -> None:
+    harness.published = [{"ip": "192.0.2.1"}]
+    harness.want(SHOP, synced(1))
+    assert await harness.writer.flush(WAIT_SECONDS)
+    harness.published = [{"hostname": "lb.example.com"}, {"ip": "192.0.2.2"}]
+    harness.want(SHOP, aborted(1, "no Secret"))
+    assert await harness.writer.flush(WAIT_SECONDS)
+    assert harness.shown() == [{"hostname": "lb.example.com"}, {"ip": "192.0.2.2"}]
+    harness.published = []
+    del harness.wanted[SHOP]
+    harness.writer.wake(SHOP)
+    assert await harness.writer.flush(WAIT_SECONDS)
+    assert (harness.shown(), harness.writes()) == ([], 3)
 
 
-async def test_the_order_of_addresses_is_no_difference(bench: Bench) -> None:
-    bench.published = [{"ip": "192.0.2.1"}, {"hostname": "lb.example.com"}]
-    bench.want(SHOP, synced(1))
-    assert await bench.writer.flush(WAIT_SECONDS)
-    bench.published.reverse()
-    bench.writer.wake(SHOP)
-    assert await bench.writer.flush(WAIT_SECONDS)
-    assert bench.writes() == 1
+async def test_the_order_of_addresses_is_no_difference(harness: StatusHarness) -> None:
+    harness.published = [{"ip": "192.0.2.1"}, {"hostname": "lb.example.com"}]
+    harness.want(SHOP, synced(1))
+    assert await harness.writer.flush(WAIT_SECONDS)
+    harness.published.reverse()
+    harness.writer.wake(SHOP)
+    assert await harness.writer.flush(WAIT_SECONDS)
+    assert harness.writes() == 1
 
 
 @pytest.mark.parametrize("addresses", [None, [], [{"ip": "192.0.2.1"}]])
 async def test_addresses_of_another_controller_are_left_alone(
-    bench: Bench, addresses: list[dict[str, Any]] | None
+    harness: StatusHarness, addresses: list[dict[str, Any]] | None
 ) -> None:
     theirs = {"loadBalancer": {"ingress": [{"ip": "198.51.100.7"}]}}
-    bench.server.put({**ingress(), "status": theirs})
-    await bench.until_stored(SHOP)
-    bench.published = addresses
+    harness.server.put({**ingress(), "status": theirs})
+    await harness.until_stored(SHOP)
+    harness.published = addresses
     for condition in (None, aborted(1, "no Secret"), synced(1) if not addresses else None):
         if condition:
-            bench.wanted[SHOP] = condition
+            harness.wanted[SHOP] = condition
         else:
-            bench.wanted.pop(SHOP, None)
-        bench.writer.wake(SHOP)
-        assert await bench.writer.flush(WAIT_SECONDS)
-    assert (bench.writes(), bench.shown()) == (0, [{"ip": "198.51.100.7"}])
+            harness.wanted.pop(SHOP, None)
+        harness.writer.wake(SHOP)
+        assert await harness.writer.flush(WAIT_SECONDS)
+    assert (harness.writes(), harness.shown()) == (0, [{"ip": "198.51.100.7"}])
 
 
-async def test_our_addresses_are_found_at_an_ingress_that_left_unseen(bench: Bench) -> None:
-    bench.published = [{"ip": "192.0.2.1"}]
-    bench.want(SHOP, synced(1))
-    assert await bench.writer.flush(WAIT_SECONDS)
-    await bench.until_stored(SHOP)
-    bench.published = []
-    del bench.wanted[SHOP]
-    bench.writer.review([{"ip": "192.0.2.2"}])
-    bench.writer.review([])
-    assert await bench.writer.flush(WAIT_SECONDS)
-    assert bench.shown() == [{"ip": "192.0.2.1"}]  # perhaps what another installation of ours publishes
-    bench.writer.review([{"ip": "192.0.2.1"}])
-    assert await bench.writer.flush(WAIT_SECONDS)
-    assert (bench.shown(), bench.writes()) == ([], 2)
+async def test_our_addresses_are_found_at_an_ingress_that_left_unseen(harness: StatusHarness) -> None:
+    harness.published = [{"ip": "192.0.2.1"}]
+    harness.want(SHOP, synced(1))
+    assert await harness.writer.flush(WAIT_SECONDS)
+    await harness.until_stored(SHOP)
+    harness.published = []
+    del harness.wanted[SHOP]
+    harness.writer.review([{"ip": "192.0.2.2"}])
+    harness.writer.review([])
+    assert await harness.writer.flush(WAIT_SECONDS)
+    assert harness.shown() == [{"ip": "192.0.2.1"}]  # perhaps what another installation of ours publishes
+    harness.writer.review([{"ip": "192.0.2.1"}])
+    assert await harness.writer.flush(WAIT_SECONDS)
+    assert (harness.shown(), harness.writes()) == ([], 2)
 
 
-async def test_an_ingress_that_came_over_to_us_gets_our_addresses(bench: Bench) -> None:
-    bench.server.put({**ingress(), "status": {"loadBalancer": {"ingress": [{"ip": "198.51.100.7"}]}}})
-    await bench.until_stored(SHOP)
-    bench.published = [{"ip": "192.0.2.1"}]
-    bench.want(SHOP, synced(1))
-    assert await bench.writer.flush(WAIT_SECONDS)
-    assert bench.shown() == [{"ip": "192.0.2.1"}]
+async def test_an_ingress_that_came_over_to_us_gets_our_addresses(harness: StatusHarness) -> None:
+    harness.server.put({**ingress(), "status": {"loadBalancer": {"ingress": [{"ip": "198.51.100.7"}]}}})
+    await harness.until_stored(SHOP)
+    harness.published = [{"ip": "192.0.2.1"}]
+    harness.want(SHOP, synced(1))
+    assert await harness.writer.flush(WAIT_SECONDS)
+    assert harness.shown() == [{"ip": "192.0.2.1"}]
 
 
-async def test_the_same_news_again_raises_the_count(bench: Bench) -> None:
-    meta = bench.stores["ApisixRoute"].get(WEB).meta  # type: ignore[union-attr]
+async def test_the_same_news_again_raises_the_count(harness: StatusHarness) -> None:
+    meta = harness.stores["ApisixRoute"].get(WEB).meta  # type: ignore[union-attr]
     for _ in range(3):
-        bench.recorder.record(meta, "Warning", "Conflicted", "lost to default/other")
-    await bench.until(lambda: [each[3] for each in bench.events()] == [3], "a count of 3")
-    bench.recorder.record(meta, "Warning", "Conflicted", "lost to default/other")
-    await bench.until(lambda: [each[3] for each in bench.events()] == [4], "a count of 4")
-    involved = bench.server.all("events")[0]["involvedObject"]
+        harness.recorder.record(meta, "Warning", "Conflicted", "lost to default/other")
+    await harness.until(lambda: [each[3] for each in harness.events()] == [3], "a count of 3")
+    harness.recorder.record(meta, "Warning", "Conflicted", "lost to default/other")
+    await harness.until(lambda: [each[3] for each in harness.events()] == [4], "a count of 4")
+    involved = harness.server.all("events")[0]["involvedObject"]
     assert involved == {
         "apiVersion": "apisix.apache.org/v2",
         "kind": "ApisixRoute",
@@ -485,41 +487,41 @@ async def test_the_same_news_again_raises_the_count(bench: Bench) -> None:
     }
 
 
-async def test_an_event_that_expired_is_begun_anew(bench: Bench) -> None:
-    meta = bench.stores["ApisixRoute"].get(WEB).meta  # type: ignore[union-attr]
-    bench.recorder.record(meta, "Normal", "Seen", "hello")
-    await bench.until(lambda: len(bench.events()) == 1, "an Event")
-    bench.server.remove("events", bench.server.all("events")[0]["metadata"]["name"])
-    bench.recorder.record(meta, "Normal", "Seen", "hello")
-    await bench.until(lambda: [each[3] for each in bench.events()] == [1], "a new Event")
+async def test_an_event_that_expired_is_begun_anew(harness: StatusHarness) -> None:
+    meta = harness.stores["ApisixRoute"].get(WEB).meta  # type: ignore[union-attr]
+    harness.recorder.record(meta, "Normal", "Seen", "hello")
+    await harness.until(lambda: len(harness.events()) == 1, "an Event")
+    harness.server.remove("events", harness.server.all("events")[0]["metadata"]["name"])
+    harness.recorder.record(meta, "Normal", "Seen", "hello")
+    await harness.until(lambda: [each[3] for each in harness.events()] == [1], "a new Event")
 
 
-async def test_too_many_events_and_forbidden_ones_are_dropped(bench: Bench) -> None:
-    meta = bench.stores["ApisixRoute"].get(WEB).meta  # type: ignore[union-attr]
+async def test_too_many_events_and_forbidden_ones_are_dropped(harness: StatusHarness) -> None:
+    meta = harness.stores["ApisixRoute"].get(WEB).meta  # type: ignore[union-attr]
     for number in range(1003):
-        bench.recorder.record(meta, "Normal", "Seen", f"hello {number}")
-    assert (len(bench.recorder), bench.dropped) == (1000, 3)
-    bench.server.faults.append(Fault("create", "events", status=403))
-    await bench.until(lambda: bench.dropped > 5, "drops")
-    assert bench.events() == []
+        harness.recorder.record(meta, "Normal", "Seen", f"hello {number}")
+    assert (len(harness.recorder), harness.dropped) == (1000, 3)
+    harness.server.faults.append(Fault("create", "events", status=403))
+    await harness.until(lambda: harness.dropped > 5, "drops")
+    assert harness.events() == []
 
 
-async def test_an_event_for_a_namespace_that_goes_is_dropped_quietly(bench: Bench) -> None:
+async def test_an_event_for_a_namespace_that_goes_is_dropped_quietly(harness: StatusHarness) -> None:
     text = "events is forbidden: unable to create new content in namespace default because it is being terminated"
     body = json.dumps({"kind": "Status", "code": 403, "message": text})
-    bench.server.faults.append(Fault("create", "events", status=403, body=body))
+    harness.server.faults.append(Fault("create", "events", status=403, body=body))
     with capture_logs() as logs:
-        bench.want(WEB, synced(1))
-        await bench.until(lambda: bench.dropped == 1, "the drop")
+        harness.want(WEB, synced(1))
+        await harness.until(lambda: harness.dropped == 1, "the drop")
     assert [line["log_level"] for line in logs if line["event"] == "event.dropped"] == ["debug"]
 
 
-async def test_warnings_go_ahead_of_successes_and_are_not_dropped_for_them(bench: Bench) -> None:
-    meta = bench.stores["ApisixRoute"].get(WEB).meta  # type: ignore[union-attr]
-    bench.recorder.record(meta, "Warning", "Failed", "broken")
+async def test_warnings_go_ahead_of_successes_and_are_not_dropped_for_them(harness: StatusHarness) -> None:
+    meta = harness.stores["ApisixRoute"].get(WEB).meta  # type: ignore[union-attr]
+    harness.recorder.record(meta, "Warning", "Failed", "broken")
     for number in range(1001):
-        bench.recorder.record(meta, "Normal", "Seen", f"hello {number}")
-    bench.recorder.record(meta, "Warning", "Failed", "broken as well")
-    await bench.until(lambda: len(bench.events()) > 2, "some Events")
-    got = [message for _, _, message, _ in bench.events()[:3]]
+        harness.recorder.record(meta, "Normal", "Seen", f"hello {number}")
+    harness.recorder.record(meta, "Warning", "Failed", "broken as well")
+    await harness.until(lambda: len(harness.events()) > 2, "some Events")
+    got = [message for _, _, message, _ in harness.events()[:3]]
     assert got == ["broken", "broken as well", "hello 3"]

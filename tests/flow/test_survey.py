@@ -8,107 +8,107 @@ from apisix_ingress.diagnostics.collect import inventory as inventories
 from apisix_ingress.errors import KubeTimeout
 from tests.canary import marked
 from tests.fakes.apiserver import Fault
-from tests.flow.surveying import Scene, plain, route, say
+from tests.flow.surveying import SurveyHarness, plain, route, say
 
 
-async def test_a_set_up_that_is_well_is_healthy(scene: Scene) -> None:
-    await scene.fill()
-    code, got = await scene.ask("status")
+async def test_a_set_up_that_is_well_is_healthy(harness: SurveyHarness) -> None:
+    await harness.fill()
+    code, got = await harness.ask("status")
     assert (code, got["healthy"], got["unread"]) == (0, True, [])
     assert got["leader"]["holder"] == "one"
     assert got["clusters"][0]["records"]["there"] == 2
     assert got["objects"] == {"ApisixRoute": {"ok": 1, "failed": 0, "waiting": 0, "pending": 0}}
 
 
-async def test_a_record_that_is_missing_and_one_without_an_object_are_counted(scene: Scene) -> None:
-    await scene.fill()
-    id_, body = scene.gateway.records["routes"].popitem()
-    scene.gateway.records["routes"] = {"stray": {**body, "id": "stray"}, "theirs": {"uri": "/x"}}
-    code, got = await scene.ask("status")
+async def test_a_record_that_is_missing_and_one_without_an_object_are_counted(harness: SurveyHarness) -> None:
+    await harness.fill()
+    id_, body = harness.gateway.records["routes"].popitem()
+    harness.gateway.records["routes"] = {"stray": {**body, "id": "stray"}, "theirs": {"uri": "/x"}}
+    code, got = await harness.ask("status")
     want = {"wanted": 2, "there": 1, "differing": 0, "missing": 1, "extra": 1, "foreign": 1}
     assert (code, got["clusters"][0]["records"], got["clusters"][0]["in_sync"]) == (1, want, False)
     assert id_ != "stray"
 
 
-async def test_kinds_that_may_not_be_listed_are_named_and_the_rest_is_told(scene: Scene) -> None:
-    await scene.fill()
-    scene.server.faults.append(Fault("list", "secrets", status=403))
-    code, got = await scene.ask("status")
+async def test_kinds_that_may_not_be_listed_are_named_and_the_rest_is_told(harness: SurveyHarness) -> None:
+    await harness.fill()
+    harness.server.faults.append(Fault("list", "secrets", status=403))
+    code, got = await harness.ask("status")
     assert (code, [each["kind"] for each in got["unread"]]) == (1, ["Secret"])
     assert got["objects"]["ApisixRoute"]["ok"] == 1
 
 
-async def test_a_kind_that_is_not_installed_has_no_objects(scene: Scene) -> None:
-    scene.server.uninstall("apisixroutes")
-    got = await scene.inventory()
+async def test_a_kind_that_is_not_installed_has_no_objects(harness: SurveyHarness) -> None:
+    harness.server.uninstall("apisixroutes")
+    got = await harness.inventory()
     assert (got.absent, got.unread, got.ours()) == (frozenset({"ApisixRoute"}), {}, ())
 
 
 async def test_lists_come_in_pages_and_an_object_that_can_not_be_read_is_told(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
+    harness: SurveyHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(inventories, "PAGE", 2)
     for number in range(5):
-        scene.server.put(route(f"more-{number}"))
-    scene.server.put(plain("Secret", "odd", data={"a": "no base64!"}))
-    got = await scene.inventory()
+        harness.server.put(route(f"more-{number}"))
+    harness.server.put(plain("Secret", "odd", data={"a": "no base64!"}))
+    got = await harness.inventory()
     assert len(got.ours()) == 6
     assert got.unread == {"Secret": "an object can't be read (ValueError)"}
 
 
-async def test_explain_quotes_the_refusal_of_the_route_that_should_answer(scene: Scene) -> None:
-    await scene.fill()
-    scene.gateway.records["routes"].clear()
-    scene.server.put(say(scene.server.put(route()), "False", "unknown plugin [limit-cuont]"))
-    code, got = await scene.ask("explain", "web.example.org/")
+async def test_explain_quotes_the_refusal_of_the_route_that_should_answer(harness: SurveyHarness) -> None:
+    await harness.fill()
+    harness.gateway.records["routes"].clear()
+    harness.server.put(say(harness.server.put(route()), "False", "unknown plugin [limit-cuont]"))
+    code, got = await harness.ask("explain", "web.example.org/")
     assert (code, got["answer"]["status"], got["should"]["owner"]) == (1, 404, "ApisixRoute default/web")
     assert got["answer"]["summary"].endswith("unknown plugin [limit-cuont]")
 
 
-async def test_explain_names_the_object_whose_service_is_missing(scene: Scene) -> None:
-    await scene.fill()
-    scene.server.put(route("broken", service="gone"))
-    code, got = await scene.ask("explain", "broken.example.org/")
+async def test_explain_names_the_object_whose_service_is_missing(harness: SurveyHarness) -> None:
+    await harness.fill()
+    harness.server.put(route("broken", service="gone"))
+    code, got = await harness.ask("explain", "broken.example.org/")
     assert (code, [each["object"] for each in got["objects"]]) == (1, ["ApisixRoute default/broken"])
     assert "Service default/gone" in got["answer"]["summary"]
 
 
-async def test_explain_goes_on_without_the_api_server_and_says_so(scene: Scene) -> None:
-    await scene.fill()
-    await scene.server.stop()
-    code, got = await scene.ask("explain", "nobody.example.org/")
+async def test_explain_goes_on_without_the_api_server_and_says_so(harness: SurveyHarness) -> None:
+    await harness.fill()
+    await harness.server.stop()
+    code, got = await harness.ask("explain", "nobody.example.org/")
     assert (code, got["answer"]["status"]) == (1, 404)
     assert got["notes"][0].startswith("objects were not read: API server 127.0.0.1:")
 
 
-async def test_namespaces_that_are_watched_are_read_alone(scene: Scene) -> None:
+async def test_namespaces_that_are_watched_are_read_alone(harness: SurveyHarness) -> None:
     other = route("other")
     other["metadata"]["namespace"] = "elsewhere"
-    scene.server.put(other)
-    assert [str(item.meta.key) for item in (await scene.inventory(watch_namespaces=["elsewhere"])).ours()] == [
+    harness.server.put(other)
+    assert [str(item.meta.key) for item in (await harness.inventory(watch_namespaces=["elsewhere"])).ours()] == [
         "ApisixRoute elsewhere/other"
     ]
 
 
-async def test_an_api_server_that_is_away_ends_status_with_its_error(scene: Scene) -> None:
-    await scene.server.stop()
-    got = await scene.cli.beside("status", "--config", scene.config)
+async def test_an_api_server_that_is_away_ends_status_with_its_error(harness: SurveyHarness) -> None:
+    await harness.server.stop()
+    got = await harness.cli.beside("status", "--config", harness.config)
     assert (got.returncode, got.stdout) == (2, "")
     assert got.stderr.startswith("error: API server 127.0.0.1:")
 
 
 @pytest.mark.parametrize("command", ["status", "diff", "orphans", "bundle -o json", "tree web.example.org"])
 async def test_an_api_server_that_never_answers_is_asked_once(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch, command: str
+    harness: SurveyHarness, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     # A busy machine may take that long to connect.
     monkeypatch.setattr(inventories, "ANSWER_SECONDS", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         silent.setblocking(False)
-        kubeconfig = scene.server.kubeconfig(scene.cli.folder / "kubeconfig")
+        kubeconfig = harness.server.kubeconfig(harness.cli.folder / "kubeconfig")
         place = f"127.0.0.1:{silent.getsockname()[1]}"
-        kubeconfig.write_text(kubeconfig.read_text().replace(scene.server.url, f"http://{place}"))
-        got = await scene.cli.beside(*command.split(), "--config", scene.config)
+        kubeconfig.write_text(kubeconfig.read_text().replace(harness.server.url, f"http://{place}"))
+        got = await harness.cli.beside(*command.split(), "--config", harness.config)
         silent.accept()[0].close()
         with pytest.raises(BlockingIOError):
             silent.accept()
@@ -117,37 +117,39 @@ async def test_an_api_server_that_never_answers_is_asked_once(
 
 
 @pytest.mark.parametrize("command", ["status", "diff", "orphans", "bundle -o json", "tree", "wait ing default/web"])
-async def test_credentials_that_are_refused_end_a_command_with_one_line(scene: Scene, command: str) -> None:
-    scene.server.token = marked("another-token")
-    got = await scene.cli.beside(*command.split(), "--config", scene.config)
+async def test_credentials_that_are_refused_end_a_command_with_one_line(harness: SurveyHarness, command: str) -> None:
+    harness.server.token = marked("another-token")
+    got = await harness.cli.beside(*command.split(), "--config", harness.config)
     assert (got.returncode, got.stdout, got.stderr.count("\n")) == (2, "", 1)
     assert got.stderr.endswith("GET /version: 401: Unauthorized; it does not accept these credentials\n")
 
 
-async def test_tree_of_what_may_not_be_read_is_an_error(scene: Scene) -> None:
-    scene.server.faults.append(Fault("list", status=403))
-    got = await scene.cli.beside("tree", "-o", "json", "--config", scene.config)
+async def test_tree_of_what_may_not_be_read_is_an_error(harness: SurveyHarness) -> None:
+    harness.server.faults.append(Fault("list", status=403))
+    got = await harness.cli.beside("tree", "-o", "json", "--config", harness.config)
     *warnings, last = got.stderr.splitlines()
     assert (got.returncode, got.stdout, last) == (2, "", "error: the tree cannot be drawn without these kinds")
     assert "warning: cannot read ApisixRoute: these credentials may not list apisixroutes" in "\n".join(warnings)
 
 
-async def test_a_list_that_is_never_answered_ends_the_others(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_list_that_is_never_answered_ends_the_others(
+    harness: SurveyHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(inventories, "AT_ONCE", 1)
     monkeypatch.setattr(inventories, "LIST_SECONDS", 0.5)
-    scene.server.faults.append(Fault("list", "*", hang=True))
+    harness.server.faults.append(Fault("list", "*", hang=True))
     with pytest.raises(KubeTimeout, match="no answer in time"):
-        await scene.inventory()
-    assert [seen.verb for seen in scene.server.seen].count("list") == 1
+        await harness.inventory()
+    assert [seen.verb for seen in harness.server.seen].count("list") == 1
 
 
-async def test_a_gateway_that_is_away_is_told_by_status(scene: Scene) -> None:
-    await scene.gateway.stop()
-    code, got = await scene.ask("status")
+async def test_a_gateway_that_is_away_is_told_by_status(harness: SurveyHarness) -> None:
+    await harness.gateway.stop()
+    code, got = await harness.ask("status")
     assert (code, got["clusters"][0]["reachable"], got["clusters"][0]["records"]) == (1, False, None)
 
 
-async def test_tree_leads_from_the_host_to_the_pod(scene: Scene) -> None:
-    got = await scene.cli.beside("tree", "web.example.org", "--config", scene.config)
+async def test_tree_leads_from_the_host_to_the_pod(harness: SurveyHarness) -> None:
+    got = await harness.cli.beside("tree", "web.example.org", "--config", harness.config)
     assert (got.returncode, got.stderr) == (0, "")
     assert got.stdout.splitlines()[-1].endswith("10.0.0.1:8080 by Pod default/web-0")

@@ -10,7 +10,7 @@ import pytest
 
 from tests.canary import FORMS, marked
 from tests.fakes.apiserver import Fault
-from tests.flow.surveying import Scene, plain, route, say
+from tests.flow.surveying import SurveyHarness, plain, route, say
 
 SECRETS: Mapping[str, Any] = {
     "plugins": [
@@ -28,24 +28,26 @@ SECRETS: Mapping[str, Any] = {
 }
 
 
-async def test_no_canary_is_in_a_bundle(scene: Scene) -> None:
+async def test_no_canary_is_in_a_bundle(harness: SurveyHarness) -> None:
     word = marked("word")
     data = {"word": base64.b64encode(word.encode()).decode()}
     applied = {"kubectl.kubernetes.io/last-applied-configuration": json.dumps({"stringData": {"word": word}})}
-    scene.server.put(plain("Secret", "words", data=data, meta={"annotations": applied}))
-    told = scene.server.put(route("told", **SECRETS))
+    harness.server.put(plain("Secret", "words", data=data, meta={"annotations": applied}))
+    told = harness.server.put(route("told", **SECRETS))
     told["metadata"]["annotations"] = {"example.org/password": marked("note"), "example.org/x": word}
-    scene.server.put(say(told, "False", f"the gateway said {word}"))
+    harness.server.put(say(told, "False", f"the gateway said {word}"))
     about = {"kind": "ApisixRoute", "name": "told", "namespace": "default"}
-    scene.server.put(plain("Event", "told.1", involvedObject=about, message=f"no {word}", reason="No", type="Warning"))
+    harness.server.put(
+        plain("Event", "told.1", involvedObject=about, message=f"no {word}", reason="No", type="Warning")
+    )
     containers = [{"env": [{"name": "PASSWORD", "value": marked("env")}]}]
-    scene.server.put(plain("Pod", "web-0", spec={"containers": containers}, status={"podIP": "10.0.0.1"}))
-    await scene.fill()
-    scene.gateway.records["consumers"] = {"jack": {"username": "jack", "plugins": {"key-auth": {"key": marked("k")}}}}
-    scene.gateway.records["routes"]["theirs"] = {"uri": "/x", "desc": word}
-    got = await scene.cli.beside("bundle", "-o", "one.zip", "--config", scene.config)
+    harness.server.put(plain("Pod", "web-0", spec={"containers": containers}, status={"podIP": "10.0.0.1"}))
+    await harness.fill()
+    harness.gateway.records["consumers"] = {"jack": {"username": "jack", "plugins": {"key-auth": {"key": marked("k")}}}}
+    harness.gateway.records["routes"]["theirs"] = {"uri": "/x", "desc": word}
+    got = await harness.cli.beside("bundle", "-o", "one.zip", "--config", harness.config)
     assert (got.returncode, got.stderr) == (0, "")
-    with zipfile.ZipFile(scene.cli.folder / "one.zip") as archive:
+    with zipfile.ZipFile(harness.cli.folder / "one.zip") as archive:
         files = {name: archive.read(name).decode() for name in archive.namelist()}
     assert [name for name, text in files.items() if any(form in text for form in FORMS)] == []
     assert list(files) == sorted(files)
@@ -56,13 +58,15 @@ async def test_no_canary_is_in_a_bundle(scene: Scene) -> None:
     assert "spec" not in files["objects/Pod.yaml"]
 
 
-async def test_a_bundle_is_printed_as_json_and_overwrites_only_by_force(scene: Scene) -> None:
-    code, got = await scene.ask("bundle")
+async def test_a_bundle_is_printed_as_json_and_overwrites_only_by_force(harness: SurveyHarness) -> None:
+    code, got = await harness.ask("bundle")
     assert (code, list(got)) == (0, sorted(got))
-    scene.cli.write("there.zip", "")
-    refused = await scene.cli.beside("bundle", "-o", "there.zip", "--config", scene.config)
+    harness.cli.write("there.zip", "")
+    refused = await harness.cli.beside("bundle", "-o", "there.zip", "--config", harness.config)
     assert (refused.returncode, "there.zip exists" in refused.stderr) == (2, True)
-    assert (await scene.cli.beside("bundle", "-o", "there.zip", "--force", "--config", scene.config)).returncode == 0
+    assert (
+        await harness.cli.beside("bundle", "-o", "there.zip", "--force", "--config", harness.config)
+    ).returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -73,21 +77,21 @@ async def test_a_bundle_is_printed_as_json_and_overwrites_only_by_force(scene: S
         (".", ".: can't be written: Is a directory"),
     ],
 )
-async def test_a_bundle_that_can_not_be_written_asks_nobody(scene: Scene, target: str, want: str) -> None:
-    got = await scene.cli.beside("bundle", "--force", "-o", target, "--config", scene.config)
+async def test_a_bundle_that_can_not_be_written_asks_nobody(harness: SurveyHarness, target: str, want: str) -> None:
+    got = await harness.cli.beside("bundle", "--force", "-o", target, "--config", harness.config)
     assert (got.returncode, got.stdout, got.stderr) == (2, "", f"error: {want}\n")
-    assert scene.server.seen == []
+    assert harness.server.seen == []
 
 
-async def test_a_bundle_that_is_not_made_leaves_the_file_that_was_there(scene: Scene) -> None:
-    scene.cli.write("there.zip", "before")
-    await scene.server.stop()
+async def test_a_bundle_that_is_not_made_leaves_the_file_that_was_there(harness: SurveyHarness) -> None:
+    harness.cli.write("there.zip", "before")
+    await harness.server.stop()
     for name in ("there.zip", "new.zip"):
-        assert (await scene.cli.beside("bundle", "--force", "-o", name, "--config", scene.config)).returncode == 2
-    assert (scene.cli.folder / "there.zip").read_text() == "before"
-    assert not (scene.cli.folder / "new.zip").exists()
+        assert (await harness.cli.beside("bundle", "--force", "-o", name, "--config", harness.config)).returncode == 2
+    assert (harness.cli.folder / "there.zip").read_text() == "before"
+    assert not (harness.cli.folder / "new.zip").exists()
 
 
-async def test_events_that_may_not_be_read_leave_a_note_in_the_bundle(scene: Scene) -> None:
-    scene.server.faults.append(Fault("list", "events", status=403))
-    assert "unread" in (await scene.ask("bundle"))[1]["events.json"]
+async def test_events_that_may_not_be_read_leave_a_note_in_the_bundle(harness: SurveyHarness) -> None:
+    harness.server.faults.append(Fault("list", "events", status=403))
+    assert "unread" in (await harness.ask("bundle"))[1]["events.json"]

@@ -14,7 +14,7 @@ from apisix_ingress.diagnostics.doctor.report import examine
 from apisix_ingress.settings import load_settings
 from tests.fakes.apiserver import Fault, Manifest
 from tests.fakes.clock import FakeClock
-from tests.flow.surveying import HOOKS, Scene, plain, route
+from tests.flow.surveying import HOOKS, SurveyHarness, plain, route
 
 REVIEWS = "selfsubjectaccessreviews"
 
@@ -29,65 +29,65 @@ def allow(*, but: str = "") -> Fault:
     return Fault("create", REVIEWS, status=201, body=body, when=is_asked if but else None)
 
 
-async def test_doctor_finds_nothing_wrong_where_nothing_is(scene: Scene) -> None:
-    await scene.fill()
+async def test_doctor_finds_nothing_wrong_where_nothing_is(harness: SurveyHarness) -> None:
+    await harness.fill()
     for definition in crds.manifests():
-        scene.server.put(definition)
-    scene.server.put(
+        harness.server.put(definition)
+    harness.server.put(
         plain("IngressClass", "apisix", spec={"controller": "apisix.apache.org/apisix-ingress-controller"})
     )
-    scene.server.faults.append(allow())
-    checks = await scene.checks()
+    harness.server.faults.append(allow())
+    checks = await harness.checks()
     assert {name: level for name, found in checks.items() for level, _ in found if level in ("FAIL", "WARN")} == {}
     want = {"settings", "api-server", "api-clock", "rights", "crds", "objects", "ingress-class", "leader"}
     want |= {"controller-name", "certificates", "webhook", "gateway default", "gateway default key"}
     assert want <= checks.keys()
-    assert (await scene.cli.beside("doctor", "--config", scene.config)).returncode == 0
+    assert (await harness.cli.beside("doctor", "--config", harness.config)).returncode == 0
 
 
-async def test_doctor_names_the_right_that_lacks(scene: Scene) -> None:
-    scene.server.faults += [allow(but="secrets"), allow()]
-    ((level, words),) = (await scene.checks())["rights"]
+async def test_doctor_names_the_right_that_lacks(harness: SurveyHarness) -> None:
+    harness.server.faults += [allow(but="secrets"), allow()]
+    ((level, words),) = (await harness.checks())["rights"]
     assert (level, words) == ("FAIL", "these credentials may not: list secrets, watch secrets")
 
 
-async def test_doctor_asks_for_a_service_account(scene: Scene) -> None:
-    scene.server.faults.append(
+async def test_doctor_asks_for_a_service_account(harness: SurveyHarness) -> None:
+    harness.server.faults.append(
         Fault("create", "subjectaccessreviews", status=201, body='{"status": {"allowed": true}}')
     )
-    ((level, words),) = (await scene.checks("--account", "apisix/controller"))["rights"]
+    ((level, words),) = (await harness.checks("--account", "apisix/controller"))["rights"]
     assert (level, words.startswith("service account apisix/controller may do all ")) == ("OK", True)
-    asked = next(seen.body["spec"] for seen in scene.server.seen if seen.plural == "subjectaccessreviews")
+    asked = next(seen.body["spec"] for seen in harness.server.seen if seen.plural == "subjectaccessreviews")
     assert asked["user"] == "system:serviceaccount:apisix:controller"
 
 
-async def test_doctor_knows_crds_of_another_version_and_those_that_are_missing(scene: Scene) -> None:
+async def test_doctor_knows_crds_of_another_version_and_those_that_are_missing(harness: SurveyHarness) -> None:
     first, second, *_ = crds.manifests()
     second["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["description"] = "an older one"
-    scene.server.put(first)
-    scene.server.put(second)
-    found = dict((await scene.checks())["crds"])
+    harness.server.put(first)
+    harness.server.put(second)
+    found = dict((await harness.checks())["crds"])
     assert "apisixroutes.apisix.apache.org" not in found["FAIL"] + found["WARN"]
     assert found["WARN"].endswith(second["metadata"]["name"])
     # Without it the API server refuses what Helm installed and a later version changed.
-    fixes = {each["fix"] for each in (await scene.ask("doctor"))[1]["checks"] if each["name"] == "crds"}
+    fixes = {each["fix"] for each in (await harness.ask("doctor"))[1]["checks"] if each["name"] == "crds"}
     assert fixes == {"apisix-ingress crds | kubectl apply --server-side --force-conflicts -f -"}
 
 
 @pytest.mark.parametrize(
     ("seconds", "holder", "level"), [(1, "one", "OK"), (100, "one", "FAIL"), (1, "", "FAIL"), (None, "", "WARN")]
 )
-async def test_doctor_looks_who_leads(scene: Scene, seconds: float | None, holder: str, level: str) -> None:
+async def test_doctor_looks_who_leads(harness: SurveyHarness, seconds: float | None, holder: str, level: str) -> None:
     if seconds is None:
-        scene.server.remove("leases", "apisix-ingress-leader")
+        harness.server.remove("leases", "apisix-ingress-leader")
     else:
-        scene.lead(seconds=seconds, holder=holder)
-    assert (await scene.checks())["leader"][0][0] == level
+        harness.lead(seconds=seconds, holder=holder)
+    assert (await harness.checks())["leader"][0][0] == level
 
 
-async def test_doctor_finds_another_controller_of_the_same_name(scene: Scene) -> None:
-    scene.server.put(plain("ConfigMap", "apisix-ingress-ledger", meta={"namespace": "elsewhere"}))
-    ((level, words),) = (await scene.checks())["controller-name"]
+async def test_doctor_finds_another_controller_of_the_same_name(harness: SurveyHarness) -> None:
+    harness.server.put(plain("ConfigMap", "apisix-ingress-ledger", meta={"namespace": "elsewhere"}))
+    ((level, words),) = (await harness.checks())["controller-name"]
     assert (level, "elsewhere" in words) == ("WARN", True)
 
 
@@ -95,32 +95,34 @@ async def test_doctor_finds_another_controller_of_the_same_name(scene: Scene) ->
     ("controller", "level"),
     [("somebody.example/else", "WARN"), ("apisix.apache.org/apisix-ingress-controller", "OK"), (None, "OK")],
 )
-async def test_doctor_looks_whose_the_class_is(scene: Scene, controller: str | None, level: str) -> None:
+async def test_doctor_looks_whose_the_class_is(harness: SurveyHarness, controller: str | None, level: str) -> None:
     if controller:
-        scene.server.put(plain("IngressClass", "apisix", spec={"controller": controller}))
-    assert (await scene.checks())["ingress-class"][0][0] == level
+        harness.server.put(plain("IngressClass", "apisix", spec={"controller": controller}))
+    assert (await harness.checks())["ingress-class"][0][0] == level
 
 
-async def test_doctor_goes_on_without_the_api_server_and_without_a_kubeconfig(scene: Scene, tmp_path: Path) -> None:
-    checks = await scene.checks("--kubeconfig", str(tmp_path / "absent"))
+async def test_doctor_goes_on_without_the_api_server_and_without_a_kubeconfig(
+    harness: SurveyHarness, tmp_path: Path
+) -> None:
+    checks = await harness.checks("--kubeconfig", str(tmp_path / "absent"))
     assert (checks["api-server"][0][0], checks["gateway default"][0][0]) == ("FAIL", "OK")
-    await scene.server.stop()
-    checks = await scene.checks()
+    await harness.server.stop()
+    checks = await harness.checks()
     assert (checks["api-server"][0][0], checks["gateway default"][0][0]) == ("FAIL", "OK")
 
 
-async def test_doctor_tells_settings_that_are_refused(scene: Scene) -> None:
-    config = scene.cli.write("wrong.yaml", "kubernetes: {ingres_class: a}\nclusters: []\n")
-    code, got = await scene.cli.json("doctor", "--config", config)
+async def test_doctor_tells_settings_that_are_refused(harness: SurveyHarness) -> None:
+    config = harness.cli.write("wrong.yaml", "kubernetes: {ingres_class: a}\nclusters: []\n")
+    code, got = await harness.cli.json("doctor", "--config", config)
     assert (code, [each["level"] for each in got["checks"]]) == (1, ["FAIL"] * len(got["checks"]))
     assert "ingres_class" in got["checks"][0]["message"]
 
 
-async def test_doctor_tells_a_refused_key_a_published_one_and_none(scene: Scene) -> None:
-    ((level, words),) = (await scene.checks("--admin-key", "another-key"))["gateway default"]
+async def test_doctor_tells_a_refused_key_a_published_one_and_none(harness: SurveyHarness) -> None:
+    ((level, words),) = (await harness.checks("--admin-key", "another-key"))["gateway default"]
     assert (level, "refuses the admin key" in words) == ("FAIL", True)
-    scene.gateway.key = "edd1c9f034335f136f87ad84b625c8f1"
-    found = (await scene.checks("--admin-key", scene.gateway.key))["settings"]
+    harness.gateway.key = "edd1c9f034335f136f87ad84b625c8f1"
+    found = (await harness.checks("--admin-key", harness.gateway.key))["settings"]
     assert [level for level, _ in found] == ["WARN"]
 
 
@@ -148,48 +150,48 @@ def pair(authority: CA, days: float, host: str = "hook.default.svc", name: str =
     ("signed", "days", "level"), [(True, 100, "OK"), (True, 3, "WARN"), (True, -3, "FAIL"), (False, 100, "FAIL")]
 )
 async def test_doctor_judges_the_certificate_of_the_webhook(
-    scene: Scene, signed: bool, days: float, level: str
+    harness: SurveyHarness, signed: bool, days: float, level: str
 ) -> None:
     authority = CA()
-    scene.server.put(hook(authority))
-    scene.server.put(pair(authority if signed else CA(), days))
-    assert (await scene.checks())["webhook"][0][0] == level
+    harness.server.put(hook(authority))
+    harness.server.put(pair(authority if signed else CA(), days))
+    assert (await harness.checks())["webhook"][0][0] == level
 
 
-async def test_doctor_passes_over_secrets_that_hold_no_certificate_of_the_webhook(scene: Scene) -> None:
+async def test_doctor_passes_over_secrets_that_hold_no_certificate_of_the_webhook(harness: SurveyHarness) -> None:
     authority, garbage = CA(), base64.b64encode(b"no certificate").decode()
-    scene.server.put(hook(authority))
+    harness.server.put(hook(authority))
     data = {"tls.crt": garbage, "tls.key": garbage}
-    scene.server.put(plain("Secret", "garbage", type="kubernetes.io/tls", data=data))
-    scene.server.put(pair(CA(), -3, host="other.default.svc", name="other"))
-    assert (await scene.checks())["webhook"] == [("OK", "1 registered")]
+    harness.server.put(plain("Secret", "garbage", type="kubernetes.io/tls", data=data))
+    harness.server.put(pair(CA(), -3, host="other.default.svc", name="other"))
+    assert (await harness.checks())["webhook"] == [("OK", "1 registered")]
 
 
 @pytest.mark.parametrize(("policy", "level"), [("Fail", "FAIL"), ("Ignore", "WARN")])
-async def test_doctor_misses_the_ca_of_a_webhook(scene: Scene, policy: str, level: str) -> None:
-    scene.server.put(hook(None, failurePolicy=policy))
-    assert (await scene.checks())["webhook"][0][0] == level
+async def test_doctor_misses_the_ca_of_a_webhook(harness: SurveyHarness, policy: str, level: str) -> None:
+    harness.server.put(hook(None, failurePolicy=policy))
+    assert (await harness.checks())["webhook"][0][0] == level
 
 
 @pytest.mark.parametrize(("days", "level"), [(100, "OK"), (3, "WARN"), (-3, "FAIL")])
-async def test_doctor_tells_when_certificates_in_use_end(scene: Scene, days: float, level: str) -> None:
-    scene.server.put(pair(CA(), days, host="web.example.org", name="cert"))
+async def test_doctor_tells_when_certificates_in_use_end(harness: SurveyHarness, days: float, level: str) -> None:
+    harness.server.put(pair(CA(), days, host="web.example.org", name="cert"))
     spec = {"hosts": ["web.example.org"], "secret": {"name": "cert", "namespace": "default"}}
     meta = {"name": "web", "namespace": "default"}
-    scene.server.put({"apiVersion": "apisix.apache.org/v2", "kind": "ApisixTls", "metadata": meta, "spec": spec})
-    assert (await scene.checks())["certificates"][0][0] == level
+    harness.server.put({"apiVersion": "apisix.apache.org/v2", "kind": "ApisixTls", "metadata": meta, "spec": spec})
+    assert (await harness.checks())["certificates"][0][0] == level
 
 
-async def test_doctor_tells_stream_routes_that_a_gateway_does_not_serve(scene: Scene) -> None:
+async def test_doctor_tells_stream_routes_that_a_gateway_does_not_serve(harness: SurveyHarness) -> None:
     stream = {"name": "tcp", "protocol": "TCP", "match": {"ingressPort": 9100}}
     tcp = route("tcp")
     tcp["spec"] = {"stream": [{**stream, "backend": {"serviceName": "web", "servicePort": 80}}]}
-    scene.server.put(tcp)
-    assert (await scene.checks())["gateway default streams"][0][0] == "OK"
+    harness.server.put(tcp)
+    assert (await harness.checks())["gateway default streams"][0][0] == "OK"
 
 
-async def test_a_clock_that_is_wrong_is_told(scene: Scene) -> None:
-    settings = load_settings(scene.cli.folder / scene.config)
+async def test_a_clock_that_is_wrong_is_told(harness: SurveyHarness) -> None:
+    settings = load_settings(harness.cli.folder / harness.config)
     got = {check.name: check.level for check in await examine(settings, clock=FakeClock())}
     assert got["api-clock"] == "WARN"
 
@@ -206,23 +208,23 @@ async def test_a_clock_that_is_wrong_is_told(scene: Scene) -> None:
     ],
 )
 async def test_doctor_tells_what_it_may_not_look_at(
-    scene: Scene, verb: str, plural: str, check: str, want: str
+    harness: SurveyHarness, verb: str, plural: str, check: str, want: str
 ) -> None:
-    scene.server.faults.append(Fault(verb, plural, status=403))
-    ((level, words),) = (await scene.checks())[check]
+    harness.server.faults.append(Fault(verb, plural, status=403))
+    ((level, words),) = (await harness.checks())[check]
     assert f"{level} {words}".startswith(want)
 
 
-async def test_doctor_takes_no_empty_answer_for_a_right(scene: Scene) -> None:
-    scene.server.faults.append(Fault("create", REVIEWS, status=201, body="{}"))
-    ((level, words),) = (await scene.checks())["rights"]
+async def test_doctor_takes_no_empty_answer_for_a_right(harness: SurveyHarness) -> None:
+    harness.server.faults.append(Fault("create", REVIEWS, status=201, body="{}"))
+    ((level, words),) = (await harness.checks())["rights"]
     assert (level, words) == ("SKIP", "can't be found out: the answer to an access review says nothing")
 
 
-async def test_doctor_misses_a_class_for_an_ingress(scene: Scene) -> None:
+async def test_doctor_misses_a_class_for_an_ingress(harness: SurveyHarness) -> None:
     backend = {"service": {"name": "web", "port": {"number": 80}}}
-    scene.server.put(plain("Ingress", "web", spec={"ingressClassName": "apisix", "defaultBackend": backend}))
-    (found,) = [each for each in (await scene.ask("doctor"))[1]["checks"] if each["name"] == "ingress-class"]
+    harness.server.put(plain("Ingress", "web", spec={"ingressClassName": "apisix", "defaultBackend": backend}))
+    (found,) = [each for each in (await harness.ask("doctor"))[1]["checks"] if each["name"] == "ingress-class"]
     assert (found["level"], found["message"]) == (
         "WARN",
         "there is no IngressClass apisix, which Ingresses name or could name",
@@ -232,18 +234,18 @@ async def test_doctor_misses_a_class_for_an_ingress(scene: Scene) -> None:
     )
 
 
-async def test_doctor_tells_a_webhook_that_nobody_asks(scene: Scene) -> None:
-    config = json.loads((scene.cli.folder / scene.config).read_text())
+async def test_doctor_tells_a_webhook_that_nobody_asks(harness: SurveyHarness) -> None:
+    config = json.loads((harness.cli.folder / harness.config).read_text())
     config["webhook"] = {"enabled": True, "cert_file": "tls.crt", "key_file": "tls.key"}
-    scene.cli.write(scene.config, json.dumps(config))
-    assert (await scene.checks())["webhook"] == [("WARN", "it is served, but no API server asks it")]
+    harness.cli.write(harness.config, json.dumps(config))
+    assert (await harness.checks())["webhook"] == [("WARN", "it is served, but no API server asks it")]
 
 
-async def test_doctor_asks_for_no_leader_where_none_is_elected(scene: Scene) -> None:
-    config = json.loads((scene.cli.folder / scene.config).read_text())
+async def test_doctor_asks_for_no_leader_where_none_is_elected(harness: SurveyHarness) -> None:
+    config = json.loads((harness.cli.folder / harness.config).read_text())
     config["kubernetes"]["election"]["enabled"] = False
-    scene.cli.write(scene.config, json.dumps(config))
-    assert (await scene.checks())["leader"] == [("OK", "no election: there must be one replica only")]
+    harness.cli.write(harness.config, json.dumps(config))
+    assert (await harness.checks())["leader"] == [("OK", "no election: there must be one replica only")]
 
 
 @pytest.mark.parametrize(
@@ -254,7 +256,9 @@ async def test_doctor_asks_for_no_leader_where_none_is_elected(scene: Scene) -> 
         ("", "OK", "it answers, version unknown"),
     ],
 )
-async def test_doctor_knows_api_servers_that_are_too_old(scene: Scene, version: str, level: str, want: str) -> None:
+async def test_doctor_knows_api_servers_that_are_too_old(
+    harness: SurveyHarness, version: str, level: str, want: str
+) -> None:
     body = json.dumps({"gitVersion": version})
-    scene.server.faults.append(Fault(status=200, body=body, when=lambda seen: seen.path == "/version"))
-    assert (await scene.checks())["api-server"] == [(level, want)]
+    harness.server.faults.append(Fault(status=200, body=body, when=lambda seen: seen.path == "/version"))
+    assert (await harness.checks())["api-server"] == [(level, want)]

@@ -15,30 +15,30 @@ from tests.fakes.adminapi import AdminFault, FakeAdminApi
 from tests.fakes.apiserver import Fault, Manifest
 from tests.fakes.clock import FakeClock
 from tests.fakes.gateway import make_record
-from tests.flow.surveying import Scene, plain, route, say
+from tests.flow.surveying import SurveyHarness, plain, route, say
 
 
-async def test_wait_says_that_a_kind_is_not_installed(scene: Scene) -> None:
-    scene.server.uninstall("apisixroutes")
-    got = await scene.cli.beside("wait", "ar", "default/web", "--config", scene.config)
+async def test_wait_says_that_a_kind_is_not_installed(harness: SurveyHarness) -> None:
+    harness.server.uninstall("apisixroutes")
+    got = await harness.cli.beside("wait", "ar", "default/web", "--config", harness.config)
     want = "error: ApisixRoute is not installed: apisix-ingress crds | kubectl apply --server-side -f -\n"
     assert (got.returncode, got.stdout, got.stderr) == (2, "", want)
 
 
-async def test_wait_returns_at_once_for_an_object_that_is_live(scene: Scene) -> None:
-    code, got = await scene.ask("wait", "ar", "default/web")
+async def test_wait_returns_at_once_for_an_object_that_is_live(harness: SurveyHarness) -> None:
+    code, got = await harness.ask("wait", "ar", "default/web")
     assert (code, got["outcome"]) == (0, "live")
-    assert scene.server.count("watch", "apisixroutes") == 0
+    assert harness.server.count("watch", "apisixroutes") == 0
 
 
-async def test_wait_hears_of_a_condition_that_comes_later(scene: Scene) -> None:
-    late = scene.server.put(route("late"))
-    scene.server.faults.append(Fault("watch", "apisixroutes", delay=0.05, when=lambda seen: bool(news())))
+async def test_wait_hears_of_a_condition_that_comes_later(harness: SurveyHarness) -> None:
+    late = harness.server.put(route("late"))
+    harness.server.faults.append(Fault("watch", "apisixroutes", delay=0.05, when=lambda seen: bool(news())))
 
     def news() -> Manifest:
-        return scene.server.put(say(late))
+        return harness.server.put(say(late))
 
-    code, got = await scene.ask("wait", "ar", "default/late", "--timeout", "20s")
+    code, got = await harness.ask("wait", "ar", "default/late", "--timeout", "20s")
     assert (code, got["outcome"]) == (0, "live")
 
 
@@ -47,19 +47,19 @@ async def test_wait_hears_of_a_condition_that_comes_later(scene: Scene) -> None:
     [("broken", "20s", "failed", "ResourcesSynced"), ("absent", "300ms", "timed out", "NotFound")],
 )
 async def test_wait_tells_why_an_object_is_not_live(
-    scene: Scene, name: str, timeout: str, outcome: str, reason: str
+    harness: SurveyHarness, name: str, timeout: str, outcome: str, reason: str
 ) -> None:
-    scene.server.put(say(scene.server.put(route("broken")), "False", "no Service"))
-    code, got = await scene.ask("wait", "ar", f"default/{name}", "--timeout", timeout)
+    harness.server.put(say(harness.server.put(route("broken")), "False", "no Service"))
+    code, got = await harness.ask("wait", "ar", f"default/{name}", "--timeout", timeout)
     assert (code, got["outcome"], got["reason"]) == (1, outcome, reason)
 
 
-async def test_wait_goes_on_while_the_api_server_fails(scene: Scene) -> None:
-    scene.server.faults += [
+async def test_wait_goes_on_while_the_api_server_fails(harness: SurveyHarness) -> None:
+    harness.server.faults += [
         Fault("list", "apisixroutes", status=503, times=1),
         Fault("watch", "*", status=500, times=1),
     ]
-    late = scene.server.put(route("late"))
+    late = harness.server.put(route("late"))
     told: list[str] = []
 
     class Quick(FakeClock):
@@ -68,9 +68,9 @@ async def test_wait_goes_on_while_the_api_server_fails(scene: Scene) -> None:
         async def sleep(self, seconds: float) -> None:
             self.shift(seconds)
             if len(told) == 3:
-                scene.server.put(say(late))
+                harness.server.put(say(late))
 
-    settings, key = load_settings(scene.cli.folder / scene.config), ObjectKey("ApisixRoute", "default", "late")
+    settings, key = load_settings(harness.cli.folder / harness.config), ObjectKey("ApisixRoute", "default", "late")
     async with api_server(settings) as api:
         got = await wait_live(api, settings, key, seconds=60, clock=Quick(), step=told.append)
     states = [line.removeprefix(f"{key}: ").partition(":")[0] for line in told]
@@ -79,39 +79,39 @@ async def test_wait_goes_on_while_the_api_server_fails(scene: Scene) -> None:
 
 @pytest.mark.parametrize(("status", "times", "code"), [(503, 1, 0), (503, None, 1), (403, None, 2)])
 async def test_wait_goes_on_for_an_ingress_while_a_list_fails(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch, status: int, times: int | None, code: int
+    harness: SurveyHarness, monkeypatch: pytest.MonkeyPatch, status: int, times: int | None, code: int
 ) -> None:
     monkeypatch.setattr(live, "POLL_SECONDS", 0.01)
     backend = {"service": {"name": "web", "port": {"number": 80}}}
     rule = {"host": "i.example.org", "http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]}}
-    scene.server.put(plain("Ingress", "web", spec={"ingressClassName": "apisix", "rules": [rule]}))
-    await scene.fill()
-    scene.server.faults.append(Fault("list", "secrets", status=status, times=times))
+    harness.server.put(plain("Ingress", "web", spec={"ingressClassName": "apisix", "rules": [rule]}))
+    await harness.fill()
+    harness.server.faults.append(Fault("list", "secrets", status=status, times=times))
     timeout = "20s" if times else "300ms"
-    got = await scene.cli.beside("wait", "ing", "default/web", "--timeout", timeout, "--config", scene.config)
+    got = await harness.cli.beside("wait", "ing", "default/web", "--timeout", timeout, "--config", harness.config)
     assert got.returncode == code
 
 
-async def test_wait_for_an_ingress_goes_on_while_the_api_server_is_away(scene: Scene) -> None:
-    await scene.server.stop()
-    code, got = await scene.ask("wait", "ing", "default/web", "--timeout", "300ms")
+async def test_wait_for_an_ingress_goes_on_while_the_api_server_is_away(harness: SurveyHarness) -> None:
+    await harness.server.stop()
+    code, got = await harness.ask("wait", "ing", "default/web", "--timeout", "300ms")
     assert (code, got["outcome"], got["reason"]) == (1, "timed out", "Unavailable")
     assert "can't connect" in got["message"]
 
 
-async def test_wait_compares_an_ingress_with_the_gateway(scene: Scene) -> None:
+async def test_wait_compares_an_ingress_with_the_gateway(harness: SurveyHarness) -> None:
     rule = {"host": "i.example.org", "http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": {}}]}}
     rule["http"]["paths"][0]["backend"] = {"service": {"name": "web", "port": {"number": 80}}}  # type: ignore[index]
-    scene.server.put(plain("Ingress", "web", spec={"ingressClassName": "apisix", "rules": [rule]}))
-    await scene.fill()
-    assert (await scene.ask("wait", "ing", "default/web", "--timeout", "20s"))[1]["outcome"] == "live"
-    scene.gateway.records["routes"].clear()
-    code, got = await scene.ask("wait", "ing", "default/web", "--timeout", "500ms")
+    harness.server.put(plain("Ingress", "web", spec={"ingressClassName": "apisix", "rules": [rule]}))
+    await harness.fill()
+    assert (await harness.ask("wait", "ing", "default/web", "--timeout", "20s"))[1]["outcome"] == "live"
+    harness.gateway.records["routes"].clear()
+    code, got = await harness.ask("wait", "ing", "default/web", "--timeout", "500ms")
     assert (code, got["outcome"], got["reason"]) == (1, "timed out", "Pending")
-    code, got = await scene.ask("wait", "ing", "default/other", "--timeout", "500ms")
+    code, got = await harness.ask("wait", "ing", "default/other", "--timeout", "500ms")
     assert (code, got["reason"]) == (1, "NotOurs")
-    scene.server.faults.append(Fault("list", "secrets", status=403))
-    failed = await scene.cli.beside("wait", "ing", "default/web", "--config", scene.config)
+    harness.server.faults.append(Fault("list", "secrets", status=403))
+    failed = await harness.cli.beside("wait", "ing", "default/web", "--config", harness.config)
     assert (failed.returncode, "without every Secret" in failed.stderr) == (2, True)
 
 
@@ -119,15 +119,15 @@ async def test_wait_compares_an_ingress_with_the_gateway(scene: Scene) -> None:
     ("status", "number", "outcome"), [(503, 80, "timed out"), (401, 80, "failed"), (503, 81, "failed")]
 )
 async def test_wait_goes_on_for_an_ingress_while_a_gateway_does_not_answer(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch, status: int, number: int, outcome: str
+    harness: SurveyHarness, monkeypatch: pytest.MonkeyPatch, status: int, number: int, outcome: str
 ) -> None:
     monkeypatch.setattr(live, "FIRST_SECONDS", 30.0)
     monkeypatch.setattr(live, "LASTING_SECONDS", 0.0)
     backend = {"service": {"name": "web", "port": {"number": number}}}
     rule = {"host": "i.example.org", "http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]}}
-    scene.server.put(plain("Ingress", "web", spec={"ingressClassName": "apisix", "rules": [rule]}))
-    scene.gateway.faults.append(AdminFault(status=status))
-    code, got = await scene.ask("wait", "ing", "default/web", "--timeout", "300ms")
+    harness.server.put(plain("Ingress", "web", spec={"ingressClassName": "apisix", "rules": [rule]}))
+    harness.gateway.faults.append(AdminFault(status=status))
+    code, got = await harness.ask("wait", "ing", "default/web", "--timeout", "300ms")
     assert (code, got["outcome"]) == (1, outcome)
 
 
@@ -164,20 +164,20 @@ async def refusal(gateway: FakeAdminApi, *faults: AdminFault) -> str:
     ids=["away", "failing", "busy", "cut", "slow", "key", "body"],
 )
 async def test_wait_goes_on_for_a_custom_resource_while_a_gateway_does_not_answer(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch, fault: AdminFault | None, outcome: str
+    harness: SurveyHarness, monkeypatch: pytest.MonkeyPatch, fault: AdminFault | None, outcome: str
 ) -> None:
     monkeypatch.setattr(live, "LASTING_SECONDS", 0.0)
     if fault is None:
-        await scene.gateway.stop()
-    words = await refusal(scene.gateway, *([fault] if fault else []))
-    scene.server.put(say(scene.server.put(route("late")), "False", words))
-    code, got = await scene.ask("wait", "ar", "default/late", "--timeout", "300ms")
+        await harness.gateway.stop()
+    words = await refusal(harness.gateway, *([fault] if fault else []))
+    harness.server.put(say(harness.server.put(route("late")), "False", words))
+    code, got = await harness.ask("wait", "ar", "default/late", "--timeout", "300ms")
     assert (code, got["outcome"], got["message"]) == (1, outcome, words)
 
 
 @pytest.mark.parametrize(
     "arguments", [("Pod", "a/b"), ("ar", "web"), ("ar", "a/b", "--timeout", "soon"), ("ar", "a/b", "--for=x")]
 )
-async def test_wait_refuses_what_it_can_not_read(scene: Scene, arguments: tuple[str, ...]) -> None:
-    got = await scene.cli.beside("wait", *arguments, "--config", scene.config)
+async def test_wait_refuses_what_it_can_not_read(harness: SurveyHarness, arguments: tuple[str, ...]) -> None:
+    got = await harness.cli.beside("wait", *arguments, "--config", harness.config)
     assert (got.returncode, got.stdout) == (2, "")

@@ -22,7 +22,7 @@ from apisix_ingress.state.id_table import IdTable, id_read
 from apisix_ingress.state.store import Store
 from tests.factories import COLLIDING, make_claim, make_endpoint, make_key, make_record, make_slice
 from tests.relisting import relist
-from tests.unit.providers.loop import Loop, make_route
+from tests.unit.providers.harness import ProviderHarness, make_route
 
 NAMES = (*COLLIDING, "lone")
 BORN = {name: Claimant(str(9 - number), make_key(f"o{number}")) for number, name in enumerate(NAMES)}
@@ -323,7 +323,7 @@ ROUTES = tuple(
 )
 
 
-def _outcome(loop: Loop) -> tuple[dict[str, Any], dict[ObjectKey, list[str]]]:
+def _outcome(loop: ProviderHarness) -> tuple[dict[str, Any], dict[ObjectKey, list[str]]]:
     reports = {owner: [str(problem) for problem in report.problems] for owner, report in loop.world.reports.items()}
     return {str(key): record.body for key, record in loop.world.desired.records("any").items()}, reports
 
@@ -335,7 +335,7 @@ def test_any_order_of_events_ends_in_the_same_records_and_nothing_leaks(
 ) -> None:
     """Routes share records and CRCs; one of them is deleted and comes back."""
     with pytest.MonkeyPatch.context() as monkeypatch, capture_logs():
-        straight, loop = Loop(monkeypatch), Loop(monkeypatch)
+        straight, loop = ProviderHarness(monkeypatch), ProviderHarness(monkeypatch)
         straight.settle(*ROUTES)
         for route, pause in zip(routes, pauses, strict=True):
             loop.put(route)

@@ -44,7 +44,7 @@ def own_gateway() -> Iterator[DevGateway]:
 
 
 @dataclass
-class Story:
+class PairHarness:
     """Two controllers over one namespace and one gateway; the first one leads."""
 
     api: KubeClient
@@ -108,7 +108,7 @@ def _wrote(controller: Controller, write: Manifest) -> bool:
 @pytest.fixture
 def story(
     cluster_api: KubeClient, own_gateway: DevGateway, echo_servers: EchoServers, start_controller: StartController
-) -> Iterator[Story]:
+) -> Iterator[PairHarness]:
     """A namespace with two pods behind a Service, and a way to start controllers for it."""
     own_gateway.wipe()
     with ExitStack() as stack:
@@ -123,10 +123,10 @@ def story(
             gateways = {"default": own_gateway}
             return start_controller(gateways, f"e2e-story={name}", name=replica, kubernetes=settings, sync=SYNC)
 
-        yield Story(cluster_api, own_gateway, name, web, start)
+        yield PairHarness(cluster_api, own_gateway, name, web, start)
 
 
-def test_follower_stays_quiet_until_the_leader_is_killed(story: Story) -> None:
+def test_follower_stays_quiet_until_the_leader_is_killed(story: PairHarness) -> None:
     leader, follower = story.pair()
     assert (follower.probe("/readyz")[0], follower.leads) == (200, False)
     assert story.writes(follower) == []
@@ -147,7 +147,7 @@ def test_follower_stays_quiet_until_the_leader_is_killed(story: Story) -> None:
     story.assert_handed_over(leader, follower)
 
 
-def test_frozen_leader_never_writes_after_its_successor(story: Story) -> None:
+def test_frozen_leader_never_writes_after_its_successor(story: PairHarness) -> None:
     """Each round freezes the leader in the middle of its writes, lets the other one take over, and wakes it again."""
     for number in range(ROUTES):
         story.route(f"r{number}")
@@ -158,7 +158,7 @@ def test_frozen_leader_never_writes_after_its_successor(story: Story) -> None:
         leader, follower = follower, leader
 
 
-def _freeze_round(story: Story, leader: Controller, follower: Controller, rng: random.Random) -> None:
+def _freeze_round(story: PairHarness, leader: Controller, follower: Controller, rng: random.Random) -> None:
     before, ended = len(story.gateway.write_log()), len(leader.events("term.ended"))
     wanted = rng.randint(1, ROUTES)
 
@@ -182,7 +182,7 @@ def _freeze_round(story: Story, leader: Controller, follower: Controller, rng: r
     story.until_value("base", f"{before}")
 
 
-def test_leader_that_is_shut_down_hands_over_at_once(story: Story) -> None:
+def test_leader_that_is_shut_down_hands_over_at_once(story: PairHarness) -> None:
     leader, follower = story.pair()
     before = len(story.gateway.write_log())
     with RequestLoop(story.traffic, story.host, "/base") as loop:
@@ -195,7 +195,7 @@ def test_leader_that_is_shut_down_hands_over_at_once(story: Story) -> None:
 
 
 def test_leader_cut_off_from_the_api_server_stops_writing_in_time(
-    story: Story, kubeconfig: Path, tmp_path: Path
+    story: PairHarness, kubeconfig: Path, tmp_path: Path
 ) -> None:
     """The gateway is damaged all the while: whoever leads repairs it, and wants to write without the API server."""
     with Relay(*_server(kubeconfig)) as relay:

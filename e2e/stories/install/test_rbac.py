@@ -95,7 +95,7 @@ def granted(manifests: Sequence[Manifest]) -> list[Right]:
     return rights
 
 
-class Play:
+class RbacHarness:
     """A stage with a controller that runs as the chart has it."""
 
     def __init__(self, stage: Stage, cluster: LocalCluster, values: Mapping[str, Any], *, name: str) -> None:
@@ -210,22 +210,24 @@ class Play:
             self.stage.api.wait("ApisixClusterConfig", self.cluster, says("True"), "to be well")
 
 
-StartPlay = Callable[[Mapping[str, Any]], Play]
+StartHarness = Callable[[Mapping[str, Any]], RbacHarness]
 
 
 @pytest.fixture
-def play(stage: Stage, request: pytest.FixtureRequest) -> Iterator[StartPlay]:
+def harness(stage: Stage, request: pytest.FixtureRequest) -> Iterator[StartHarness]:
     """A function that renders a chart and applies its roles."""
     if request.config.getoption("--cluster") != "local":
         pytest.skip("the audit log is that of the local cluster")
-    plays = []
+    harnesses = []
 
-    def make(values: Mapping[str, Any]) -> Play:
-        plays.append(Play(stage, request.getfixturevalue("local_cluster"), values, name=f"rbac-{stage.mark}"))
-        return plays[-1]
+    def make(values: Mapping[str, Any]) -> RbacHarness:
+        harnesses.append(
+            RbacHarness(stage, request.getfixturevalue("local_cluster"), values, name=f"rbac-{stage.mark}")
+        )
+        return harnesses[-1]
 
     yield make
-    for each in plays:
+    for each in harnesses:
         each.close()
 
 
@@ -236,24 +238,24 @@ def granting(cluster_api: KubeClient) -> Iterator[None]:
         yield
 
 
-def check(play: Play) -> None:
+def check(harness: RbacHarness) -> None:
     """Compare what was granted with what was used."""
-    rights = granted(play.manifests)
+    rights = granted(harness.manifests)
     gets = [right for right in rights if right.group == "apisix.apache.org" and right.verb == "get"]
-    for right in play.audit.unused(gets):
-        play.make_statuses_conflict(right)
-    (controller,) = play.stage.controllers
+    for right in harness.audit.unused(gets):
+        harness.make_statuses_conflict(right)
+    (controller,) = harness.stage.controllers
     assert controller.stop() == 0
     # A lease that is there already is taken over with an update.
     controller.start()
     wait_until(lambda: controller.leads, bool, "it to lead again")
     assert controller.stop() == 0
-    assert play.audit.unused([*rights, Right("", "pods", "get")]) == [Right("", "pods", "get")]
-    assert play.audit.refused() == []
+    assert harness.audit.unused([*rights, Right("", "pods", "get")]) == [Right("", "pods", "get")]
+    assert harness.audit.refused() == []
 
 
-def test_with_the_defaults_nothing_is_refused_and_nothing_granted_in_vain(play: StartPlay) -> None:
-    shown = play({})
+def test_with_the_defaults_nothing_is_refused_and_nothing_granted_in_vain(harness: StartHarness) -> None:
+    shown = harness({})
     shown.start()
     shown.stage.serve()
     shown.stage.apply(shown.objects())
@@ -265,7 +267,7 @@ def test_with_the_defaults_nothing_is_refused_and_nothing_granted_in_vain(play: 
 
 
 @pytest.mark.usefixtures("granting")
-def test_with_every_option_nothing_is_refused_and_nothing_granted_in_vain(play: StartPlay, stage: Stage) -> None:
+def test_with_every_option_nothing_is_refused_and_nothing_granted_in_vain(harness: StartHarness, stage: Stage) -> None:
     values = {
         "preset": "multi-tenant",
         "config": {
@@ -274,7 +276,7 @@ def test_with_every_option_nothing_is_refused_and_nothing_granted_in_vain(play: 
         },
         "gatewayProxy": {"provider": {"pluginMetadata": {"http-logger": {"log_format": {"a": "$host"}}}}},
     }
-    shown = play(values)
+    shown = harness(values)
     shown.start()
     stage.serve()
     stage.pods.service("gw", {"app": "gw"}, type="LoadBalancer")
@@ -295,9 +297,9 @@ def test_with_every_option_nothing_is_refused_and_nothing_granted_in_vain(play: 
 
 
 def test_with_rights_in_one_namespace_nothing_is_read_elsewhere_and_nothing_refused(
-    play: StartPlay, stage: Stage
+    harness: StartHarness, stage: Stage
 ) -> None:
-    shown = play({"rbac": {"scope": "namespaced"}, "config": {"kubernetes": {"watchNamespaces": [stage.namespace]}}})
+    shown = harness({"rbac": {"scope": "namespaced"}, "config": {"kubernetes": {"watchNamespaces": [stage.namespace]}}})
     outside = {right.resource for right in granted(shown.manifests) if not right.namespace}
     assert outside == {"namespaces", "ingressclasses", "apisixclusterconfigs", "apisixclusterconfigs/status"}
     with stage.another_namespace() as elsewhere:
@@ -314,10 +316,12 @@ def test_with_rights_in_one_namespace_nothing_is_read_elsewhere_and_nothing_refu
     check(shown)
 
 
-def test_a_namespace_without_rights_keeps_it_from_getting_ready_and_is_named(play: StartPlay, stage: Stage) -> None:
+def test_a_namespace_without_rights_keeps_it_from_getting_ready_and_is_named(
+    harness: StartHarness, stage: Stage
+) -> None:
     with stage.another_namespace() as elsewhere:
         watched = {"config": {"kubernetes": {"watchNamespaces": [stage.namespace, elsewhere]}}}
-        shown = play(merged(watched, {"rbac": {"scope": "namespaced"}}))
+        shown = harness(merged(watched, {"rbac": {"scope": "namespaced"}}))
         bindings = [each for each in shown.manifests if each["kind"] == "RoleBinding"]
         (binding,) = (each for each in bindings if each["metadata"]["namespace"] == elsewhere)
         stage.api.delete("RoleBinding", binding["metadata"]["name"], namespace=elsewhere)
@@ -332,9 +336,9 @@ def test_a_namespace_without_rights_keeps_it_from_getting_ready_and_is_named(pla
         shown.until_all_are_well()
 
 
-def test_with_the_fewest_options_the_roles_shrink_and_nothing_is_refused(play: StartPlay) -> None:
+def test_with_the_fewest_options_the_roles_shrink_and_nothing_is_refused(harness: StartHarness) -> None:
     config = {"leaderElection": {"disable": True}, "status": {"enabled": False}}
-    shown = play(merged({"config": config}, nested("deployment.replicas", 1)))
+    shown = harness(merged({"config": config}, nested("deployment.replicas", 1)))
     resources = {right.resource for right in granted(shown.manifests)}
     assert not resources & {"leases", "events", "endpoints", "referencegrants"}
     assert not any(resource.endswith("/status") for resource in resources)

@@ -42,7 +42,7 @@ def config_map(cluster: str, plugins: Mapping[str, Mapping[str, Any]]) -> Manife
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": METADATA}, "data": data}
 
 
-class Play:
+class LedgerHarness:
     """A stage whose controller has a ledger of its own."""
 
     def __init__(self, stage: Stage) -> None:
@@ -83,8 +83,8 @@ class Play:
 
 
 @pytest.fixture
-def play(stage: Stage) -> Iterator[Play]:
-    found = Play(stage)
+def harness(stage: Stage) -> Iterator[LedgerHarness]:
+    found = LedgerHarness(stage)
     yield found
     stage.api.delete("ConfigMap", f"{found.controller_name}-ledger", namespace="default")
 
@@ -100,49 +100,51 @@ def start_again(controller: Controller) -> Mapping[str, Any]:
     return wait_until(lambda: takeovers(controller), lambda got: len(got) > before, "its takeover")[-1]
 
 
-def test_a_global_rule_holds_on_every_route_until_it_is_disabled_or_goes(play: Play) -> None:
-    stage = play.stage
-    play.start()
+def test_a_global_rule_holds_on_every_route_until_it_is_disabled_or_goes(harness: LedgerHarness) -> None:
+    stage = harness.stage
+    harness.start()
     stage.serve()
     stage.apply([route(stage.host, name=name, path=f"/{name}") for name in ("a", "b")])
     stage.apply(global_rule("rule", setting("one")))
     for path in ("/a", "/b", "/nowhere"):
-        play.until_header("one", path)
+        harness.until_header("one", path)
     assert stage.traffic.until_status(200, stage.host, "/a").pod == "web"
-    play.until_said("ApisixGlobalRule", "rule", "True")
+    harness.until_said("ApisixGlobalRule", "rule", "True")
     stage.apply(global_rule("rule", setting("two")))
-    play.until_header("two", "/a")
+    harness.until_header("two", "/a")
     stage.apply(global_rule("rule", {**setting("two"), "enable": False}))
-    play.until_header(None, "/a")
+    harness.until_header(None, "/a")
     stage.apply(global_rule("rule", setting("three")))
-    play.until_header("three", "/b")
+    harness.until_header("three", "/b")
     stage.api.delete("ApisixGlobalRule", "rule", namespace=stage.namespace)
-    play.until_header(None, "/b")
-    play.until_rules()
-    wait_until(play.ledger, lambda got: got == [], "an empty ledger")
+    harness.until_header(None, "/b")
+    harness.until_rules()
+    wait_until(harness.ledger, lambda got: got == [], "an empty ledger")
 
 
-def test_of_two_rules_with_one_plugin_the_older_has_it_until_it_goes(play: Play) -> None:
-    stage = play.stage
-    play.start()
+def test_of_two_rules_with_one_plugin_the_older_has_it_until_it_goes(harness: LedgerHarness) -> None:
+    stage = harness.stage
+    harness.start()
     stage.apply(global_rule("a-old", setting("old")))
-    play.until_header("old")
+    harness.until_header("old")
     stage.apply(global_rule("b-young", setting("young"), {"name": "cors", "enable": True}))
-    play.until_said("ApisixGlobalRule", "b-young", "False", "response-rewrite", "a-old")
-    play.until_rules(["response-rewrite"], ["cors"])
+    harness.until_said("ApisixGlobalRule", "b-young", "False", "response-rewrite", "a-old")
+    harness.until_rules(["response-rewrite"], ["cors"])
     stage.api.delete("ApisixGlobalRule", "a-old", namespace=stage.namespace)
-    play.until_header("young")
-    play.until_said("ApisixGlobalRule", "b-young", "True")
-    play.until_rules(["cors", "response-rewrite"])
+    harness.until_header("young")
+    harness.until_said("ApisixGlobalRule", "b-young", "True")
+    harness.until_rules(["cors", "response-rewrite"])
 
 
-def test_rules_that_exchange_plugins_while_no_controller_runs_keep_their_others_in_force(play: Play) -> None:
-    stage, own = play.stage, {"a": setting("kept"), "b": plain("cors")}
-    controller = play.start()
+def test_rules_that_exchange_plugins_while_no_controller_runs_keep_their_others_in_force(
+    harness: LedgerHarness,
+) -> None:
+    stage, own = harness.stage, {"a": setting("kept"), "b": plain("cors")}
+    controller = harness.start()
     stage.serve()
     stage.apply([route(stage.host), *(global_rule(name, own[name], plain(each)) for name, each in EXCHANGED)])
     stage.traffic.until_status(200, stage.host)
-    play.until_rules(["gzip", "response-rewrite"], ["cors", "request-id"])
+    harness.until_rules(["gzip", "response-rewrite"], ["cors", "request-id"])
     controller.stop()
     stage.apply(
         [
@@ -154,56 +156,56 @@ def test_rules_that_exchange_plugins_while_no_controller_runs_keep_their_others_
     stage.gateway.add_fault("delay", method="PUT", path=".*global_rules.*", delay=0.2)
     with RequestLoop(stage.traffic, stage.host) as requests:
         start_again(controller)
-        play.until_rules(["request-id", "response-rewrite"], ["cors", "gzip"])
+        harness.until_rules(["request-id", "response-rewrite"], ["cors", "gzip"])
     got = {
         (each.headers.get("x-rule"), each.headers.get("access-control-allow-origin")) for _, each in requests.answers
     }
     assert got == {("kept", "*")}
 
 
-def test_monitoring_of_a_cluster_config_is_a_global_rule_of_its_cluster(play: Play) -> None:
-    stage, kind = play.stage, "ApisixClusterConfig"
-    play.start()
+def test_monitoring_of_a_cluster_config_is_a_global_rule_of_its_cluster(harness: LedgerHarness) -> None:
+    stage, kind = harness.stage, "ApisixClusterConfig"
+    harness.start()
     try:
         monitoring = {"prometheus": {"enable": True, "prefer_name": True}}
-        stage.api.apply(custom(kind, play.cluster, monitoring=monitoring))
-        play.until_rules(["prometheus"])
-        play.until_said(kind, play.cluster, "True")
-        stage.api.apply(custom(kind, play.cluster, monitoring={"prometheus": {"enable": False}}))
-        play.until_rules()
-        stage.api.apply(custom(kind, play.cluster, monitoring=monitoring))
-        play.until_rules(["prometheus"])
+        stage.api.apply(custom(kind, harness.cluster, monitoring=monitoring))
+        harness.until_rules(["prometheus"])
+        harness.until_said(kind, harness.cluster, "True")
+        stage.api.apply(custom(kind, harness.cluster, monitoring={"prometheus": {"enable": False}}))
+        harness.until_rules()
+        stage.api.apply(custom(kind, harness.cluster, monitoring=monitoring))
+        harness.until_rules(["prometheus"])
     finally:
-        stage.api.delete(kind, play.cluster)
-    play.until_rules()
+        stage.api.delete(kind, harness.cluster)
+    harness.until_rules()
 
 
-def test_plugin_metadata_follows_its_config_map(play: Play) -> None:
-    stage = play.stage
-    stage.apply(config_map(play.cluster, {"http-logger": {"log_format": {"host": "$host"}}, "datadog": {"port": 1}}))
-    play.start()
+def test_plugin_metadata_follows_its_config_map(harness: LedgerHarness) -> None:
+    stage = harness.stage
+    stage.apply(config_map(harness.cluster, {"http-logger": {"log_format": {"host": "$host"}}, "datadog": {"port": 1}}))
+    harness.start()
     want: dict[str, Any] = {"http-logger": {"log_format": {"host": "$host"}}, "datadog": {"port": 1}}
-    wait_until(play.metadata, lambda got: got == want, "both")
-    stage.apply(config_map(play.cluster, {"http-logger": {"log_format": {"at": "$time_iso8601"}}}))
+    wait_until(harness.metadata, lambda got: got == want, "both")
+    stage.apply(config_map(harness.cluster, {"http-logger": {"log_format": {"at": "$time_iso8601"}}}))
     want = {"http-logger": {"log_format": {"at": "$time_iso8601"}}}
-    wait_until(play.metadata, lambda got: got == want, "one, changed")
-    stage.apply({**config_map(play.cluster, {}), "data": {"config.yaml": "- cluster: ["}})
+    wait_until(harness.metadata, lambda got: got == want, "one, changed")
+    stage.apply({**config_map(harness.cluster, {}), "data": {"config.yaml": "- cluster: ["}})
     events = partial(stage.api.events, METADATA, namespace=stage.namespace)
     wait_until(events, lambda got: any("is not YAML in line" in each["message"] for each in got), "an Event")
-    assert play.metadata() == want
+    assert harness.metadata() == want
     stage.api.delete("ConfigMap", METADATA, namespace=stage.namespace)
-    wait_until(play.metadata, lambda got: got == {}, "none")
+    wait_until(harness.metadata, lambda got: got == {}, "none")
 
 
-def test_a_restart_writes_nothing_and_what_is_not_ours_survives_everything(play: Play) -> None:
-    stage = play.stage
+def test_a_restart_writes_nothing_and_what_is_not_ours_survives_everything(harness: LedgerHarness) -> None:
+    stage = harness.stage
     stage.gateway.put("/global_rules/by-hand", HAND_MADE)
     stage.gateway.put("/plugin_metadata/datadog", {"port": 8125})
-    stage.apply([global_rule("rule", setting("one")), config_map(play.cluster, {"http-logger": {"log_format": {}}})])
-    controller = play.start()
-    play.until_rules(["ip-restriction"], ["response-rewrite"])
-    wait_until(play.metadata, lambda got: got.keys() == {"datadog", "http-logger"}, "the metadata")
-    assert len(play.ledger()) == 2
+    stage.apply([global_rule("rule", setting("one")), config_map(harness.cluster, {"http-logger": {"log_format": {}}})])
+    controller = harness.start()
+    harness.until_rules(["ip-restriction"], ["response-rewrite"])
+    wait_until(harness.metadata, lambda got: got.keys() == {"datadog", "http-logger"}, "the metadata")
+    assert len(harness.ledger()) == 2
     written = len(stage.gateway.write_log())
     assert controller.stop() == 0
     takeover = start_again(controller)
@@ -211,55 +213,55 @@ def test_a_restart_writes_nothing_and_what_is_not_ours_survives_everything(play:
     assert put_paths(stage.gateway, written) == []
     stage.api.delete("ApisixGlobalRule", "rule", namespace=stage.namespace)
     stage.api.delete("ConfigMap", METADATA, namespace=stage.namespace)
-    play.until_rules(["ip-restriction"])
-    wait_until(play.metadata, lambda got: got == {"datadog": {"port": 8125}}, "the metadata by hand")
+    harness.until_rules(["ip-restriction"])
+    wait_until(harness.metadata, lambda got: got == {"datadog": {"port": 8125}}, "the metadata by hand")
 
 
-def test_what_was_deleted_while_no_controller_ran_goes_with_the_next_one(play: Play) -> None:
-    stage = play.stage
+def test_what_was_deleted_while_no_controller_ran_goes_with_the_next_one(harness: LedgerHarness) -> None:
+    stage = harness.stage
     stage.gateway.put("/global_rules/by-hand", HAND_MADE)
-    stage.apply([global_rule("rule", setting("one")), config_map(play.cluster, {"http-logger": {"log_format": {}}})])
-    controller = play.start()
-    play.until_header("one")
-    wait_until(play.metadata, bool, "the metadata")
+    stage.apply([global_rule("rule", setting("one")), config_map(harness.cluster, {"http-logger": {"log_format": {}}})])
+    controller = harness.start()
+    harness.until_header("one")
+    wait_until(harness.metadata, bool, "the metadata")
     assert controller.stop() == 0
     stage.api.delete("ApisixGlobalRule", "rule", namespace=stage.namespace)
     stage.api.delete("ConfigMap", METADATA, namespace=stage.namespace)
     assert start_again(controller)["deletes"] == 2
-    play.until_rules(["ip-restriction"])
-    wait_until(play.metadata, lambda got: got == {}, "no metadata")
-    wait_until(play.ledger, lambda got: got == [], "an empty ledger")
+    harness.until_rules(["ip-restriction"])
+    wait_until(harness.metadata, lambda got: got == {}, "no metadata")
+    wait_until(harness.ledger, lambda got: got == [], "an empty ledger")
 
 
-def test_a_gateway_without_a_ledger_is_adopted_without_a_write(play: Play) -> None:
-    stage = play.stage
+def test_a_gateway_without_a_ledger_is_adopted_without_a_write(harness: LedgerHarness) -> None:
+    stage = harness.stage
     stage.apply(global_rule("rule", setting("one")))
-    controller = play.start()
-    play.until_header("one")
+    controller = harness.start()
+    harness.until_header("one")
     assert controller.stop() == 0
-    stage.api.delete("ConfigMap", f"{play.controller_name}-ledger", namespace="default")
+    stage.api.delete("ConfigMap", f"{harness.controller_name}-ledger", namespace="default")
     written = len(stage.gateway.write_log())
     assert start_again(controller)["upserts"] == 0
-    wait_until(play.ledger, lambda got: len(got) == 1, "the rule to be noted")
+    wait_until(harness.ledger, lambda got: len(got) == 1, "the rule to be noted")
     assert put_paths(stage.gateway, written) == []
     stage.api.delete("ApisixGlobalRule", "rule", namespace=stage.namespace)
-    play.until_rules()
+    harness.until_rules()
 
 
-def test_a_rule_is_not_written_before_the_ledger_names_it(play: Play) -> None:
-    stage = play.stage
-    controller = play.start()
+def test_a_rule_is_not_written_before_the_ledger_names_it(harness: LedgerHarness) -> None:
+    stage = harness.stage
+    controller = harness.start()
     # What stands in its place can't be a ledger: every write of it is refused.
-    name = f"{play.controller_name}-ledger"
+    name = f"{harness.controller_name}-ledger"
     blocked = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "immutable": True}
     stage.api.apply(blocked, namespace="default")
     stage.apply(global_rule("rule", setting("one")))
-    play.until_said("ApisixGlobalRule", "rule", "False", "the ledger can't be written")
+    harness.until_said("ApisixGlobalRule", "rule", "False", "the ledger can't be written")
     stage.serve()
     stage.apply(route(stage.host))
     stage.traffic.until_status(200, stage.host)
-    assert play.rules() == []
+    assert harness.rules() == []
     stage.api.delete("ConfigMap", name, namespace="default")
-    play.until_header("one")
-    play.until_said("ApisixGlobalRule", "rule", "True")
+    harness.until_header("one")
+    harness.until_said("ApisixGlobalRule", "rule", "True")
     assert controller.stop() == 0

@@ -15,7 +15,7 @@ from providers.cluster_config import ClusterConfigProvider
 from providers.core.registry import Registry, resources
 from tests.factories import make_custom
 from tests.fakes.clock import FakeClock
-from tests.unit.providers.loop import Sink
+from tests.unit.providers.harness import Sink
 from translation.core.options import Options
 
 URL = "http://apisix:9180/apisix/admin"

@@ -34,7 +34,7 @@ for _ in range(250):
     DEEP = [DEEP]
 
 
-class Bench:
+class DepthHarness:
     """The world, and the way of one object into it."""
 
     def __init__(self, kind: str) -> None:
@@ -67,16 +67,16 @@ class Bench:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_last_generation_that_could_be_read_stays_in_effect(kind: str) -> None:
-    bench = Bench(kind)
-    first = bench.put(GOOD[kind], 1)
-    records = bench.records
+    harness = DepthHarness(kind)
+    first = harness.put(GOOD[kind], 1)
+    records = harness.records
     for generation in (2, 3):
-        got = bench.put({**GOOD[kind], "x": DEEP}, generation)
+        got = harness.put({**GOOD[kind], "x": DEEP}, generation)
         assert got is not None
         want = f"generation {generation} can't be read (nested deeper than 200 levels): generation 1 stays in effect; "
         assert (got.status, got.generation, got.message[: len(want)]) == ("False", generation, want)
-        assert bench.records == records
-    fixed = bench.put(GOOD[kind], 4)
+        assert harness.records == records
+    fixed = harness.put(GOOD[kind], 4)
     assert first is not None
     assert fixed is not None
     assert (fixed.status, fixed.message) == (first.status, first.message)
@@ -84,28 +84,28 @@ def test_the_last_generation_that_could_be_read_stays_in_effect(kind: str) -> No
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_object_that_never_was_read_keeps_what_gateways_have(kind: str) -> None:
-    bench = Bench(kind)
+    harness = DepthHarness(kind)
     message = "generation 7 can't be read (nested deeper than 200 levels): what the gateways have for it stays as it is"
-    assert bench.put({**GOOD[kind], "x": DEEP}, 7) == aborted(7, f"{message}; flatten the object")
-    assert bench.records == {}
+    assert harness.put({**GOOD[kind], "x": DEEP}, 7) == aborted(7, f"{message}; flatten the object")
+    assert harness.records == {}
     name = "default_default_r" if kind == "ApisixRoute" else "default_default"
-    id_ = bench.world.ids.id_of("routes", name)
-    assert bench.world.desired.is_held(RecordKey("routes", id_), name) or kind == "ApisixClusterConfig"
-    assert bench.put(GOOD[kind], 8) != aborted(7, f"{message}; flatten the object")
+    id_ = harness.world.ids.id_of("routes", name)
+    assert harness.world.desired.is_held(RecordKey("routes", id_), name) or kind == "ApisixClusterConfig"
+    assert harness.put(GOOD[kind], 8) != aborted(7, f"{message}; flatten the object")
 
 
 def test_a_status_that_is_too_deep_is_not_read() -> None:
-    bench = Bench("ApisixRoute")
-    got = bench.put(GOOD["ApisixRoute"], 1, {"conditions": [DEEP]})
+    harness = DepthHarness("ApisixRoute")
+    got = harness.put(GOOD["ApisixRoute"], 1, {"conditions": [DEEP]})
     assert got is not None
     assert "can't be read" in got.message
 
 
 def test_what_refers_to_an_object_that_never_was_read_says_so() -> None:
     """Its settings must not be taken for empty ones."""
-    bench = Bench("ApisixUpstream")
-    bench.put({"scheme": "https", "x": DEEP}, 1)
-    upstream = bench.world.stores["ApisixUpstream"].get(bench.key)
+    harness = DepthHarness("ApisixUpstream")
+    harness.put({"scheme": "https", "x": DEEP}, 1)
+    upstream = harness.world.stores["ApisixUpstream"].get(harness.key)
     assert upstream is not None
     from crds import SpecError, parse_spec
 

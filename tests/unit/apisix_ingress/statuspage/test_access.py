@@ -4,7 +4,7 @@ import pytest
 from aiohttp.test_utils import make_mocked_request
 
 from apisix_ingress.statuspage.access import is_local
-from tests.unit.apisix_ingress.statuspage.stage import make_stage, served
+from tests.unit.apisix_ingress.statuspage.harness import make_harness, served
 
 
 @pytest.mark.parametrize(
@@ -31,20 +31,20 @@ def test_local_means_loopback_by_address_and_by_name(peer: str, host: str, want:
 
 @pytest.mark.parametrize("path", ["", "/records", "/api/overview", "/events", "/assets/page.js"])
 async def test_foreign_name_is_refused_with_the_remedy(path: str) -> None:
-    async with served(make_stage()) as stage:
-        got = await stage.ask(f"/status{path}", headers={"Host": "rebound.example.org"})
+    async with served(make_harness()) as harness:
+        got = await harness.ask(f"/status{path}", headers={"Host": "rebound.example.org"})
         assert got.status == 403
         assert "kubectl port-forward" in got.text
         assert "default-src 'none'" in got.headers["Content-Security-Policy"]
 
 
 async def test_everyone_is_served_if_the_setting_says_so() -> None:
-    async with served(make_stage(), "everyone") as stage:
-        assert (await stage.ask("/status", headers={"Host": "page.example.org"})).status == 200
+    async with served(make_harness(), "everyone") as harness:
+        assert (await harness.ask("/status", headers={"Host": "page.example.org"})).status == 200
 
 
 async def test_other_pages_of_the_server_are_left_alone() -> None:
-    async with served(make_stage()) as stage:
-        got = await stage.ask("/healthz", headers={"Host": "rebound.example.org"})
+    async with served(make_harness()) as harness:
+        got = await harness.ask("/healthz", headers={"Host": "rebound.example.org"})
         assert got.status == 200
         assert "Content-Security-Policy" not in got.headers

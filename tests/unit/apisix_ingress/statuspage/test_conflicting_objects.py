@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from apisix_ingress.model.json import JsonObject
-from tests.unit.apisix_ingress.statuspage.stage import make_stage, served
+from tests.unit.apisix_ingress.statuspage.harness import make_harness, served
 from tests.unit.translation.hosts.test_hosts_of_certificates import HOST, SECRETS, ingress, pair, tls
 from tests.unit.translation.objects import make, service
 
@@ -14,8 +14,8 @@ OLDEST, NEWER = tls(1, namespace="red", name="oldest"), tls(2, "cert-2", namespa
 
 async def told(*objects: JsonObject) -> tuple[Any, str]:
     """Return the conflicts as JSON and as a page."""
-    async with served(make_stage(service(), *SECRETS, *objects)) as stage:
-        return await stage.data("conflicts"), (await stage.ask("/status/conflicts")).text
+    async with served(make_harness(service(), *SECRETS, *objects)) as harness:
+        return await harness.data("conflicts"), (await harness.ask("/status/conflicts")).text
 
 
 async def test_host_that_is_left_out_is_told_with_who_has_it() -> None:
@@ -51,8 +51,8 @@ async def test_copies_of_one_certificate_are_no_conflict() -> None:
 
 
 async def test_overview_counts_who_stands_behind_for_a_host() -> None:
-    async with served(make_stage(*SECRETS, OLDEST, NEWER)) as stage:
-        assert (await stage.data("overview"))["conflicts"] == 1
+    async with served(make_harness(*SECRETS, OLDEST, NEWER)) as harness:
+        assert (await harness.data("overview"))["conflicts"] == 1
 
 
 async def test_each_host_in_dispute_is_told_and_no_other() -> None:

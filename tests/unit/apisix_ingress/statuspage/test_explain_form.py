@@ -8,7 +8,7 @@ from apisix_ingress.statuspage import explain_form as explaining
 from apisix_ingress.statuspage import snapshot
 from apisix_ingress.statuspage.explain_form import Busy, Explainer, Question
 from apisix_ingress.statuspage.snapshot import gather
-from tests.unit.apisix_ingress.statuspage.stage import make_stage
+from tests.unit.apisix_ingress.statuspage.harness import make_harness
 from tests.unit.translation.objects import route, rule, service
 
 CONDITION = {"subject": {"scope": "Header", "name": "X-A"}, "op": "Equal", "value": "1"}
@@ -23,10 +23,10 @@ def test_form_is_read_field_by_field() -> None:
 
 async def test_conditions_are_asked_until_the_deadline_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(explaining, "DEADLINE", -1.0)
-    stage = make_stage(service(), route(rule(match={"exprs": [CONDITION]})))
-    found = await gather(stage.facts)
+    harness = make_harness(service(), route(rule(match={"exprs": [CONDITION]})))
+    found = await gather(harness.facts)
     with pytest.raises(Busy):
-        await Explainer().answer(Question("any.example.org/a"), stage.facts, found, "default")
+        await Explainer().answer(Question("any.example.org/a"), harness.facts, found, "default")
 
 
 @pytest.mark.parametrize("chunk", [1, 1000])
@@ -34,9 +34,9 @@ async def test_second_question_is_sent_away_while_the_first_is_worked_on(
     monkeypatch: pytest.MonkeyPatch, chunk: int
 ) -> None:
     monkeypatch.setattr(snapshot, "CHUNK", chunk)  # 1: others run while the first gathers records
-    stage = make_stage(service(), route(rule(match={"exprs": [CONDITION]})))
-    found, explainer = await gather(stage.facts), Explainer()
-    asked = [explainer.answer(Question("any.example.org/a"), stage.facts, found, "default") for _ in range(2)]
+    harness = make_harness(service(), route(rule(match={"exprs": [CONDITION]})))
+    found, explainer = await gather(harness.facts), Explainer()
+    asked = [explainer.answer(Question("any.example.org/a"), harness.facts, found, "default") for _ in range(2)]
     first, second = await asyncio.gather(*asked, return_exceptions=True)
     assert isinstance(first, dict)
     assert isinstance(second, Busy)

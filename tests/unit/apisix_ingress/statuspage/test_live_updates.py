@@ -8,7 +8,7 @@ import pytest
 
 from apisix_ingress.statuspage import live_updates as live
 from apisix_ingress.statuspage.inputs import Leadership
-from tests.unit.apisix_ingress.statuspage.stage import Stage, make_stage, served
+from tests.unit.apisix_ingress.statuspage.harness import PageHarness, make_harness, served
 
 
 async def next_news(reply: aiohttp.ClientResponse) -> dict[str, object]:
@@ -20,37 +20,37 @@ async def next_news(reply: aiohttp.ClientResponse) -> dict[str, object]:
     return found
 
 
-def listen(stage: Stage) -> aiohttp.client._RequestContextManager:
-    assert stage.session is not None
-    return stage.session.get(f"{stage.url}/status/events")
+def listen(harness: PageHarness) -> aiohttp.client._RequestContextManager:
+    assert harness.session is not None
+    return harness.session.get(f"{harness.url}/status/events")
 
 
 async def test_client_hears_at_once_where_things_stand_and_then_of_each_change() -> None:
-    async with served(make_stage()) as stage, listen(stage) as reply:
+    async with served(make_harness()) as harness, listen(harness) as reply:
         assert reply.headers["Content-Type"].startswith("text/event-stream")
         first = await next_news(reply)
         assert (first["identity"], first["leads"], first["revision"]) == ("pod-a_1", True, 0)
-        stage.journal.held("default", 1)
+        harness.journal.held("default", 1)
         assert (await next_news(reply))["revision"] == 1
-        stage.leadership[0] = Leadership(False, "pod-b_2")
+        harness.leadership[0] = Leadership(False, "pod-b_2")
         assert (await next_news(reply))["leader"] == "pod-b_2"
 
 
 async def test_too_many_clients_are_sent_away_and_places_become_free(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "MOST_CLIENTS", 1)
-    async with served(make_stage()) as stage:
-        async with listen(stage) as reply:
+    async with served(make_harness()) as harness:
+        async with listen(harness) as reply:
             await next_news(reply)
-            got = await stage.ask("/status/events")
+            got = await harness.ask("/status/events")
             assert (got.status, got.headers["Retry-After"]) == (503, "10")
         async with asyncio.timeout(10):
-            while (await stage.ask("/status/events", method="HEAD")).status == 503:
+            while (await harness.ask("/status/events", method="HEAD")).status == 503:
                 pass
 
 
 async def test_stream_shows_signs_of_life_while_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "HEARTBEAT", 0.0)
-    async with served(make_stage()) as stage, listen(stage) as reply:
+    async with served(make_harness()) as harness, listen(harness) as reply:
         await next_news(reply)
         async with asyncio.timeout(10):
             while await reply.content.readline() != b"event: alive\n":
@@ -59,8 +59,8 @@ async def test_stream_shows_signs_of_life_while_nothing_happens(monkeypatch: pyt
 
 async def test_stream_ends_with_the_server() -> None:
     async with aiohttp.ClientSession() as session:
-        async with served(make_stage()) as stage:
-            reply = await session.get(f"{stage.url}/status/events")
+        async with served(make_harness()) as harness:
+            reply = await session.get(f"{harness.url}/status/events")
             await next_news(reply)
         async with asyncio.timeout(10):
             await reply.content.read()

@@ -4,7 +4,7 @@ from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.secrets.value_mask import REDACTED
 from apisix_ingress.statuspage.record_masking import clean, redacted, secret_values, shown_body
 from tests.factories import make_record
-from tests.unit.apisix_ingress.statuspage.stage import make_stage, served
+from tests.unit.apisix_ingress.statuspage.harness import make_harness, served
 from tests.unit.translation.objects import make, rule, secret, service
 from tests.unit.translation.settling import prepare
 
@@ -59,13 +59,13 @@ def test_document_can_be_encoded_whatever_its_texts_hold() -> None:
 async def test_plugin_config_from_a_secret_is_masked_on_every_page() -> None:
     plugin = {"name": "echo", "enable": True, "config": {}, "secretRef": "values"}
     found = make("ApisixRoute", "route", spec={"http": [rule(plugins=[plugin])]})
-    stage = make_stage(service(), found, secret("values", odd_name=SECRET))
-    key = stage.record("routes", "default_route_rule")
-    assert SECRET in str(stage.world.desired.records("default")[key].body)
-    assert SECRET in secret_values(stage.world, [ObjectKey("ApisixRoute", "default", "route")])
-    async with served(stage):
+    harness = make_harness(service(), found, secret("values", odd_name=SECRET))
+    key = harness.record("routes", "default_route_rule")
+    assert SECRET in str(harness.world.desired.records("default")[key].body)
+    assert SECRET in secret_values(harness.world, [ObjectKey("ApisixRoute", "default", "route")])
+    async with served(harness):
         for path in (f"record?kind=routes&id={key.id}", f"api/record?kind=routes&id={key.id}&format=yaml"):
-            got = await stage.ask(f"/status/{path}")
+            got = await harness.ask(f"/status/{path}")
             assert got.status == 200
             assert SECRET not in got.text
             assert "odd_name" in got.text
@@ -78,14 +78,14 @@ async def test_no_page_shows_a_credential_that_an_object_has_in_clear_text() -> 
     http = rule(plugins=[rewrite, logger])
     http["match"]["exprs"] = [expression]
     node = {"type": "Domain", "name": f"user:{SECRET}@a.example"}
-    stage = make_stage(
+    harness = make_harness(
         service(),
         make("ApisixRoute", "route", spec={"http": [http]}),
         make("ApisixUpstream", "odd", spec={"externalNodes": [node]}),
     )
-    key = stage.record("routes", "default_route_rule")
-    assert str(stage.world.desired.records("default")[key].body).count(SECRET) == 4
-    async with served(stage):
+    key = harness.record("routes", "default_route_rule")
+    assert str(harness.world.desired.records("default")[key].body).count(SECRET) == 4
+    async with served(harness):
         for path in (
             f"record?kind=routes&id={key.id}",
             f"api/record?kind=routes&id={key.id}",
@@ -94,15 +94,17 @@ async def test_no_page_shows_a_credential_that_an_object_has_in_clear_text() -> 
             "api/object?kind=ApisixUpstream&namespace=default&name=odd",
             "api/explain?url=http://a.example/",
         ):
-            got = await stage.ask(f"/status/{path}")
+            got = await harness.ask(f"/status/{path}")
             assert got.status == 200
             assert SECRET not in got.text
 
 
 async def test_what_is_masked_can_not_be_searched_for() -> None:
     node = {"type": "Domain", "name": f"user:{SECRET}@a.example"}
-    async with served(make_stage(make("ApisixUpstream", "odd", spec={"externalNodes": [node]}))) as stage:
-        found = {word: (await stage.data("problems", q=word))["total"] for word in (SECRET, SECRET[:3], "user:", "odd")}
+    async with served(make_harness(make("ApisixUpstream", "odd", spec={"externalNodes": [node]}))) as harness:
+        found = {
+            word: (await harness.data("problems", q=word))["total"] for word in (SECRET, SECRET[:3], "user:", "odd")
+        }
     assert found == {SECRET: 0, SECRET[:3]: 0, "user:": 1, "odd": 1}
 
 
@@ -113,10 +115,10 @@ async def test_last_good_record_shows_nothing_of_a_secret_that_has_gone() -> Non
     loop.settle()
     world.stores["Secret"].delete(ObjectKey("Secret", "default", "values"))
     loop.settle()
-    stage = make_stage(world=world)
-    key = stage.record("routes", "default_route_rule")
+    harness = make_harness(world=world)
+    key = harness.record("routes", "default_route_rule")
     assert SECRET in str(world.desired.records("default")[key].body)
-    async with served(stage):
-        got = await stage.ask(f"/status/api/record?kind=routes&id={key.id}")
+    async with served(harness):
+        got = await harness.ask(f"/status/api/record?kind=routes&id={key.id}")
         assert SECRET not in got.text
         assert "SecretNotFound" in got.text

@@ -11,7 +11,7 @@ from apisix_ingress.gateway.sync.observer import PENDING, Outage, RecordState
 from apisix_ingress.model.keys import RECORD_KINDS
 from apisix_ingress.statuspage.access import POLICY
 from apisix_ingress.statuspage.inputs import Leadership
-from tests.unit.apisix_ingress.statuspage.stage import ScriptedCluster, Stage, make_stage, served
+from tests.unit.apisix_ingress.statuspage.harness import PageHarness, ScriptedCluster, make_harness, served
 from tests.unit.translation.objects import make, rule, service, slice_of
 
 AWAY = Outage("unreachable", "10.0.0.9:9180: Connection refused", datetime(2026, 11, 22, 8, 55, 30, tzinfo=UTC))
@@ -23,116 +23,116 @@ def shop(name: str = "route", host: str = "shop.example.org", path: str = "/a", 
     return make("ApisixRoute", name, spec=spec)
 
 
-def stage_of(*objects: dict[str, Any], **rest: Any) -> Stage:
+def stage_of(*objects: dict[str, Any], **rest: Any) -> PageHarness:
     endpoint = {"addresses": ["10.0.0.7"], "targetRef": {"kind": "Pod", "name": "web-0"}}
-    return make_stage(service(), slice_of([endpoint]), *objects, **rest)
+    return make_harness(service(), slice_of([endpoint]), *objects, **rest)
 
 
 @pytest.mark.parametrize("page", PAGES)
 async def test_every_page_carries_the_policy_and_forbids_writing(page: str) -> None:
-    async with served(stage_of(shop())) as stage:
-        got = await stage.ask(f"/status{page}")
+    async with served(stage_of(shop())) as harness:
+        got = await harness.ask(f"/status{page}")
         assert got.status == 200
         assert got.headers["Content-Security-Policy"] == POLICY
         assert got.headers["X-Content-Type-Options"] == "nosniff"
         assert got.headers["Referrer-Policy"] == "no-referrer"
         for method in ("POST", "PUT", "PATCH", "DELETE"):
-            refused = await stage.ask(f"/status{page}", method=method)
+            refused = await harness.ask(f"/status{page}", method=method)
             assert (refused.status, refused.headers["Content-Security-Policy"]) == (405, POLICY)
-        head = await stage.ask(f"/status{page}", method="HEAD")
+        head = await harness.ask(f"/status{page}", method="HEAD")
         assert (head.status, head.text) == (200, "")
 
 
 async def test_page_that_did_not_change_is_not_sent_again() -> None:
-    async with served(stage_of(shop())) as stage:
-        first = await stage.ask("/status/records")
-        again = await stage.ask("/status/records", headers={"If-None-Match": first.headers["ETag"]})
+    async with served(stage_of(shop())) as harness:
+        first = await harness.ask("/status/records")
+        again = await harness.ask("/status/records", headers={"If-None-Match": first.headers["ETag"]})
         assert (again.status, again.text) == (304, "")
 
 
 async def test_route_leads_from_its_host_to_the_pod_and_names_who_owns_each() -> None:
-    async with served(stage_of(shop())) as stage:
-        (row,) = (await stage.data("routes"))["items"]
+    async with served(stage_of(shop())) as harness:
+        (row,) = (await harness.data("routes"))["items"]
         assert (row["hosts"], row["paths"], row["status"]) == (["shop.example.org"], ["/a"], "applied")
         assert row["owner"]["text"] == "ApisixRoute default/route"
         assert [(each["name"], each["owner"]["text"], each["nodes"]) for each in row["upstreams"]] == [
             ("default_web_80", "Service default/web", 1)
         ]
-        whole = await stage.data("record", kind="routes", id=row["id"])
+        whole = await harness.data("record", kind="routes", id=row["id"])
         (backend,) = whole["backends"]
         assert backend["nodes"] == [{"address": "10.0.0.7:8080", "weight": 100, "pod": "web-0"}]
-        page = await stage.ask(f"/status/record?kind=routes&id={row['id']}")
+        page = await harness.ask(f"/status/record?kind=routes&id={row['id']}")
         assert page.status == 200
         for text in ("shop.example.org", "10.0.0.7:8080", "web-0", "Service default/web"):
             assert text in page.text
 
 
 async def test_search_finds_by_host_path_object_and_upper_case() -> None:
-    async with served(stage_of(shop("one", "a.example.org", "/x"), shop("two", "b.example.org", "/y"))) as stage:
+    async with served(stage_of(shop("one", "a.example.org", "/x"), shop("two", "b.example.org", "/y"))) as harness:
         for query, want in (("a.example", ["one"]), ("/y", ["two"]), ("ONE", ["one"]), ("example /x", ["one"])):
-            found = (await stage.data("records", q=query))["items"]
+            found = (await harness.data("records", q=query))["items"]
             assert [item["owner"]["name"] for item in found] == want
-        assert (await stage.data("records", q="nowhere"))["total"] == 0
+        assert (await harness.data("records", q="nowhere"))["total"] == 0
 
 
 async def test_long_list_has_pages_of_a_hundred() -> None:
     rules = [rule(f"r{number}", match={"paths": [f"/{number:03}"]}) for number in range(230)]
-    async with served(stage_of(make("ApisixRoute", "big", spec={"http": rules}))) as stage:
-        last = await stage.data("records", page="3")
+    async with served(stage_of(make("ApisixRoute", "big", spec={"http": rules}))) as harness:
+        last = await harness.data("records", page="3")
         assert (last["total"], last["pages"], len(last["items"])) == (230, 3, 30)
         assert last["items"][-1]["paths"] == ["/229"]
-        beyond = await stage.data("records", page="99")
+        beyond = await harness.data("records", page="99")
         assert beyond["page"] == 3
-        page = await stage.ask("/status/records?page=2")
+        page = await harness.ask("/status/records?page=2")
         assert 'rel="prev"' in page.text
         assert 'rel="next"' in page.text
 
 
 async def test_refused_record_is_shown_with_the_words_of_the_gateway() -> None:
-    stage = stage_of(shop())
-    key = stage.record("routes", "default_route_rule")
-    stage.clusters[0].states[key] = RecordState("rejected", "value should match <only> one schema")
-    async with served(stage):
-        overview = await stage.data("overview")
+    harness = stage_of(shop())
+    key = harness.record("routes", "default_route_rule")
+    harness.clusters[0].states[key] = RecordState("rejected", "value should match <only> one schema")
+    async with served(harness):
+        overview = await harness.data("overview")
         (item,) = overview["quarantined"]
         assert (item["id"], item["message"]) == (key.id, "value should match <only> one schema")
         assert overview["clusters"][0]["records"]["rejected"] == 1
-        page = await stage.ask("/status")
+        page = await harness.ask("/status")
         assert "value should match &lt;only&gt; one schema" in page.text
-        assert [item["id"] for item in (await stage.data("records", state="rejected"))["items"]] == [key.id]
-        assert (await stage.data("records", state="applied"))["total"] == 0
+        assert [item["id"] for item in (await harness.data("records", state="rejected"))["items"]] == [key.id]
+        assert (await harness.data("records", state="applied"))["total"] == 0
 
 
 async def test_only_the_first_refused_records_are_listed_and_the_others_counted() -> None:
     rules = [rule(f"r{number}", match={"paths": [f"/{number:03}"]}) for number in range(130)]
-    stage = stage_of(make("ApisixRoute", "big", spec={"http": rules}))
-    stage.clusters[0].states = {
-        key: RecordState("rejected", "no") for key in stage.world.desired.records("default") if key.kind == "routes"
+    harness = stage_of(make("ApisixRoute", "big", spec={"http": rules}))
+    harness.clusters[0].states = {
+        key: RecordState("rejected", "no") for key in harness.world.desired.records("default") if key.kind == "routes"
     }
-    async with served(stage):
-        overview = await stage.data("overview")
+    async with served(harness):
+        overview = await harness.data("overview")
         assert (len(overview["quarantined"]), overview["quarantined_more"]) == (100, 30)
-        assert "and 30 more" in (await stage.ask("/status")).text
+        assert "and 30 more" in (await harness.ask("/status")).text
 
 
 async def test_unreachable_cluster_tells_why_and_the_other_is_well() -> None:
     down = ScriptedCluster("down", taken_over=False, outage=AWAY)
-    async with served(stage_of(shop(), clusters=[ScriptedCluster("up"), down])) as stage:
-        up, told = (await stage.data("overview"))["clusters"]
+    async with served(stage_of(shop(), clusters=[ScriptedCluster("up"), down])) as harness:
+        up, told = (await harness.data("overview"))["clusters"]
         assert (up["state"], up["reason"], up["version"]) == ("in sync", "", "APISIX/3.17.0")
         assert (told["state"], told["reason"], told["breaker_open"]) == ("unreachable", AWAY.cause, True)
         assert (told["headline"], told["since"]) == ("Not reachable", "2026-11-22T08:55:30Z")
-        shown = (await stage.ask("/status")).text
+        shown = (await harness.ask("/status")).text
         assert "Not reachable since" in shown
         assert "10.0.0.9:9180: Connection refused" in shown
 
 
 async def test_outage_that_a_former_leader_saw_is_not_told() -> None:
     former = ScriptedCluster(taken_over=False, outage=AWAY)
-    stage = stage_of(shop(), clusters=[former])
-    stage.leadership[0] = Leadership(False, "pod-b_2")
-    async with served(stage):
-        (told,) = (await stage.data("overview"))["clusters"]
+    harness = stage_of(shop(), clusters=[former])
+    harness.leadership[0] = Leadership(False, "pod-b_2")
+    async with served(harness):
+        (told,) = (await harness.data("overview"))["clusters"]
         assert (told["state"], told["reason"], told["breaker_open"]) == ("not written by this replica", "", False)
         assert told["records"]["unknown"] == told["records"]["wanted"] > 0
 
@@ -153,97 +153,97 @@ async def test_outage_that_a_former_leader_saw_is_not_told() -> None:
     ],
 )
 async def test_state_of_a_cluster_is_in_one_word(changes: Mapping[str, Any], want: str) -> None:
-    stage = stage_of(shop())
+    harness = stage_of(shop())
     for name, value in changes.items():
-        given = {stage.record("routes", "default_route_rule"): value} if name == "states" else value
-        setattr(stage.clusters[0], name, given)
-    async with served(stage):
-        assert (await stage.data("overview"))["clusters"][0]["state"] == want
+        given = {harness.record("routes", "default_route_rule"): value} if name == "states" else value
+        setattr(harness.clusters[0], name, given)
+    async with served(harness):
+        assert (await harness.data("overview"))["clusters"][0]["state"] == want
 
 
 async def test_audit_that_failed_is_told_until_one_succeeds() -> None:
-    stage = stage_of(shop())
-    stage.journal.compared("default", ok=False)
-    async with served(stage):
-        stage.clusters[0].audit_failure = "GET routes: HTTP 500"
-        assert (await stage.data("overview"))["clusters"][0]["state"] == "audit failed"
-        assert "GET routes: HTTP 500" in (await stage.ask("/status")).text
-        stage.journal.compared("default", ok=True)
-        assert (await stage.data("overview"))["clusters"][0]["state"] == "in sync"
+    harness = stage_of(shop())
+    harness.journal.compared("default", ok=False)
+    async with served(harness):
+        harness.clusters[0].audit_failure = "GET routes: HTTP 500"
+        assert (await harness.data("overview"))["clusters"][0]["state"] == "audit failed"
+        assert "GET routes: HTTP 500" in (await harness.ask("/status")).text
+        harness.journal.compared("default", ok=True)
+        assert (await harness.data("overview"))["clusters"][0]["state"] == "in sync"
 
 
 async def test_body_that_is_too_large_for_yaml_is_there_as_json() -> None:
     config = {"body": "x" * 40_000}
     large = shop(plugins=[{"name": "echo", "enable": True, "config": config}])
-    async with served(stage_of(large)) as stage:
-        key = stage.record("routes", "default_route_rule")
-        assert (await stage.ask(f"/status/api/record?kind=routes&id={key.id}&format=yaml")).status == 413
-        assert (await stage.data("record", kind="routes", id=key.id))["body"]["plugins"]["echo"] == config
-        page = await stage.ask(f"/status/record?kind=routes&id={key.id}")
+    async with served(stage_of(large)) as harness:
+        key = harness.record("routes", "default_route_rule")
+        assert (await harness.ask(f"/status/api/record?kind=routes&id={key.id}&format=yaml")).status == 413
+        assert (await harness.data("record", kind="routes", id=key.id))["body"]["plugins"]["echo"] == config
+        page = await harness.ask(f"/status/record?kind=routes&id={key.id}")
         assert "the body as YAML" not in page.text
 
 
 async def test_follower_whose_admin_key_is_refused_says_so() -> None:
-    async with served(stage_of(shop(), clusters=[ScriptedCluster(taken_over=False)])) as stage:
-        stage.leadership[0] = Leadership(False, "pod-b_2")
-        stage.refused["default"] = "the gateway refuses the admin key: set clusters[0].admin_key"
-        (cluster,) = (await stage.data("overview"))["clusters"]
-        assert (cluster["state"], cluster["refused"]) == ("admin key refused", stage.refused["default"])
-        page = (await stage.ask("/status")).text
+    async with served(stage_of(shop(), clusters=[ScriptedCluster(taken_over=False)])) as harness:
+        harness.leadership[0] = Leadership(False, "pod-b_2")
+        harness.refused["default"] = "the gateway refuses the admin key: set clusters[0].admin_key"
+        (cluster,) = (await harness.data("overview"))["clusters"]
+        assert (cluster["state"], cluster["refused"]) == ("admin key refused", harness.refused["default"])
+        page = (await harness.ask("/status")).text
         assert "This replica could not write here if it had to lead." in page
         assert "Writing is paused." not in page
 
 
 async def test_follower_names_the_leader_and_claims_to_know_nothing_of_the_gateways() -> None:
-    stage = stage_of(shop(), clusters=[ScriptedCluster(taken_over=False, version="")])
-    stage.leadership[0] = Leadership(False, "pod-b_2")
-    async with served(stage):
-        overview = await stage.data("overview")
+    harness = stage_of(shop(), clusters=[ScriptedCluster(taken_over=False, version="")])
+    harness.leadership[0] = Leadership(False, "pod-b_2")
+    async with served(harness):
+        overview = await harness.data("overview")
         assert (overview["replica"]["leads"], overview["replica"]["leader"]) == (False, "pod-b_2")
         (cluster,) = overview["clusters"]
         assert (cluster["state"], cluster["records"]["unknown"]) == ("not written by this replica", 2)
         assert cluster["records"]["applied"] == 0
-        page = await stage.ask("/status")
+        page = await harness.ask("/status")
         assert "This replica follows." in page.text
         assert "pod-b_2 leads" in page.text
 
 
 async def test_held_deletes_and_repaired_drift_are_told() -> None:
-    stage = stage_of(shop())
-    stage.journal.compared("default", ok=True)
-    stage.journal.drift("default", 3)
-    stage.journal.held("default", 412)
-    async with served(stage):
-        (cluster,) = (await stage.data("overview"))["clusters"]
+    harness = stage_of(shop())
+    harness.journal.compared("default", ok=True)
+    harness.journal.drift("default", 3)
+    harness.journal.held("default", 412)
+    async with served(harness):
+        (cluster,) = (await harness.data("overview"))["clusters"]
         assert (cluster["held"], [each["records"] for each in cluster["repairs"]]) == (412, [3])
         assert "delete these records through the Admin API" in cluster["held_remedy"]
-        page = await stage.ask("/status")
+        page = await harness.ask("/status")
         assert "412 deletes are held back" in page.text
         assert "3 records were not as this controller left them" in page.text
 
 
 async def test_problem_is_shown_with_code_field_and_message() -> None:
     broken = shop("broken", "broken.example.org", backends=[{"serviceName": "gone", "servicePort": 80}])
-    async with served(stage_of(shop(), broken)) as stage:
-        (item,) = (await stage.data("problems"))["items"]
+    async with served(stage_of(shop(), broken)) as harness:
+        (item,) = (await harness.data("problems"))["items"]
         assert (item["object"]["text"], item["code"]) == ("ApisixRoute default/broken", "ServiceNotFound")
         assert item["field"].startswith("spec.http[0].backends[0]")
-        whole = await stage.data("object", kind="ApisixRoute", namespace="default", name="broken")
+        whole = await harness.data("object", kind="ApisixRoute", namespace="default", name="broken")
         assert [each["code"] for each in whole["problems"]] == ["ServiceNotFound"]
-        assert (await stage.data("problems", q="nothing"))["total"] == 0
+        assert (await harness.data("problems", q="nothing"))["total"] == 0
 
 
 async def test_conflict_names_who_is_in_front_across_namespaces() -> None:
     older, newer = shop("older"), shop("newer")
     older["metadata"] |= {"creationTimestamp": "2026-01-01T00:00:00Z"}
     newer["metadata"] |= {"creationTimestamp": "2026-02-01T00:00:00Z"}
-    async with served(stage_of(older, newer)) as stage:
-        found = await stage.data("conflicts")
+    async with served(stage_of(older, newer)) as harness:
+        found = await harness.data("conflicts")
         (item,) = found["matchers"]
         assert (item["host"], item["path"]) == ("shop.example.org", "/a")
         assert item["front"]["text"] == "ApisixRoute default/older"
         assert [each["text"] for each in item["behind"]] == ["ApisixRoute default/newer"]
-        assert "ApisixRoute default/newer" in (await stage.ask("/status/conflicts")).text
+        assert "ApisixRoute default/newer" in (await harness.ask("/status/conflicts")).text
 
 
 @pytest.mark.parametrize(
@@ -267,62 +267,63 @@ async def test_conflict_names_who_is_in_front_across_namespaces() -> None:
     ],
 )
 async def test_request_that_can_not_be_read_is_told_what_is_wrong(path: str, status: int, words: str) -> None:
-    async with served(stage_of(shop())) as stage:
-        page, data = await stage.ask(f"/status/{path}"), await stage.ask(f"/status/api/{path}")
+    async with served(stage_of(shop())) as harness:
+        page, data = await harness.ask(f"/status/{path}"), await harness.ask(f"/status/api/{path}")
         assert (page.status, data.status) == (status, status)
         assert words in data.text
         assert words.replace("'", "&#39;") in page.text
 
 
 async def test_unknown_pages_and_assets_are_not_found() -> None:
-    async with served(stage_of()) as stage:
+    async with served(stage_of()) as harness:
         for path in ("/status/", "/status/nothing", "/status/assets/..%2fservice.py", "/status/assets/x.js"):
-            assert (await stage.ask(path)).status == 404
+            assert (await harness.ask(path)).status == 404
 
 
 async def test_explain_answers_as_the_command_line_does() -> None:
-    async with served(stage_of(shop(), shop("other", path="/*"))) as stage:
-        document = await stage.data("explain", url="http://shop.example.org/a", headers="X-User: 7")
+    async with served(stage_of(shop(), shop("other", path="/*"))) as harness:
+        document = await harness.data("explain", url="http://shop.example.org/a", headers="X-User: 7")
         assert document["outcome"] == "route"
         assert document["route"]["owner"] == "ApisixRoute default/route"
         assert [each["outcome"] for each in document["candidates"]] == ["wins", "loses"]
-        page = await stage.ask("/status/explain?url=http%3A%2F%2Fshop.example.org%2Fa")
+        page = await harness.ask("/status/explain?url=http%3A%2F%2Fshop.example.org%2Fa")
         assert "answered by route" in page.text
         assert (
-            "404: no route matches this request" in (await stage.ask("/status/explain?url=elsewhere.example.org")).text
+            "404: no route matches this request"
+            in (await harness.ask("/status/explain?url=elsewhere.example.org")).text
         )
 
 
 async def test_explain_says_that_a_rejected_route_answers_404_now() -> None:
-    stage = stage_of(shop())
+    harness = stage_of(shop())
     state = RecordState("rejected", "unknown plugin [limit-cuont]")
-    stage.clusters[0].states[stage.record("routes", "default_route_rule")] = state
-    async with served(stage):
-        answer = (await stage.data("explain", url="http://shop.example.org/a"))["answer"]
-        page = (await stage.ask("/status/explain?url=shop.example.org/a")).text
+    harness.clusters[0].states[harness.record("routes", "default_route_rule")] = state
+    async with served(harness):
+        answer = (await harness.data("explain", url="http://shop.example.org/a"))["answer"]
+        page = (await harness.ask("/status/explain?url=shop.example.org/a")).text
     assert answer["status"] == 404
     assert answer["summary"].endswith("cluster default rejected it: unknown plugin [limit-cuont]")
     assert "rejected it: unknown plugin [limit-cuont]" in page
 
 
 async def test_explain_says_that_an_earlier_version_still_answers() -> None:
-    stage = stage_of(shop())
-    key = stage.record("routes", "default_route_rule")
-    stage.clusters[0].states[key] = PENDING
-    stage.clusters[0].earlier.add(key)
-    async with served(stage):
-        answer = (await stage.data("explain", url="http://shop.example.org/a"))["answer"]
+    harness = stage_of(shop())
+    key = harness.record("routes", "default_route_rule")
+    harness.clusters[0].states[key] = PENDING
+    harness.clusters[0].earlier.add(key)
+    async with served(harness):
+        answer = (await harness.data("explain", url="http://shop.example.org/a"))["answer"]
     assert answer["summary"].endswith("in an earlier version: the write to cluster default has not been confirmed yet")
 
 
 async def test_explain_and_search_know_the_host_of_an_object_that_is_not_published() -> None:
     broken = shop("broken", "nosvc.example.org", backends=[{"serviceName": "gone", "servicePort": 80}])
-    async with served(stage_of(shop(), broken)) as stage:
-        found = await stage.data("explain", url="http://nosvc.example.org/a")
-        page = (await stage.ask("/status/explain?url=nosvc.example.org/a")).text
-        rows = await stage.data("records", q="nosvc.example.org")
-        search = (await stage.ask("/status/records?q=nosvc.example.org")).text
-        elsewhere = await stage.data("records", q="other.example.org")
+    async with served(stage_of(shop(), broken)) as harness:
+        found = await harness.data("explain", url="http://nosvc.example.org/a")
+        page = (await harness.ask("/status/explain?url=nosvc.example.org/a")).text
+        rows = await harness.data("records", q="nosvc.example.org")
+        search = (await harness.ask("/status/records?q=nosvc.example.org")).text
+        elsewhere = await harness.data("records", q="other.example.org")
     assert found["answer"]["summary"].startswith(
         "404: no route matches. ApisixRoute default/broken asks for this request"
     )
@@ -335,28 +336,28 @@ async def test_explain_and_search_know_the_host_of_an_object_that_is_not_publish
 
 
 async def test_explain_tells_of_a_path_that_is_no_utf8() -> None:
-    async with served(stage_of(shop())) as stage:
-        page, data = [await stage.ask(f"/status{api}/explain?url=x.org/a%25ff") for api in ("", "/api")]
+    async with served(stage_of(shop())) as harness:
+        page, data = [await harness.ask(f"/status{api}/explain?url=x.org/a%25ff") for api in ("", "/api")]
         assert (page.status, data.status) == (200, 200)
         assert "/a\\\\udcff" in data.text
 
 
 async def test_empty_world_has_pages_too() -> None:
-    async with served(make_stage(clusters=[])) as stage:
+    async with served(make_harness(clusters=[])) as harness:
         for page in PAGES:
-            assert (await stage.ask(f"/status{page}")).status == 200
+            assert (await harness.ask(f"/status{page}")).status == 200
 
 
 async def test_every_kind_of_record_can_be_listed_with_bodies() -> None:
-    async with served(stage_of(shop())) as stage:
-        got = {kind: (await stage.data("records", kind=kind, body="yes"))["total"] for kind in RECORD_KINDS}
+    async with served(stage_of(shop())) as harness:
+        got = {kind: (await harness.data("records", kind=kind, body="yes"))["total"] for kind in RECORD_KINDS}
         assert {kind: total for kind, total in got.items() if total} == {"routes": 1, "upstreams": 1}
 
 
 async def test_pending_record_is_listed_as_unsettled() -> None:
-    stage = stage_of(shop())
-    stage.clusters[0].states[stage.record("upstreams", "default_web_80")] = PENDING
-    async with served(stage):
-        found: Mapping[str, Any] = await stage.data("records", kind="upstreams", state="unsettled")
+    harness = stage_of(shop())
+    harness.clusters[0].states[harness.record("upstreams", "default_web_80")] = PENDING
+    async with served(harness):
+        found: Mapping[str, Any] = await harness.data("records", kind="upstreams", state="unsettled")
         assert [item["status"] for item in found["items"]] == ["pending"]
-        assert (await stage.data("records", kind="routes", state="unsettled"))["total"] == 0
+        assert (await harness.data("records", kind="routes", state="unsettled"))["total"] == 0

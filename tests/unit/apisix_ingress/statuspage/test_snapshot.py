@@ -10,58 +10,58 @@ from apisix_ingress.statuspage.inputs import Leadership
 from apisix_ingress.statuspage.snapshot import CHUNK, Snapshot, SnapshotCache, gather, ordered
 from apisix_ingress.statuspage.views import replica
 from tests.factories import make_claimant, make_record
-from tests.unit.apisix_ingress.statuspage.stage import Stage, make_stage
+from tests.unit.apisix_ingress.statuspage.harness import PageHarness, make_harness
 from tests.unit.translation.objects import route, rule, service
 
 
 async def test_nothing_new_is_not_gathered_again() -> None:
-    stage = make_stage(service(), route(rule()))
-    keeper = SnapshotCache(stage.facts)
+    harness = make_harness(service(), route(rule()))
+    keeper = SnapshotCache(harness.facts)
     first = await keeper.latest()
     assert await keeper.latest() is first
     keeper.close()
 
 
 async def test_news_are_gathered_but_not_more_often_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    stage = make_stage(service(), route(rule()))
-    keeper = SnapshotCache(stage.facts)
+    harness = make_harness(service(), route(rule()))
+    keeper = SnapshotCache(harness.facts)
     first = await keeper.latest()
-    stage.journal.held("default", 1)
-    first.ended = stage.facts.clock.monotonic()
+    harness.journal.held("default", 1)
+    first.ended = harness.facts.clock.monotonic()
     assert await keeper.latest() is first
-    first.ended = first.began = stage.facts.clock.monotonic() - 10
+    first.ended = first.began = harness.facts.clock.monotonic() - 10
     assert (await keeper.latest()).revision == 1
     keeper.close()
 
 
-async def a_while_later(stage: Stage, keeper: SnapshotCache) -> Snapshot:
+async def a_while_later(harness: PageHarness, keeper: SnapshotCache) -> Snapshot:
     """Return the latest one when the one before is old enough to be replaced."""
     before = await keeper.latest()
-    before.ended = before.began = stage.facts.clock.monotonic() - 10
+    before.ended = before.began = harness.facts.clock.monotonic() - 10
     return await keeper.latest()
 
 
 @pytest.mark.parametrize("seen_between", [False, True])
 async def test_counts_follow_the_end_of_a_term(seen_between: bool) -> None:
     """Nobody else tells of it: the engines of a replica that follows say no more."""
-    stage = make_stage(service(), route(rule()))
-    keeper = SnapshotCache(stage.facts)
+    harness = make_harness(service(), route(rule()))
+    keeper = SnapshotCache(harness.facts)
     first = await keeper.latest()
     assert first.counts["default"] == {"applied": len(first.entries)}
-    stage.leadership[0] = Leadership(False, "pod-b_1")
+    harness.leadership[0] = Leadership(False, "pod-b_1")
     if seen_between:
-        await a_while_later(stage, keeper)
-    stage.clusters[0].taken_over = False
-    got = await a_while_later(stage, keeper)
+        await a_while_later(harness, keeper)
+    harness.clusters[0].taken_over = False
+    got = await a_while_later(harness, keeper)
     assert got.counts["default"] == {"unknown": len(first.entries)}
-    assert got.revision == replica(stage.facts)["revision"] > first.revision
-    assert await a_while_later(stage, keeper) is got
+    assert got.revision == replica(harness.facts)["revision"] > first.revision
+    assert await a_while_later(harness, keeper) is got
     keeper.close()
 
 
 async def test_snapshot_that_nobody_asks_for_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(snapshot, "KEPT", 0.0)
-    keeper = SnapshotCache(make_stage().facts)
+    keeper = SnapshotCache(make_harness().facts)
     first = await keeper.latest()
     await asyncio.sleep(0.01)
     assert await keeper.latest() is not first
@@ -69,12 +69,12 @@ async def test_snapshot_that_nobody_asks_for_is_dropped(monkeypatch: pytest.Monk
 
 
 async def test_record_that_goes_meanwhile_is_left_out() -> None:
-    stage = make_stage()
+    harness = make_harness()
     many = [make_record(f"r{number:04}", body={"uri": f"/{number}"}) for number in range(2 * CHUNK)]
-    stage.world.desired.replace(make_claimant(), many)
-    task = asyncio.create_task(gather(stage.facts))
+    harness.world.desired.replace(make_claimant(), many)
+    task = asyncio.create_task(gather(harness.facts))
     await asyncio.sleep(0)
-    stage.world.desired.replace(make_claimant(), many[:CHUNK])
+    harness.world.desired.replace(make_claimant(), many[:CHUNK])
     assert len((await task).entries) == CHUNK
 
 
@@ -84,15 +84,15 @@ async def test_sorting_piece_by_piece_is_sorting() -> None:
 
 
 async def test_record_that_only_may_exist_is_none() -> None:
-    stage = make_stage()
-    stage.world.desired.replace(make_claimant(), [make_record(existing_only=True)])
-    assert (await gather(stage.facts)).entries == {}
+    harness = make_harness()
+    harness.world.desired.replace(make_claimant(), [make_record(existing_only=True)])
+    assert (await gather(harness.facts)).entries == {}
 
 
 async def test_shared_record_is_known_with_all_its_owners() -> None:
-    stage = make_stage()
+    harness = make_harness()
     record: Any = make_record(body={"uri": "/"})
-    stage.world.desired.replace(make_claimant("young", created="2"), [record])
-    stage.world.desired.replace(make_claimant("old", created="1"), [record])
-    (entry,) = (await gather(stage.facts)).entries.values()
+    harness.world.desired.replace(make_claimant("young", created="2"), [record])
+    harness.world.desired.replace(make_claimant("old", created="1"), [record])
+    (entry,) = (await gather(harness.facts)).entries.values()
     assert [owner.name for owner in entry.owners] == ["old", "young"]

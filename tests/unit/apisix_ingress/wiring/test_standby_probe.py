@@ -21,7 +21,7 @@ AWAY = GatewayUnavailable("no answer")
 
 
 @dataclass
-class Scene:
+class ProbeHarness:
     """Two gateways that answer as a test says."""
 
     clock: FakeClock = field(default_factory=FakeClock)
@@ -47,75 +47,75 @@ class Scene:
 
 
 @asynccontextmanager
-async def running(scene: Scene) -> AsyncIterator[StandbyProbe]:
-    standby = scene.standby()
-    task = asyncio.create_task(standby.run(scene.ready))
-    await scene.clock.settle()
+async def running(harness: ProbeHarness) -> AsyncIterator[StandbyProbe]:
+    standby = harness.standby()
+    task = asyncio.create_task(standby.run(harness.ready))
+    await harness.clock.settle()
     yield standby
     await cancel(task)
 
 
 async def test_refused_key_is_told_once_until_it_is_taken() -> None:
-    scene = Scene(answers={"a": REFUSED, "b": None})
-    scene.ready.set()
+    harness = ProbeHarness(answers={"a": REFUSED, "b": None})
+    harness.ready.set()
     with capture_logs() as logs:
-        async with running(scene) as standby:
+        async with running(harness) as standby:
             assert standby.refused == {"a": str(REFUSED)}
-            await scene.clock.advance(INTERVAL)
-            scene.answers["a"] = None
-            await scene.clock.advance(INTERVAL)
+            await harness.clock.advance(INTERVAL)
+            harness.answers["a"] = None
+            await harness.clock.advance(INTERVAL)
             assert standby.refused == {}
-    assert scene.changes == [("a", True), ("a", False)]
+    assert harness.changes == [("a", True), ("a", False)]
     assert [(line["event"], line["cluster"]) for line in logs] == [
         ("standby.unauthorized", "a"),
         ("standby.authorized", "a"),
     ]
-    assert scene.asked == ["a", "b"] * 3
+    assert harness.asked == ["a", "b"] * 3
 
 
 async def test_gateway_that_is_away_says_nothing_about_the_key() -> None:
-    scene = Scene(answers={"a": REFUSED, "b": AWAY})
-    scene.ready.set()
-    async with running(scene) as standby:
-        scene.answers["a"] = AWAY
-        await scene.clock.advance(INTERVAL)
+    harness = ProbeHarness(answers={"a": REFUSED, "b": AWAY})
+    harness.ready.set()
+    async with running(harness) as standby:
+        harness.answers["a"] = AWAY
+        await harness.clock.advance(INTERVAL)
         assert standby.refused == {"a": str(REFUSED)}
-    assert scene.changes == [("a", True)]
+    assert harness.changes == [("a", True)]
 
 
 @pytest.mark.parametrize("ready", [True, False])
 async def test_who_leads_or_is_not_ready_asks_nothing(ready: bool) -> None:
-    scene = Scene(leads=ready)
+    harness = ProbeHarness(leads=ready)
     if ready:
-        scene.ready.set()
-    async with running(scene):
-        await scene.clock.advance(3 * INTERVAL)
-    assert scene.asked == []
+        harness.ready.set()
+    async with running(harness):
+        await harness.clock.advance(3 * INTERVAL)
+    assert harness.asked == []
 
 
 async def test_refusal_is_forgotten_by_who_leads_and_found_again() -> None:
-    scene = Scene(answers={"a": REFUSED})
-    scene.ready.set()
-    async with running(scene) as standby:
-        scene.leads = True
+    harness = ProbeHarness(answers={"a": REFUSED})
+    harness.ready.set()
+    async with running(harness) as standby:
+        harness.leads = True
         assert standby.refused == {}
         standby.forget()
-        scene.leads = False
+        harness.leads = False
         assert standby.refused == {}
-        assert scene.changes == [("a", True), ("a", False)]
-        await scene.clock.advance(INTERVAL)
+        assert harness.changes == [("a", True), ("a", False)]
+        await harness.clock.advance(INTERVAL)
         assert standby.refused == {"a": str(REFUSED)}
-        assert scene.changes[2:] == [("a", True)]
+        assert harness.changes[2:] == [("a", True)]
 
 
 async def test_refusal_that_comes_when_a_term_has_begun_is_not_kept_and_nobody_else_is_asked() -> None:
-    scene = Scene(answers={"a": REFUSED, "b": REFUSED})
-    scene.ready.set()
-    scene.answering.clear()
-    async with running(scene) as standby:
-        scene.leads = True
+    harness = ProbeHarness(answers={"a": REFUSED, "b": REFUSED})
+    harness.ready.set()
+    harness.answering.clear()
+    async with running(harness) as standby:
+        harness.leads = True
         standby.forget()
-        scene.answering.set()
-        await scene.clock.settle()
-        scene.leads = False
-        assert (standby.refused, scene.asked, scene.changes) == ({}, ["a"], [])
+        harness.answering.set()
+        await harness.clock.settle()
+        harness.leads = False
+        assert (standby.refused, harness.asked, harness.changes) == ({}, ["a"], [])

@@ -105,7 +105,7 @@ def pair(name: str) -> tuple[str, str]:
     return certificate.public_bytes(Encoding.PEM).decode(), private.decode()
 
 
-class Stage:
+class Substitution:
     """Puts the ports of this run and certificates into recorded cases."""
 
     def __init__(self, ports: dict[str, int]) -> None:

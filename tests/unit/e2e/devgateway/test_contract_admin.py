@@ -17,7 +17,7 @@ import pytest
 
 from e2e.devgateway.etcd import etcd_binary
 from e2e.devgateway.process import ADMIN_KEY, DevGateway
-from tests.unit.e2e.devgateway.backends import Stage, cases, upstreams
+from tests.unit.e2e.devgateway.backends import Substitution, cases, upstreams
 
 ADMIN = cases("admin")
 MODES = cases("admin_modes")
@@ -27,9 +27,9 @@ HEADERS = {"X-API-KEY": ADMIN_KEY}
 
 
 @pytest.fixture(scope="module")
-def stage() -> Iterator[Stage]:
+def substitution() -> Iterator[Substitution]:
     with upstreams("u1", "u2", "u3", "u4") as ports:
-        yield Stage(ports)
+        yield Substitution(ports)
 
 
 @pytest.fixture(scope="module")
@@ -76,16 +76,16 @@ def plain(value: Any, name: str = "") -> Any:
 
 
 @pytest.mark.parametrize("case", ADMIN, ids=lambda case: case.get("case", f"prepare {case['method']} {case['path']}"))
-def test_admin_api_answers_as_recorded(case: dict[str, Any], gateway: DevGateway, stage: Stage) -> None:
-    status, answer = send(gateway, stage.set(case))
+def test_admin_api_answers_as_recorded(case: dict[str, Any], gateway: DevGateway, substitution: Substitution) -> None:
+    status, answer = send(gateway, substitution.set(case))
     if case.get("prepare"):  # stands for what happened in between and was not kept
         assert status < 400, answer
         return
     deadline = time.monotonic() + WAIT
     while case.get("wait") and status != case["status"] and time.monotonic() < deadline:
         time.sleep(0.1)
-        status, answer = send(gateway, stage.set(case))
-    assert (status, plain(answer)) == (case["status"], plain(stage.set(case["response"])))
+        status, answer = send(gateway, substitution.set(case))
+    assert (status, plain(answer)) == (case["status"], plain(substitution.set(case["response"])))
 
 
 def test_stream_routes_are_refused_without_stream_mode(tmp_path: Path) -> None:
@@ -94,9 +94,9 @@ def test_stream_routes_are_refused_without_stream_mode(tmp_path: Path) -> None:
             assert send(gateway, case) == (case["status"], case["response"])
 
 
-def test_etcd_down_is_answered_as_recorded_and_traffic_goes_on(gateway: DevGateway, stage: Stage) -> None:
+def test_etcd_down_is_answered_as_recorded_and_traffic_goes_on(gateway: DevGateway, substitution: Substitution) -> None:
     """The own etcd is killed and started again by a restart."""
-    down = [stage.set(case) for case in MODES if case["mode"] == "etcd_down"]
+    down = [substitution.set(case) for case in MODES if case["mode"] == "etcd_down"]
     for case in [case for case in down if case["case"].startswith("etcd up")]:
         assert send(gateway, case)[0] == case["status"]
     etcd = next(

@@ -14,7 +14,7 @@ import pytest
 from cryptography import x509
 
 from e2e.devgateway.process import DevGateway
-from tests.unit.e2e.devgateway.backends import Stage, cases, upstreams
+from tests.unit.e2e.devgateway.backends import Substitution, cases, upstreams
 
 NAMES = ("u1", "u2", "u3", "u4", "u5")
 MATCH = cases("match")
@@ -22,9 +22,9 @@ MIXED = ("Via", "User-Agent", "Accept-Encoding", "Connection")
 
 
 @pytest.fixture(scope="module")
-def stage() -> Iterator[Stage]:
+def substitution() -> Iterator[Substitution]:
     with upstreams(*NAMES) as ports:
-        yield Stage(ports)
+        yield Substitution(ports)
 
 
 def send(gateway: DevGateway, request: dict[str, Any], *, body: str | None = None) -> dict[str, Any]:
@@ -138,9 +138,9 @@ PLAIN = [case for case in MATCH if "put_order" not in str(case["config"]) and "c
 
 
 @pytest.mark.parametrize("case", PLAIN, ids=lambda case: case["case"])
-def test_data_plane_answers_as_recorded(case: dict[str, Any], gateway: DevGateway, stage: Stage) -> None:
+def test_data_plane_answers_as_recorded(case: dict[str, Any], gateway: DevGateway, substitution: Substitution) -> None:
     for step in case["config"]:
-        status, answer = gateway.call("PUT", step["put"], stage.set(step["body"]))
+        status, answer = gateway.call("PUT", step["put"], substitution.set(step["body"]))
         assert status == step["status"], answer
     stuck: dict[str, str] = {}
     for want in case["results"]:
@@ -151,33 +151,33 @@ def test_data_plane_answers_as_recorded(case: dict[str, Any], gateway: DevGatewa
             check_result(gateway, want)
 
 
-def tie(gateway: DevGateway, stage: Stage, name: str) -> None:
-    gateway.put(f"/routes/{name}", {"uri": "/p", "upstream": {"nodes": {stage.set(f"127.0.0.1:1930{name}"): 1}}})
+def tie(gateway: DevGateway, substitution: Substitution, name: str) -> None:
+    gateway.put(f"/routes/{name}", {"uri": "/p", "upstream": {"nodes": {substitution.set(f"127.0.0.1:1930{name}"): 1}}})
 
 
 @pytest.mark.parametrize(
     "case", [case for case in MATCH if "put_order" in str(case["config"])], ids=["3 2 1", "2 4 1 5 3"]
 )
 def test_tie_is_won_by_the_first_made_and_after_a_restart_by_the_first_id(
-    case: dict[str, Any], gateway: DevGateway, stage: Stage
+    case: dict[str, Any], gateway: DevGateway, substitution: Substitution
 ) -> None:
     for name in case["config"][0]["put_order"]:
-        tie(gateway, stage, name)
+        tie(gateway, substitution, name)
     want = case["results"][0]
     assert who(gateway, "/p", len(want["before"])) == want["before"]
     gateway.restart()
     assert who(gateway, "/p", len(want["after"])) == want["after"]
 
 
-def test_tie_survives_an_update_and_is_lost_by_making_anew(gateway: DevGateway, stage: Stage) -> None:
+def test_tie_survives_an_update_and_is_lost_by_making_anew(gateway: DevGateway, substitution: Substitution) -> None:
     (want,) = next(case["results"] for case in MATCH if case["case"].startswith("tie 1,2,3"))
     for name in "123":
-        tie(gateway, stage, name)
+        tie(gateway, substitution, name)
     assert who(gateway, "/p", 6) == want["created"]
-    tie(gateway, stage, "1")
+    tie(gateway, substitution, "1")
     assert who(gateway, "/p", 4) == want["after_update"]
     gateway.call("DELETE", "/routes/1")
-    tie(gateway, stage, "1")
+    tie(gateway, substitution, "1")
     assert who(gateway, "/p", 6) == want["after_recreate"]
     gateway.restart()
     assert who(gateway, "/p", 6) == want["after_restart"]

@@ -15,7 +15,7 @@ from apisix_ingress.state.world import Report
 from providers.core.base import YIELD_EVERY, log_problems
 from providers.core.registry import resources
 from tests.factories import make_claim, make_key, make_namespace, make_record, make_secret, make_service, make_slice
-from tests.unit.providers.loop import Loop, make_route
+from tests.unit.providers.harness import ProviderHarness, make_route
 from translation.core.options import Options
 
 WEB = make_key("web", kind="Service")
@@ -23,19 +23,19 @@ UPSTREAM = "default_web_80"
 
 
 @pytest.fixture
-def loop(monkeypatch: pytest.MonkeyPatch) -> Loop:
-    return Loop(monkeypatch)
+def loop(monkeypatch: pytest.MonkeyPatch) -> ProviderHarness:
+    return ProviderHarness(monkeypatch)
 
 
 def record_key(name: str) -> RecordKey:
     return make_record(name).key
 
 
-def is_held(loop: Loop) -> bool:
+def is_held(loop: ProviderHarness) -> bool:
     return loop.world.desired.is_held(RecordKey("routes", "any"), "default_web_rule")
 
 
-def test_object_is_translated_to_records_and_a_report(loop: Loop) -> None:
+def test_object_is_translated_to_records_and_a_report(loop: ProviderHarness) -> None:
     route = make_route(records={"one": "/a", "two": "/b"})
     loop.settle(route)
     assert loop.uris() == {"one": "/a", "two": "/b"}
@@ -44,7 +44,7 @@ def test_object_is_translated_to_records_and_a_report(loop: Loop) -> None:
     assert loop.sink.owners == [route.meta.key]
 
 
-def test_object_that_is_queued_without_a_change_makes_nothing_dirty(loop: Loop) -> None:
+def test_object_that_is_queued_without_a_change_makes_nothing_dirty(loop: ProviderHarness) -> None:
     route = make_route(records={"one": "/a"})
     loop.settle(route)
     loop.registry.enqueue(route.meta.key)
@@ -52,13 +52,13 @@ def test_object_that_is_queued_without_a_change_makes_nothing_dirty(loop: Loop) 
     assert (loop.translated("web"), loop.dirty) == (2, set())
 
 
-def test_only_changed_records_are_dirty(loop: Loop) -> None:
+def test_only_changed_records_are_dirty(loop: ProviderHarness) -> None:
     loop.settle(make_route(records={"one": "/a", "two": "/b"}))
     loop.settle(make_route(records={"one": "/a", "two": "/c"}))
     assert loop.dirty == {record_key("two")}
 
 
-def test_failed_translation_keeps_last_good_records_and_holds(loop: Loop) -> None:
+def test_failed_translation_keeps_last_good_records_and_holds(loop: ProviderHarness) -> None:
     loop.settle(make_service(), make_route(records={"one": "/a"}, claims=["web"]))
     route = make_route(records={"one": "/b"}, claims=["api"], error="a port is missing")
     loop.settle(route)
@@ -68,7 +68,7 @@ def test_failed_translation_keeps_last_good_records_and_holds(loop: Loop) -> Non
     assert loop.problems(route) == ["a port is missing"]
 
 
-def test_failed_translation_keeps_strong_claims(loop: Loop) -> None:
+def test_failed_translation_keeps_strong_claims(loop: ProviderHarness) -> None:
     loop.settle(make_service(), make_route(claims=["web"]))
     route = make_route(claims=["web", "api"], error="broken")
     loop.settle(route)
@@ -76,7 +76,7 @@ def test_failed_translation_keeps_strong_claims(loop: Loop) -> None:
     assert not loop.wanted[UPSTREAM].existing_only
 
 
-def test_object_that_never_was_translated_claims_weakly_and_publishes_nothing(loop: Loop) -> None:
+def test_object_that_never_was_translated_claims_weakly_and_publishes_nothing(loop: ProviderHarness) -> None:
     """The gateway may have its routes from an earlier life: they stay, and so do their upstreams, kept right."""
     route = make_route(records={"one": "/a"}, claims=["web"], error="broken")
     loop.settle(make_service(), route)
@@ -85,14 +85,14 @@ def test_object_that_never_was_translated_claims_weakly_and_publishes_nothing(lo
     assert is_held(loop)
 
 
-def test_weak_claims_follow_the_object_while_it_fails(loop: Loop) -> None:
+def test_weak_claims_follow_the_object_while_it_fails(loop: ProviderHarness) -> None:
     loop.settle(make_route(claims=["web"], error="broken"))
     route = make_route(claims=["api"], error="broken")
     loop.settle(route)
     assert loop.world.claims.claims_of(route.meta.key) == {make_claim("api", weak=True)}
 
 
-def test_repaired_object_is_published_and_its_hold_lifted(loop: Loop) -> None:
+def test_repaired_object_is_published_and_its_hold_lifted(loop: ProviderHarness) -> None:
     loop.settle(make_service(), make_route(claims=["web"], error="broken"))
     route = make_route(records={"one": "/a"}, claims=["web"])
     loop.settle(route)
@@ -101,13 +101,13 @@ def test_repaired_object_is_published_and_its_hold_lifted(loop: Loop) -> None:
     assert loop.world.reports[route.meta.key] == Report(1)
 
 
-def test_warning_is_published_and_told(loop: Loop) -> None:
+def test_warning_is_published_and_told(loop: ProviderHarness) -> None:
     route = make_route(records={"one": "/a"}, warning="odd")
     loop.settle(route)
     assert (loop.uris(), loop.problems(route)) == ({"one": "/a"}, ["odd"])
 
 
-def test_deleted_object_leaves_nothing(loop: Loop) -> None:
+def test_deleted_object_leaves_nothing(loop: ProviderHarness) -> None:
     route = make_route(records={"one": "/a"}, claims=["web"], reads=["cert"])
     loop.settle(make_secret(), make_service(), route)
     loop.delete(route)
@@ -119,7 +119,7 @@ def test_deleted_object_leaves_nothing(loop: Loop) -> None:
     assert set(loop.sink.owners) == {route.meta.key, WEB}
 
 
-def test_deleted_object_that_failed_is_held_no_longer(loop: Loop) -> None:
+def test_deleted_object_that_failed_is_held_no_longer(loop: ProviderHarness) -> None:
     route = make_route(claims=["web"], error="broken")
     loop.settle(make_service(), route)
     loop.delete(route)
@@ -130,7 +130,7 @@ def test_deleted_object_that_failed_is_held_no_longer(loop: Loop) -> None:
 def test_object_is_withdrawn_when_its_namespace_leaves_and_back_when_it_returns(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    loop = Loop(monkeypatch, Options(namespace_selector=parse_selector("team=a")))
+    loop = ProviderHarness(monkeypatch, Options(namespace_selector=parse_selector("team=a")))
     loop.settle(make_namespace(labels={"team": "a"}), make_route(records={"one": "/a"}))
     assert loop.uris() == {"one": "/a"}
     loop.settle(make_namespace(labels={"team": "b"}))
@@ -140,12 +140,12 @@ def test_object_is_withdrawn_when_its_namespace_leaves_and_back_when_it_returns(
 
 
 def test_object_that_was_never_ours_is_not_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    loop = Loop(monkeypatch, Options(namespace_selector=parse_selector("team=a")))
+    loop = ProviderHarness(monkeypatch, Options(namespace_selector=parse_selector("team=a")))
     loop.settle(make_route(records={"one": "/a"}))
     assert (loop.wanted, loop.sink.owners, loop.sink.dirty) == ({}, [], [])
 
 
-def test_missing_thing_wakes_who_looked_for_it_when_it_comes(loop: Loop) -> None:
+def test_missing_thing_wakes_who_looked_for_it_when_it_comes(loop: ProviderHarness) -> None:
     route = make_route(records={"one": "/a"}, reads=["cert"])
     loop.settle(route, make_route("other"))
     assert loop.problems(route) == ["Secret default/cert"]
@@ -154,21 +154,21 @@ def test_missing_thing_wakes_who_looked_for_it_when_it_comes(loop: Loop) -> None
     assert (loop.translated("web"), loop.translated("other")) == (2, 1)
 
 
-def test_read_that_is_not_repeated_wakes_nobody(loop: Loop) -> None:
+def test_read_that_is_not_repeated_wakes_nobody(loop: ProviderHarness) -> None:
     loop.settle(make_route(reads=["cert"]))
     loop.settle(make_route())
     loop.settle(make_secret())
     assert loop.translated("web") == 2
 
 
-def test_a_translation_that_crashed_is_a_problem_of_its_object_alone(loop: Loop) -> None:
+def test_a_translation_that_crashed_is_a_problem_of_its_object_alone(loop: ProviderHarness) -> None:
     loop.settle(make_route(reads=["cert"], crash=True), make_route("well", claims=["web"]))
     assert [problem.code for problem in loop.world.reports[make_key()].problems] == ["InternalError"]
     assert loop.world.claims.claims_of(make_key("well")) != frozenset()
     assert loop.world.dependents.of(make_secret().meta.key) == (make_key(),)
 
 
-def test_claim_wakes_its_service_which_may_not_exist(loop: Loop) -> None:
+def test_claim_wakes_its_service_which_may_not_exist(loop: ProviderHarness) -> None:
     loop.settle(make_route(claims=["web"]))
     assert loop.wanted[UPSTREAM].body["nodes"] == []
     loop.settle(make_service(cluster_ip="10.1.1.1"))
@@ -177,20 +177,20 @@ def test_claim_wakes_its_service_which_may_not_exist(loop: Loop) -> None:
     assert loop.wanted == {}
 
 
-def test_routes_that_share_a_claim_translate_its_service_once(loop: Loop) -> None:
+def test_routes_that_share_a_claim_translate_its_service_once(loop: ProviderHarness) -> None:
     loop.settle(make_service(), make_route("old", created="1", claims=["web"]))
     before = loop.services.translated
     loop.settle(*(make_route(f"new{number}", created="2", claims=["web"]) for number in range(10)))
     assert loop.services.translated == before
 
 
-def test_service_that_nobody_claims_costs_nothing(loop: Loop) -> None:
+def test_service_that_nobody_claims_costs_nothing(loop: ProviderHarness) -> None:
     loop.settle(make_service())
     assert (loop.services.translated, loop.world.reports, loop.sink.owners) == (0, {}, [])
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-def test_older_owner_wins_a_conflict_in_any_order(loop: Loop, order: tuple[int, int]) -> None:
+def test_older_owner_wins_a_conflict_in_any_order(loop: ProviderHarness, order: tuple[int, int]) -> None:
     old = make_route("z", created="1", records={"one": "/old"})
     new = make_route("a", created="2", records={"one": "/new"})
     for index in order:
@@ -202,7 +202,7 @@ def test_older_owner_wins_a_conflict_in_any_order(loop: Loop, order: tuple[int, 
     assert loop.world.reports[new.meta.key].problems == (want,)
 
 
-def test_winner_of_another_namespace_is_named_by_its_namespace_only(loop: Loop) -> None:
+def test_winner_of_another_namespace_is_named_by_its_namespace_only(loop: ProviderHarness) -> None:
     loop.settle(make_route("hidden", namespace="other", created="1", records={"one": "/old"}))
     loser = make_route(created="2", records={"one": "/new"})
     loop.settle(loser)
@@ -210,7 +210,7 @@ def test_winner_of_another_namespace_is_named_by_its_namespace_only(loop: Loop) 
     assert got == f"the record {record_key('one')} belongs to an ApisixRoute in namespace other, which is older"
 
 
-def test_loser_gets_the_record_when_the_winner_goes(loop: Loop) -> None:
+def test_loser_gets_the_record_when_the_winner_goes(loop: ProviderHarness) -> None:
     winner = make_route("z", created="1", records={"one": "/z"})
     loser = make_route("a", created="2", records={"one": "/a"})
     loop.settle(winner, loser)
@@ -219,7 +219,7 @@ def test_loser_gets_the_record_when_the_winner_goes(loop: Loop) -> None:
     assert (loop.uris(), loop.problems(loser), loop.dirty) == ({"one": "/a"}, [], {record_key("one")})
 
 
-async def test_problem_is_logged_when_it_is_new(loop: Loop) -> None:
+async def test_problem_is_logged_when_it_is_new(loop: ProviderHarness) -> None:
     await loop.registry.drained()
     with capture_logs() as logs:
         loop.settle(make_route(error="broken"))
@@ -235,7 +235,7 @@ def test_hosts_that_are_shared_are_not_logged() -> None:
     assert logs == []
 
 
-async def test_problem_that_goes_during_the_first_pass_is_not_logged(loop: Loop) -> None:
+async def test_problem_that_goes_during_the_first_pass_is_not_logged(loop: ProviderHarness) -> None:
     with capture_logs() as logs:
         loop.settle(make_route("early", error="not listed yet"), make_route("wrong", error="broken"))
         loop.settle(make_route("early"))
@@ -245,12 +245,12 @@ async def test_problem_that_goes_during_the_first_pass_is_not_logged(loop: Loop)
     assert [(log["object"], log["message"]) for log in logs] == [("ApisixRoute default/wrong", "broken")]
 
 
-def test_settle_ends_when_nothing_is_queued(loop: Loop) -> None:
+def test_settle_ends_when_nothing_is_queued(loop: ProviderHarness) -> None:
     loop.settle()
     assert loop.sink.owners == []
 
 
-def test_settle_finds_translations_that_keep_waking_each_other(loop: Loop) -> None:
+def test_settle_finds_translations_that_keep_waking_each_other(loop: ProviderHarness) -> None:
     loop.put(make_route(loops=True))
     with pytest.raises(RuntimeError, match="keep waking each other"):
         loop.registry.settle()
@@ -273,7 +273,7 @@ def test_config_maps_are_read_only_where_one_is_named_and_then_that_one() -> Non
     assert [kind.only for kind in resources(Options(plugin_metadata=source)) if kind.kind == "ConfigMap"] == [source]
 
 
-async def test_records_are_urgent_only_once_live_and_only_where_the_provider_says_so(loop: Loop) -> None:
+async def test_records_are_urgent_only_once_live_and_only_where_the_provider_says_so(loop: ProviderHarness) -> None:
     route = make_route(records={"one": "/a"}, claims=["web"])
     loop.settle(make_service(), route)
     assert {urgent for _, urgent in loop.sink.dirty} == {False}
@@ -286,7 +286,7 @@ async def test_records_are_urgent_only_once_live_and_only_where_the_provider_say
 
 
 @pytest.mark.parametrize("live", [False, True])
-async def test_change_of_endpoints_overtakes_only_once_live(loop: Loop, live: bool) -> None:
+async def test_change_of_endpoints_overtakes_only_once_live(loop: ProviderHarness, live: bool) -> None:
     reader, other = make_key("reader", kind="Service"), make_key("other", kind="Service")
     if live:
         await loop.registry.drained()
@@ -295,7 +295,7 @@ async def test_change_of_endpoints_overtakes_only_once_live(loop: Loop, live: bo
     assert loop.services.queue.take() == (reader if live else other)
 
 
-async def test_drained_waits_for_every_queue_and_makes_it_live(loop: Loop) -> None:
+async def test_drained_waits_for_every_queue_and_makes_it_live(loop: ProviderHarness) -> None:
     loop.put(make_service(), make_route(records={"one": "/a"}, claims=["web"]))
     assert not loop.registry.live
     async with asyncio.TaskGroup() as group:
@@ -306,7 +306,7 @@ async def test_drained_waits_for_every_queue_and_makes_it_live(loop: Loop) -> No
     assert run.done()
 
 
-async def test_drained_without_workers_waits(loop: Loop) -> None:
+async def test_drained_without_workers_waits(loop: ProviderHarness) -> None:
     loop.put(make_route())
     drained = asyncio.get_running_loop().create_task(loop.registry.drained())
     await loop.clock.settle()
@@ -316,7 +316,7 @@ async def test_drained_without_workers_waits(loop: Loop) -> None:
     assert loop.registry.live
 
 
-async def test_translation_that_crashes_is_retried_and_harms_only_its_object(loop: Loop) -> None:
+async def test_translation_that_crashes_is_retried_and_harms_only_its_object(loop: ProviderHarness) -> None:
     loop.settle(make_route("bad", records={"one": "/a"}))
     loop.put(make_route("bad", crash=True), make_route("good", records={"two": "/b"}))
     run = asyncio.get_running_loop().create_task(loop.registry.run())
@@ -332,7 +332,7 @@ async def test_translation_that_crashes_is_retried_and_harms_only_its_object(loo
     await cancel(run)
 
 
-async def test_crash_at_the_start_holds_what_gateways_may_have_of_the_object_and_says_so(loop: Loop) -> None:
+async def test_crash_at_the_start_holds_what_gateways_may_have_of_the_object_and_says_so(loop: ProviderHarness) -> None:
     loop.put(make_route("bad", crash=True))
     run = asyncio.get_running_loop().create_task(loop.registry.run())
     with capture_logs():
@@ -348,7 +348,7 @@ async def test_crash_at_the_start_holds_what_gateways_may_have_of_the_object_and
     await cancel(run)
 
 
-async def test_crashed_translation_is_tried_again_after_its_delay(loop: Loop) -> None:
+async def test_crashed_translation_is_tried_again_after_its_delay(loop: ProviderHarness) -> None:
     loop.put(make_route("bad", crash=True))
     run = asyncio.get_running_loop().create_task(loop.registry.run())
     with capture_logs() as logs:
@@ -358,7 +358,7 @@ async def test_crashed_translation_is_tried_again_after_its_delay(loop: Loop) ->
     await cancel(run)
 
 
-async def test_shut_down_lets_the_queues_run_dry(loop: Loop) -> None:
+async def test_shut_down_lets_the_queues_run_dry(loop: ProviderHarness) -> None:
     loop.put(make_route(records={"one": "/a"}))
     loop.registry.shut_down()
     loop.put(make_route("late", records={"two": "/b"}))
@@ -366,7 +366,7 @@ async def test_shut_down_lets_the_queues_run_dry(loop: Loop) -> None:
     assert loop.uris() == {"one": "/a"}
 
 
-async def test_other_tasks_get_their_turn_during_a_burst(loop: Loop) -> None:
+async def test_other_tasks_get_their_turn_during_a_burst(loop: ProviderHarness) -> None:
     loop.put(*(make_route(f"r{number}", records={f"r{number}": "/"}) for number in range(3 * YIELD_EVERY)))
     seen: list[int] = []
 
@@ -383,7 +383,7 @@ async def test_other_tasks_get_their_turn_during_a_burst(loop: Loop) -> None:
 
 
 @pytest.mark.parametrize("seconds", [1.0, 0.02])
-async def test_other_tasks_get_their_turn_after_each_long_translation(loop: Loop, seconds: float) -> None:
+async def test_other_tasks_get_their_turn_after_each_long_translation(loop: ProviderHarness, seconds: float) -> None:
     loop.put(*(make_route(f"r{number}", records={f"r{number}": "/"}, seconds=seconds) for number in range(3)))
     seen: list[int] = []
 
@@ -399,7 +399,7 @@ async def test_other_tasks_get_their_turn_after_each_long_translation(loop: Loop
     assert {0, 1, 2} <= set(seen)
 
 
-def test_objects_of_a_namespace_that_become_too_much_wait_until_others_are_gone(loop: Loop) -> None:
+def test_objects_of_a_namespace_that_become_too_much_wait_until_others_are_gone(loop: ProviderHarness) -> None:
     large = "/" + "x" * 1000
     loop.world.budget.most = 1500
     one, two = (make_route(name, records={name: large}) for name in ("one", "two"))
@@ -419,7 +419,7 @@ def test_objects_of_a_namespace_that_become_too_much_wait_until_others_are_gone(
     assert loop.problems(two) == []
 
 
-async def test_namespaces_take_turns_at_translation(loop: Loop) -> None:
+async def test_namespaces_take_turns_at_translation(loop: ProviderHarness) -> None:
     for number in range(100):
         loop.put(make_route(f"r{number}", namespace="hog", records={f"hog{number}": "/"}))
     loop.put(make_route("web", namespace="victim", records={"victim": "/"}))
@@ -427,7 +427,7 @@ async def test_namespaces_take_turns_at_translation(loop: Loop) -> None:
     assert [key.namespace for key in (queue.take(), queue.take()) if key] == ["hog", "victim"]
 
 
-async def test_namespace_rests_as_long_as_its_translation_took_and_no_other_one_does(loop: Loop) -> None:
+async def test_namespace_rests_as_long_as_its_translation_took_and_no_other_one_does(loop: ProviderHarness) -> None:
     async with asyncio.timeout(5):
         running = asyncio.create_task(loop.registry.run())
         await loop.registry.drained()
@@ -445,7 +445,7 @@ async def test_namespace_rests_as_long_as_its_translation_took_and_no_other_one_
         await running
 
 
-async def test_endpoints_rest_only_after_long_work_on_endpoints_of_their_namespace(loop: Loop) -> None:
+async def test_endpoints_rest_only_after_long_work_on_endpoints_of_their_namespace(loop: ProviderHarness) -> None:
     async with asyncio.timeout(5):
         running = asyncio.create_task(loop.registry.run())
         for each in ("hog", "victim"):
@@ -466,7 +466,7 @@ async def test_endpoints_rest_only_after_long_work_on_endpoints_of_their_namespa
         await running
 
 
-async def test_nobody_rests_while_somebody_waits_until_everything_is_translated(loop: Loop) -> None:
+async def test_nobody_rests_while_somebody_waits_until_everything_is_translated(loop: ProviderHarness) -> None:
     async with asyncio.timeout(5):
         running = asyncio.create_task(loop.registry.run())
         await loop.registry.drained()
@@ -483,17 +483,17 @@ async def test_nobody_rests_while_somebody_waits_until_everything_is_translated(
         await running
 
 
-def test_claimants_are_told_apart_by_age(loop: Loop) -> None:
+def test_claimants_are_told_apart_by_age(loop: ProviderHarness) -> None:
     loop.settle(make_route("new", created="2", claims=["web"]), make_route("old", created="1", claims=["web"]))
     want = [Claimant("1", make_key("old")), Claimant("2", make_key("new"))]
     assert [claimant for claimant, _ in loop.world.claims.of(WEB)] == want
 
 
-def test_objects_of_kinds_without_a_provider_are_translated_by_nobody(loop: Loop) -> None:
+def test_objects_of_kinds_without_a_provider_are_translated_by_nobody(loop: ProviderHarness) -> None:
     loop.settle(make_secret(), make_namespace(), make_slice())
     assert loop.sink.owners == []
 
 
-def test_owner_of_an_unknown_kind_cannot_be_queued(loop: Loop) -> None:
+def test_owner_of_an_unknown_kind_cannot_be_queued(loop: ProviderHarness) -> None:
     with pytest.raises(KeyError):
         loop.registry.enqueue(ObjectKey("Pod", "default", "web-0"))

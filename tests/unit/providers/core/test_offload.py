@@ -34,7 +34,7 @@ BOUND = 30.0
 PADDING = "x" * 20_000
 
 
-class Bench:
+class OffloadHarness:
     """The real providers over a world of their own."""
 
     def __init__(self, options: Options | None = None) -> None:
@@ -74,8 +74,8 @@ class Bench:
 
 
 @pytest.fixture
-def bench() -> Bench:
-    return Bench()
+def harness() -> OffloadHarness:
+    return OffloadHarness()
 
 
 Noted = list[tuple[str, bool]]
@@ -111,32 +111,34 @@ def interrupting(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> 
     monkeypatch.setattr(RouteProvider, "translate", slow)
 
 
-async def test_only_large_objects_are_translated_in_a_thread(bench: Bench, noted: Noted) -> None:
-    bench.put_service()
-    async with bench.running():
-        bench.put_route("small")
-        bench.put_route("large", PADDING)
-        await bench.drained()
+async def test_only_large_objects_are_translated_in_a_thread(harness: OffloadHarness, noted: Noted) -> None:
+    harness.put_service()
+    async with harness.running():
+        harness.put_route("small")
+        harness.put_route("large", PADDING)
+        await harness.drained()
     assert sorted(noted) == [("large", False), ("small", True)]
-    assert bench.upstreams("large") == bench.upstreams("small") != set()
+    assert harness.upstreams("large") == harness.upstreams("small") != set()
 
 
 @pytest.mark.parametrize("kind", ["ApisixConsumer", "ApisixRoute"])
-async def test_nobody_waits_for_large_objects(bench: Bench, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    bench.put_service()
+async def test_nobody_waits_for_large_objects(
+    harness: OffloadHarness, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    harness.put_service()
     loop, translate, seen = asyncio.get_running_loop(), RouteProvider.translate, list[bool]()
     other = ObjectKey(kind, "default", "other")
 
     def change() -> None:
         spec = {"authParameter": {"keyAuth": {"value": {"key": "a"}}}}
-        bench.put_route("other") if kind == "ApisixRoute" else bench.put(kind, "other", spec=spec)
+        harness.put_route("other") if kind == "ApisixRoute" else harness.put(kind, "other", spec=spec)
 
     def slow(self: RouteProvider, item: CustomObject, view: View) -> Translation:
         if item.meta.name == "large" and not seen:
             done = threading.Event()
 
             def look() -> None:
-                if other in bench.world.reports:
+                if other in harness.world.reports:
                     done.set()
                 else:
                     loop.call_soon(look)
@@ -147,14 +149,16 @@ async def test_nobody_waits_for_large_objects(bench: Bench, monkeypatch: pytest.
         return translate(self, item, view)
 
     monkeypatch.setattr(RouteProvider, "translate", slow)
-    async with bench.running():
+    async with harness.running():
         for name in ("large", "large-2", "large-3"):  # more than the provider has workers
-            bench.put_route(name, PADDING)
-        await bench.drained()
+            harness.put_route(name, PADDING)
+        await harness.drained()
     assert seen == [True]
 
 
-async def test_large_certificates_are_translated_in_a_thread(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_large_certificates_are_translated_in_a_thread(
+    harness: OffloadHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen = list[bool]()
     translate = TlsProvider.translate
 
@@ -166,42 +170,42 @@ async def test_large_certificates_are_translated_in_a_thread(bench: Bench, monke
     leaf = CA().issue_cert("*.a.test")
     pair = {"cert": leaf.cert_chain_pems[0].bytes(), "key": leaf.private_key_pem.bytes()}
     data = {name: b64encode(pem).decode() for name, pem in pair.items()}
-    bench.put("Secret", "pair", data=data)
+    harness.put("Secret", "pair", data=data)
     secret = {"name": "pair", "namespace": "default"}
-    async with bench.running():
-        bench.put("ApisixTls", "large", spec={"hosts": [f"{n}.a.test" for n in range(1000)], "secret": secret})
-        await bench.drained()
+    async with harness.running():
+        harness.put("ApisixTls", "large", spec={"hosts": [f"{n}.a.test" for n in range(1000)], "secret": secret})
+        await harness.drained()
     assert seen == [False]
 
 
 async def test_what_was_read_and_changed_meanwhile_is_read_again(
-    bench: Bench, noted: Noted, monkeypatch: pytest.MonkeyPatch
+    harness: OffloadHarness, noted: Noted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bench.put_service()
-    interrupting(monkeypatch, lambda: bench.put_service(81))
-    async with bench.running():
-        bench.put_route("large", PADDING)
-        await bench.drained()
-        bench.put_route("small")
-        await bench.drained()
+    harness.put_service()
+    interrupting(monkeypatch, lambda: harness.put_service(81))
+    async with harness.running():
+        harness.put_route("large", PADDING)
+        await harness.drained()
+        harness.put_route("small")
+        await harness.drained()
     assert noted.count(("large", False)) >= 2
-    assert bench.upstreams("large") == bench.upstreams("small")
+    assert harness.upstreams("large") == harness.upstreams("small")
 
 
 async def test_what_others_change_all_the_time_is_published_after_some_tries_and_never_blocks_the_event_loop(
-    bench: Bench, noted: Noted, monkeypatch: pytest.MonkeyPatch
+    harness: OffloadHarness, noted: Noted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ports = itertools.count(80)
-    bench.put_service(next(ports))
+    harness.put_service(next(ports))
     published: list[int] = []
 
     def change() -> None:
-        bench.put_service(next(ports))
-        published.append(len(bench.upstreams("large")))
+        harness.put_service(next(ports))
+        published.append(len(harness.upstreams("large")))
 
     interrupting(monkeypatch, change)
-    async with bench.running():
-        bench.put_route("large", PADDING)
+    async with harness.running():
+        harness.put_route("large", PADDING)
         while len(published) < 5:  # noqa: ASYNC110  # what flaps is never drained
             await asyncio.sleep(0)
         assert published[:TRIES] == [0] * TRIES
@@ -209,77 +213,83 @@ async def test_what_others_change_all_the_time_is_published_after_some_tries_and
         assert ("large", True) not in noted
 
 
-async def test_what_is_deleted_meanwhile_is_not_published(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    bench.put_service()
+async def test_what_is_deleted_meanwhile_is_not_published(
+    harness: OffloadHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harness.put_service()
     key = ObjectKey("ApisixRoute", "default", "large")
-    interrupting(monkeypatch, lambda: bench.world.stores["ApisixRoute"].delete(key))
-    async with bench.running():
-        bench.put_route("large", PADDING)
-        await bench.drained()
-        assert (bench.world.reports.get(key), bench.world.desired.of_owner(key)) == (None, {})
-        assert not bench.world.dependents.reads_of(key)
+    interrupting(monkeypatch, lambda: harness.world.stores["ApisixRoute"].delete(key))
+    async with harness.running():
+        harness.put_route("large", PADDING)
+        await harness.drained()
+        assert (harness.world.reports.get(key), harness.world.desired.of_owner(key)) == (None, {})
+        assert not harness.world.dependents.reads_of(key)
 
 
 async def test_ids_given_meanwhile_stay_with_those_that_have_them(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    harness: OffloadHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bench.put_service()
-    bench.world.ids.settle()
+    harness.put_service()
+    harness.world.ids.settle()
     name = "default_large_r"
     twin = forge(name, "other_")
     given: list[str] = []
-    interrupting(monkeypatch, lambda: given.append(bench.world.ids.id_of("routes", twin)))
-    async with bench.running():
-        bench.put_route("large", PADDING)
-        await bench.drained()
-    ids = {key.id for key in bench.world.desired.of_owner(ObjectKey("ApisixRoute", "default", "large"))}
+    interrupting(monkeypatch, lambda: given.append(harness.world.ids.id_of("routes", twin)))
+    async with harness.running():
+        harness.put_route("large", PADDING)
+        await harness.drained()
+    ids = {key.id for key in harness.world.desired.of_owner(ObjectKey("ApisixRoute", "default", "large"))}
     assert given[0] == short_id(name)
     assert ids == {wide_id(name)}
 
 
 async def test_hosts_taken_meanwhile_stay_with_those_that_have_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    bench = Bench(Options(host_ownership="namespace"))
-    bench.put_service()
-    bench.world.host_holders.settle()
+    harness = OffloadHarness(Options(host_ownership="namespace"))
+    harness.put_service()
+    harness.world.host_holders.settle()
     rival = ObjectKey("ApisixRoute", "rival", "web")
-    interrupting(monkeypatch, lambda: bench.world.host_holders.claim(rival, ["a.test"]))
-    async with bench.running():
-        bench.put_route("large", PADDING, host="a.test")
-        await bench.drained()
+    interrupting(monkeypatch, lambda: harness.world.host_holders.claim(rival, ["a.test"]))
+    async with harness.running():
+        harness.put_route("large", PADDING, host="a.test")
+        await harness.drained()
     key = ObjectKey("ApisixRoute", "default", "large")
-    assert not bench.world.desired.of_owner(key)
-    assert [problem.code for problem in bench.world.reports[key].problems] == ["HostNotOwned"]
+    assert not harness.world.desired.of_owner(key)
+    assert [problem.code for problem in harness.world.reports[key].problems] == ["HostNotOwned"]
 
 
-async def test_large_objects_that_wait_are_seen_in_their_queue(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    bench.put_service()
+async def test_large_objects_that_wait_are_seen_in_their_queue(
+    harness: OffloadHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harness.put_service()
     depths: list[int] = []
-    interrupting(monkeypatch, lambda: depths.append(bench.registry.queues[LARGE_OBJECTS].depth))
-    async with bench.running():
-        bench.put_route("large", PADDING)
-        bench.put_route("large-2", PADDING)
-        await bench.drained()
+    interrupting(monkeypatch, lambda: depths.append(harness.registry.queues[LARGE_OBJECTS].depth))
+    async with harness.running():
+        harness.put_route("large", PADDING)
+        harness.put_route("large-2", PADDING)
+        await harness.drained()
     assert depths == [1, 0]
 
 
-async def test_what_crashes_in_a_thread_is_told_as_ever(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_crashes_in_a_thread_is_told_as_ever(
+    harness: OffloadHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def crash(self: RouteProvider, item: CustomObject, view: View) -> Translation:
         raise RuntimeError("dictionary changed size during iteration")
 
     monkeypatch.setattr(RouteProvider, "translate", crash)
     key = ObjectKey("ApisixRoute", "default", "large")
-    async with bench.running():
-        bench.put_route("large", PADDING)
-        while key not in bench.world.reports:  # noqa: ASYNC110  # a failed object is never drained
+    async with harness.running():
+        harness.put_route("large", PADDING)
+        while key not in harness.world.reports:  # noqa: ASYNC110  # a failed object is never drained
             await asyncio.sleep(0.01)
-    assert [problem.code for problem in bench.world.reports[key].problems] == ["InternalError"]
+    assert [problem.code for problem in harness.world.reports[key].problems] == ["InternalError"]
 
 
-def test_large_is_what_takes_many_bytes(bench: Bench) -> None:
-    bench.put_route("small")
-    bench.put_route("large", PADDING)
-    bench.put_service()
-    routes = bench.world.stores["ApisixRoute"]
+def test_large_is_what_takes_many_bytes(harness: OffloadHarness) -> None:
+    harness.put_route("small")
+    harness.put_route("large", PADDING)
+    harness.put_service()
+    routes = harness.world.stores["ApisixRoute"]
     assert [is_large(routes.get(ObjectKey("ApisixRoute", "default", name))) for name in ("small", "large")] == [
         False,
         True,
@@ -288,5 +298,5 @@ def test_large_is_what_takes_many_bytes(bench: Bench) -> None:
     for _ in range(300):
         deep = [deep]
     assert is_large(CustomObject(routes.values()[0].meta, {"x": deep}))
-    assert not is_large(bench.world.stores["Service"].values()[0])
+    assert not is_large(harness.world.stores["Service"].values()[0])
     assert not is_large(None)

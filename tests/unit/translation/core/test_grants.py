@@ -81,7 +81,7 @@ def test_grants_between_the_two_namespaces_are_read_found_or_missing() -> None:
     assert list(view.reads) == [IndexKey("ReferenceGrant", GRANTS_BY_NAMESPACES, "b/a")]
 
 
-class Play:
+class GrantHarness:
     """Providers at work on objects of namespace default that refer to namespace b."""
 
     def __init__(self, *objects: JsonObject) -> None:
@@ -155,69 +155,69 @@ CASES = {
 def test_a_grant_that_comes_publishes_and_one_that_goes_withdraws(case: str) -> None:
     objects, allowing, kinds, owners = CASES[case]
     unaffected = ["plugin_configs"] if case == "plugin config" else []
-    play = Play(*objects)
-    refused = play.told
-    assert (play.kinds, set(refused)) == (unaffected, owners)
-    play.put(allowing)
-    assert (play.kinds, play.told) == (kinds, {})
-    play.delete("ReferenceGrant", "grant")
-    assert (play.kinds, play.told) == (unaffected, refused)
-    play.put(allowing)
-    assert (play.kinds, play.told) == (kinds, {})
+    harness = GrantHarness(*objects)
+    refused = harness.told
+    assert (harness.kinds, set(refused)) == (unaffected, owners)
+    harness.put(allowing)
+    assert (harness.kinds, harness.told) == (kinds, {})
+    harness.delete("ReferenceGrant", "grant")
+    assert (harness.kinds, harness.told) == (unaffected, refused)
+    harness.put(allowing)
+    assert (harness.kinds, harness.told) == (kinds, {})
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_absent_and_refused_are_told_in_the_same_words(case: str) -> None:
     objects, allowing, _, owners = CASES[case]
     local = [item for item in objects if item["metadata"]["namespace"] != "b"]
-    reports = [Play(*objects).world.reports, Play(*local, allowing).world.reports]
+    reports = [GrantHarness(*objects).world.reports, GrantHarness(*local, allowing).world.reports]
     refused, absent = ({str(owner): report.problems for owner, report in found.items()} for found in reports)
     assert {owner: refused[owner] for owner in owners} == {owner: absent[owner] for owner in owners}
 
 
 def test_a_secret_that_is_deleted_keeps_the_record_until_the_grant_goes() -> None:
     objects, allowing, kinds, _ = CASES["certificate"]
-    play = Play(*objects, allowing)
-    play.delete("Secret", "secret")
-    assert (play.kinds, list(play.told)) == (kinds, ["ApisixTls default/tls"])
-    play.delete("ReferenceGrant", "grant")
-    assert play.kinds == []
+    harness = GrantHarness(*objects, allowing)
+    harness.delete("Secret", "secret")
+    assert (harness.kinds, list(harness.told)) == (kinds, ["ApisixTls default/tls"])
+    harness.delete("ReferenceGrant", "grant")
+    assert harness.kinds == []
 
 
 def test_a_broken_edit_that_names_something_else_does_not_outlive_the_grant() -> None:
     objects, allowing, kinds, _ = CASES["service"]
-    play = Play(*objects, allowing)
-    play.put(ingress(ingress_rule(port="absent")))
-    assert (play.kinds, list(play.told)) == (kinds, ["Ingress default/ing"])
-    play.put(grant(to("Service"), source=from_("ApisixRoute")))
-    assert (play.kinds, list(play.told)) == ([], ["Ingress default/ing"])
-    play.put(service())
-    play.put(ingress(ingress_rule()))
-    assert (play.kinds, play.told) == (kinds, {})
+    harness = GrantHarness(*objects, allowing)
+    harness.put(ingress(ingress_rule(port="absent")))
+    assert (harness.kinds, list(harness.told)) == (kinds, ["Ingress default/ing"])
+    harness.put(grant(to("Service"), source=from_("ApisixRoute")))
+    assert (harness.kinds, list(harness.told)) == ([], ["Ingress default/ing"])
+    harness.put(service())
+    harness.put(ingress(ingress_rule()))
+    assert (harness.kinds, harness.told) == (kinds, {})
 
 
 def test_an_edit_away_from_the_other_namespace_needs_no_grant_any_more() -> None:
     objects, allowing, kinds, _ = CASES["service"]
-    play = Play(*objects, allowing, service())
-    play.put(ingress(ingress_rule()))
-    play.delete("ReferenceGrant", "grant")
-    assert (play.kinds, play.told) == (kinds, {})
+    harness = GrantHarness(*objects, allowing, service())
+    harness.put(ingress(ingress_rule()))
+    harness.delete("ReferenceGrant", "grant")
+    assert (harness.kinds, harness.told) == (kinds, {})
 
 
 def test_one_refused_reference_withdraws_the_whole_object() -> None:
     guard = rule("guard", match={"paths": ["/admin"]}, plugin_config_name="pc", plugin_config_namespace="b")
     _, allowing, _, _ = CASES["plugin config"]
-    play = Play(route(rule("open"), guard), service(), PLUGIN_CONFIG, allowing)
-    assert play.kinds == ["plugin_configs", "routes", "upstreams"]
-    play.delete("ReferenceGrant", "grant")
-    assert play.kinds == ["plugin_configs"]
+    harness = GrantHarness(route(rule("open"), guard), service(), PLUGIN_CONFIG, allowing)
+    assert harness.kinds == ["plugin_configs", "routes", "upstreams"]
+    harness.delete("ReferenceGrant", "grant")
+    assert harness.kinds == ["plugin_configs"]
 
 
 def test_what_a_gateway_has_from_before_is_protected_only_with_the_grant() -> None:
     objects, allowing, _, _ = CASES["certificate"]
     key = RecordKey("ssls", names.short_id("default_tls"))
-    without, absent = Play(*objects), Play(TLS, allowing)
-    assert [play.world.desired.is_held(key, "") for play in (without, absent)] == [False, True]
+    without, absent = GrantHarness(*objects), GrantHarness(TLS, allowing)
+    assert [harness.world.desired.is_held(key, "") for harness in (without, absent)] == [False, True]
 
 
 def test_grants_are_not_read_unless_the_settings_ask_for_them() -> None:

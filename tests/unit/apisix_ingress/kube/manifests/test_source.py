@@ -19,7 +19,7 @@ from tests.unit.apisix_ingress.kube.files import ROUTE, WEB, write
 from tests.waiting import WAIT_SECONDS, until
 
 
-class Bench:
+class SourceHarness:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.reads: list[Read] = []
@@ -35,10 +35,10 @@ class Bench:
 
 
 @pytest.fixture
-async def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
+async def harness(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[SourceHarness]:
     monkeypatch.setattr("apisix_ingress.kube.manifests.source.POLL_SECONDS", 0.01)
     write(tmp_path / "m/web.yaml", ROUTE % ("web", "first"))
-    made = Bench(tmp_path / "m")
+    made = SourceHarness(tmp_path / "m")
     task = asyncio.create_task(made.source.run())
     await made.source.synced.wait()
     yield made
@@ -47,57 +47,59 @@ async def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
         await task
 
 
-async def test_stores_follow_files_and_generations_follow_specs(bench: Bench) -> None:
-    assert bench.note() == "first"
-    assert all(store.synced for store in bench.stores.values())
-    write(bench.folder / "web.yaml", ROUTE % ("web", "second"))
-    write(bench.folder / "more/shop.yaml", ROUTE % ("shop", "new"))
-    await bench.until(lambda: bench.note() == "second" and bench.note("shop") == "new")
-    assert bench.stores["ApisixRoute"].get(WEB).meta.generation == 2  # type: ignore[union-attr]
-    (bench.folder / "web.yaml").unlink()
-    await bench.until(lambda: bench.note() is None)
-    assert bench.note("shop") == "new"
+async def test_stores_follow_files_and_generations_follow_specs(harness: SourceHarness) -> None:
+    assert harness.note() == "first"
+    assert all(store.synced for store in harness.stores.values())
+    write(harness.folder / "web.yaml", ROUTE % ("web", "second"))
+    write(harness.folder / "more/shop.yaml", ROUTE % ("shop", "new"))
+    await harness.until(lambda: harness.note() == "second" and harness.note("shop") == "new")
+    assert harness.stores["ApisixRoute"].get(WEB).meta.generation == 2  # type: ignore[union-attr]
+    (harness.folder / "web.yaml").unlink()
+    await harness.until(lambda: harness.note() is None)
+    assert harness.note("shop") == "new"
 
 
-async def test_a_broken_file_keeps_its_objects_until_it_is_mended(bench: Bench) -> None:
-    write(bench.folder / "web.yaml", "kind: [")
-    await bench.until(lambda: "line 2, column 1" in bench.source.problem)
-    assert bench.note() == "first"
-    write(bench.folder / "web.yaml", "kind: ApisixRoute\napiVersion: apisix.apache.org/v2\n---\n" + ROUTE % ("b", "b"))
-    await bench.until(lambda: bench.note("b") == "b")
-    assert (bench.note(), "without metadata.name" in bench.source.problem) == ("first", True)
-    write(bench.folder / "web.yaml", ROUTE % ("b", "c"))
-    await bench.until(lambda: bench.note("b") == "c" and bench.note() is None)
-    assert bench.source.problem == ""
+async def test_a_broken_file_keeps_its_objects_until_it_is_mended(harness: SourceHarness) -> None:
+    write(harness.folder / "web.yaml", "kind: [")
+    await harness.until(lambda: "line 2, column 1" in harness.source.problem)
+    assert harness.note() == "first"
+    write(
+        harness.folder / "web.yaml", "kind: ApisixRoute\napiVersion: apisix.apache.org/v2\n---\n" + ROUTE % ("b", "b")
+    )
+    await harness.until(lambda: harness.note("b") == "b")
+    assert (harness.note(), "without metadata.name" in harness.source.problem) == ("first", True)
+    write(harness.folder / "web.yaml", ROUTE % ("b", "c"))
+    await harness.until(lambda: harness.note("b") == "c" and harness.note() is None)
+    assert harness.source.problem == ""
 
 
-async def test_a_file_that_was_emptied_keeps_its_objects_and_says_so(bench: Bench) -> None:
-    (bench.folder / "web.yaml").write_text("")
-    await bench.until(lambda: "web.yaml: is empty" in bench.source.problem)
-    assert bench.note() == "first"
-    (bench.folder / "web.yaml").write_text("# none any more\n")
-    await bench.until(lambda: bench.note() is None)
-    assert bench.source.problem == ""
+async def test_a_file_that_was_emptied_keeps_its_objects_and_says_so(harness: SourceHarness) -> None:
+    (harness.folder / "web.yaml").write_text("")
+    await harness.until(lambda: "web.yaml: is empty" in harness.source.problem)
+    assert harness.note() == "first"
+    (harness.folder / "web.yaml").write_text("# none any more\n")
+    await harness.until(lambda: harness.note() is None)
+    assert harness.source.problem == ""
 
 
-async def test_a_folder_that_vanishes_empties_nothing(bench: Bench) -> None:
-    bench.folder.rename(bench.folder.with_name("elsewhere"))
-    await bench.until(lambda: "its objects stay as they are" in bench.source.problem)
-    assert bench.note() == "first"
-    bench.folder.with_name("elsewhere").rename(bench.folder)
-    await bench.until(lambda: bench.source.problem == "")
-    assert bench.note() == "first"
+async def test_a_folder_that_vanishes_empties_nothing(harness: SourceHarness) -> None:
+    harness.folder.rename(harness.folder.with_name("elsewhere"))
+    await harness.until(lambda: "its objects stay as they are" in harness.source.problem)
+    assert harness.note() == "first"
+    harness.folder.with_name("elsewhere").rename(harness.folder)
+    await harness.until(lambda: harness.source.problem == "")
+    assert harness.note() == "first"
 
 
-async def test_what_has_no_effect_is_logged_when_a_file_is_taken_in(bench: Bench) -> None:
+async def test_what_has_no_effect_is_logged_when_a_file_is_taken_in(harness: SourceHarness) -> None:
     rules = "{http: [{match: {host: [a]}}, {zzz: 1}]}"
     text = f"apiVersion: apisix.apache.org/v2\nkind: ApisixRoute\nmetadata: {{name: a}}\nspec: {rules}\n"
     old = "apiVersion: apisix.apache.org/v2beta3\nkind: ApisixRoute\n"
     with capture_logs() as logs:
-        file = write(bench.folder / "a.yaml", f"{text}---\n{old}")
-        await bench.until(lambda: any(line["event"] == "manifests.read" for line in logs))
-        write(bench.folder / "end.yaml", ROUTE % ("end", "end"))
-        await bench.until(lambda: bench.note("end") == "end")
+        file = write(harness.folder / "a.yaml", f"{text}---\n{old}")
+        await harness.until(lambda: any(line["event"] == "manifests.read" for line in logs))
+        write(harness.folder / "end.yaml", ROUTE % ("end", "end"))
+        await harness.until(lambda: harness.note("end") == "end")
     unknown = [line for line in logs if line["event"] == "manifest.unknown_field" and line["object"].endswith("/a")]
     shape = {"event": "manifest.unknown_field", "log_level": "warning", "object": "ApisixRoute default/a"}
     assert unknown == [
@@ -108,12 +110,12 @@ async def test_what_has_no_effect_is_logged_when_a_file_is_taken_in(bench: Bench
     assert unread.startswith(f"{file}: document 2: ApisixRoute apisix.apache.org/v2beta3 is not read: convert")
 
 
-async def test_a_touched_file_wakes_nobody(bench: Bench) -> None:
-    bench.reads.clear()
-    write(bench.folder / "web.yaml", ROUTE % ("web", "first"))
-    write(bench.folder / "end.yaml", ROUTE % ("end", "end"))
-    await bench.until(lambda: bench.note("end") == "end")
-    assert bench.reads == [ObjectKey("ApisixRoute", "default", "end")]
+async def test_a_touched_file_wakes_nobody(harness: SourceHarness) -> None:
+    harness.reads.clear()
+    write(harness.folder / "web.yaml", ROUTE % ("web", "first"))
+    write(harness.folder / "end.yaml", ROUTE % ("end", "end"))
+    await harness.until(lambda: harness.note("end") == "end")
+    assert harness.reads == [ObjectKey("ApisixRoute", "default", "end")]
 
 
 async def test_nothing_is_synced_while_a_file_was_never_readable(
@@ -122,13 +124,13 @@ async def test_nothing_is_synced_while_a_file_was_never_readable(
     monkeypatch.setattr("apisix_ingress.kube.manifests.source.POLL_SECONDS", 0.01)
     write(tmp_path / "web.yaml", ROUTE % ("web", "first"))
     write(tmp_path / "bad.yaml", "a: [")
-    bench = Bench(tmp_path)
-    task = asyncio.create_task(bench.source.run())
-    await bench.until(lambda: bench.note() == "first")
-    assert not bench.source.synced.is_set()
+    harness = SourceHarness(tmp_path)
+    task = asyncio.create_task(harness.source.run())
+    await harness.until(lambda: harness.note() == "first")
+    assert not harness.source.synced.is_set()
     write(tmp_path / "bad.yaml", "")
     async with asyncio.timeout(WAIT_SECONDS):
-        await bench.source.synced.wait()
+        await harness.source.synced.wait()
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await task
@@ -140,15 +142,15 @@ async def test_nothing_is_synced_while_a_document_was_never_good(
     monkeypatch.setattr("apisix_ingress.kube.manifests.source.POLL_SECONDS", 0.01)
     text = ROUTE % ("web", "a") + "---\nkind: ApisixRoute\napiVersion: apisix.apache.org/v2\n"
     write(tmp_path / "m/web.yaml", text)
-    bench = Bench(tmp_path / "m")
-    task = asyncio.create_task(bench.source.run())
-    await bench.until(lambda: bench.note() == "a" and "without metadata.name" in bench.source.problem)
-    assert not bench.source.synced.is_set()
-    assert not any(store.synced for store in bench.stores.values())
+    harness = SourceHarness(tmp_path / "m")
+    task = asyncio.create_task(harness.source.run())
+    await harness.until(lambda: harness.note() == "a" and "without metadata.name" in harness.source.problem)
+    assert not harness.source.synced.is_set()
+    assert not any(store.synced for store in harness.stores.values())
     write(tmp_path / "m/web.yaml", ROUTE % ("web", "a") + "---" + ROUTE % ("other", "b"))
     async with asyncio.timeout(WAIT_SECONDS):
-        await bench.source.synced.wait()
-    assert (bench.note("other"), bench.source.problem) == ("b", "")
+        await harness.source.synced.wait()
+    assert (harness.note("other"), harness.source.problem) == ("b", "")
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await task
@@ -156,21 +158,21 @@ async def test_nothing_is_synced_while_a_document_was_never_good(
 
 async def test_a_path_that_is_missing_at_the_start_is_a_configuration_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no such file or folder"):
-        await Bench(tmp_path / "none").source.run()
+        await SourceHarness(tmp_path / "none").source.run()
 
 
 async def test_a_path_that_no_file_system_takes_is_a_configuration_error(tmp_path: Path) -> None:
     path = tmp_path / ("x" * 300)
     with pytest.raises(ConfigError) as caught:
-        await Bench(path).source.run()
+        await SourceHarness(path).source.run()
     assert str(caught.value) == f"--manifests {path}: File name too long"
 
 
-async def test_a_link_that_leads_nowhere_is_passed_over_until_it_leads_somewhere(bench: Bench) -> None:
-    target = bench.folder.with_name("target")
-    (bench.folder / "late.yaml").symlink_to(target)
-    write(bench.folder / "other.yaml", ROUTE % ("other", "there"))
-    await bench.until(lambda: bench.note("other") == "there")
-    assert (bench.source.problem, bench.note("late")) == ("", None)
+async def test_a_link_that_leads_nowhere_is_passed_over_until_it_leads_somewhere(harness: SourceHarness) -> None:
+    target = harness.folder.with_name("target")
+    (harness.folder / "late.yaml").symlink_to(target)
+    write(harness.folder / "other.yaml", ROUTE % ("other", "there"))
+    await harness.until(lambda: harness.note("other") == "there")
+    assert (harness.source.problem, harness.note("late")) == ("", None)
     write(target, ROUTE % ("late", "there"))
-    await bench.until(lambda: bench.note("late") == "there")
+    await harness.until(lambda: harness.note("late") == "there")

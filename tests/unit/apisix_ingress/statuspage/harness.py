@@ -50,7 +50,7 @@ class Reply:
 
 
 @dataclass
-class Stage:
+class PageHarness:
     """Facts that a test may change between two requests."""
 
     world: World
@@ -77,10 +77,10 @@ class Stage:
         return next(key for key in found if key.kind == kind)
 
 
-def make_stage(
+def make_harness(
     *objects: JsonObject, clusters: list[ScriptedCluster] | None = None, world: World | None = None
-) -> Stage:
-    """Return the stage of a world, or of one that these objects make."""
+) -> PageHarness:
+    """Return the harness of a world, or of one that these objects make."""
     clock = MonotonicClock()
     world = settle(*objects) if world is None else world
     journal, leadership, refused = History(clock), [Leadership(True, "pod-a_1")], dict[str, str]()
@@ -99,15 +99,17 @@ def make_stage(
         problems=dict,
         refused=lambda: refused,
     )
-    return Stage(world, scripted, journal, facts, leadership, refused)
+    return PageHarness(world, scripted, journal, facts, leadership, refused)
 
 
 @asynccontextmanager
-async def served(stage: Stage, audience: Audience = "local", host: str = "127.0.0.1") -> AsyncIterator[Stage]:
-    """Serve the page of a stage."""
-    page = StatusPage(stage.facts, audience)
+async def served(
+    harness: PageHarness, audience: Audience = "local", host: str = "127.0.0.1"
+) -> AsyncIterator[PageHarness]:
+    """Serve the page of a harness."""
+    page = StatusPage(harness.facts, audience)
     server = HttpServer(host, 0, readiness=Readiness(), metrics=Metrics(pod="p", namespace="n"), pages=lambda: page)
     async with server, aiohttp.ClientSession() as session:
         await server.serve()
-        stage.session, stage.url = session, f"http://127.0.0.1:{server.port}"
-        yield stage
+        harness.session, harness.url = session, f"http://127.0.0.1:{server.port}"
+        yield harness

@@ -119,7 +119,7 @@ class Sink(ChangeSink):
         self.owners.append(owner)
 
 
-class Loop:
+class ProviderHarness:
     """World, registry and sink, driven by `settle` or by the workers of `registry.run`."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, options: Options | None = None) -> None:
