@@ -7,7 +7,8 @@ UV_VERSION := 0.13.8
 STAMP := $(VENV)/.installed
 PYTEST := $(BIN)/python -m pytest
 WORKERS ?= 2
-PARALLEL := -n $(WORKERS) --dist worksteal
+# A module stays in one process: some have tests that go on where the one before stopped.
+PARALLEL := -n $(WORKERS) --dist loadfile
 NETNS := $(BIN)/python -m e2e.netns --
 CLUSTER ?= local
 # Each process has a network namespace, an API server, a gateway and a controller of its own.
@@ -31,7 +32,7 @@ test-fast: install ## unit, golden, property and flow tests
 	$(PYTEST) tests --ignore=tests/simulation $(PARALLEL)
 
 test-simulated: install ## 500 stories of the whole control plane on a virtual clock
-	$(PYTEST) tests/simulation $(PARALLEL)
+	$(PYTEST) tests/simulation -n $(WORKERS) --dist worksteal
 
 coverage: install ## the fast tests with branch coverage; fails below the floor in pyproject.toml, takes three times as long
 	$(PYTEST) tests --ignore=tests/simulation --cov --cov-report=term-missing:skip-covered

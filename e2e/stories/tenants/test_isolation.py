@@ -299,7 +299,7 @@ def test_values_of_known_attacks_are_refused_or_stay_what_they_are(stage: Stage)
     for number, value in enumerate(ATTACKS):
         stage.apply(ingress(f"a{number}.{stage.host}", name=f"a{number}", rewrite_target=value))
     (told,) = wait_until(lambda: warnings(stage, "a0", stage.namespace), bool, "a Warning")
-    assert "metadata.annotations[k8s.apisix.apache.org/rewrite-target]: has the control character U+000A" in told
+    assert "metadata.annotations[k8s.apisix.apache.org/rewrite-target]: contains the control character U+000A" in told
     for number in (1, 2):
         stage.traffic.until(lambda answer: answer.status != 404, f"a{number}.{stage.host}")
     assert stage.traffic.send(f"a0.{stage.host}").status == 404
