@@ -16,9 +16,9 @@ from pydantic_core import ErrorDetails
 from apisix_ingress.errors import IngressError
 from apisix_ingress.model.objects import UNREAD
 from crds.kinds import KINDS
-from crds.v2.common import Spec
+from crds.v2.common import Spec, SpecPart
 
-S = TypeVar("S", bound=Spec)
+S = TypeVar("S", bound=SpecPart)
 
 Path = tuple[int | str, ...]
 _Tree = dict[int | str, "_Tree"]
@@ -43,7 +43,7 @@ class SpecError(IngressError):
 def parse_spec(kind: type[S], spec: Mapping[str, Any] | None) -> S: ...
 @overload
 def parse_spec(kind: str, spec: Mapping[str, Any] | None) -> Spec: ...
-def parse_spec(kind: str | type[Spec], spec: Mapping[str, Any] | None) -> Spec:
+def parse_spec(kind: str | type[SpecPart], spec: Mapping[str, Any] | None) -> SpecPart:
     """Return the frozen model of the spec of an object.
 
     `null` is treated as absent, as the API server does, and so is a null spec.

@@ -43,6 +43,7 @@ class Controller:
         kubernetes: Settings over the defaults of the section `kubernetes`.
         sync: Settings over the defaults of every cluster's `sync`.
         webhook: The section `webhook`; None: it is left out.
+        gateway_api: The section `gateway_api`; None: it is left out.
         name: Shown in error messages; two replicas need two names.
     """
 
@@ -56,6 +57,7 @@ class Controller:
         kubernetes: Mapping[str, Any] | None = None,
         sync: Mapping[str, Any] | None = None,
         webhook: Mapping[str, Any] | None = None,
+        gateway_api: Mapping[str, Any] | None = None,
         name: str = "controller",
         level: str = "info",
     ) -> None:
@@ -78,6 +80,8 @@ class Controller:
         }
         if webhook is not None:
             settings["webhook"] = dict(webhook)
+        if gateway_api is not None:
+            settings["gateway_api"] = dict(gateway_api)
         self.config = root / f"{name}.yaml"
         self.config.write_text(yaml.safe_dump(settings))
         command: Sequence[str | Path] = [sys.executable, "-P", "-m", "apisix_ingress", "run", "--config", self.config]

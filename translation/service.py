@@ -17,7 +17,7 @@ from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.model.names import Granularity
 from apisix_ingress.model.objects import Meta, Service, ServicePort
-from apisix_ingress.state.claims import UpstreamClaim, UpstreamOverrides
+from apisix_ingress.state.claims import UpstreamClaim, UpstreamOverrides, UpstreamVariant
 from apisix_ingress.state.view import View
 from translation.addresses.destinations import objection, service_objection
 from translation.addresses.host_policy import refusal
@@ -40,6 +40,7 @@ class _Wanted:
     port: int
     subset: str
     granularity: Granularity
+    variant: str
 
 
 def translate_service(key: ObjectKey, service: Service | None, view: View, options: Options) -> Translation:
@@ -47,7 +48,8 @@ def translate_service(key: ObjectKey, service: Service | None, view: View, optio
     draft = Builder(service.meta if service else Meta(*key), view, options)
     claimed: dict[_Wanted, list[UpstreamClaim]] = {}
     for _, claim in view.claims_on(key):
-        claimed.setdefault(_Wanted(claim.port, claim.subset, claim.granularity), []).append(claim)
+        variant = claim.variant.name if claim.variant else ""
+        claimed.setdefault(_Wanted(claim.port, claim.subset, claim.granularity, variant), []).append(claim)
     settings = _Settings(key, view, options)
     found = _Found(draft, service, len(claimed)) if service else None
     for wanted in sorted(claimed):
@@ -103,7 +105,12 @@ def _upstream(
 ) -> None:
     meta = draft.meta
     name = names.service_upstream_name(
-        meta.namespace, meta.name, wanted.port, subset=wanted.subset, granularity=wanted.granularity
+        meta.namespace,
+        meta.name,
+        wanted.port,
+        subset=wanted.subset,
+        granularity=wanted.granularity,
+        variant=wanted.variant,
     )
     body = draft.stamp("upstreams", name)
     key = RecordKey("upstreams", body["id"])
@@ -121,6 +128,8 @@ def _upstream(
         return
     body |= fields
     _override(body, claims, decorated=settings.spec is not None)
+    if variant := claims[0].variant:
+        _vary(body, variant)
     body |= discovery_body(settings.of_port(wanted.port)) or {"nodes": nodes or []}
     draft.record("upstreams", name, body, existing_only=all(claim.weak for claim in claims))
 
@@ -178,6 +187,14 @@ def _override(body: JsonObject, claims: Iterable[UpstreamClaim], *, decorated: b
     if timeouts is not None or not decorated:
         base = body.get("timeout") or timeout_body(DEFAULT_TIMEOUTS)
         body["timeout"] = base | {name: value for name, value in (timeouts or {}).items() if value}
+
+
+def _vary(body: JsonObject, variant: UpstreamVariant) -> None:
+    """Apply what a route of the Gateway API needs; all claims on one upstream need the same."""
+    if variant.scheme:
+        body["scheme"] = variant.scheme
+    if variant.no_retries:
+        body["retries"] = 0
 
 
 def _timeouts(overrides: Iterable[UpstreamOverrides]) -> JsonObject | None:

@@ -130,11 +130,18 @@ def ingress_route_name(namespace: str, name: str, host: str, path: str) -> str:
 
 
 def service_upstream_name(
-    namespace: str, service: str, port: int, *, subset: str = "", granularity: Granularity = "endpoint"
+    namespace: str,
+    service: str,
+    port: int,
+    *,
+    subset: str = "",
+    granularity: Granularity = "endpoint",
+    variant: str = "",
 ) -> str:
     """Return the name of the upstream for a Service port; `port` is the Service's port number."""
     parts = [namespace, service, *([subset] if subset else []), str(port)]
-    return "_".join([*parts, "service"] if granularity == "service" else parts)
+    suffixes = [*(["service"] if granularity == "service" else []), *([f"~{variant}"] if variant else [])]
+    return "_".join([*parts, *suffixes])
 
 
 def object_name(namespace: str, name: str, first: str = "") -> str:

@@ -2,7 +2,8 @@
 
 Numbers never change, and the number of a retired code is never reused. They are grouped by hundreds: 00 files,
 01 references, 02 values, 03 Secrets and certificates, 04 plugins, 05 hosts and paths, 06 refused by settings,
-07 gateway clusters, 08 without effect, 09 other. The pages in docs/reference/codes are generated from it.
+07 gateway clusters, 08 without effect, 09 other,
+10 Gateway API. The pages in docs/reference/codes are generated from it.
 """
 
 from __future__ import annotations
@@ -47,6 +48,9 @@ _WARNED = "The object is published and its condition is True; `lint`, `translate
 _LINTED = "The object is published and its condition is True; only `lint` and the webhook report it."
 _UNREAD = "The document is skipped; the other documents of the file are used."
 _WITHDRAWN = "The object is not published, and its records are removed from the gateways."
+
+_DETACHED = "The route is not attached there: the condition Accepted of that parent is False."
+_SHARE = "The condition ResolvedRefs is False; requests for that backend are answered with 500."
 
 _ALL = (
     # Files.
@@ -510,6 +514,84 @@ _ALL = (
         "The object is not read; its condition is False. The last generation that could be read stays in effect."
         " If there is none, as after a restart, its records stay in the gateways.",
         "Flatten the object; plugins need only a few levels.",
+    ),
+    # The Gateway API; the words are those of its specification.
+    Code(
+        "AIX1001",
+        "UnsupportedValue",
+        "A route of the Gateway API asks for what gateways can't do",
+        _KEPT,
+        "Remove the field that the message names.",
+    ),
+    Code(
+        "AIX1002",
+        "IncompatibleFilters",
+        "A rule has filters that exclude each other",
+        _KEPT,
+        "Remove one of them.",
+    ),
+    Code(
+        "AIX1003",
+        "InvalidParameters",
+        "A GatewayClass or Gateway has parameters, which are not supported",
+        "Its condition Accepted is False.",
+        "Remove the parametersRef.",
+    ),
+    Code(
+        "AIX1004",
+        "NoMatchingParent",
+        "A parentRef names no listener of its Gateway",
+        _DETACHED,
+        "Correct sectionName and port, or add the listener.",
+    ),
+    Code(
+        "AIX1005",
+        "NotAllowedByListeners",
+        "No listener allows routes of this kind from this namespace",
+        _DETACHED,
+        "Have allowedRoutes of the listener changed, or use another Gateway.",
+    ),
+    Code(
+        "AIX1006",
+        "NoMatchingListenerHostname",
+        "A route has no hostname in common with the listeners",
+        _DETACHED,
+        "Use a hostname that a listener has.",
+    ),
+    Code(
+        "AIX1007",
+        "InvalidKind",
+        "A reference names a kind that is not supported",
+        _SHARE,
+        "Refer to a kind that the message names.",
+    ),
+    Code(
+        "AIX1008",
+        "BackendNotFound",
+        "A backend of a route does not exist, or has no such port",
+        _SHARE,
+        "Create the Service, or correct name and port.",
+    ),
+    Code(
+        "AIX1009",
+        "RefNotPermitted",
+        "A reference to another namespace lacks its ReferenceGrant",
+        _SHARE,
+        "Have a ReferenceGrant made in that namespace.",
+    ),
+    Code(
+        "AIX1010",
+        "Pending",
+        "A Gateway has no address, since the pool is used up",
+        _DETACHED,
+        "Have `gateway_api.address_pool` enlarged.",
+    ),
+    Code(
+        "AIX1011",
+        "ListenerNotReady",
+        "A listener of a Gateway is in conflict with another one, or can't be served",
+        "The listener is not served; its conditions have the reason of the specification. Other listeners are served.",
+        "Do as the message says: use another port or hostname, or correct the reference.",
     ),
 )
 

@@ -19,6 +19,7 @@ from apisix_ingress.settings.layers import merge, read_environment, read_file, r
 from apisix_ingress.settings.sections import (
     ClusterSettings,
     ElectionSettings,
+    GatewayApiSettings,
     HttpSettings,
     KubernetesSettings,
     LogSettings,
@@ -33,6 +34,7 @@ __all__ = [
     "PRESETS",
     "ClusterSettings",
     "ElectionSettings",
+    "GatewayApiSettings",
     "HttpSettings",
     "KubernetesSettings",
     "LogSettings",
@@ -79,6 +81,7 @@ class Settings(BaseModel):
     http: HttpSettings = HttpSettings.model_construct()
     webhook: WebhookSettings = WebhookSettings.model_construct()
     kubernetes: KubernetesSettings = KubernetesSettings.model_construct()
+    gateway_api: GatewayApiSettings = GatewayApiSettings.model_construct()
     clusters: tuple[ClusterSettings, ...] = (ClusterSettings.model_construct(),)
 
     @model_validator(mode="before")

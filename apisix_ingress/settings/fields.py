@@ -12,6 +12,7 @@ from apisix_ingress.model.admin_address import check_admin_url
 from apisix_ingress.model.formats.duration import parse_duration
 from apisix_ingress.model.formats.selector import parse_selector
 from apisix_ingress.model.formats.size import parse_size
+from apisix_ingress.model.network.address_pool import expand_pool
 from apisix_ingress.model.network.internal_addresses import parse_internal
 from apisix_ingress.model.network.ip_address import is_ip
 
@@ -94,6 +95,14 @@ def _check_domain(text: str) -> str:
     return name
 
 
+def _check_network(text: str) -> str:
+    try:
+        expand_pool([text])
+    except ValueError:
+        raise ValueError(f"{text!r} is neither an IP address nor a CIDR such as 192.0.2.0/28") from None
+    return text
+
+
 def _unique(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
@@ -114,6 +123,8 @@ ObjectName = Annotated[str, AfterValidator(_check_subdomain)]
 AdminUrl = Annotated[str, AfterValidator(check_admin_url)]
 PublishedAddress = Annotated[str, AfterValidator(_check_published)]
 PublishedAddresses = Annotated[tuple[PublishedAddress, ...], BeforeValidator(_split_commas)]
+Network = Annotated[str, AfterValidator(_check_network)]
+Networks = Annotated[tuple[Network, ...], BeforeValidator(_split_commas), AfterValidator(_unique)]
 InternalAddress = Annotated[str, AfterValidator(_check_internal)]
 InternalAddressList = Annotated[tuple[InternalAddress, ...], BeforeValidator(_split_commas), AfterValidator(_unique)]
 Domain = Annotated[str, AfterValidator(_check_domain)]

@@ -24,6 +24,7 @@ from apisix_ingress.settings.fields import (
     LabelSelector,
     Name,
     Names,
+    Networks,
     ObjectName,
     PluginNames,
     PositiveDuration,
@@ -62,6 +63,20 @@ class HttpSettings(_Section):
     """Address, host:port."""
     status_page: Literal["local", "everyone", "none"] = "local"
     """Who can open the status page: local: clients on loopback, as with `kubectl port-forward`."""
+
+
+class GatewayApiSettings(_Section):
+    """Objects of the Gateway API: Gateways, and the routes that attach to them."""
+
+    enabled: bool | Literal["auto"] = "auto"
+    """auto: where their CRDs are installed; false: they are not read."""
+    address_pool: Networks = ()
+    """Addresses and CIDRs of which each Gateway gets an address of its own; empty: Gateways share all addresses."""
+    listener_ports: dict[int, int] = {}
+    """Port of a listener: port that the gateways listen at for it. Without an entry the scheme distinguishes listeners,
+    with an address_pool their own port."""
+    loopback: str = "http://127.0.0.1:9080"
+    """Where a gateway reaches its own HTTP port, through which mirrored requests go."""
 
 
 class WebhookSettings(_Section):

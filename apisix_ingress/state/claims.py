@@ -23,6 +23,24 @@ class UpstreamOverrides:
 
 
 @dataclass(frozen=True, slots=True)
+class UpstreamVariant:
+    """What the backend of a route of the Gateway API needs of its upstream, which other routes to it do not.
+
+    Attributes:
+        scheme: Of requests to the backend; empty: that of the Service's settings.
+        no_retries: Whether a request that ran out of time is given up.
+    """
+
+    scheme: str = ""
+    no_retries: bool = False
+
+    @property
+    def name(self) -> str:
+        """What tells its upstream from others of the Service port."""
+        return "-".join([*([self.scheme] if self.scheme else []), *(["once"] if self.no_retries else [])])
+
+
+@dataclass(frozen=True, slots=True)
 class UpstreamClaim:
     """One upstream that a route needs.
 
@@ -34,6 +52,7 @@ class UpstreamClaim:
         overrides: Settings of the claiming Ingress, or None.
         weak: The claimant can't be translated now. Its routes may still be in a gateway from an earlier life of the
             controller: the upstream is kept right where it exists, and not created where it does not.
+        variant: What makes it another upstream than that of the same port; None: nothing.
     """
 
     target: ObjectKey
@@ -42,6 +61,7 @@ class UpstreamClaim:
     granularity: Granularity = "endpoint"
     overrides: UpstreamOverrides | None = None
     weak: bool = False
+    variant: UpstreamVariant | None = None
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -113,6 +133,14 @@ def _ordered(found: Iterable[tuple[Claimant, UpstreamClaim]]) -> tuple[tuple[Cla
     return tuple(sorted(every, key=_precedence)) if len(every) > 1 else every
 
 
-def _precedence(found: tuple[Claimant, UpstreamClaim]) -> tuple[Claimant, int, str, str, bool, str]:
+def _precedence(found: tuple[Claimant, UpstreamClaim]) -> tuple[Claimant, int, str, str, bool, str, str]:
     claimant, claim = found
-    return (claimant, claim.port, claim.subset, claim.granularity, claim.weak, repr(claim.overrides))
+    return (
+        claimant,
+        claim.port,
+        claim.subset,
+        claim.granularity,
+        claim.weak,
+        repr(claim.overrides),
+        repr(claim.variant),
+    )

@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from apisix_ingress.model.assessment import Assessment
 from apisix_ingress.model.keys import ObjectKey, Read
 from apisix_ingress.model.kinds.resource import Resource
 from apisix_ingress.model.problem import Problem
+from apisix_ingress.state.attachments import Attachments
 from apisix_ingress.state.claims import Claims
 from apisix_ingress.state.dependents import Dependents
 from apisix_ingress.state.desired import Desired
@@ -26,6 +28,8 @@ class Report:
 
     generation: int
     problems: tuple[Problem, ...] = ()
+    assessment: Assessment | None = None
+    """Of an object of the Gateway API."""
 
 
 class World:
@@ -41,6 +45,7 @@ class World:
         self.ids = IdTable(self._notify, compatible=not wide_ids)
         self.dependents = Dependents(self.ids.forget)
         self.claims = Claims()
+        self.attachments = Attachments()
         self.neighbours = SharedHosts()
         self.host_holders = HostHolders(self._notify)
         self.desired = Desired(self.ids)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.network.address_pool import expand_pool
 from apisix_ingress.model.network.cluster_dns import cluster_name
 from apisix_ingress.model.network.host_names import canonical_host
 from apisix_ingress.model.network.internal_addresses import internal_addresses
@@ -40,6 +41,11 @@ def translation_options(settings: Settings) -> Options:
         namespace_selector=kubernetes.selector,
         plugin_metadata=ObjectKey("ConfigMap", namespace, name) if name else None,
         clusters=frozenset(cluster.name for cluster in settings.clusters),
+        gateway_api=settings.gateway_api.enabled is not False,
+        gateway_addresses=expand_pool(settings.gateway_api.address_pool),
+        published_addresses=frozenset(kubernetes.status.addresses),
+        listener_ports=settings.gateway_api.listener_ports,
+        loopback=settings.gateway_api.loopback,
     )
 
 

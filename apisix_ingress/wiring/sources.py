@@ -36,6 +36,7 @@ from apisix_ingress.state.store import Store
 from apisix_ingress.state.world import World
 from apisix_ingress.wiring.metric_adapters import ReflectorMetrics, StatusMetrics
 from providers.core.conditions import Conditions
+from providers.core.gateway_status import GatewayStatus
 from providers.core.status_addresses import Addresses
 
 
@@ -124,6 +125,9 @@ class ApiStatus:
         self._conditions = parts.conditions
         self._addresses = Addresses(parts.world, settings.status.publish_service, settings.status.addresses)
         self._events = EventRecorder(api, clock=clock, rng=rng, observer=observer, gateways=gateways, timeout=timeout)
+        documents = GatewayStatus(
+            parts.world, parts.conditions, self._addresses, controller=settings.ingress_class_controller
+        )
         self._writer = StatusWriter(
             api,
             parts.world.stores,
@@ -134,6 +138,7 @@ class ApiStatus:
             recorder=self._events,
             observer=observer,
             queue_observer=parts.metrics.queue("status"),
+            documents=documents.change,
             manager=settings.controller_name,
             timeout=timeout,
         )

@@ -11,6 +11,7 @@ from typing import ClassVar, Generic, Protocol, TypeVar
 
 import structlog
 
+from apisix_ingress.model.assessment import ListenerKey
 from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind, namespace_of
 from apisix_ingress.model.kinds.table import PREFIXES, RESOURCES
 from apisix_ingress.model.names import consumer_name, object_name, route_prefix
@@ -228,6 +229,7 @@ class Provider(Generic[T]):
         claimant = Claimant(item.meta.created if item else "", key)
         for owner in account(self._world.budget, key, NOTHING if found.revoked else translation, found.size):
             self._router.enqueue(owner)
+        self._attach(key, translation.attached if translation is not None else frozenset())
         if translation is None:
             self._apply(claimant, NOTHING)
             self._withdraw(key)
@@ -238,6 +240,11 @@ class Provider(Generic[T]):
 
     def follow_up(self, key: ObjectKey, translation: Translation) -> None:
         """See to what follows from a translation that was published; always on the event loop."""
+
+    def _attach(self, route: ObjectKey, listeners: frozenset[ListenerKey]) -> None:
+        """Note the listeners of a route, which Gateways tell in their status."""
+        for each in self._world.attachments.replace(route, listeners):
+            self._sink.reported(each)
 
     def settle_one(self, key: ObjectKey) -> None:
         """Reconcile without retries: a translation that crashes is a problem of its object alone."""
@@ -364,7 +371,8 @@ class Provider(Generic[T]):
     def _report(self, owner: ObjectKey, item: T | None, translation: Translation) -> None:
         stale = unread(item)
         problems = (*((stale,) if stale else ()), *translation.problems, *self._conflicts(owner), *self._shares(owner))
-        report = Report(item.meta.generation if item else 0, tuple(dict.fromkeys(problems)))
+        generation = item.meta.generation if item else 0
+        report = Report(generation, tuple(dict.fromkeys(problems)), translation.assessment)
         if self._world.reports.get(owner) != report:
             self._world.reports[owner] = report
             if self._router.live:  # before that, what is missing may just not have been read yet

@@ -93,8 +93,13 @@ class Conditions:
         if report is None:
             return None
         broken = [str(problem) for problem in report.problems if problem.severity != "warning"]
-        if broken:
-            return aborted(report.generation, _joined(broken))
+        return aborted(report.generation, _joined(broken)) if broken else self.of_records(owner)
+
+    def of_records(self, owner: ObjectKey) -> Condition | None:
+        """Return what became of the records of an object, whatever is wrong with it; None while that is under way."""
+        report = self._world.reports.get(owner)
+        if report is None:
+            return None
         progress = [self._progress(owner, cluster) for cluster in self._clusters]
         for each in progress:
             for key in each.pending:

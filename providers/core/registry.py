@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from apisix_ingress.model.keys import IndexKey, ObjectKey, Read, namespace_of
+from apisix_ingress.model.kinds.gateway_api import GATEWAY_KINDS
 from apisix_ingress.model.kinds.indexes import OWNERSHIP_INDEXES
 from apisix_ingress.model.kinds.resource import Resource, imported
 from apisix_ingress.model.kinds.table import RESOURCES
@@ -43,8 +44,13 @@ def resources(options: Options) -> tuple[Resource, ...]:
     """Return the kinds that are read under these options."""
     source = options.plugin_metadata
     table = {kind: resource for kind, resource in RESOURCES.items() if kind != UNREAD[options.endpoint_source]}
+    if not options.gateway_api:
+        table = {kind: resource for kind, resource in table.items() if kind not in GATEWAY_KINDS}
     if options.cross_namespace != "grant":
-        del table["ReferenceGrant"]
+        if options.gateway_api:
+            table["ReferenceGrant"] = replace(table["ReferenceGrant"], needs="Gateway", may_be_forbidden=True)
+        else:
+            del table["ReferenceGrant"]
     if options.external_addresses != "refuse-internal":
         # Nobody asks whose Service has an address.
         table["Service"] = replace(table["Service"], indexes={})
@@ -82,7 +88,11 @@ class Registry:
         self._world = world
         self._live = False
         self._waiting = 0
-        self.providers: Mapping[str, Provider[Any]] = {cls.kind: cls(surroundings) for cls in provider_classes()}
+        self.providers: Mapping[str, Provider[Any]] = {
+            cls.kind: cls(surroundings)
+            for cls in provider_classes()
+            if cls.kind in world.stores or cls.kind not in GATEWAY_KINDS
+        }
         self.queues = {kind: provider.queue for kind, provider in self.providers.items()} | {LARGE_OBJECTS: queue}
         world.listen(self._changed)
 

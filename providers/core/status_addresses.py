@@ -52,7 +52,7 @@ class Addresses:
         def changed(read: Read) -> None:
             if read == self._service:
                 for key in self._world.reports:
-                    if RESOURCES[key.kind].status == "addresses":
+                    if RESOURCES[key.kind].status in ("addresses", "document"):
                         wake(key)
 
         if self._service:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -42,6 +43,11 @@ class Options:
         namespace_selector: The namespaces to serve.
         plugin_metadata: The ConfigMap with plugin metadata; None if not configured.
         clusters: The names of the gateway clusters.
+        gateway_api: Whether kinds of the Gateway API are read.
+        gateway_addresses: The addresses of which each Gateway gets one of its own; empty: they share all of them.
+        published_addresses: Fixed addresses that gateways are reached at.
+        listener_ports: Port of a listener → port that gateways listen at; without an entry the scheme is matched.
+        loopback: Where a gateway reaches itself.
     """
 
     ingress_class: str = ANY_CLASS
@@ -64,6 +70,11 @@ class Options:
     namespace_selector: Selector = field(default_factory=lambda: parse_selector(""))
     plugin_metadata: ObjectKey | None = None
     clusters: frozenset[str] = DEFAULT_CLUSTERS
+    gateway_api: bool = True
+    gateway_addresses: tuple[str, ...] = ()
+    published_addresses: frozenset[str] = frozenset()
+    listener_ports: Mapping[int, int] = field(default_factory=dict)
+    loopback: str = "http://127.0.0.1:9080"
 
     @property
     def guarded_ports(self) -> frozenset[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from apisix_ingress.model.assessment import Assessment, ListenerKey
 from apisix_ingress.model.json import FrozenJson
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.problem import Problem
@@ -28,6 +29,8 @@ class Translation:
         revoked: A reference lacks its grant, or a destination is refused: not even the last valid records may stay.
         kept: Records that stay as the owner published them last although the others change, each with the fields
             that still change. Records that were never published are not created.
+        assessment: What the status of an object of the Gateway API says.
+        attached: The listeners that a route of the Gateway API is attached to.
     """
 
     records: tuple[Record, ...] = ()
@@ -38,6 +41,8 @@ class Translation:
     destinations: frozenset[Destination] = frozenset()
     revoked: bool = False
     kept: Mapping[RecordKey, FrozenJson] = field(default_factory=dict)
+    assessment: Assessment | None = None
+    attached: frozenset[ListenerKey] = frozenset()
 
     @property
     def failed(self) -> bool:

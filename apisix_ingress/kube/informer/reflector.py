@@ -45,6 +45,7 @@ from apisix_ingress.kube.informer.watch_events import (
     watch_seconds,
 )
 from apisix_ingress.model.kinds.resource import Resource
+from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.objects import KubeObject
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.tasks import bounded
@@ -168,6 +169,8 @@ class Reflector:
         try:
             if self._unanswered >= _DOUBTFUL and (problem := await self._look()):
                 return self._go_back(problem)
+            if self._version is None and not await self._is_needed():
+                return await self._miss_companion()
             if self._version is None and not await self._list():
                 return self._options.hold_seconds
             return await self._watch(self._version or "")
@@ -175,6 +178,9 @@ class Reflector:
             self._version = None
             return self._standing.fail("gone", "its history is gone, it is listed anew")
         except KubeForbidden as error:
+            if self.resource.may_be_forbidden and (self.absent or not self.synced.is_set()):
+                await self._become_absent(self._permission(error))
+                return self._absent_pause()
             return self._standing.fail("forbidden", self._permission(error))
         except KubeNotFound:
             return await self._look_for_kind()
@@ -360,7 +366,19 @@ class Reflector:
             self._standing.fail("absent", f"{problem}: {kept}")
             return self._options.hold_seconds
         await self._become_absent(f"{problem}: install the CRDs")
+        return self._absent_pause()
+
+    def _absent_pause(self) -> float:
         return self._options.absent_poll * self._rng.uniform(0.75, 1.25)
+
+    async def _is_needed(self) -> bool:
+        """Say whether the kind is read at all: some are only for objects of another kind."""
+        needs = self.resource.needs
+        return not needs or any([await self._api.serves(each) for each in RESOURCES[needs].versions()])
+
+    async def _miss_companion(self) -> float:
+        await self._become_absent(f"the API server does not know {self.resource.needs}, which it is read for")
+        return self._absent_pause()
 
     async def _become_absent(self, problem: str) -> None:
         await self._intake.empty()

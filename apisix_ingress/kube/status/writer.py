@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import structlog
@@ -48,6 +48,9 @@ from apisix_ingress.state.store import Store
 log = structlog.get_logger()
 
 
+Documents = Callable[[ObjectKey, FrozenJson, str], JsonObject]
+"""What has to be written to a status: key, the status, now as RFC 3339."""
+
 WRITE_SECONDS = 5.0
 """Bound of one request, unless a shorter lease asks for less."""
 _WORKERS = 4
@@ -76,6 +79,7 @@ class StatusWriter:
         observer: Notified of each write.
         queue_observer: Notified by the queue.
         manager: The field manager that writes: it tells our addresses from those of other controllers.
+        documents: What has to be written to the status of an object of the Gateway API, given what it says.
         resources: Kind → resource.
         timeout: Bound of one request in seconds; the term has to last as long when one begins.
     """
@@ -92,6 +96,7 @@ class StatusWriter:
         recorder: EventRecorder | None = None,
         observer: StatusObserver | None = None,
         queue_observer: QueueObserver | None = None,
+        documents: Documents = lambda key, status, now: {},
         manager: str = DEFAULT_CONTROLLER,
         resources: Mapping[str, Resource] = RESOURCES,
         timeout: float = WRITE_SECONDS,
@@ -103,6 +108,7 @@ class StatusWriter:
         self._rng = rng
         self._gateways = gateways or Idle()
         self._observer = observer or StatusObserver()
+        self._documents = documents
         self._manager = manager
         self._resources = resources
         self._timeout = timeout
@@ -126,6 +132,9 @@ class StatusWriter:
         """Check a version of an object that differs from the one before at most in its status."""
         if self._running and isinstance(item, CustomObject):
             key = item.meta.key
+            if self._resources[key.kind].status == "document":
+                self._debouncer.wake(key)
+                return
             delay = self._conflicts.overwritten(key, self._place(key, item.status))
             if delay is not None:
                 self.queue.add_after(key, delay)
@@ -192,6 +201,9 @@ class StatusWriter:
         if item is None:
             self._forget(key)
             return
+        if self._resources[key.kind].status == "document":
+            await self._document(term, self._resources[key.kind], item)
+            return
         wanted, addresses = self._wanted.condition(key), self._wanted.addresses(key)
         condition = self._settled(key, wanted)
         resource = self._resources[key.kind]
@@ -210,6 +222,17 @@ class StatusWriter:
             return
         if change is not None:
             await self._write(term, resource, item, held, change=change, condition=condition)
+
+    async def _document(self, term: Term, resource: Resource, item: CustomObject) -> None:
+        """Write what differs in the status of an object of the Gateway API."""
+        key = item.meta.key
+        now = timestamp(self._clock.now())
+        if key.kind in self._without_status or not self._documents(key, item.status, now):
+            return
+        term.check(self._timeout)
+        held = await self._known.of(resource, item)
+        if change := self._documents(key, held.status, now):
+            await self._write(term, resource, item, held, change=change, condition=None)
 
     def _settled(self, key: ObjectKey, condition: Condition | None) -> Condition | None:
         """Return the condition, or None if it became False a moment ago: then check it again later."""

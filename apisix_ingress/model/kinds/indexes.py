@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from apisix_ingress.model import objects as kube
+from apisix_ingress.model.json import mapping_in
 from apisix_ingress.model.network.ip_address import canonical_ip
 
 IndexFunction = Callable[[Any], Iterable[str]]
@@ -46,6 +47,12 @@ ASSIGNED_UNDER_INDEX = "assigned-under"
 OWNERSHIP_INDEXES = frozenset({HOST_INDEX, UNDER_INDEX, LENT_INDEX, ASSIGNED_INDEX, ASSIGNED_UNDER_INDEX})
 """Indexes that only `host_ownership: namespace` asks."""
 
+BY_PARENT = "parent"
+"""Index of ListenerSets: `namespace/name` of the Gateway."""
+
+EVERY = "every"
+"""Index of Gateways: all of them under the empty text."""
+
 GRANTS_BY_NAMESPACES = "namespaces"
 """Index of ReferenceGrants: `namespace/namespace of those that may refer to it`."""
 
@@ -77,3 +84,14 @@ def enabled_plugins(item: kube.CustomObject) -> Iterable[str]:
         name = plugin.get("name") if isinstance(plugin, dict) else None
         if isinstance(name, str) and plugin.get("enable") is not False:
             yield name
+
+
+def parent_gateway(item: kube.CustomObject) -> Iterable[str]:
+    """Return the Gateway of a ListenerSet."""
+    parent = mapping_in(item.spec.get("parentRef"))
+    return (f"{parent.get('namespace') or item.meta.namespace}/{parent.get('name')}",)
+
+
+def every(item: kube.CustomObject) -> Iterable[str]:
+    """Return the one value under which all objects of a kind are."""
+    return ("",)

@@ -13,8 +13,9 @@ from apisix_ingress.model.keys import ObjectKey, RecordKind
 from apisix_ingress.model.kinds.indexes import IndexFunction
 from apisix_ingress.model.objects import KubeObject
 
-StatusShape = Literal["", "conditions", "addresses"]
-"""What the controller writes into the status of a kind: nothing, a condition, or the addresses of the gateways."""
+StatusShape = Literal["", "conditions", "addresses", "document"]
+"""What the controller writes into the status of a kind: nothing, a condition, the addresses of the gateways, or what
+its translation assesses (`model.assessment`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,8 @@ class Resource:
         indexes: Index name → function that returns the values under which an object is found.
         ranked: Names of those indexes that know who is oldest.
         only: The one object of the kind that is read; None: all of them.
+        needs: A kind without whose CRD this one is not read.
+        may_be_forbidden: Whether the kind counts as missing while permission to read it was never granted.
         short: Short name for kubectl and our commands, e.g. `ar`.
         description: One sentence for `kubectl explain`; kinds with our own CRD only.
         spec: The pydantic model of `spec`; kinds with our own CRD only.
@@ -72,6 +75,8 @@ class Resource:
     indexes: Mapping[str, IndexFunction] = field(default_factory=dict)
     ranked: frozenset[str] = frozenset()
     only: ObjectKey | None = None
+    needs: str = ""
+    may_be_forbidden: bool = False
     short: str = ""
     description: str = ""
     spec: str = ""

@@ -12,6 +12,7 @@ from typing import Any
 
 from apisix_ingress.model import objects as kube
 from apisix_ingress.model.kinds import indexes as by
+from apisix_ingress.model.kinds.gateway_api import GATEWAY_GROUP, GATEWAY_ROWS
 from apisix_ingress.model.kinds.indexes import IndexFunction
 from apisix_ingress.model.kinds.resource import Resource
 from apisix_ingress.model.network.host_claims import (
@@ -131,7 +132,7 @@ _ROWS = (
     ),
     Resource(
         "ReferenceGrant",
-        "gateway.networking.k8s.io",
+        GATEWAY_GROUP,
         "v1beta1",
         "referencegrants",
         kube.decode_reference_grant,
@@ -248,6 +249,7 @@ _ROWS = (
         label="clusterConfig",
         webhook="apisix_ingress.webhook.checks.cluster_names:cluster_name_notes",
     ),
+    *GATEWAY_ROWS,
 )
 
 RESOURCES: Mapping[str, Resource] = {resource.kind: resource for resource in _ROWS}

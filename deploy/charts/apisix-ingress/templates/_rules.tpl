@@ -16,10 +16,39 @@
   resources: [endpointslices]
   verbs: [list, watch]
 {{- end }}
-{{- if eq (include "apisix-ingress.isolation" . | fromJson).crossNamespace "grant" }}
+{{- $gatewayAPI := ne (toString .Values.config.gatewayAPI.enabled) "false" }}
+{{- if or $gatewayAPI (eq (include "apisix-ingress.isolation" . | fromJson).crossNamespace "grant") }}
 - apiGroups: [gateway.networking.k8s.io]
   resources: [referencegrants]
   verbs: [list, watch]
+{{- end }}
+{{- if $gatewayAPI }}
+# CA certificates of clients; read only if the CRDs of the Gateway API are installed.
+- apiGroups: [""]
+  resources: [configmaps]
+  verbs: [list, watch]
+- apiGroups: [gateway.networking.k8s.io]
+  resources:
+    - gateways
+    - grpcroutes
+    - httproutes
+    - listenersets
+    - tcproutes
+    - tlsroutes
+    - udproutes
+  verbs: [list, watch{{ if $status }}, get{{ end }}]
+{{- if $status }}
+- apiGroups: [gateway.networking.k8s.io]
+  resources:
+    - gateways/status
+    - grpcroutes/status
+    - httproutes/status
+    - listenersets/status
+    - tcproutes/status
+    - tlsroutes/status
+    - udproutes/status
+  verbs: [patch]
+{{- end }}
 {{- end }}
 - apiGroups: [networking.k8s.io]
   resources: [ingresses]
@@ -58,6 +87,16 @@
 - apiGroups: [networking.k8s.io]
   resources: [ingressclasses]
   verbs: [list, watch]
+{{- if ne (toString .Values.config.gatewayAPI.enabled) "false" }}
+- apiGroups: [gateway.networking.k8s.io]
+  resources: [gatewayclasses]
+  verbs: [list, watch{{ if $status }}, get{{ end }}]
+{{- if $status }}
+- apiGroups: [gateway.networking.k8s.io]
+  resources: [gatewayclasses/status]
+  verbs: [patch]
+{{- end }}
+{{- end }}
 - apiGroups: [apisix.apache.org]
   resources:
     {{- include "apisix-ingress.clusterCustomResources" . | nindent 4 }}

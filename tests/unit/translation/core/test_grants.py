@@ -10,6 +10,7 @@ import pytest
 from apisix_ingress.model import names
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import IndexKey, ObjectKey, RecordKey
+from apisix_ingress.model.kinds.gateway_api import GATEWAY_KINDS
 from apisix_ingress.model.kinds.indexes import GRANTS_BY_NAMESPACES
 from providers.core.registry import resources
 from tests.unit.translation.objects import (
@@ -29,6 +30,7 @@ from tests.unit.translation.objects import (
 from tests.unit.translation.settling import bodies, prepare
 from translation.core.grants import Reference, is_granted
 
+NO_GATEWAY_API = replace(OPTIONS, gateway_api=False)
 GRANT = replace(OPTIONS, cross_namespace="grant")
 OURS = "apisix.apache.org"
 SOURCE = {"group": OURS, "kind": "ApisixRoute", "namespace": "a"}
@@ -225,5 +227,5 @@ def test_grants_are_not_read_unless_the_settings_ask_for_them() -> None:
     loop.settle()
     assert [path.partition("/")[0] for path in bodies(found)] == ["ssls"]
     assert not [read for owner in found.reports for read in found.dependents.reads_of(owner) if "Grant" in read.kind]
-    kinds = [{kind.kind for kind in resources(options)} for options in (OPTIONS, GRANT)]
-    assert kinds[1] - kinds[0] == {"ReferenceGrant"}
+    kinds = [{kind.kind for kind in resources(options)} for options in (NO_GATEWAY_API, GRANT)]
+    assert kinds[1] - kinds[0] == {"ReferenceGrant"} | GATEWAY_KINDS

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.kinds.gateway_api import GATEWAY_KINDS
 from apisix_ingress.model.kinds.indexes import DEFAULT_CLASS, GRANTS_BY_NAMESPACES, PLUGIN_INDEX, SLICES_BY_SERVICE
 from apisix_ingress.model.kinds.table import RESOURCES
 from tests.factories import make_ingress_class, make_slice
@@ -41,7 +42,7 @@ def test_every_kind_decodes_its_own_objects(kind: str) -> None:
 
 def test_only_custom_resources_may_be_missing() -> None:
     got = {kind for kind, resource in RESOURCES.items() if resource.optional}
-    assert got == {kind for kind in RESOURCES if kind.startswith("Apisix")} | {"ReferenceGrant"}
+    assert got == {kind for kind in RESOURCES if kind.startswith("Apisix")} | {"ReferenceGrant"} | GATEWAY_KINDS
 
 
 def test_grants_have_two_versions_and_are_found_by_both_namespaces() -> None:

@@ -1,0 +1,81 @@
+"""Assessments: what a translation found out about an object of the Gateway API, as its status tells it.
+
+Plain data: which conditions and reasons apply is decided by translations, how a status document is made of them by
+`translation.gateway.statuses`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from apisix_ingress.model.keys import ObjectKey
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One condition, without generation and times."""
+
+    type: str
+    holds: bool
+    reason: str
+    message: str = ""
+
+
+class ListenerKey(NamedTuple):
+    """A listener: the Gateway or ListenerSet that has it, and its name there."""
+
+    owner: ObjectKey
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerState:
+    """One entry of `status.listeners`."""
+
+    name: str
+    port: int
+    kinds: tuple[str, ...]
+    verdicts: tuple[Verdict, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ParentState:
+    """One entry of `status.parents` of a route, or of `status.ancestors` of a policy.
+
+    Attributes:
+        reference: The reference as the object has it.
+        verdicts: Its conditions.
+    """
+
+    reference: Mapping[str, Any]
+    verdicts: tuple[Verdict, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Assessment:
+    """What the status of one object says.
+
+    Attributes:
+        verdicts: Conditions of the object as a whole.
+        listeners: Of a Gateway or ListenerSet.
+        parents: Of a route or policy.
+        addresses: Of a Gateway: (type, value); None: those that are published for every Ingress.
+        listener_sets: Of a Gateway: how many ListenerSets are attached.
+        features: Of a GatewayClass.
+    """
+
+    verdicts: tuple[Verdict, ...] = ()
+    listeners: tuple[ListenerState, ...] = ()
+    parents: tuple[ParentState, ...] = ()
+    addresses: tuple[tuple[str, str], ...] | None = None
+    listener_sets: int | None = None
+    features: tuple[str, ...] = field(default=())
+
+
+def changed(verdicts: Iterable[Verdict], type: str, *, reason: str, message: str) -> tuple[Verdict, ...]:
+    """Return verdicts of which one type is False for a reason."""
+    return tuple(
+        replace(each, holds=False, reason=reason, message=message) if each.type == type else each for each in verdicts
+    )

@@ -1,0 +1,108 @@
+"""The rows of the table of kinds for the Gateway API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from apisix_ingress.model import objects as kube
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.kinds import indexes as by
+from apisix_ingress.model.kinds.indexes import IndexFunction
+from apisix_ingress.model.kinds.resource import Resource
+from apisix_ingress.model.network.gateway_matches import match_values
+
+GATEWAY_GROUP = "gateway.networking.k8s.io"
+
+CA_BUNDLE = "CaBundle"
+"""Kind under which ConfigMaps are kept that Gateways may take CA certificates from."""
+
+CA_KEY = "ca.crt"
+"""Key of a ConfigMap or Secret that holds CA certificates."""
+
+_MATCHES: Mapping[str, IndexFunction] = {by.MATCHER_INDEX: match_values}
+
+
+def _row(kind: str, plural: str, label: str, provider: str, **rest: Any) -> Resource:
+    return Resource(
+        kind,
+        GATEWAY_GROUP,
+        "v1",
+        plural,
+        partial(kube.decode_custom, kind=kind),
+        optional=True,
+        may_be_forbidden=True,
+        status="document",
+        label=label,
+        provider=f"providers.gateway.{provider}",
+        **rest,
+    )
+
+
+def _ca_bundle(raw: JsonObject) -> kube.ConfigMap:
+    """Decode a ConfigMap for the CA certificates in it, and nothing else."""
+    found = kube.decode_config_map(raw)
+    data = {key: text for key, text in found.data.items() if key == CA_KEY}
+    return kube.ConfigMap(replace(found.meta, kind=CA_BUNDLE), data=data)
+
+
+GATEWAY_ROWS = (
+    Resource(
+        CA_BUNDLE,
+        "",
+        "v1",
+        "configmaps",
+        _ca_bundle,
+        optional=True,
+        needs="Gateway",
+        may_be_forbidden=True,
+        label="caBundle",
+    ),
+    _row(
+        "GatewayClass",
+        "gatewayclasses",
+        "gatewayClass",
+        "gateway_class:GatewayClassProvider",
+        namespaced=False,
+        short="gc",
+    ),
+    _row("Gateway", "gateways", "gateway", "gateway:GatewayProvider", indexes={by.EVERY: by.every}, short="gtw"),
+    _row(
+        "ListenerSet",
+        "listenersets",
+        "listenerSet",
+        "listener_set:ListenerSetProvider",
+        indexes={by.BY_PARENT: by.parent_gateway},
+        short="lset",
+    ),
+    _row(
+        "HTTPRoute",
+        "httproutes",
+        "httpRoute",
+        "http_route:HttpRouteProvider",
+        indexes=_MATCHES,
+        ranked=frozenset(_MATCHES),
+    ),
+    _row(
+        "GRPCRoute",
+        "grpcroutes",
+        "grpcRoute",
+        "grpc_route:GrpcRouteProvider",
+        indexes=_MATCHES,
+        ranked=frozenset(_MATCHES),
+    ),
+    _row(
+        "TLSRoute",
+        "tlsroutes",
+        "tlsRoute",
+        "tls_route:TlsRouteProvider",
+        other_versions=("v1alpha3", "v1alpha2"),
+    ),
+    _row("TCPRoute", "tcproutes", "tcpRoute", "tcp_route:TcpRouteProvider", other_versions=("v1alpha2",)),
+    _row("UDPRoute", "udproutes", "udpRoute", "udp_route:UdpRouteProvider", other_versions=("v1alpha2",)),
+)
+"""Kinds that are read for the Gateway API alone. ReferenceGrants are read for other kinds as well."""
+
+GATEWAY_KINDS = frozenset(row.kind for row in GATEWAY_ROWS)

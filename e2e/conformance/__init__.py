@@ -1,0 +1,1 @@
+"""The official conformance suite of the Gateway API against the controller: `make conformance`."""

@@ -1,0 +1,81 @@
+"""What is to be written to the status of objects of the Gateway API, and when.
+
+A Gateway counts as programmed once every gateway cluster has confirmed its records. While that is under way nothing is
+said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from apisix_ingress.model.assessment import Assessment, ParentState, changed
+from apisix_ingress.model.condition import Condition, is_away
+from apisix_ingress.model.json import FrozenJson, JsonObject
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.state.world import Report, World
+from providers.core.conditions import Conditions
+from providers.core.status_addresses import Addresses
+
+
+class GatewayStatus:
+    """Computes status documents on demand; holds nothing.
+
+    Args:
+        world: Reports and attachments.
+        conditions: How far records are.
+        addresses: Where gateways are reached.
+        controller: Our name, as GatewayClasses spell it.
+    """
+
+    def __init__(self, world: World, conditions: Conditions, addresses: Addresses, *, controller: str) -> None:
+        self._world = world
+        self._conditions = conditions
+        self._addresses = addresses
+        self._controller = controller
+
+    def change(self, key: ObjectKey, status: FrozenJson, now: str) -> JsonObject:
+        """Return the fields of a status that have to be written; none if it is as it should be, or not known yet.
+
+        Args:
+            key: The object.
+            status: What the API server has.
+            now: RFC 3339, for conditions that change.
+        """
+        from translation.gateway.statuses import Moment, status_change
+
+        report = self._world.reports.get(key)
+        assessment: Assessment | None = None
+        if report is not None:
+            condition = self._conditions.of_records(key)
+            if report.assessment is None or condition is None:
+                return {}
+            assessment = _with_records(report, condition)
+            if assessment is None:
+                return {}
+        generation = report.generation if report else 0
+        attached = self._world.attachments.counts
+        moment = Moment(self._controller, generation, now, attached, self._published())
+        return status_change(key, assessment, status, moment)
+
+    def _published(self) -> Sequence[tuple[str, str]]:
+        found = self._addresses.published()
+        return [("IPAddress", each["ip"]) if "ip" in each else ("Hostname", each["hostname"]) for each in found]
+
+
+def _with_records(report: Report, condition: Condition) -> Assessment | None:
+    """Return an assessment that says what became of the records; None: nothing can be said of it now."""
+    assessment = report.assessment
+    if assessment is None or condition.status == "True":
+        return assessment
+    message = condition.message
+    if assessment.parents:
+        if is_away(message):
+            return None
+        return replace(assessment, parents=tuple(_refused(each, message) for each in assessment.parents))
+    return replace(assessment, verdicts=changed(assessment.verdicts, "Programmed", reason="Pending", message=message))
+
+
+def _refused(state: ParentState, message: str) -> ParentState:
+    verdicts = changed(state.verdicts, "Accepted", reason="UnsupportedValue", message=message)
+    return replace(state, verdicts=verdicts)

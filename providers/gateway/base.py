@@ -1,0 +1,38 @@
+"""What the providers of the Gateway API have in common: a route belongs to this controller if its Gateway does."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.objects import CustomObject
+from apisix_ingress.state.view import View
+from providers.core.base import Provider, holds_by_name, unread
+from translation.core.result import Translation
+from translation.core.scope import in_scope
+
+
+class GatewayApiProvider(Provider[CustomObject]):
+    """A provider of a kind that has no class of its own."""
+
+    @abstractmethod
+    def is_ours(self, item: CustomObject, view: View) -> bool:
+        """Say whether an object leads to a Gateway of ours."""
+
+    def evaluate(self, key: ObjectKey, item: CustomObject | None, view: View) -> Translation | None:
+        """Return the translation for a key, or None when the object is gone or not ours: it is withdrawn."""
+        if item is None or not in_scope(item.meta.namespace, view, self._options) or not self.is_ours(item, view):
+            return None
+        if (problem := unread(item)) and problem.severity == "error":
+            return Translation(problems=(problem,), holds=holds_by_name(key))
+        return self.translate(item, view)
+
+
+class RouteProvider(GatewayApiProvider):
+    """A provider of a kind of route."""
+
+    def is_ours(self, item: CustomObject, view: View) -> bool:
+        """Say whether a route names a Gateway of ours, or a ListenerSet of one."""
+        from translation.gateway.routes.attachment import has_parent_of_ours
+
+        return has_parent_of_ours(item, view, self._options)

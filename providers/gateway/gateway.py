@@ -1,0 +1,26 @@
+"""Gateway: translated when it, its class, its ListenerSets or what they refer to changes."""
+
+from __future__ import annotations
+
+from apisix_ingress.model.objects import CustomObject
+from apisix_ingress.state.view import View
+from providers.gateway.base import GatewayApiProvider
+from translation.core.result import Translation
+
+
+class GatewayProvider(GatewayApiProvider):
+    """Owns certificates, and the records that keep listeners apart."""
+
+    kind = "Gateway"
+
+    def translate(self, item: CustomObject, view: View) -> Translation:
+        """Return the records and the assessment of the Gateway."""
+        from translation.gateway.entry.gateway import translate_gateway
+
+        return translate_gateway(item, view, self._options)
+
+    def is_ours(self, item: CustomObject, view: View) -> bool:
+        """Say whether a Gateway is of a class of ours."""
+        from translation.gateway.entry.owned import is_our_gateway
+
+        return is_our_gateway(item, view, self._options)

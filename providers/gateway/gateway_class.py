@@ -1,0 +1,26 @@
+"""GatewayClass: assessed when it changes."""
+
+from __future__ import annotations
+
+from apisix_ingress.model.objects import CustomObject
+from apisix_ingress.state.view import View
+from providers.gateway.base import GatewayApiProvider
+from translation.core.result import Translation
+
+
+class GatewayClassProvider(GatewayApiProvider):
+    """Owns nothing."""
+
+    kind = "GatewayClass"
+
+    def translate(self, item: CustomObject, view: View) -> Translation:
+        """Return the records and the assessment of the GatewayClass."""
+        from translation.gateway.entry.gateway_class import translate_gateway_class
+
+        return translate_gateway_class(item, view, self._options)
+
+    def is_ours(self, item: CustomObject, view: View) -> bool:
+        """Say whether a GatewayClass names us as its controller."""
+        from translation.gateway.entry.owned import is_our_class
+
+        return is_our_class(item, self._options)

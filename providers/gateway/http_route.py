@@ -1,0 +1,20 @@
+"""HTTPRoute: translated when it, its Gateways or anything it refers to changes."""
+
+from __future__ import annotations
+
+from apisix_ingress.model.objects import CustomObject
+from apisix_ingress.state.view import View
+from providers.gateway.base import RouteProvider
+from translation.core.result import Translation
+
+
+class HttpRouteProvider(RouteProvider):
+    """Owns routes; claims upstreams."""
+
+    kind = "HTTPRoute"
+
+    def translate(self, item: CustomObject, view: View) -> Translation:
+        """Return the records and the assessment of the HTTPRoute."""
+        from translation.gateway.routes.http import translate_http_route
+
+        return translate_http_route(item, view, self._options)

@@ -1,0 +1,28 @@
+"""ListenerSet: assessed when it, its Gateway or what it refers to changes."""
+
+from __future__ import annotations
+
+from apisix_ingress.model.objects import CustomObject
+from apisix_ingress.state.view import View
+from providers.gateway.base import GatewayApiProvider
+from translation.core.result import Translation
+
+
+class ListenerSetProvider(GatewayApiProvider):
+    """Owns nothing: its records are those of its Gateway."""
+
+    kind = "ListenerSet"
+
+    def translate(self, item: CustomObject, view: View) -> Translation:
+        """Return the records and the assessment of the ListenerSet."""
+        from translation.gateway.entry.listener_set import translate_listener_set
+
+        return translate_listener_set(item, view, self._options)
+
+    def is_ours(self, item: CustomObject, view: View) -> bool:
+        """Say whether a ListenerSet names a Gateway of ours."""
+        from translation.gateway.entry.listeners import parent_of
+        from translation.gateway.entry.owned import our_gateway
+
+        parent = parent_of(item)
+        return parent is not None and our_gateway(parent, view, self._options) is not None

@@ -1,0 +1,1 @@
+"""Where requests come in: GatewayClass, Gateway and ListenerSet, their listeners, certificates and addresses."""

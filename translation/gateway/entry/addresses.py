@@ -1,0 +1,90 @@
+"""Addresses of Gateways: with `gateway_api.address_pool` each Gateway has one of its own, which its routes match.
+
+Gateways keep the address that their status shows. Among Gateways without one the oldest chooses first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from apisix_ingress.model.json import list_in, mapping_in
+from apisix_ingress.model.keys import IndexKey, ObjectKey
+from apisix_ingress.model.kinds.indexes import EVERY
+from apisix_ingress.model.objects import CustomObject
+from apisix_ingress.state.view import View
+from crds import SpecError
+from crds.gateway.gateways import Address, GatewaySpec
+from translation.core.options import Options
+from translation.gateway.entry.owned import is_our_gateway
+from translation.gateway.parsing import spec_of
+
+TYPES = frozenset({"IPAddress", "Hostname"})
+"""Types of addresses that a Gateway may ask for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """The address of a Gateway.
+
+    Attributes:
+        value: From the pool; empty without a pool, or when every address is assigned.
+        unusable: An address that the Gateway asks for and can't have, or empty.
+    """
+
+    value: str = ""
+    unusable: str = ""
+
+
+def address_of(gateway: CustomObject, spec: GatewaySpec, view: View, options: Options) -> Assigned:
+    """Return the address of a Gateway."""
+    if not options.gateway_addresses:
+        return Assigned(unusable=next(_unknown(spec, options), ""))
+    found = _assigned(view, options)
+    return Assigned(found.get(gateway.meta.key, ""), next(_unknown(spec, options), ""))
+
+
+def _unknown(spec: GatewaySpec, options: Options) -> Iterator[str]:
+    """Yield the addresses that are requested and unknown."""
+    known = {*options.gateway_addresses, *options.published_addresses}
+    for address in _asked(spec):
+        if address.value and address.value not in known:
+            yield address.value
+
+
+def _asked(spec: GatewaySpec) -> Iterator[Address]:
+    return (address for address in spec.addresses if address.type in TYPES)
+
+
+def _assigned(view: View, options: Options) -> dict[ObjectKey, str]:
+    """Return the address of every Gateway of ours: static ones first, then published ones, then free ones."""
+    every = (each for each in view.find(CustomObject, IndexKey("Gateway", EVERY, "")))
+    ours = sorted((each for each in every if is_our_gateway(each, view, options)), key=lambda each: each.meta.age)
+    free = dict.fromkeys(options.gateway_addresses)
+    result: dict[ObjectKey, str] = {}
+    for wanted in (_static, _shown):
+        for gateway in ours:
+            value = next((each for each in wanted(gateway) if each in free), "")
+            if value and gateway.meta.key not in result:
+                result[gateway.meta.key] = value
+                del free[value]
+    for gateway in ours:
+        if gateway.meta.key not in result and free:
+            result[gateway.meta.key] = next(iter(free))
+            del free[result[gateway.meta.key]]
+    return result
+
+
+def _static(gateway: CustomObject) -> Iterator[str]:
+    try:
+        spec = spec_of(gateway, GatewaySpec)
+    except SpecError:
+        return
+    yield from (address.value for address in _asked(spec) if address.value)
+
+
+def _shown(gateway: CustomObject) -> Iterator[str]:
+    for each in list_in(gateway.status.get("addresses")):
+        value = mapping_in(each).get("value")
+        if isinstance(value, str):
+            yield value

@@ -1,0 +1,227 @@
+"""Gateway → ssl records of its listeners, the records that keep listeners apart, and what its status says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from apisix_ingress.model.assessment import Assessment, ListenerState, Verdict
+from apisix_ingress.model.objects import CustomObject
+from apisix_ingress.state.view import View
+from crds import SpecError
+from translation.core.builder import Builder
+from translation.core.options import Options
+from translation.core.result import Translation
+from translation.core.text_checks import check_object
+from translation.gateway.entry.addresses import TYPES, Assigned, address_of
+from translation.gateway.entry.certificates import (
+    Unresolved,
+    client_cas,
+    listener_pairs,
+    merged_pairs,
+    pair_of,
+    validation_of,
+)
+from translation.gateway.entry.listeners import Entry, Listener, entry_of
+from translation.gateway.entry.matching import guards
+from translation.gateway.names import listener_name, record_prefix
+from translation.hosts.certificates import KeyPair
+
+_DEPTH = 10
+"""Certificates between a client's and the CA."""
+
+
+@dataclass(slots=True)
+class ListenerOutcome:
+    """What became of a listener.
+
+    Attributes:
+        listener: The listener.
+        pairs: Its certificates.
+        client: What its ssl record says about client certificates.
+        refusal: Reason and message why it is not accepted, or empty texts.
+        unresolved: The first reference that can't be followed.
+    """
+
+    listener: Listener
+    pairs: list[KeyPair] = field(default_factory=list)
+    client: dict[str, object] = field(default_factory=dict)
+    refusal: tuple[str, str] = ("", "")
+    unresolved: Unresolved | None = None
+
+    @property
+    def is_accepted(self) -> bool:
+        """Whether routes may attach."""
+        return not self.refusal[0]
+
+    @property
+    def is_programmed(self) -> bool:
+        """Whether it can serve requests."""
+        return self.is_accepted and self.unresolved is None
+
+    def state(self) -> ListenerState:
+        """Return the entry of `status.listeners`."""
+        item, (reason, why) = self.listener, self.refusal
+        conflict = item.conflict
+        wrong = self.unresolved
+        verdicts = (
+            Verdict("Accepted", not reason, reason or "Accepted", why),
+            Verdict("Conflicted", bool(conflict), conflict or "NoConflicts", why if conflict else ""),
+            Verdict("ResolvedRefs", wrong is None, wrong.reason if wrong else "ResolvedRefs", _words(wrong)),
+            Verdict("Programmed", self.is_programmed, self._programmed(), why or _words(wrong)),
+        )
+        return ListenerState(item.name, item.port, item.kinds, verdicts)
+
+    def _programmed(self) -> str:
+        if self.is_programmed:
+            return "Programmed"
+        return self.listener.conflict or "Invalid"
+
+
+def translate_gateway(obj: CustomObject, view: View, options: Options) -> Translation:
+    """Return the records of a Gateway of ours, those of the listeners of its ListenerSets included."""
+    draft = Builder(obj.meta, view, options)
+    for kind in ("ssls", "routes"):
+        draft.hold(kind, prefix=record_prefix(obj.meta.key))
+    check_object(draft, obj)
+    try:
+        entry = entry_of(obj, view)
+    except SpecError as error:
+        draft.misfit(error)
+        return draft.finish()
+    address = address_of(obj, entry.spec, view, options)
+    outcomes = assess_listeners(draft, entry)
+    _note(draft, outcomes)
+    backend = _backend_certificate(draft, entry)
+    refusal = _refusal(entry, outcomes)
+    if (refusal is None or refusal.holds) and (address.value or not options.gateway_addresses):
+        for each in outcomes:
+            _records(draft, entry, each, address)
+    assessment = _assessment(entry, outcomes, address=address, refusal=refusal, backend=backend, options=options)
+    return replace(draft.finish(), assessment=assessment)
+
+
+def _note(draft: Builder, outcomes: Iterable[ListenerOutcome]) -> None:
+    """Note what is wrong with the listeners that an object defines itself."""
+    own = [each for each in outcomes if each.listener.owner == draft.meta.key]
+    for index, each in enumerate(own):
+        wrong = each.unresolved
+        reason, message = each.refusal if each.refusal[0] else (wrong.reason, wrong.message) if wrong else ("", "")
+        if reason:
+            draft.degrade("ListenerNotReady", f"spec.listeners[{index}]", f"{each.listener.name}: {reason}: {message}")
+
+
+def assess_listeners(draft: Builder, entry: Entry) -> list[ListenerOutcome]:
+    """Return what becomes of each listener of a Gateway, those of ListenerSets included."""
+    return [_outcome(draft, entry, each) for each in entry.listeners]
+
+
+def _outcome(draft: Builder, entry: Entry, listener: Listener) -> ListenerOutcome:
+    found = ListenerOutcome(listener, refusal=listener.refusal)
+    if listener.has_other_kinds:
+        found.unresolved = Unresolved("InvalidRouteKinds", "allowedRoutes.kinds has kinds that it can't take")
+    if found.is_accepted and listener.protocol in ("HTTPS", "TLS") and not listener.is_passthrough:
+        found.pairs, wrong = listener_pairs(draft, listener)
+        found.unresolved = wrong or found.unresolved
+        _check_clients(draft, entry, found)
+    return found
+
+
+def _check_clients(draft: Builder, entry: Entry, found: ListenerOutcome) -> None:
+    validation = validation_of(entry.spec, found.listener.port)
+    if validation is None or found.listener.protocol != "HTTPS":
+        return
+    text, wrong = client_cas(draft, entry.gateway.meta.key, validation)
+    if wrong:
+        found.unresolved = wrong[0]
+    if not text:
+        found.refusal = ("NoValidCACertificate", "no CA certificate for clients can be used")
+        return
+    found.client = {"client": {"ca": text, "depth": _DEPTH}}
+    if validation.mode == "AllowInsecureFallback":
+        found.client = {"client": {"ca": text, "depth": _DEPTH, "skip_mtls_uri_regex": [".*"]}}
+
+
+def _records(draft: Builder, entry: Entry, found: ListenerOutcome, address: Assigned) -> None:
+    if not found.is_programmed:
+        return
+    name = listener_name(found.listener.key)
+    if found.pairs:
+        snis = {"snis": [found.listener.hostname]} if found.listener.hostname else {"sni": "*"}
+        body = draft.stamp("ssls", name)
+        del body["name"], body["desc"]  # the gateway's schema has neither
+        draft.record("ssls", name, body | snis | merged_pairs(found.pairs) | found.client | {"status": 1})
+    if found.listener.protocol in ("HTTP", "HTTPS"):
+        for word, guard in guards(entry, found.listener, address.value, draft.options):
+            full = f"{name}_{word}"
+            draft.record("routes", full, draft.stamp("routes", full) | guard)
+
+
+def _backend_certificate(draft: Builder, entry: Entry) -> Unresolved | None:
+    reference = entry.spec.tls.backend.client_certificate_ref
+    if reference is None:
+        return None
+    found = pair_of(draft, entry.gateway.meta.key, reference, "InvalidClientCertificateRef")
+    return found if isinstance(found, Unresolved) else None
+
+
+def _refusal(entry: Entry, outcomes: Iterable[ListenerOutcome]) -> Verdict | None:
+    """Return the condition Accepted of a Gateway that has something wrong; it holds if some listener is accepted."""
+    if (parameters := entry.spec.infrastructure.parameters_ref) is not None:
+        what = f"{parameters.group}/{parameters.kind}"
+        return Verdict("Accepted", False, "InvalidParameters", f"parametersRef: {what} is not supported; remove it")
+    if unknown := next((each.type for each in entry.spec.addresses if each.type not in TYPES), None):
+        known = " or ".join(sorted(TYPES))
+        return Verdict("Accepted", False, "UnsupportedAddress", f"address type {unknown} is not supported; use {known}")
+    own = [each for each in outcomes if each.listener.owner == entry.gateway.meta.key]
+    wrong = [each.listener.name for each in own if not each.is_accepted]
+    if wrong:
+        names = ", ".join(wrong)
+        return Verdict("Accepted", len(wrong) < len(own), "ListenersNotValid", f"listeners not accepted: {names}")
+    return None
+
+
+def _assessment(
+    entry: Entry,
+    outcomes: Iterable[ListenerOutcome],
+    *,
+    address: Assigned,
+    refusal: Verdict | None,
+    backend: Unresolved | None,
+    options: Options,
+) -> Assessment:
+    own = [each for each in outcomes if each.listener.owner == entry.gateway.meta.key]
+    accepted = refusal or Verdict("Accepted", True, "Accepted")
+    programmed = Verdict("Programmed", True, "Programmed")
+    if not accepted.holds or not any(each.is_programmed for each in outcomes):
+        programmed = Verdict("Programmed", False, "Invalid", accepted.message or "no listener can serve requests")
+    elif options.gateway_addresses and not address.value:
+        text = "gateway_api.address_pool has no address left; add addresses to it"
+        programmed = Verdict("Programmed", False, "AddressNotAssigned", text)
+    elif address.unusable:
+        text = f"address {address.unusable} is not one of gateway_api.address_pool or of the published addresses"
+        programmed = Verdict("Programmed", False, "AddressNotUsable", text)
+    verdicts = [accepted, programmed]
+    if entry.spec.tls.backend.client_certificate_ref is not None:
+        reason = backend.reason if backend else "ResolvedRefs"
+        verdicts.append(Verdict("ResolvedRefs", backend is None, reason, _words(backend)))
+    if _trusts_anybody(entry):
+        text = "tls.frontend lets clients in whose certificate can't be verified"
+        verdicts.append(Verdict("InsecureFrontendValidationMode", True, "ConfigurationChanged", text))
+    usable = {each.listener.owner for each in outcomes if each.is_programmed}
+    return Assessment(
+        verdicts=tuple(verdicts),
+        listeners=tuple(each.state() for each in own),
+        addresses=(("IPAddress", address.value),) if address.value else None,
+        listener_sets=sum(each.meta.key in usable for each in entry.sets),
+    )
+
+
+def _trusts_anybody(entry: Entry) -> bool:
+    frontend = entry.spec.tls.frontend
+    every = (frontend.default, *(each.tls for each in frontend.per_port))
+    return any(each.validation is not None and each.validation.mode == "AllowInsecureFallback" for each in every)
+
+
+def _words(wrong: Unresolved | None) -> str:
+    return wrong.message if wrong else ""

@@ -1,0 +1,68 @@
+"""GatewayClass → what its status says: whether its parameters are supported, and which features are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from apisix_ingress.model.assessment import Assessment, Verdict
+from apisix_ingress.model.objects import CustomObject
+from apisix_ingress.state.view import View
+from translation.core.builder import Builder
+from translation.core.options import Options
+from translation.core.result import Translation
+
+FEATURES = (
+    "BackendTLSPolicy",
+    "GRPCRoute",
+    "Gateway",
+    "GatewayAddressEmpty",
+    "GatewayBackendClientCertificate",
+    "GatewayFrontendClientCertificateValidation",
+    "GatewayFrontendClientCertificateValidationInsecureFallback",
+    "GatewayHTTPListenerIsolation",
+    "GatewayHTTPSListenerDetectMisdirectedRequests",
+    "GatewayPort8080",
+    "GatewayStaticAddresses",
+    "HTTPRoute",
+    "HTTPRoute303RedirectStatusCode",
+    "HTTPRoute307RedirectStatusCode",
+    "HTTPRoute308RedirectStatusCode",
+    "HTTPRouteBackendProtocolH2C",
+    "HTTPRouteBackendProtocolWebSocket",
+    "HTTPRouteBackendRequestHeaderModification",
+    "HTTPRouteBackendTimeout",
+    "HTTPRouteCORS",
+    "HTTPRouteDestinationPortMatching",
+    "HTTPRouteHostRewrite",
+    "HTTPRouteMethodMatching",
+    "HTTPRouteNamedRouteRule",
+    "HTTPRouteParentRefPort",
+    "HTTPRoutePathRedirect",
+    "HTTPRoutePathRewrite",
+    "HTTPRoutePortRedirect",
+    "HTTPRouteQueryParamMatching",
+    "HTTPRouteRequestMirror",
+    "HTTPRouteRequestMultipleMirrors",
+    "HTTPRouteRequestPercentageMirror",
+    "HTTPRouteRequestTimeout",
+    "HTTPRouteResponseHeaderModification",
+    "HTTPRouteSchemeRedirect",
+    "ListenerSet",
+    "ReferenceGrant",
+    "TCPRoute",
+    "TLSRoute",
+    "TLSRouteModeTerminate",
+    "UDPRoute",
+)
+"""What a gateway of APISIX 3.18 can do, in the words of the conformance suite."""
+
+
+def translate_gateway_class(obj: CustomObject, view: View, options: Options) -> Translation:
+    """Return the assessment of a GatewayClass of ours."""
+    draft = Builder(obj.meta, view, options)
+    accepted = Verdict("Accepted", True, "Accepted")
+    if obj.spec.get("parametersRef"):
+        message = "spec.parametersRef: parameters of a class are not supported; remove it"
+        accepted = Verdict("Accepted", False, "InvalidParameters", message)
+        draft.degrade("InvalidParameters", "spec.parametersRef", "is not supported; remove it")
+    return replace(draft.finish(), assessment=Assessment((accepted,), features=FEATURES))

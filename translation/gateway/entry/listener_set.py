@@ -1,0 +1,52 @@
+"""ListenerSet → what its status says. Its records are those of its Gateway."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from apisix_ingress.model.assessment import Assessment, Verdict
+from apisix_ingress.model.objects import CustomObject
+from apisix_ingress.state.view import View
+from crds import SpecError
+from crds.gateway.gateways import ListenerSetSpec
+from translation.core.builder import Builder
+from translation.core.options import Options
+from translation.core.result import Translation
+from translation.core.text_checks import check_object
+from translation.gateway.entry.gateway import assess_listeners
+from translation.gateway.entry.listeners import entry_of, parent_of
+from translation.gateway.entry.owned import our_gateway
+from translation.gateway.parsing import spec_of
+
+
+def translate_listener_set(obj: CustomObject, view: View, options: Options) -> Translation:
+    """Return the assessment of a ListenerSet of a Gateway of ours."""
+    draft = Builder(obj.meta, view, options)
+    check_object(draft, obj)
+    try:
+        spec_of(obj, ListenerSetSpec)
+    except SpecError as error:
+        draft.misfit(error)
+    return replace(draft.finish(), assessment=_assessment(draft, obj))
+
+
+def _assessment(draft: Builder, obj: CustomObject) -> Assessment:
+    parent = parent_of(obj)
+    gateway = our_gateway(parent, draft.view, draft.options) if parent else None
+    if gateway is None:
+        return _refused("ParentNotAccepted", "its Gateway does not exist, or another controller serves it")
+    try:
+        entry = entry_of(gateway, draft.view)
+    except SpecError:
+        return _refused("ParentNotAccepted", "its Gateway can't be read")
+    if obj.meta.key not in {each.meta.key for each in entry.sets}:
+        return _refused("NotAllowed", f"{gateway.meta.key} does not allow ListenerSets of this namespace")
+    own = [each for each in assess_listeners(draft, entry) if each.listener.owner == obj.meta.key]
+    listeners = tuple(each.state() for each in own)
+    if not any(each.is_programmed for each in own):
+        return replace(_refused("ListenersNotValid", "no listener can serve requests"), listeners=listeners)
+    return Assessment((Verdict("Accepted", True, "Accepted"), Verdict("Programmed", True, "Programmed")), listeners)
+
+
+def _refused(reason: str, message: str) -> Assessment:
+    return Assessment(tuple(Verdict(type_, False, reason, message) for type_ in ("Accepted", "Programmed")))

@@ -1,0 +1,200 @@
+"""The listeners of a Gateway: its own and those of the ListenerSets attached to it, with their conflicts.
+
+Listeners that share a port differ by hostname, so two of one hostname, or of protocols that can't share a
+port, conflict. The first one keeps the port: the Gateway's own listeners come before those of ListenerSets, older sets
+before younger ones (Gateway API: ListenerSet, "listener precedence").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from apisix_ingress.model.assessment import ListenerKey
+from apisix_ingress.model.keys import IndexKey, ObjectKey
+from apisix_ingress.model.kinds.indexes import BY_PARENT
+from apisix_ingress.model.objects import CustomObject
+from apisix_ingress.state.view import View
+from crds import SpecError
+from crds.gateway.common import GATEWAY_GROUP
+from crds.gateway.gateways import AllowedRoutes, GatewaySpec, ListenerSetSpec, ListenerSpec, ListenerTls
+from translation.gateway.entry.owned import allows_namespace
+from translation.gateway.hostnames import covers
+from translation.gateway.parsing import spec_of
+
+KINDS_BY_PROTOCOL = {
+    "HTTP": ("HTTPRoute", "GRPCRoute"),
+    "HTTPS": ("HTTPRoute", "GRPCRoute"),
+    "TLS": ("TLSRoute",),
+    "TCP": ("TCPRoute",),
+    "UDP": ("UDPRoute",),
+}
+"""Protocol → the kinds of route that a listener of it can take."""
+
+_SECURE = frozenset({"HTTPS", "TLS"})
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """One listener.
+
+    Attributes:
+        gateway: The Gateway that it belongs to.
+        owner: The Gateway or ListenerSet that defines it.
+        name: Its name there.
+        port: Its port.
+        protocol: As written.
+        hostname: In lower case; empty: every host.
+        tls: How it deals with TLS, None without.
+        routes: Which routes it allows.
+        conflict: Reason of the conflict with a listener that has precedence, or empty.
+    """
+
+    gateway: ObjectKey
+    owner: ObjectKey
+    name: str
+    port: int
+    protocol: str
+    hostname: str = ""
+    tls: ListenerTls | None = None
+    routes: AllowedRoutes = field(default_factory=AllowedRoutes)
+    conflict: str = ""
+
+    @property
+    def key(self) -> ListenerKey:
+        """What it is counted under."""
+        return ListenerKey(self.owner, self.name)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of route that it takes."""
+        supported = KINDS_BY_PROTOCOL.get(self.protocol, ())
+        if not self.routes.kinds:
+            return supported
+        asked = {each.kind for each in self.routes.kinds if each.group == GATEWAY_GROUP}
+        return tuple(kind for kind in supported if kind in asked)
+
+    @property
+    def has_other_kinds(self) -> bool:
+        """Whether it asks for kinds that a listener of its protocol can't take."""
+        supported = KINDS_BY_PROTOCOL.get(self.protocol, ())
+        return any(each.group != GATEWAY_GROUP or each.kind not in supported for each in self.routes.kinds)
+
+    @property
+    def is_passthrough(self) -> bool:
+        """Whether TLS is to be ended by the backend."""
+        return self.protocol == "TLS" and self.tls is not None and self.tls.mode == "Passthrough"
+
+    @property
+    def refusal(self) -> tuple[str, str]:
+        """Reason and message why it is not accepted whatever its references say; empty texts if it is."""
+        if self.conflict:
+            return self.conflict, f"port {self.port} is taken by a listener with precedence; use another port or host"
+        if self.protocol not in KINDS_BY_PROTOCOL:
+            known = ", ".join(KINDS_BY_PROTOCOL)
+            return "UnsupportedProtocol", f"protocol {self.protocol} is not supported; use one of {known}"
+        if self.is_passthrough:
+            return "UnsupportedValue", "TLS passthrough needs APISIX 3.19 or later; set tls.mode to Terminate"
+        return "", ""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether routes may attach to it."""
+        return not self.refusal[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What a Gateway offers: its spec, its listeners and the ListenerSets that it lets attach."""
+
+    gateway: CustomObject
+    spec: GatewaySpec
+    listeners: tuple[Listener, ...]
+    sets: tuple[CustomObject, ...]
+
+    def narrower(self, listener: Listener) -> tuple[str, ...]:
+        """Return the hostnames of open listeners of the same port that are more specific."""
+        return tuple(
+            each.hostname
+            for each in self.listeners
+            if each.port == listener.port and each.is_open and each.hostname != listener.hostname
+            if each.protocol != "UDP" and covers(listener.hostname, each.hostname)
+        )
+
+
+def entry_of(gateway: CustomObject, view: View) -> Entry:
+    """Return what a Gateway offers.
+
+    Raises:
+        SpecError: The spec of the Gateway can't be read.
+    """
+    spec = spec_of(gateway, GatewaySpec)
+    sets = tuple(each for each in _claiming(gateway.meta.key, view) if _may_attach(gateway, spec, each, view))
+    found = [_listener(gateway.meta.key, gateway.meta.key, each) for each in spec.listeners]
+    for each in sets:
+        found += _of_set(gateway.meta.key, each)
+    return Entry(gateway, spec, _with_conflicts(found), sets)
+
+
+def parent_of(listener_set: CustomObject) -> ObjectKey | None:
+    """Return the Gateway that a ListenerSet asks to attach to; None if it names something else."""
+    try:
+        parent = spec_of(listener_set, ListenerSetSpec).parent_ref
+    except SpecError:
+        return None
+    if (parent.group, parent.kind) != (GATEWAY_GROUP, "Gateway"):
+        return None
+    return ObjectKey("Gateway", parent.namespace or listener_set.meta.namespace, parent.name)
+
+
+def _claiming(gateway: ObjectKey, view: View) -> Sequence[CustomObject]:
+    index = IndexKey("ListenerSet", BY_PARENT, f"{gateway.namespace}/{gateway.name}")
+    found = (each for each in view.find(CustomObject, index) if parent_of(each) == gateway)
+    return sorted(found, key=lambda each: each.meta.age)
+
+
+def _may_attach(gateway: CustomObject, spec: GatewaySpec, listener_set: CustomObject, view: View) -> bool:
+    allowed = spec.allowed_listeners.namespaces
+    return allows_namespace(allowed, gateway.meta.namespace, listener_set.meta.namespace, view)
+
+
+def _of_set(gateway: ObjectKey, listener_set: CustomObject) -> Iterable[Listener]:
+    try:
+        spec = spec_of(listener_set, ListenerSetSpec)
+    except SpecError:
+        return ()
+    return (_listener(gateway, listener_set.meta.key, each) for each in spec.listeners)
+
+
+def _listener(gateway: ObjectKey, owner: ObjectKey, spec: ListenerSpec) -> Listener:
+    return Listener(
+        gateway=gateway,
+        owner=owner,
+        name=spec.name,
+        port=spec.port,
+        protocol=spec.protocol,
+        hostname=spec.hostname.lower(),
+        tls=spec.tls,
+        routes=spec.allowed_routes,
+    )
+
+
+def _with_conflicts(found: Iterable[Listener]) -> tuple[Listener, ...]:
+    taken: dict[tuple[int, bool], list[Listener]] = {}
+    result = []
+    for listener in found:
+        others = taken.setdefault((listener.port, listener.protocol == "UDP"), [])
+        conflict = next((reason for each in others if (reason := _conflict(each, listener))), "")
+        if not conflict:
+            others.append(listener)
+        result.append(replace(listener, conflict=conflict))
+    return tuple(result)
+
+
+def _conflict(first: Listener, other: Listener) -> str:
+    both = {first.protocol, other.protocol}
+    if len(both) > 1 and not both <= _SECURE:
+        return "ProtocolConflict"
+    if both & {"TCP", "UDP"} or first.hostname == other.hostname:
+        return "HostnameConflict"
+    return ""

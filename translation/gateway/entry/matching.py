@@ -1,0 +1,64 @@
+"""Conditions of a route record under which a request came in by a listener."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from translation.core.options import Options
+from translation.gateway.entry.listeners import Entry, Listener
+from translation.gateway.hostnames import pattern
+
+Conditions = list[Any]
+"""`vars` of a route record."""
+
+
+def address_and_port(listener: Listener, address: str, options: Options) -> Conditions:
+    """Return the conditions on where a connection came in; without a known port on the scheme.
+
+    Args:
+        listener: The listener.
+        address: The address of its Gateway, empty if Gateways share their addresses.
+        options: The settings.
+    """
+    found: Conditions = [["server_addr", "==", address]] if address else []
+    port = options.listener_ports.get(listener.port) or (listener.port if address else 0)
+    if port:
+        return [*found, ["server_port", "==", str(port)]]
+    return [*found, ["scheme", "==", "https" if listener.protocol == "HTTPS" else "http"]]
+
+
+def server_names(entry: Entry, listener: Listener) -> Conditions:
+    """Return the conditions on the server name of the handshake: it must lead to the listener, as the host does."""
+    if listener.protocol != "HTTPS":
+        return []
+    found: Conditions = []
+    if listener.hostname:
+        found.append(["ssl_server_name", "~~", f"^{pattern(listener.hostname)}$"])
+    if narrower := [each for each in entry.narrower(listener) if each]:
+        others = "|".join(pattern(each) for each in sorted(narrower))
+        found.append(["ssl_server_name", "!", "~~", f"^({others})$"])
+    return found
+
+
+def guards(entry: Entry, listener: Listener, address: str, options: Options) -> Sequence[tuple[str, dict[str, Any]]]:
+    """Return the records, by a word for their names, that keep requests of a listener from falling through.
+
+    A gateway asks routes of less specific hosts, too. A request that no route of the most specific listener takes is
+    answered with 404. One whose host and server name lead to different listeners is answered with 421.
+    """
+    hosts = {"hosts": [listener.hostname]} if listener.hostname else {}
+    where = address_and_port(listener, address, options)
+    found = []
+    if listener.hostname:
+        found.append(("isolation", {"uri": "/*", **hosts, "priority": -100, "vars": where} | abort(404)))
+    if names := server_names(entry, listener):
+        misdirected = [*where, ["!AND", ["scheme", "==", "https"], *names]]
+        found.append(("misdirected", {"uri": "/*", **hosts, "priority": -99, "vars": misdirected} | abort(421)))
+    return found
+
+
+def abort(status: int, percentage: int | None = None) -> dict[str, Any]:
+    """Return the part of a record that answers requests, or a share of them, with a status."""
+    share = {} if percentage is None else {"percentage": percentage}
+    return {"plugins": {"fault-injection": {"abort": {"http_status": status, **share}}}}

@@ -1,0 +1,76 @@
+"""GatewayClasses and Gateways of this controller, and which namespaces a selector of theirs means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from apisix_ingress.model.json import list_in, mapping_in
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.objects import CustomObject, Namespace
+from apisix_ingress.state.view import View
+from crds.gateway.gateways import Namespaces
+from translation.core.options import Options
+from translation.core.scope import in_scope
+
+
+def is_our_class(obj: CustomObject | None, options: Options) -> bool:
+    """Say whether a GatewayClass names us as its controller."""
+    return obj is not None and obj.spec.get("controllerName") == options.ingress_class_controller
+
+
+def our_gateway(key: ObjectKey, view: View, options: Options) -> CustomObject | None:
+    """Return a Gateway of a class of ours, or None."""
+    obj = view.get(CustomObject, key)
+    return obj if obj is not None and is_our_gateway(obj, view, options) else None
+
+
+def is_our_gateway(obj: CustomObject, view: View, options: Options) -> bool:
+    """Say whether a Gateway is of a class of ours, in a namespace that is watched."""
+    name = obj.spec.get("gatewayClassName")
+    if not isinstance(name, str) or not in_scope(obj.meta.namespace, view, options):
+        return False
+    return is_our_class(view.get(CustomObject, ObjectKey("GatewayClass", "", name)), options)
+
+
+def allows_namespace(allowed: Namespaces, own: str, other: str, view: View) -> bool:
+    """Say whether objects of a namespace may attach.
+
+    Args:
+        allowed: What the listener, or the Gateway, says.
+        own: Its own namespace.
+        other: The namespace of who wants to attach.
+        view: Where labels of namespaces are looked up.
+    """
+    if allowed.from_ == "All":
+        return True
+    if allowed.from_ == "Same":
+        return own == other
+    if allowed.from_ == "None" or allowed.selector is None:
+        return False
+    found = view.get(Namespace, ObjectKey("Namespace", "", other))
+    return found is not None and _selects(allowed.selector, found.meta.labels)
+
+
+def _selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    """Say whether a label selector, as manifests have it, matches."""
+    wanted = mapping_in(selector.get("matchLabels"))
+    expressions = (mapping_in(each) for each in list_in(selector.get("matchExpressions")))
+    return all(labels.get(key) == value for key, value in wanted.items()) and all(
+        _holds(labels.get(str(each.get("key"))), each.get("operator"), list_in(each.get("values")))
+        for each in expressions
+    )
+
+
+def _holds(value: str | None, operator: object, values: Iterable[object]) -> bool:
+    match operator:
+        case "In":
+            return value in values
+        case "NotIn":
+            return value not in values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case _:
+            return False

@@ -1,0 +1,42 @@
+"""Host names of listeners and routes: what they have in common, and which is more specific.
+
+A wildcard stands for one label or more (Gateway API: Hostname). The empty text is every host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def covers(wide: str, host: str) -> bool:
+    """Say whether every request for a host, or below a wildcard, is one for `wide` as well."""
+    if not wide or wide == host:
+        return True
+    return wide.startswith("*.") and host.removeprefix("*").endswith(wide[1:])
+
+
+def intersection(one: str, other: str) -> str | None:
+    """Return the more specific one of two host names that have requests in common, else None."""
+    if covers(one, other):
+        return other
+    return one if covers(other, one) else None
+
+
+def effective_hosts(listener: str, route: Iterable[str], narrower: Iterable[str]) -> tuple[str, ...]:
+    """Return the hosts for which a listener hands requests to a route; every host is the empty text.
+
+    Args:
+        listener: The hostname of the listener.
+        route: The hostnames of the route; none: every host.
+        narrower: Hostnames of more specific listeners of the same address and port, which take their requests.
+    """
+    narrower = tuple(narrower)
+    shared = (intersection(listener, host.lower()) for host in (tuple(route) or ("",)))
+    found = dict.fromkeys(host for host in shared if host is not None)
+    return tuple(host for host in found if not any(covers(each, host) for each in narrower))
+
+
+def pattern(host: str) -> str:
+    """Return the regular expression, without anchors, of the server names that a listener's hostname takes."""
+    escaped = "".join(char if char.isalnum() else f"\\{char}" for char in host.removeprefix("*"))
+    return f".+{escaped}" if host.startswith("*") else escaped

@@ -1,0 +1,27 @@
+"""Names of the records that are made for Gateway API objects.
+
+Each begins with the kind. Kinds begin with a capital letter and namespaces can't, so no other object has such a name.
+Names of objects and listeners hold no underscore: two different ones give different names.
+"""
+
+from __future__ import annotations
+
+from apisix_ingress.model.assessment import ListenerKey
+from apisix_ingress.model.keys import ObjectKey
+
+
+def record_prefix(key: ObjectKey) -> str:
+    """Return what the names of all records of an object begin with."""
+    return f"{key.kind}_{key.namespace}_{key.name}_"
+
+
+def listener_name(listener: ListenerKey) -> str:
+    """Return the name of the records of a listener; one of a ListenerSet is owned by its Gateway all the same."""
+    return f"{record_prefix(listener.owner)}{listener.name}"
+
+
+def route_name(route: ObjectKey, rule: int, match: int, listener: ListenerKey) -> str:
+    """Return the name of the record for one match of a route at one listener."""
+    owner = listener.owner
+    at = f"{owner.kind}_{owner.namespace}_{owner.name}_{listener.name}"
+    return f"{record_prefix(route)}{rule}_{match}_{at}"

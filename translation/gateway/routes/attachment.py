@@ -1,0 +1,170 @@
+"""Attachment: which listeners hand requests to a route, for each of its parentRefs, and why others don't."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from apisix_ingress.model.assessment import ListenerKey, Verdict
+from apisix_ingress.model.json import list_in, mapping_in
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.objects import CustomObject
+from apisix_ingress.state.view import View
+from crds import SpecError
+from crds.gateway.common import GATEWAY_GROUP, ParentReference
+from crds.gateway.gateways import GatewaySpec
+from crds.gateway.routes import RouteSpec
+from translation.core.options import Options
+from translation.gateway.entry.addresses import address_of
+from translation.gateway.entry.listeners import Entry, Listener, entry_of, parent_of
+from translation.gateway.entry.owned import allows_namespace, our_gateway
+from translation.gateway.hostnames import effective_hosts, intersection
+from translation.gateway.parsing import spec_of
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """A listener that hands requests to a route.
+
+    Attributes:
+        entry: The Gateway of the listener, and its other listeners.
+        listener: The listener.
+        hosts: For which hosts; the empty text is every host. None are left if narrower listeners take them all.
+        address: The address of the Gateway, empty if Gateways share their addresses.
+    """
+
+    entry: Entry
+    listener: Listener
+    hosts: tuple[str, ...]
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class Parent:
+    """One parentRef that leads to a Gateway of ours.
+
+    Attributes:
+        reference: As the route has it.
+        accepted: The condition Accepted.
+        listeners: The listeners that the route is attached to.
+    """
+
+    reference: Mapping[str, Any]
+    accepted: Verdict
+    listeners: tuple[Attached, ...] = ()
+
+    @property
+    def keys(self) -> frozenset[ListenerKey]:
+        """The listeners whose attachedRoutes include the route."""
+        return frozenset(each.listener.key for each in self.listeners)
+
+
+def parents_of(obj: CustomObject, spec: RouteSpec, view: View, options: Options) -> tuple[Parent, ...]:
+    """Return the parentRefs of a route that lead to Gateways of ours."""
+    raw = list_in(obj.spec.get("parentRefs"))
+    found = (
+        _parent(obj, spec, reference, mapping_in(each), view, options)
+        for reference, each in zip(spec.parent_refs, raw, strict=True)
+    )
+    return tuple(each for each in found if each is not None)
+
+
+def has_parent_of_ours(obj: CustomObject, view: View, options: Options) -> bool:
+    """Say whether a route, which may be one that can't be read, names a Gateway of ours."""
+    for each in map(mapping_in, list_in(obj.spec.get("parentRefs"))):
+        kind, name = each.get("kind", "Gateway"), each.get("name")
+        namespace = each.get("namespace") or obj.meta.namespace
+        if isinstance(name, str) and isinstance(kind, str):
+            reference = ParentReference.model_construct(
+                group=each.get("group", GATEWAY_GROUP), kind=kind, namespace=namespace, name=name
+            )
+            if _gateway(obj, reference, view, options) is not None:
+                return True
+    return False
+
+
+def _gateway(
+    obj: CustomObject, reference: ParentReference, view: View, options: Options
+) -> tuple[CustomObject, ObjectKey] | None:
+    """Return the Gateway of ours that a reference leads to, and the object that it names."""
+    if reference.group != GATEWAY_GROUP or reference.kind not in ("Gateway", "ListenerSet"):
+        return None
+    key = ObjectKey(reference.kind, reference.namespace or obj.meta.namespace, reference.name)
+    gateway: ObjectKey | None = key
+    if key.kind == "ListenerSet":
+        found = view.get(CustomObject, key)
+        gateway = parent_of(found) if found is not None else None
+    ours = our_gateway(gateway, view, options) if gateway is not None else None
+    return (ours, key) if ours is not None else None
+
+
+def _parent(
+    obj: CustomObject,
+    spec: RouteSpec,
+    reference: ParentReference,
+    raw: Mapping[str, Any],
+    view: View,
+    options: Options,
+) -> Parent | None:
+    found = _gateway(obj, reference, view, options)
+    if found is None:
+        return None
+    gateway, owner = found
+    try:
+        entry = entry_of(gateway, view)
+    except SpecError:
+        return Parent(raw, Verdict("Accepted", False, "NoMatchingParent", f"{gateway.meta.key} can't be read"))
+    named = [each for each in entry.listeners if each.owner == owner and _is_named(reference, each)]
+    refusal, listeners = _accepted(obj, spec, named, view)
+    if refusal is not None:
+        return Parent(raw, refusal)
+    address = address_of(gateway, spec_of(gateway, GatewaySpec), view, options).value
+    if options.gateway_addresses and not address:
+        return Parent(raw, _refused("Pending", f"{gateway.meta.key} has no address"))
+    attached = tuple(_attached(entry, each, spec, address) for each in listeners)
+    return Parent(raw, Verdict("Accepted", True, "Accepted"), attached)
+
+
+def _is_named(reference: ParentReference, listener: Listener) -> bool:
+    if reference.section_name and reference.section_name != listener.name:
+        return False
+    return reference.port is None or reference.port == listener.port
+
+
+def _accepted(
+    obj: CustomObject, spec: RouteSpec, named: list[Listener], view: View
+) -> tuple[Verdict | None, list[Listener]]:
+    """Return why no listener takes a route, or the listeners that take it."""
+    if not named:
+        return _refused("NoMatchingParent", "no listener has this sectionName and port"), []
+    allowed = list(_allowing(obj, [each for each in named if each.is_open], view))
+    if not allowed:
+        return _refused("NotAllowedByListeners", "no listener allows routes of this kind from this namespace"), []
+    if obj.meta.kind in ("TCPRoute", "UDPRoute"):
+        return None, allowed
+    hosts = spec.hostnames or ("",)
+    listeners = [each for each in allowed if any(_shares(each, host) for host in hosts)]
+    if not listeners:
+        return _refused("NoMatchingListenerHostname", "no listener has a hostname in common with the route"), []
+    return None, listeners
+
+
+def _shares(listener: Listener, host: str) -> bool:
+    return intersection(listener.hostname, host.lower()) is not None
+
+
+def _allowing(obj: CustomObject, listeners: list[Listener], view: View) -> Iterator[Listener]:
+    for each in listeners:
+        by_namespace = allows_namespace(each.routes.namespaces, each.owner.namespace, obj.meta.namespace, view)
+        if obj.meta.kind in each.kinds and by_namespace:
+            yield each
+
+
+def _refused(reason: str, message: str) -> Verdict:
+    return Verdict("Accepted", False, reason, message)
+
+
+def _attached(entry: Entry, listener: Listener, spec: RouteSpec, address: str) -> Attached:
+    hosts = effective_hosts(listener.hostname, spec.hostnames, entry.narrower(listener))
+    return Attached(entry, listener, hosts, address)

@@ -1,0 +1,207 @@
+"""Backends of a rule: from references to claims on upstreams, and what is wrong with the others.
+
+A reference that can't be followed keeps its share of the requests, which are answered with 500. As in other routes, no
+endpoint is read here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from apisix_ingress.model import names
+from apisix_ingress.model.assessment import Verdict
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.objects import Service, ServicePort
+from apisix_ingress.state.claims import UpstreamClaim, UpstreamVariant
+from crds.gateway.common import BackendReference, HeaderChanges, ServiceReference
+from translation.core.builder import Builder
+from translation.core.grants import Reference, is_granted
+from translation.gateway.routes.filters import request_headers
+
+H2C = "kubernetes.io/h2c"
+WEBSOCKET = "kubernetes.io/ws"
+
+_CHOICE = "X-Apisix-Backend"
+"""Header that marks which backend was chosen, where each changes headers in its own way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Invalid:
+    """A reference that can't be followed."""
+
+    reason: str
+    message: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """An upstream that gets requests.
+
+    Attributes:
+        upstream_id: Its id.
+        weight: Its share.
+        headers: Changes of the request for this backend alone.
+        is_websocket: Whether connections may be upgraded.
+    """
+
+    upstream_id: str
+    weight: int = 1
+    headers: HeaderChanges | None = None
+    is_websocket: bool = False
+
+
+@dataclass(slots=True)
+class Backends:
+    """The backends of a rule.
+
+    Attributes:
+        targets: Those with a weight that can be followed.
+        invalid: The others.
+        broken: The sum of the weights of the references that can't be followed.
+        total: The sum of all weights.
+        refusal: Reason and message why the route is not accepted, or empty texts.
+    """
+
+    targets: list[Target] = field(default_factory=list)
+    invalid: list[Invalid] = field(default_factory=list)
+    broken: int = 0
+    total: int = 0
+    refusal: tuple[str, str] = ("", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a rule wants of its upstreams: the scheme where the Service names none, and no retries with timeouts."""
+
+    scheme: str = ""
+    no_retries: bool = False
+
+
+def backends_of(draft: Builder, references: Iterable[BackendReference], path: str, wanted: Wanted) -> Backends:
+    """Claim the upstreams of a rule's backends."""
+    found = Backends()
+    for index, reference in enumerate(references):
+        where = f"{path}[{index}]"
+        target = target_of(draft, reference, where, wanted)
+        found.total += reference.weight
+        if isinstance(target, Invalid):
+            found.invalid.append(target)
+            found.broken += reference.weight
+        elif reference.weight:
+            headers = _headers(found, reference, where)
+            found.targets.append(Target(target.upstream_id, reference.weight, headers, target.is_websocket))
+    if len(found.targets) > 1 and any(each.headers and _is_more_than_set(each.headers) for each in found.targets):
+        message = "backends beside others can only set headers, not add or remove them; use a rule for each backend"
+        found.refusal = ("UnsupportedValue", message)
+    return found
+
+
+def _headers(found: Backends, reference: BackendReference, where: str) -> HeaderChanges | None:
+    headers = None
+    for each in reference.filters:
+        if each.request_header_modifier is None:
+            message = f"{where}: filter type {each.type} is not supported on a backend; use it on the rule"
+            found.refusal = ("UnsupportedValue", message)
+        headers = each.request_header_modifier
+    return headers
+
+
+def target_of(draft: Builder, reference: ServiceReference, path: str, wanted: Wanted) -> Target | Invalid:
+    """Claim the upstream of one reference, or return what is wrong with it."""
+    if (reference.group, reference.kind) != ("", "Service"):
+        what = f"{reference.group}/{reference.kind}" if reference.group else reference.kind
+        return Invalid("InvalidKind", f"{what} is not supported; refer to a Service", path)
+    key = ObjectKey("Service", reference.namespace or draft.namespace, reference.name)
+    if not _may_refer(draft, key):
+        return Invalid("RefNotPermitted", f"{key} may not be referred to; create a ReferenceGrant there", path)
+    service = draft.view.get(Service, key)
+    if service is None:
+        return Invalid("BackendNotFound", f"{key} does not exist; create it or correct the name", path)
+    if service.type == "ExternalName":
+        return Invalid("BackendNotFound", f"{key} is of type ExternalName, which is not supported", path)
+    if reference.port is None:
+        return Invalid("BackendNotFound", "port is missing", path)
+    port = next((each for each in service.ports if each.port == reference.port), None)
+    if port is None:
+        return Invalid("BackendNotFound", f"{key} has no port {reference.port}", path)
+    return _claimed(draft, key, port, wanted)
+
+
+def _claimed(draft: Builder, service: ObjectKey, port: ServicePort, wanted: Wanted) -> Target:
+    scheme = "grpc" if port.app_protocol == H2C else wanted.scheme
+    variant = UpstreamVariant(scheme, wanted.no_retries) if scheme or wanted.no_retries else None
+    draft.claim(UpstreamClaim(service, port.port, variant=variant))
+    suffix = variant.name if variant else ""
+    name = names.service_upstream_name(service.namespace, service.name, port.port, variant=suffix)
+    return Target(draft.refer("upstreams", name), is_websocket=port.app_protocol == WEBSOCKET)
+
+
+def _may_refer(draft: Builder, target: ObjectKey) -> bool:
+    if target.namespace == draft.namespace:
+        return True
+    reference = Reference(draft.kind, draft.namespace, target)
+    if not is_granted(reference, draft.view):
+        return False
+    draft.references[reference] = None
+    return True
+
+
+def resolved(invalid: Sequence[Invalid]) -> Verdict:
+    """Return the condition ResolvedRefs of a route."""
+    if not invalid:
+        return Verdict("ResolvedRefs", True, "ResolvedRefs")
+    message = "; ".join(f"{each.path}: {each.message}" for each in invalid[:10])
+    return Verdict("ResolvedRefs", False, invalid[0].reason, message)
+
+
+def backend_fields(found: Backends, plugins: dict[str, Any]) -> dict[str, Any]:
+    """Return the upstream of a record; what splits or refuses requests is added to its plugins."""
+    if not found.targets:
+        plugins["fault-injection"] = {"abort": {"http_status": 500}}
+        return {}
+    if found.broken:
+        share = max(1, round(100 * found.broken / found.total))
+        plugins["fault-injection"] = {"abort": {"http_status": 500, "percentage": share}}
+    first, *others = found.targets
+    if not others:
+        if first.headers:
+            _merge_headers(plugins, first.headers)
+    elif any(each.headers for each in found.targets):
+        _split_with_headers(found.targets, plugins)
+    else:
+        split = [{"upstream_id": each.upstream_id, "weight": each.weight} for each in found.targets]
+        plugins["traffic-split"] = {"rules": [{"weighted_upstreams": split}]}
+    websocket = {"enable_websocket": True} if any(each.is_websocket for each in found.targets) else {}
+    return {"upstream_id": first.upstream_id, **websocket}
+
+
+def _merge_headers(plugins: dict[str, Any], changes: HeaderChanges) -> None:
+    """Add the header changes of the only backend to those of the rule."""
+    rewrite = dict(plugins.get("proxy-rewrite", {}))
+    headers = dict(rewrite.get("headers", {}))
+    for name, value in request_headers(changes).items():
+        before = headers.get(name)
+        if isinstance(value, dict):
+            headers[name] = {**(before or {}), **value}
+        else:
+            headers[name] = list(dict.fromkeys([*(before or []), *value]))
+    plugins["proxy-rewrite"] = rewrite | {"headers": headers}
+
+
+def _split_with_headers(targets: Sequence[Target], plugins: dict[str, Any]) -> None:
+    """Choose a backend first, mark the request with it and its headers, then split by the mark."""
+    actions, rules = [], []
+    for index, target in enumerate(targets):
+        own = {each.name: each.value for each in target.headers.set} if target.headers else {}
+        actions.append({"set_headers": {**own, _CHOICE: str(index)}, "weight": target.weight})
+        match = [{"vars": [["http_x_apisix_backend", "==", str(index)]]}]
+        rules.append({"match": match, "weighted_upstreams": [{"upstream_id": target.upstream_id, "weight": 1}]})
+    plugins["traffic-label"] = {"rules": [{"actions": actions}]}
+    plugins["traffic-split"] = {"rules": rules}
+
+
+def _is_more_than_set(changes: HeaderChanges) -> bool:
+    return bool(changes.add or changes.remove)

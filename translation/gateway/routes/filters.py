@@ -1,0 +1,189 @@
+"""Filters of a rule → plugins of a route record."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from crds.gateway.common import Cors, Filter, HeaderChanges, LocalReference, Mirror, PathChange, Redirect, Rewrite
+from crds.gateway.routes import PathMatch
+from translation.gateway.entry.listeners import Listener
+
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+_REWRITE = "proxy-rewrite"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What the outcome of a filter depends on beside itself: the path of the match, and the listener."""
+
+    path: PathMatch
+    listener: Listener
+
+
+@dataclass(slots=True)
+class Steps:
+    """What the filters of a rule become.
+
+    Attributes:
+        plugins: By name.
+        mirrors: Backends that get a copy of the share of requests that comes with them, 0 to 1.
+        extensions: References to plugin configs.
+        redirects: Whether requests are answered with a redirect.
+        refusal: Reason and message why the route is not accepted, or empty texts.
+    """
+
+    plugins: dict[str, Any] = field(default_factory=dict)
+    mirrors: list[tuple[Mirror, float]] = field(default_factory=list)
+    extensions: list[LocalReference] = field(default_factory=list)
+    redirects: bool = False
+    refusal: tuple[str, str] = ("", "")
+
+    def rewrite(self, changes: dict[str, Any]) -> None:
+        """Add changes of the request."""
+        self.plugins.setdefault(_REWRITE, {}).update(changes)
+
+    def change_headers(self, changes: HeaderChanges) -> None:
+        """Add changes of the request's headers; several filters add up."""
+        headers = self.plugins.setdefault(_REWRITE, {}).setdefault("headers", {})
+        for name, value in request_headers(changes).items():
+            if isinstance(value, dict):
+                headers.setdefault(name, {}).update(value)
+            else:
+                headers.setdefault(name, []).extend(value)
+
+
+def steps_of(filters: Iterable[Filter], setting: Setting) -> Steps:
+    """Return what the filters of a rule become for one match at one listener."""
+    steps = Steps()
+    for each in filters:
+        _add(steps, each, setting)
+    if steps.redirects and any(each.type == "URLRewrite" for each in filters):
+        steps.refusal = ("IncompatibleFilters", "RequestRedirect and URLRewrite exclude each other; remove one of them")
+    return steps
+
+
+def _add(steps: Steps, item: Filter, setting: Setting) -> None:
+    if item.request_header_modifier is not None:
+        steps.change_headers(item.request_header_modifier)
+    elif item.response_header_modifier is not None:
+        steps.plugins["response-rewrite"] = {"headers": _response_headers(item.response_header_modifier)}
+    elif item.request_redirect is not None:
+        _redirect(steps, item.request_redirect, setting)
+    elif item.url_rewrite is not None:
+        _rewrite(steps, item.url_rewrite, setting.path)
+    elif item.request_mirror is not None:
+        if share := _share(item.request_mirror):
+            steps.mirrors.append((item.request_mirror, share))
+    elif item.cors is not None:
+        steps.plugins |= _cors(item.cors)
+    elif item.extension_ref is not None:
+        steps.extensions.append(item.extension_ref)
+    else:
+        steps.refusal = ("UnsupportedValue", f"filter type {item.type} is not supported; remove it")
+
+
+def request_headers(changes: HeaderChanges) -> dict[str, Any]:
+    """Return header changes as proxy-rewrite takes them."""
+    found: dict[str, Any] = {}
+    if changes.set:
+        found["set"] = {each.name: each.value for each in changes.set}
+    if changes.add:
+        found["add"] = {each.name: each.value for each in changes.add}
+    if changes.remove:
+        found["remove"] = list(dict.fromkeys(changes.remove))
+    return found
+
+
+def _response_headers(changes: HeaderChanges) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if changes.set:
+        found["set"] = {each.name: each.value for each in changes.set}
+    if changes.add:
+        found["add"] = [f"{each.name}: {each.value}" for each in changes.add]
+    if changes.remove:
+        found["remove"] = list(dict.fromkeys(changes.remove))
+    return found
+
+
+def _rewrite(steps: Steps, rewrite: Rewrite, path: PathMatch) -> None:
+    if rewrite.hostname:
+        steps.rewrite({"host": rewrite.hostname})
+    if rewrite.path is not None:
+        steps.rewrite(_new_path(rewrite.path, path))
+
+
+def _new_path(change: PathChange, match: PathMatch) -> dict[str, Any]:
+    if change.type == "ReplaceFullPath":
+        return {"uri": change.replace_full_path or "/"}
+    prefix, new = match.value.rstrip("/"), change.replace_prefix_match.rstrip("/")
+    escaped = re.escape(prefix)
+    if not prefix:
+        return {"regex_uri": ["^/(.*)$", f"{new}/$1"]}
+    if not new:
+        return {"regex_uri": [f"^{escaped}(?:/(.*))?$", "/$1"]}
+    return {"regex_uri": [f"^{escaped}(/.*)?$", f"{new}$1"]}
+
+
+def _redirect(steps: Steps, redirect: Redirect, setting: Setting) -> None:
+    steps.redirects = True
+    listener = setting.listener
+    scheme = redirect.scheme or ("https" if listener.protocol == "HTTPS" else "http")
+    default = _DEFAULT_PORTS.get(scheme)
+    port = redirect.port or (default if redirect.scheme else listener.port)
+    authority = (redirect.hostname or "$host") + (f":{port}" if port != default else "")
+    uri = "$request_uri"
+    if redirect.path is not None:
+        steps.rewrite(_new_path(redirect.path, setting.path))
+        uri = "$upstream_uri"
+    steps.plugins["redirect"] = {"uri": f"{scheme}://{authority}{uri}", "ret_code": redirect.status_code}
+
+
+def _share(mirror: Mirror) -> float:
+    """Return the share of requests that are mirrored, 0 to 1."""
+    if mirror.percent is not None:
+        return mirror.percent / 100
+    if mirror.fraction is not None and mirror.fraction.denominator > 0:
+        return min(1.0, mirror.fraction.numerator / mirror.fraction.denominator)
+    return 1.0
+
+
+def _cors(cors: Cors) -> dict[str, Any]:
+    """Return the cors plugin.
+
+    With a plain origin the plugin allows every origin (APISIX 3.18), so all of them are regular expressions beside an
+    origin that does not exist. With credentials and `*` it needs `**`, and then answers with all methods; the answer is
+    replaced by the requested method.
+    """
+    every = "**" if cors.allow_credentials else "*"
+    config: dict[str, Any] = {
+        "allow_credential": cors.allow_credentials,
+        "allow_methods": _listed(cors.allow_methods, every),
+        "allow_headers": _listed(cors.allow_headers, every),
+        "max_age": cors.max_age,
+    }
+    if cors.expose_headers:
+        config["expose_headers"] = _listed(cors.expose_headers, every)
+    if "*" in cors.allow_origins:
+        config["allow_origins"] = every
+    else:
+        config["allow_origins"] = "https://unused.invalid"
+        config["allow_origins_by_regex"] = [_origin(each) for each in cors.allow_origins]
+    plugins: dict[str, Any] = {"cors": config}
+    if every == "**" and (not cors.allow_methods or "*" in cors.allow_methods):
+        asked = {"Access-Control-Allow-Methods": "$http_access_control_request_method"}
+        plugins["response-rewrite"] = {
+            "headers": {"set": asked},
+            "vars": [["request_method", "==", "OPTIONS"]],
+        }
+    return plugins
+
+
+def _listed(values: Sequence[str], every: str) -> str:
+    return every if "*" in values or not values else ",".join(values)
+
+
+def _origin(origin: str) -> str:
+    return "^" + re.escape(origin).replace(r"\*", ".*") + "$"

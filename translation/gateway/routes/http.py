@@ -1,0 +1,242 @@
+"""HTTPRoute and GRPCRoute → a route record for each match at each listener, and what the status says."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from apisix_ingress.model import names
+from apisix_ingress.model.assessment import Assessment, ListenerKey, ParentState, Verdict
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.network.gateway_matches import RankedMatch, ranked_matches
+from apisix_ingress.model.objects import CustomObject
+from apisix_ingress.state.view import View
+from crds import SpecError
+from crds.gateway.common import BackendReference, Filter, Timeouts
+from crds.gateway.routes import GrpcRouteSpec, HttpRouteSpec, PathMatch, RouteSpec
+from translation.core.builder import Builder
+from translation.core.options import Options
+from translation.core.result import Translation
+from translation.core.scope import class_is_ours, in_scope
+from translation.core.text_checks import check_object
+from translation.gateway.entry.listeners import Listener
+from translation.gateway.entry.matching import abort, address_and_port, server_names
+from translation.gateway.names import record_prefix, route_name
+from translation.gateway.parsing import spec_of
+from translation.gateway.routes.attachment import Attached, Parent, parents_of
+from translation.gateway.routes.backends import Backends, Invalid, Wanted, backend_fields, backends_of, resolved
+from translation.gateway.routes.filters import Setting, Steps, steps_of
+from translation.gateway.routes.matches import grpc_fields, http_fields
+from translation.gateway.routes.mirrors import mirror_plugin
+from translation.gateway.routes.precedence import by_priority
+
+PLUGIN_CONFIG = ("apisix.apache.org", "ApisixPluginConfig")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One match of a rule: what it says of requests, and the path that prefixes are replaced of."""
+
+    fields: dict[str, Any]
+    path: PathMatch
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What HTTPRoutes and GRPCRoutes have in common."""
+
+    cases: tuple[Case, ...]
+    filters: tuple[Filter, ...]
+    references: tuple[BackendReference, ...]
+    timeout: float = 0.0
+    scheme: str = ""
+    refusal: tuple[str, str] = ("", "")
+
+
+def translate_http_route(obj: CustomObject, view: View, options: Options) -> Translation:
+    """Return the records of an HTTPRoute or GRPCRoute that names a Gateway of ours."""
+    draft = Builder(obj.meta, view, options)
+    draft.hold("routes", prefix=record_prefix(obj.meta.key))
+    check_object(draft, obj)
+    try:
+        spec, rules = _read(obj)
+    except SpecError as error:
+        draft.misfit(error)
+        return draft.finish()
+    parents = parents_of(obj, spec, view, options)
+    attached = {each.listener.key: each for parent in parents for each in parent.listeners}
+    route = _Route(draft, obj, list(attached.values()))
+    for index, rule in enumerate(rules):
+        route.add(rule, index)
+    return assessed(draft, parents, tuple(route.invalid))
+
+
+def _read(obj: CustomObject) -> tuple[RouteSpec, Iterator[Rule]]:
+    if obj.meta.kind == "GRPCRoute":
+        grpc = spec_of(obj, GrpcRouteSpec)
+        return grpc, _grpc_rules(grpc)
+    http = spec_of(obj, HttpRouteSpec)
+    return http, _http_rules(http)
+
+
+def assessed(draft: Builder, parents: Sequence[Parent], invalid: Sequence[Invalid]) -> Translation:
+    """Return the translation of a route with what its status says of each parent."""
+    for each in invalid:
+        draft.degrade(each.reason, each.path, each.message)
+    for parent in parents:
+        if not parent.accepted.holds:
+            draft.degrade(parent.accepted.reason, "spec.parentRefs", parent.accepted.message)
+    translation = draft.finish()
+    wrong = next((each for each in translation.problems if each.severity == "error"), None)
+    refusal = Verdict("Accepted", False, _reason(wrong.code), str(wrong)) if wrong else None
+    verdict = resolved(invalid)
+    states = (ParentState(each.reference, (each.accepted if refusal is None else refusal, verdict)) for each in parents)
+    keys = frozenset[ListenerKey]().union(*(each.keys for each in parents)) if refusal is None else frozenset()
+    return replace(translation, assessment=Assessment(parents=tuple(states)), attached=keys)
+
+
+_REASONS = frozenset({"UnsupportedValue", "IncompatibleFilters"})
+
+
+def _reason(code: str) -> str:
+    """Return a reason that the specification has for a route that is not accepted."""
+    return code if code in _REASONS else "UnsupportedValue"
+
+
+class _Route:
+    """The records of one route, added rule by rule."""
+
+    def __init__(self, draft: Builder, obj: CustomObject, attached: Sequence[Attached]) -> None:
+        self.invalid: dict[Invalid, None] = {}
+        self._draft = draft
+        self._obj = obj
+        self._attached = attached
+        self._matches: dict[int, list[tuple[RankedMatch, int]]] = {}
+        equal: Counter[tuple[str, int]] = Counter()
+        for match in ranked_matches(obj):
+            # How many matches that are equal to it come first in the route.
+            position = equal[match.literal, match.rank]
+            equal[match.literal, match.rank] += 1
+            self._matches.setdefault(match.rule, []).append((match, position))
+
+    def add(self, rule: Rule, index: int) -> None:
+        """Add the records of a rule."""
+        path = f"spec.rules[{index}]"
+        wanted = Wanted(rule.scheme, no_retries=rule.timeout > 0)
+        backends = backends_of(self._draft, rule.references, f"{path}.backendRefs", wanted)
+        self.invalid |= dict.fromkeys(backends.invalid)
+        for reason, message in (rule.refusal, backends.refusal):
+            if reason:
+                self._draft.error(reason, path, message)
+        for attached in self._attached:
+            for (match, position), case in zip(self._matches[index], rule.cases, strict=True):
+                self._match(rule, backends, case, attached, match, position)
+
+    def _match(
+        self, rule: Rule, backends: Backends, case: Case, attached: Attached, match: RankedMatch, position: int
+    ) -> None:
+        """Add the records of one match at one listener: one, unless hosts need different priorities."""
+        draft, listener = self._draft, attached.listener
+        where = [
+            *address_and_port(listener, attached.address, draft.options),
+            *server_names(attached.entry, listener),
+        ]
+        hosts = by_priority(self._obj, match, position, attached.hosts, listener, draft.view)
+        for number, (priority, names_) in enumerate(hosts.items()):
+            usable = draft.usable(names_, "spec.hostnames")
+            if not usable:
+                continue
+            name = route_name(self._obj.meta.key, match.rule, match.match, listener.key)
+            name = f"{name}_{number}" if number else name
+            body = draft.stamp("routes", name)
+            if hosts_ := [each for each in usable if each]:
+                body["hosts"] = hosts_
+            body |= {**case.fields, "priority": priority, "vars": [*where, *case.fields["vars"]]}
+            body |= self._action(rule, backends, case, listener, name=name, hosts=hosts_, index=match.rule)
+            draft.record("routes", name, body)
+
+    def _action(
+        self,
+        rule: Rule,
+        backends: Backends,
+        case: Case,
+        listener: Listener,
+        *,
+        name: str,
+        hosts: list[str],
+        index: int,
+    ) -> dict[str, Any]:
+        """Return what a record does with its requests."""
+        path = f"spec.rules[{index}].filters"
+        steps = steps_of(rule.filters, Setting(case.path, listener))
+        if steps.refusal[0]:
+            self._draft.error(steps.refusal[0], path, steps.refusal[1])
+        body: dict[str, Any] = {"plugins": steps.plugins}
+        if not steps.redirects:
+            body |= backend_fields(backends, steps.plugins)
+        if steps.mirrors:
+            of_hosts = {"hosts": hosts} if hosts else {}
+            plugin, invalid = mirror_plugin(self._draft, steps.mirrors, name, of_hosts, path)
+            steps.plugins |= plugin
+            self.invalid |= dict.fromkeys(invalid)
+        if rule.timeout:
+            body["timeout"] = {"connect": rule.timeout, "send": rule.timeout, "read": rule.timeout}
+        if not steps.plugins:
+            del body["plugins"]
+        self._extend(body, steps, path)
+        return body
+
+    def _extend(self, body: dict[str, Any], steps: Steps, path: str) -> None:
+        """Add the plugin config that a filter refers to; one that is missing answers requests with 500."""
+        for reference in steps.extensions:
+            if (reference.group, reference.kind) != PLUGIN_CONFIG:
+                what = f"{reference.group}/{reference.kind}"
+                wrong = Invalid("InvalidKind", f"{what} is not supported; refer to an ApisixPluginConfig", path)
+            else:
+                key = ObjectKey(reference.kind, self._draft.namespace, reference.name)
+                if (id_ := plugin_config_id(self._draft, key)) is not None:
+                    body["plugin_config_id"] = id_
+                    continue
+                wrong = Invalid("BackendNotFound", f"{key} does not exist, or belongs to another controller", path)
+            self.invalid[wrong] = None
+            body.pop("upstream_id", None)
+            body["plugins"] = abort(500)["plugins"]
+
+
+def plugin_config_id(draft: Builder, key: ObjectKey) -> str | None:
+    """Return the id of a plugin config of ours, or None."""
+    found = draft.custom(key)
+    if found is None or not in_scope(key.namespace, draft.view, draft.options):
+        return None
+    if not class_is_ours(found, draft.view, draft.options):
+        return None
+    return draft.refer("plugin_configs", names.object_name(key.namespace, key.name))
+
+
+def _http_rules(spec: HttpRouteSpec) -> Iterator[Rule]:
+    for rule in spec.rules:
+        cases = tuple(Case(http_fields(each), each.path) for each in rule.matches) or (_EVERYTHING,)
+        refusal = ("", "")
+        for name, value in (("retry", rule.retry), ("sessionPersistence", rule.session_persistence)):
+            if value is not None:
+                refusal = ("UnsupportedValue", f"{name} is not supported; remove it")
+        yield Rule(cases, rule.filters, rule.backend_refs, _limit(rule.timeouts), refusal=refusal)
+
+
+def _grpc_rules(spec: GrpcRouteSpec) -> Iterator[Rule]:
+    for rule in spec.rules:
+        cases = tuple(Case(grpc_fields(each), PathMatch()) for each in rule.matches) or (_EVERYTHING,)
+        refusal = ("", "")
+        if rule.session_persistence is not None:
+            refusal = ("UnsupportedValue", "sessionPersistence is not supported; remove it")
+        yield Rule(cases, rule.filters, rule.backend_refs, scheme="grpc", refusal=refusal)
+
+
+_EVERYTHING = Case({"uris": ["/*"], "vars": []}, PathMatch())
+
+
+def _limit(timeouts: Timeouts) -> float:
+    """Return the seconds that a backend may take for an answer; 0 means unlimited."""
+    return min((each for each in (timeouts.backend_request, timeouts.request) if each), default=0.0)

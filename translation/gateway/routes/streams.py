@@ -1,0 +1,68 @@
+"""TLSRoute, TCPRoute and UDPRoute → stream routes. A stream route has one upstream, so a rule has one backend."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from apisix_ingress.model.objects import CustomObject
+from apisix_ingress.state.view import View
+from crds import SpecError
+from crds.gateway.routes import StreamRouteSpec
+from translation.core.builder import Builder
+from translation.core.options import Options
+from translation.core.result import Translation
+from translation.core.text_checks import check_object
+from translation.gateway.names import route_name
+from translation.gateway.parsing import spec_of
+from translation.gateway.routes.attachment import Attached, parents_of
+from translation.gateway.routes.backends import Backends, Invalid, Wanted, backends_of
+from translation.gateway.routes.http import assessed
+
+
+def translate_stream_route(obj: CustomObject, view: View, options: Options) -> Translation:
+    """Return the records of a TLSRoute, TCPRoute or UDPRoute that names a Gateway of ours."""
+    draft = Builder(obj.meta, view, options)
+    check_object(draft, obj)
+    try:
+        spec = spec_of(obj, StreamRouteSpec)
+    except SpecError as error:
+        draft.misfit(error)
+        return draft.finish()
+    parents = parents_of(obj, spec, view, options)
+    attached = {each.listener.key: each for parent in parents for each in parent.listeners}
+    invalid: dict[Invalid, None] = {}
+    for index, rule in enumerate(spec.rules):
+        path = f"spec.rules[{index}]"
+        backends = backends_of(draft, rule.backend_refs, f"{path}.backendRefs", Wanted())
+        invalid |= dict.fromkeys(backends.invalid)
+        if len(backends.targets) > 1:
+            draft.error("UnsupportedValue", path, "a gateway can't split connections; leave one backend")
+        if index:
+            draft.error("UnsupportedValue", path, "only the first rule can take connections; leave one rule")
+        for each in attached.values():
+            _records(draft, obj, each, index, backends)
+    return assessed(draft, parents, tuple(invalid))
+
+
+def _records(draft: Builder, obj: CustomObject, attached: Attached, rule: int, backends: Backends) -> None:
+    if not backends.targets:
+        return  # without a record the gateway closes connections
+    listener = attached.listener
+    port = draft.options.listener_ports.get(listener.port, listener.port)
+    where = {"server_addr": attached.address} if attached.address else {}
+    for number, server_name in enumerate(_server_names(obj, attached)):
+        name = route_name(obj.meta.key, rule, number, listener.key)
+        body = draft.stamp("stream_routes", name)
+        del body["name"]  # as other stream routes
+        body |= {"server_port": port, **where, **server_name, "upstream_id": backends.targets[0].upstream_id}
+        draft.hold("stream_routes", names=frozenset({name}))
+        draft.record("stream_routes", name, body)
+
+
+def _server_names(obj: CustomObject, attached: Attached) -> Iterator[dict[str, Any]]:
+    if obj.meta.kind != "TLSRoute":
+        yield {}
+        return
+    for host in attached.hosts:
+        yield {"sni": host} if host else {}
