@@ -24,6 +24,7 @@ from apisix_ingress.gateway.ledger import Ledger
 from apisix_ingress.gateway.sync.cluster_sync import ClusterSync
 from apisix_ingress.gateway.sync.comparison.adoption import IdAdoption
 from apisix_ingress.gateway.sync.observer import SyncObserver, SyncObservers
+from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.observability.certificate_expiry import expiries
 from apisix_ingress.observability.http_server import HttpServer, Readiness
 from apisix_ingress.observability.log import setup_logging
@@ -156,7 +157,18 @@ def _parts(options: Options, clusters: GatewayClusters) -> Parts:
     kinds = resources(options)
     world = World(kinds, wide_ids=options.record_ids == "wide")
     conditions = Conditions(world, clusters.syncs)
-    return Parts(kinds, world, conditions, metrics, clock, rng, identity, clusters)
+    leaves_alone = partial(_has_other_status, world, options)
+    return Parts(kinds, world, conditions, metrics, clock, rng, identity, clusters, leaves_alone)
+
+
+def _has_other_status(world: World, options: Options, key: ObjectKey) -> bool:
+    """Say whether ingress-nginx writes the status of an Ingress: until `update_status` hands it over."""
+    nginx, item = options.nginx, world.stores[key.kind].get(key)
+    if nginx is None or nginx.update_status or item is None:
+        return False
+    from translation.nginx.sources import is_served
+
+    return is_served(item, world.view(), options, nginx)
 
 
 def _registry(options: Options, parts: Parts, sink: ChangeSink) -> Registry:

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import CustomObject
+from apisix_ingress.state.view import View
 from providers.core.base import Provider
+from translation.core.result import Translation
 
 
 class IngressProvider(Provider[CustomObject]):
     """Owns routes and the certificates of `spec.tls`; claims upstreams."""
 
     kind = "Ingress"
+
+    def evaluate(self, key: ObjectKey, item: CustomObject | None, view: View) -> Translation | None:
+        """Return the translation of an Ingress; of one of ingress-nginx its problems alone: hosts own the records."""
+        nginx = self._options.nginx
+        if item is not None and nginx is not None:
+            from translation.nginx.ingress import judge_ingress
+            from translation.nginx.sources import is_served
+
+            if is_served(item, view, self._options, nginx):
+                return judge_ingress(item, view, self._options, nginx)
+        return super().evaluate(key, item, view)

@@ -7,6 +7,7 @@ determine which upstreams are translated; a deleted Service keeps its upstreams 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -121,6 +122,13 @@ def _upstream(
         draft.keep(key)
         return
     nodes = _nodes(draft, found, port, wanted, settings) if found and port else []
+    given = claims[0].variant.fields if claims[0].variant else ""
+    if given:
+        fields = json.loads(given)
+        fallback = fields.pop("fallback", None)
+        body |= fields | {"nodes": nodes or (_fallback_nodes(draft, *fallback) if fallback else [])}
+        draft.record("upstreams", name, body, existing_only=all(claim.weak for claim in claims))
+        return
     fields = settings.body(wanted.port)
     if fields is None:
         # The routes stay as they were, too. A pod that is gone must leave all the same.
@@ -147,6 +155,14 @@ def _nodes(draft: Builder, found: _Found, port: ServicePort, wanted: _Wanted, se
     chosen = settings.of_port(wanted.port)
     labels = next((item.labels for item in chosen.subsets if item.name == wanted.subset), None) if chosen else None
     return None if labels is None else service_nodes(draft, service, port, labels, listed=found.listed)
+
+
+def _fallback_nodes(draft: Builder, namespace: str, name: str, port: int) -> list[Node]:
+    """Return the nodes of the Service that takes over from one without endpoints."""
+    service = draft.view.get(Service, ObjectKey("Service", namespace, name))
+    found = _Found(draft, service, 1) if service else None
+    number = found.port(port) if found else None
+    return service_nodes(draft, found.service, number, None, listed=found.listed) if found and number else []
 
 
 def _leads_on(draft: Builder, service: Service, port: ServicePort) -> bool:

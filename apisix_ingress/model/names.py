@@ -33,6 +33,9 @@ WIDE = 16
 INGRESS = "ing"
 """What names of the routes of Ingresses begin with. It may be the name of a namespace as well."""
 
+NGINX = "ingress-nginx:"
+"""What names of the records of hosts of ingress-nginx begin with. No namespace can have this name."""
+
 _OF_INGRESS = re.compile(r"[a-z0-9.-]+_[0-9a-f]{1,8}")
 """What follows namespace and name in the name of an Ingress' route: the Ingress, and the short id of host and path."""
 
@@ -127,6 +130,26 @@ def ingress_prefix(namespace: str, name: str) -> str:
 def ingress_route_name(namespace: str, name: str, host: str, path: str) -> str:
     """Return the name of the route for one host and path of an Ingress."""
     return f"{INGRESS}_{namespace}_{name}_{short_id(host + path)}"
+
+
+def nginx_prefix(host: str) -> str:
+    """Return what the told names of all routes of a host of ingress-nginx begin with."""
+    return f"{NGINX}_{host}_"[:_KEPT]
+
+
+def nginx_name(host: str, part: str) -> str:
+    """Return the name of a record of a host of ingress-nginx; no namespace is called like its beginning."""
+    return f"{NGINX}_{host}_{part}"
+
+
+def nginx_limits(namespace: str, name: str) -> str:
+    """Return the name of the plugin config with the limits of an Ingress of ingress-nginx."""
+    return f"{NGINX}{namespace}_{name}_limits"
+
+
+def nginx_client_certificate(namespace: str, secret: str) -> str:
+    """Return the name of the record with the certificate that backends of ingress-nginx are shown."""
+    return f"{NGINX}{namespace}_{secret}_client"
 
 
 def service_upstream_name(

@@ -104,6 +104,8 @@ class ServicePort:
     name: str = ""
     protocol: str = "TCP"
     app_protocol: str = ""
+    target: int | str = 0
+    """The port of Pods, by number or name; 0: the same as `port`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,6 +323,7 @@ def decode_service(raw: JsonObject) -> Service:
                 name=_text(port, "name"),
                 protocol=_text(port, "protocol") or "TCP",
                 app_protocol=_text(port, "appProtocol"),
+                target=port["targetPort"] if isinstance(port.get("targetPort"), int | str) else 0,
             )
             for port in _list(spec, "ports")
         ),

@@ -21,6 +21,7 @@ from apisix_ingress.settings.sections import (
     ElectionSettings,
     GatewayApiSettings,
     HttpSettings,
+    IngressNginxSettings,
     KubernetesSettings,
     LogSettings,
     StatusSettings,
@@ -36,6 +37,7 @@ __all__ = [
     "ElectionSettings",
     "GatewayApiSettings",
     "HttpSettings",
+    "IngressNginxSettings",
     "KubernetesSettings",
     "LogSettings",
     "Settings",
@@ -82,6 +84,7 @@ class Settings(BaseModel):
     webhook: WebhookSettings = WebhookSettings.model_construct()
     kubernetes: KubernetesSettings = KubernetesSettings.model_construct()
     gateway_api: GatewayApiSettings = GatewayApiSettings.model_construct()
+    ingress_nginx: IngressNginxSettings = IngressNginxSettings.model_construct()
     clusters: tuple[ClusterSettings, ...] = (ClusterSettings.model_construct(),)
 
     @model_validator(mode="before")

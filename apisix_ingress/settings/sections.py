@@ -203,6 +203,31 @@ class KubernetesSettings(_Section):
         return parse_selector(self.namespace_selector)
 
 
+class IngressNginxSettings(_Section):
+    """Ingresses of ingress-nginx, served unchanged. The names are those of its flags, with underscores."""
+
+    enabled: bool = False
+    """Whether they are served."""
+    config_map: ConfigMapName = ""
+    """namespace/name of the ConfigMap of ingress-nginx, read live; empty: its defaults apply."""
+    default_backend_service: ServiceName = ""
+    """namespace/name of the Service that gets requests that no path takes; empty: they get 404."""
+    default_ssl_certificate: ConfigMapName = ""
+    """namespace/name of the Secret with the certificate of hosts that have none; empty: no TLS for these."""
+    watch_ingress_without_class: bool = False
+    """Whether Ingresses without a class are served."""
+    disable_catch_all: bool = False
+    """Whether Ingresses that only have a default backend are left out."""
+    update_status: bool = False
+    """Whether addresses are written to the status of the Ingresses; leave it off while ingress-nginx runs."""
+    ingress_class: ObjectName = "nginx"
+    """The class that Ingresses name in the annotation kubernetes.io/ingress.class."""
+    controller_class: str = "k8s.io/ingress-nginx"
+    """Ingresses are served whose IngressClass has this spec.controller."""
+    annotations_prefix: str = "nginx.ingress.kubernetes.io"
+    """The prefix of annotations."""
+
+
 class TlsSettings(_Section):
     """TLS towards one gateway cluster; requires an https URL."""
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from apisix_ingress.model.keys import ObjectKey
-from apisix_ingress.model.names import Granularity
+from apisix_ingress.model.names import Granularity, wide_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,20 +24,23 @@ class UpstreamOverrides:
 
 @dataclass(frozen=True, slots=True)
 class UpstreamVariant:
-    """What the backend of a route of the Gateway API needs of its upstream, which other routes to it do not.
+    """What the backend of one route needs of its upstream, which other routes to it do not.
 
     Attributes:
         scheme: Of requests to the backend; empty: that of the Service's settings.
         no_retries: Whether a request that ran out of time is given up.
+        fields: Fields of the record as canonical JSON, in place of all settings of the Service; empty: those apply.
     """
 
     scheme: str = ""
     no_retries: bool = False
+    fields: str = ""
 
     @property
     def name(self) -> str:
         """What tells its upstream from others of the Service port."""
-        return "-".join([*([self.scheme] if self.scheme else []), *(["once"] if self.no_retries else [])])
+        told = [wide_id(self.fields)] if self.fields else []
+        return "-".join([*told, *([self.scheme] if self.scheme else []), *(["once"] if self.no_retries else [])])
 
 
 @dataclass(frozen=True, slots=True)

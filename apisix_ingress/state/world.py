@@ -8,7 +8,7 @@ from typing import Any
 
 from apisix_ingress.model.assessment import Assessment
 from apisix_ingress.model.keys import ObjectKey, Read
-from apisix_ingress.model.kinds.resource import Resource
+from apisix_ingress.model.kinds.resource import DERIVED_PROVIDERS, Resource
 from apisix_ingress.model.problem import Problem
 from apisix_ingress.state.attachments import Attachments
 from apisix_ingress.state.claims import Claims
@@ -56,6 +56,9 @@ class World:
             resource.kind: Store(resource.kind, self._notify, resource.indexes, resource.ranked)
             for resource in resources
         }
+        for kind in DERIVED_PROVIDERS:
+            self.stores[kind] = Store(kind, self._notify)
+            self.stores[kind].synced = True
 
     def listen(self, listener: Callable[[Read], None]) -> None:
         """Add one who hears of every changed read."""

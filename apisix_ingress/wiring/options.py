@@ -10,9 +10,10 @@ from apisix_ingress.model.network.cluster_dns import cluster_name
 from apisix_ingress.model.network.host_names import canonical_host
 from apisix_ingress.model.network.internal_addresses import internal_addresses
 from apisix_ingress.model.network.ip_address import parse_ip
-from apisix_ingress.settings import MULTI_TENANT, Settings
+from apisix_ingress.settings import MULTI_TENANT, IngressNginxSettings, Settings
 from translation.addresses.host_policy import admin_addresses
 from translation.core.options import Options
+from translation.nginx.options import NginxOptions
 
 
 def translation_options(settings: Settings) -> Options:
@@ -46,7 +47,29 @@ def translation_options(settings: Settings) -> Options:
         published_addresses=frozenset(kubernetes.status.addresses),
         listener_ports=settings.gateway_api.listener_ports,
         loopback=settings.gateway_api.loopback,
+        nginx=_nginx(settings.ingress_nginx),
     )
+
+
+def _nginx(settings: IngressNginxSettings) -> NginxOptions | None:
+    if not settings.enabled:
+        return None
+    return NginxOptions(
+        config_map=_key("ConfigMap", settings.config_map),
+        default_backend=_key("Service", settings.default_backend_service),
+        default_certificate=_key("Secret", settings.default_ssl_certificate),
+        controller_class=settings.controller_class,
+        ingress_class=settings.ingress_class,
+        watch_without_class=settings.watch_ingress_without_class,
+        disable_catch_all=settings.disable_catch_all,
+        update_status=settings.update_status,
+        prefix=settings.annotations_prefix,
+    )
+
+
+def _key(kind: str, text: str) -> ObjectKey | None:
+    namespace, _, name = text.partition("/")
+    return ObjectKey(kind, namespace, name) if name else None
 
 
 def _gateway_namespaces(settings: Settings) -> frozenset[str]:

@@ -7,7 +7,7 @@ import os
 import random
 import secrets
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -113,6 +113,8 @@ class Parts:
     identity: str
     gateways: GatewayLoad
     """How busy the gateways are: statuses yield to their changes."""
+    leaves_alone: Callable[[ObjectKey], bool]
+    """Whether another controller writes the status of an Ingress that is ours."""
 
 
 class ApiStatus:
@@ -123,7 +125,8 @@ class ApiStatus:
         timeout = _write_seconds(settings.election)
         self._running = False
         self._conditions = parts.conditions
-        self._addresses = Addresses(parts.world, settings.status.publish_service, settings.status.addresses)
+        published = settings.status.publish_service, settings.status.addresses
+        self._addresses = Addresses(parts.world, *published, leaves_alone=parts.leaves_alone)
         self._events = EventRecorder(api, clock=clock, rng=rng, observer=observer, gateways=gateways, timeout=timeout)
         documents = GatewayStatus(
             parts.world, parts.conditions, self._addresses, controller=settings.ingress_class_controller

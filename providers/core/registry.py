@@ -14,8 +14,8 @@ from typing import Any
 
 from apisix_ingress.model.keys import IndexKey, ObjectKey, Read, namespace_of
 from apisix_ingress.model.kinds.gateway_api import GATEWAY_KINDS
-from apisix_ingress.model.kinds.indexes import OWNERSHIP_INDEXES
-from apisix_ingress.model.kinds.resource import Resource, imported
+from apisix_ingress.model.kinds.indexes import NGINX_HOST_INDEX, NGINX_INDEXES, OWNERSHIP_INDEXES
+from apisix_ingress.model.kinds.resource import DERIVED_PROVIDERS, Resource, imported
 from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.queue.fair_rests import FairRests
@@ -26,6 +26,7 @@ from apisix_ingress.state.world import World
 from providers.core.base import ChangeSink, Provider, ProviderDeps, limiter, log_problems
 from providers.core.offload import Offloader
 from translation.core.options import Options
+from translation.nginx.options import CATCH_ALL, host_key
 
 URGENT_KINDS = frozenset(kind for kind, row in RESOURCES.items() if row.urgent)
 """Kinds whose changes overtake: a dead pod leaves the gateway at once."""
@@ -56,13 +57,17 @@ def resources(options: Options) -> tuple[Resource, ...]:
         table["Service"] = replace(table["Service"], indexes={})
     if options.host_ownership == "shared":
         table = {kind: resource.without(OWNERSHIP_INDEXES) for kind, resource in table.items()}
+    if options.nginx is not None:
+        return tuple(table.values())
+    table = {kind: resource.without(NGINX_INDEXES) for kind, resource in table.items()}
     config_maps = table.pop("ConfigMap")
     return (*table.values(), *([config_maps.restricted(source)] if source else ()))
 
 
 def provider_classes() -> Iterator[type[Provider[Any]]]:
     """Yield the provider of each kind that owns records."""
-    return (imported(row.provider) for row in RESOURCES.values() if row.provider)
+    named = (row.provider for row in RESOURCES.values() if row.provider)
+    return map(imported, (*named, *DERIVED_PROVIDERS.values()))
 
 
 class Registry:
@@ -95,6 +100,8 @@ class Registry:
         }
         self.queues = {kind: provider.queue for kind, provider in self.providers.items()} | {LARGE_OBJECTS: queue}
         world.listen(self._changed)
+        if options.nginx:
+            self.enqueue(host_key(CATCH_ALL))
 
     @property
     def live(self) -> bool:
@@ -177,6 +184,8 @@ class Registry:
         owners = self._world.dependents.of(read)
         if read.kind in HASHED and isinstance(read, IndexKey):
             owners = (*owners, *self._world.ids.owners_of(read))  # what can't be translated may not ask for it any more
+        if isinstance(read, IndexKey) and read.by == NGINX_HOST_INDEX:
+            owners = (*owners, host_key(read.value))
         if isinstance(read, ObjectKey) and read.kind in self.providers:
             owners = (read, *owners)
         # Those who take the place of an object that is gone write before its records are deleted.

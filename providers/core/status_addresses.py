@@ -22,9 +22,18 @@ class Addresses:
         world: Services, and which Ingresses are ours.
         publish_service: namespace/name of the Service in front of the gateways, or empty.
         fixed: Addresses to publish instead.
+        leaves_alone: Ingresses whose status another controller writes.
     """
 
-    def __init__(self, world: World, publish_service: str, fixed: Sequence[str]) -> None:
+    def __init__(
+        self,
+        world: World,
+        publish_service: str,
+        fixed: Sequence[str],
+        *,
+        leaves_alone: Callable[[ObjectKey], bool] = lambda key: False,
+    ) -> None:
+        self._leaves_alone = leaves_alone
         self._world = world
         self._fixed = [entry(address) for address in fixed]
         namespace, _, name = publish_service.partition("/")
@@ -37,6 +46,8 @@ class Addresses:
         is not one that is gone.
         """
         if RESOURCES[key.kind].status != "addresses" or not (self._fixed or self._service) or not self._world.synced:
+            return None
+        if self._leaves_alone(key):
             return None
         return self.published() if key in self._world.reports else []
 

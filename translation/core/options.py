@@ -10,6 +10,7 @@ from apisix_ingress.model.formats.selector import Selector, parse_selector
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.names import DEFAULT_CONTROLLER, ConsumerNames
 from apisix_ingress.model.network.internal_addresses import NOTHING_INTERNAL, InternalAddresses
+from translation.nginx.options import NginxOptions
 
 ANY_CLASS = "apisix-and-all"
 """The configured class that means: Ingress of class `apisix`, custom resources of every class."""
@@ -48,6 +49,7 @@ class Options:
         published_addresses: Fixed addresses that gateways are reached at.
         listener_ports: Port of a listener → port that gateways listen at; without an entry the scheme is matched.
         loopback: Where a gateway reaches itself.
+        nginx: How Ingresses of ingress-nginx are served; None: they are not.
     """
 
     ingress_class: str = ANY_CLASS
@@ -75,6 +77,7 @@ class Options:
     published_addresses: frozenset[str] = frozenset()
     listener_ports: Mapping[int, int] = field(default_factory=dict)
     loopback: str = "http://127.0.0.1:9080"
+    nginx: NginxOptions | None = None
 
     @property
     def guarded_ports(self) -> frozenset[int]:

@@ -125,8 +125,9 @@ class StatusWriter:
         self._running = self._flushing = False
 
     def wake(self, key: ObjectKey, *, urgent: bool = False) -> None:
-        """Check the status of an object soon; an urgent one before others. Cheap, also for objects without a status."""
-        self._debouncer.wake(key, urgent=urgent)
+        """Check the status of an object soon; an urgent one before others. Cheap, also for owners without a status."""
+        if key.kind in self._resources:
+            self._debouncer.wake(key, urgent=urgent)
 
     def noticed(self, item: KubeObject) -> None:
         """Check a version of an object that differs from the one before at most in its status."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from apisix_ingress.model import objects as kube
-from apisix_ingress.model.json import mapping_in
+from apisix_ingress.model.json import list_in, mapping_in
 from apisix_ingress.model.network.ip_address import canonical_ip
 
 IndexFunction = Callable[[Any], Iterable[str]]
@@ -43,6 +43,18 @@ ASSIGNED_INDEX = "assigned"
 
 ASSIGNED_UNDER_INDEX = "assigned-under"
 """Index of Namespaces: the wildcards over the hosts that were given to them."""
+
+NGINX_HOST_INDEX = "nginx-host"
+"""Index of Ingresses: the servers that ingress-nginx has for their rules; `_` is the one of rules without a host."""
+
+NGINX_SERVICE_INDEX = "nginx-service"
+"""Index of Ingresses: `namespace/service` of each Service that their paths name."""
+
+NGINX_CANARY_INDEX = "nginx-canary"
+"""Index of Ingresses: the namespaces of those that may be canaries, by any prefix of the annotation."""
+
+NGINX_INDEXES = frozenset({NGINX_HOST_INDEX, NGINX_SERVICE_INDEX, NGINX_CANARY_INDEX})
+"""Indexes that only the ingress-nginx provider asks."""
 
 OWNERSHIP_INDEXES = frozenset({HOST_INDEX, UNDER_INDEX, LENT_INDEX, ASSIGNED_INDEX, ASSIGNED_UNDER_INDEX})
 """Indexes that only `host_ownership: namespace` asks."""
@@ -95,3 +107,24 @@ def parent_gateway(item: kube.CustomObject) -> Iterable[str]:
 def every(item: kube.CustomObject) -> Iterable[str]:
     """Return the one value under which all objects of a kind are."""
     return ("",)
+
+
+def nginx_hosts(item: kube.CustomObject) -> Iterable[str]:
+    """Return the servers of ingress-nginx that an Ingress is part of."""
+    rules = [rule for rule in list_in(item.spec.get("rules")) if isinstance(rule, dict)]
+    hosts = [str(rule.get("host") or "").lower() or "_" for rule in rules]
+    return dict.fromkeys([*hosts, *(["_"] if item.spec.get("defaultBackend") else [])])
+
+
+def nginx_services(item: kube.CustomObject) -> Iterable[str]:
+    """Return the Services that the paths of an Ingress name."""
+    rules = [mapping_in(rule) for rule in list_in(item.spec.get("rules"))]
+    paths = [mapping_in(path) for rule in rules for path in list_in(mapping_in(rule.get("http")).get("paths"))]
+    backends = [item.spec.get("defaultBackend"), *(path.get("backend") for path in paths)]
+    names = [mapping_in(mapping_in(backend).get("service")).get("name") for backend in backends]
+    return dict.fromkeys(f"{item.meta.namespace}/{name}" for name in names if isinstance(name, str))
+
+
+def nginx_canaries(item: kube.CustomObject) -> Iterable[str]:
+    """Return the namespace of an Ingress that may be a canary."""
+    return (item.meta.namespace,) if any(name.endswith("/canary") for name in item.meta.annotations) else ()

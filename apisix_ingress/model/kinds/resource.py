@@ -18,6 +18,10 @@ StatusShape = Literal["", "conditions", "addresses", "document"]
 its translation assesses (`model.assessment`)."""
 
 
+DERIVED_PROVIDERS: Mapping[str, str] = {"NginxHost": "providers.nginx_host:NginxHostProvider"}
+"""Kinds of owners of which no objects exist, each with its provider: hosts, which the Ingresses that name them make."""
+
+
 @dataclass(frozen=True, slots=True)
 class Resource:
     """One kind of object.

@@ -37,6 +37,11 @@ _CLAIMS: Mapping[str, IndexFunction] = {
     by.UNDER_INDEX: names_over,
     by.LENT_INDEX: lent_hosts,
 }
+_NGINX: Mapping[str, IndexFunction] = {
+    by.NGINX_HOST_INDEX: by.nginx_hosts,
+    by.NGINX_SERVICE_INDEX: by.nginx_services,
+    by.NGINX_CANARY_INDEX: by.nginx_canaries,
+}
 _ASSIGNED: Mapping[str, IndexFunction] = {
     by.ASSIGNED_INDEX: assigned_hosts,
     by.ASSIGNED_UNDER_INDEX: assigned_over,
@@ -147,8 +152,10 @@ _ROWS = (
         "v1",
         "ingresses",
         partial(kube.decode_custom, kind="Ingress"),
-        indexes={**_MATCHERS, **_TLS_HOSTS, **_CLAIMS},
-        ranked=frozenset({**_MATCHERS, **_TLS_HOSTS, **_CLAIMS}),
+        indexes={**_MATCHERS, **_TLS_HOSTS, **_CLAIMS, **_NGINX},
+        ranked=frozenset(
+            {**_MATCHERS, **_TLS_HOSTS, **_CLAIMS, by.NGINX_HOST_INDEX: None, by.NGINX_SERVICE_INDEX: None}
+        ),
         short="ing",
         translator="translation.ingress:translate_ingress",
         expires=True,

@@ -7,6 +7,9 @@
     - services
     - pods
     - secrets
+    {{- if .Values.config.ingressNginx.enabled }}
+    - configmaps
+    {{- end }}
     {{- if eq $kubernetes.endpointSource "endpoints" }}
     - endpoints
     {{- end }}

@@ -22,7 +22,10 @@ from tests.unit.apisix_ingress.settings.files import complaint, load
             "kubernetes.audit_interval: unknown key, did you mean clusters.sync.audit",
         ),
         ("http: {colour: red}", "http.colour: unknown key, known here: listen, status_page (from FILE)"),
-        ("1: {}", "1: unknown key, known here: preset, log, http, webhook, kubernetes, gateway_api, clusters (from"),
+        (
+            "1: {}",
+            "1: unknown key, known here: preset, log, http, webhook, kubernetes, gateway_api, ingress_nginx, clusters",
+        ),
         ("log: {level: loud}", "log.level: must be one of debug, info, warning, error (from FILE)"),
         ("log:", "log: must be a mapping of keys to values (from FILE)"),
         ("http: {listen: 8080}", "http.listen: must be a string: write ':8080' in quotes (from FILE)"),

@@ -42,6 +42,17 @@ kubernetes:
     retry_period: 2s}
   status: {enabled: true, publish_service: "", addresses: []}
 gateway_api: {enabled: auto, address_pool: [], listener_ports: {}, loopback: "http://127.0.0.1:9080"}
+ingress_nginx:
+  enabled: false
+  config_map: ""
+  default_backend_service: ""
+  default_ssl_certificate: ""
+  watch_ingress_without_class: false
+  disable_catch_all: false
+  update_status: false
+  ingress_class: nginx
+  controller_class: k8s.io/ingress-nginx
+  annotations_prefix: nginx.ingress.kubernetes.io
 clusters:
   - name: default
     admin_url: http://127.0.0.1:9180/apisix/admin

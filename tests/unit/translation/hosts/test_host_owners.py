@@ -10,6 +10,7 @@ import pytest
 
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey, RecordKey
+from apisix_ingress.model.kinds.indexes import NGINX_INDEXES
 from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.network import host_claims as hostclaims
 from apisix_ingress.state.world import World
@@ -322,7 +323,7 @@ def test_a_wildcard_with_very_many_older_names_below_is_left_out(monkeypatch: py
 def test_without_the_setting_nothing_is_indexed_or_left_out() -> None:
     tables = [{kind.kind: kind for kind in resources(options)} for options in (OPTIONS, STRICT)]
     assert ["host" in table["ApisixRoute"].indexes for table in tables] == [False, True]
-    assert tables[1]["Ingress"] == RESOURCES["Ingress"]
+    assert tables[1]["Ingress"] == RESOURCES["Ingress"].without(NGINX_INDEXES)
     old, new = route("victim", 1, "own.test"), route("evil", 2, "own.test", priority=1)
     found = settle(*surroundings([old, new]))
     assert len([path for path in bodies(found) if path.startswith("routes")]) == 2

@@ -1,0 +1,102 @@
+"""Comparison: what of an answer has to be as recorded: status, Location, backend, what backends got, cookies."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+Json = dict[str, Any]
+
+_ID = re.compile(r"^(<hex32>|<uuid>|[0-9a-f]{32}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$")
+_UNSEEN = frozenset({"connection", "x-echo"})
+
+
+def differences(recorded: Json, got: Json, unstable: frozenset[str]) -> Iterator[str]:
+    """Yield what differs, each as one line.
+
+    Args:
+        recorded: The answer of ingress-nginx.
+        got: The gateway's, in the same shape.
+        unstable: Fields in which two recordings of the same differed.
+    """
+    if "times" in recorded or "statuses" in recorded:
+        yield from _counted(recorded, got, unstable)
+        return
+    if recorded.get("status") != got.get("status"):
+        yield f"status {recorded.get('status')} -> {got.get('status') or got.get('error')}"
+        return
+    for name, of in (("Location", _header(recorded, "location")), ("backend", recorded.get("backend"))):
+        mine = _header(got, "location") if name == "Location" else got.get("backend")
+        if of != mine and not (name == "backend" and ".backend" in unstable):
+            yield f"{name} {of} -> {mine}"
+    theirs, ours = (sorted(map(cookie_shape, _headers(answer, "set-cookie"))) for answer in (recorded, got))
+    if theirs != ours:
+        yield f"cookies {theirs} -> {ours}"
+    if ".seen" not in unstable:
+        yield from _seen(recorded.get("seen", []), got.get("seen", []))
+
+
+def cookie_shape(text: str) -> str:
+    """Return a cookie without its value: name and attributes."""
+    first, *rest = [part.strip() for part in text.split(";")]
+    shown = [re.sub(r"(?i)^expires=.*", "Expires", part) for part in rest]
+    return "; ".join([first.partition("=")[0], *sorted(shown)])
+
+
+def _counted(recorded: Json, got: Json, unstable: frozenset[str]) -> Iterator[str]:
+    theirs, ours = recorded.get("statuses", {}), got.get("statuses", {})
+    total = sum(theirs.values()) or 1
+    for status in sorted({*theirs, *ours}):
+        if abs(theirs.get(status, 0) - ours.get(status, 0)) > max(1, total // 10):
+            yield f"statuses {theirs} -> {ours}"
+            break
+    if any(".backends" in place for place in unstable):
+        if len(recorded["backends"]) != len(got["backends"]):
+            yield f"backends {recorded.get('backends')} -> {got.get('backends')}"
+    elif set(recorded.get("backends", {})) != set(got.get("backends", {})):
+        yield f"backends {recorded.get('backends')} -> {got.get('backends')}"
+    elif total >= 50:
+        for name, count in recorded.get("backends", {}).items():
+            if abs(count - got["backends"].get(name, 0)) > total * 0.2 and not any(
+                "backends" in each for each in unstable
+            ):
+                yield f"backends {recorded.get('backends')} -> {got.get('backends')}"
+                break
+
+
+def _seen(recorded: list[Json], got: list[Json]) -> Iterator[str]:
+    theirs = sorted((item["backend"], item["line"], item.get("body", "")) for item in recorded)
+    ours = sorted((item["backend"], item["line"], item.get("body", "")) for item in got)
+    if [each[:2] for each in theirs] != [each[:2] for each in ours]:
+        yield f"seen {[each[:2] for each in theirs]} -> {[each[:2] for each in ours]}"
+        return
+    for item in recorded:
+        mine = next(other for other in got if (other["backend"], other["line"]) == (item["backend"], item["line"]))
+        lost, gained = _flat(item) - _flat(mine), _flat(mine) - _flat(item)
+        if lost or gained:
+            yield f"headers of {item['backend']}: lost {sorted(lost)} gained {sorted(gained)}"
+            return
+
+
+def _flat(item: Json) -> Counter[tuple[str, str]]:
+    pairs = (
+        (name.lower(), "<id>" if name.lower() == "x-request-id" and _ID.match(value) else value)
+        for name, value in item["headers"]
+    )
+    return Counter(
+        pair if not _is_certificate(pair) else (pair[0], "<certificate>") for pair in pairs if pair[0] not in _UNSEEN
+    )
+
+
+def _is_certificate(pair: tuple[str, str]) -> bool:
+    return pair[0] == "ssl-client-cert" and "BEGIN" in pair[1]
+
+
+def _header(answer: Json, name: str) -> str | None:
+    return next(iter(_headers(answer, name)), None)
+
+
+def _headers(answer: Json, name: str) -> list[str]:
+    return [value for key, value in answer.get("headers", []) if key.lower() == name]

@@ -1,0 +1,300 @@
+"""Replays cases against a gateway and says how each went: `python -m e2e.nginx.replay FOLDER --admin-url URL ...`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import socket
+import struct
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from apisix_ingress.model.json import FrozenJson
+from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.model.records import UPSERT_RANK
+from e2e.nginx.backends import Backend
+from e2e.nginx.client import Client
+from e2e.nginx.compare import differences
+from e2e.nginx.corpus import Case, cases
+from e2e.nginx.world import Certificates, Cluster
+
+Json = dict[str, Any]
+_MARKER = "marker.replay.test"
+
+
+class Gateway:
+    """The Admin API of a gateway: holds what it was given, and writes what changed."""
+
+    def __init__(self, session: aiohttp.ClientSession, url: str, key: str, client: Client) -> None:
+        self._session = session
+        self._url = url
+        self._headers = {"X-API-KEY": key}
+        self._client = client
+        self._held: dict[RecordKey, FrozenJson] = {}
+        self._round = 0
+
+    async def show(self, records: Mapping[RecordKey, FrozenJson]) -> list[str]:
+        """Write what changed and wait until it is in effect; return what the gateway refused."""
+        refused = []
+        gone = [key for key in self._held if key not in records]
+        for key in sorted(records, key=lambda each: UPSERT_RANK[each.kind]):
+            if self._held.get(key) != records[key]:
+                body = {name: value for name, value in records[key].items() if name != "id"}
+                async with self._session.put(f"{self._url}/{key}", json=body, headers=self._headers) as answer:
+                    if answer.status >= 300:
+                        refused.append(f"{key}: {(await answer.text())[:300]}")
+        for key in sorted(gone, key=lambda each: -UPSERT_RANK[each.kind]):
+            async with self._session.delete(f"{self._url}/{key}", headers=self._headers) as answer:
+                await answer.read()
+        self._held = dict(records)
+        await self._settled()
+        return refused
+
+    async def _settled(self) -> None:
+        self._round += 1
+        status = 200 + self._round % 90
+        body = {
+            "host": _MARKER,
+            "uri": "/*",
+            "priority": 0,
+            "plugins": {"fault-injection": {"abort": {"http_status": 200, "body": str(self._round)}}},
+        }
+        del status
+        async with self._session.put(f"{self._url}/routes/marker", json=body, headers=self._headers) as answer:
+            await answer.read()
+        for _ in range(200):
+            found = await self._client.send({"path": "/", "host": _MARKER}, {})
+            if found.get("body", "").strip() == str(self._round):
+                return
+            await asyncio.sleep(0.02)
+        raise RuntimeError("the gateway does not take over what it is given")
+
+
+class Names(asyncio.DatagramProtocol):
+    """A DNS server that knows the names of a case."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, str] = {}
+
+    def connection_made(self, transport: Any) -> None:
+        """Keep the transport."""
+        self._transport = transport
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        """Nothing is left to do."""
+
+    def datagram_received(self, data: bytes, address: Any) -> None:
+        """Answer a question."""
+        labels, place = [], 12
+        while data[place]:
+            labels.append(data[place + 1 : place + 1 + data[place]].decode())
+            place += data[place] + 1
+        question = data[12 : place + 5]
+        found = self.known.get(".".join(labels).lower())
+        kind = struct.unpack(">H", data[place + 1 : place + 3])[0]
+        count = 1 if found and kind == 1 else 0
+        flags = 0x8180 if found else 0x8183
+        answer = data[:2] + struct.pack(">HHHHH", flags, 1, count, 0, 0) + question
+        if count:
+            answer += b"\xc0\x0c" + struct.pack(">HHIH", 1, 1, 1, 4) + socket.inet_aton(str(found))
+        self._transport.sendto(answer, address)
+
+
+class Replay:
+    """Replays cases one after another."""
+
+    def __init__(
+        self, gateway: Gateway, client: Client, certificates: Certificates, names: Names, unstable: Json
+    ) -> None:
+        self._gateway = gateway
+        self._client = client
+        self._certificates = certificates
+        self._names = names
+        self._unstable = unstable
+        self._next = 10
+
+    async def run(self, case: Case) -> Json:
+        """Return how a case went: `differences` by step, and the verdicts on its annotations."""
+        seen: list[Json] = []
+        pods = {
+            name: Backend(name, kind, self._address(), seen, self._context(case, name))
+            for name, kind in case.backends.items()
+        }
+        virtual, front = self._virtual(case, seen)
+        self._names.known = {
+            f"{name.partition('/')[2]}.{name.partition('/')[0]}.svc.cluster.local": at for name, at in virtual.items()
+        }
+        self._names.known |= {
+            name: pods[at].address if at in pods else at for name, at in (case.about.get("dns") or {}).items()
+        }
+        for each in (*pods.values(), *front):
+            await each.start()
+        try:
+            cluster = Cluster(case, self._certificates, {name: each.address for name, each in pods.items()}, virtual)
+            return await self._steps(case, cluster, seen)
+        finally:
+            for each in (*pods.values(), *front):
+                each.stop()
+
+    async def _steps(self, case: Case, cluster: Cluster, seen: list[Json]) -> Json:
+        refused = await self._gateway.show(cluster.records())
+        found: list[str] = [f"refused by the gateway: {each}" for each in refused]
+        jar: dict[str, str] = {}
+        for number, (asked, recorded) in enumerate(case.steps):
+            if "path" not in asked:
+                if "sleep" in asked:
+                    await asyncio.sleep(asked["sleep"])
+                elif self._change(cluster, asked):
+                    found += [
+                        f"{number} refused by the gateway: {each}"
+                        for each in await self._gateway.show(cluster.records())
+                    ]
+                continue
+            if asked.get("h2"):
+                continue
+            seen.clear()
+            got = await self._asked(asked, jar, seen)
+            unstable = {
+                place
+                for each in self._unstable.get(case.name, [])
+                if each["request"] == number
+                for place in each["differs"]
+            }
+            found += [
+                f"{number} {line}" for line in differences(recorded, got, frozenset(unstable | (self._wavering(case))))
+            ]
+        return {"case": case.name, "differences": found}
+
+    async def _asked(self, asked: Json, jar: dict[str, str], seen: list[Json]) -> Json:
+        times = asked.get("times", 1)
+        if times == 1:
+            answer = await self._client.send(asked, jar if asked.get("jar") else {})
+            await asyncio.sleep(asked.get("linger", 0))
+            return {**answer, "seen": list(seen)}
+        if asked.get("parallel"):
+            answers = await asyncio.gather(*(self._client.send(asked, {}) for _ in range(times)))
+        else:
+            answers = []
+            for _ in range(times):
+                answers.append(await self._client.send(asked, jar if asked.get("jar") else {}))
+                await asyncio.sleep(asked.get("gap", 0))
+        statuses = Counter(str(each.get("status") or each.get("error")) for each in answers)
+        return {
+            "statuses": statuses,
+            "backends": Counter(each.get("backend") or "-" for each in answers),
+            "headers": [],
+        }
+
+    def _wavering(self, case: Case) -> set[str]:
+        """Return which fields waver in a case: two recordings of it differed in some answer."""
+        tags = {"affinity", "lb"} & set(case.about.get("tags", ()))
+        return {".backend", ".backends", ".seen"} if tags and case.name in self._unstable else set()
+
+    def _change(self, cluster: Cluster, asked: Json) -> bool:
+        cluster.apply(asked.get("apply", []))
+        if "delete" in asked:
+            for kind, name in asked["delete"]:
+                cluster.delete(kind, name)
+        cluster.services.update({name: text.split() for name, text in asked.get("endpoints", {}).items()})
+        return any(name in asked for name in ("apply", "delete", "endpoints"))
+
+    def _virtual(self, case: Case, seen: list[Json]) -> tuple[dict[str, str], list[Backend]]:
+        virtual: dict[str, str] = {}
+        front: list[Backend] = []
+        for name, backends in case.about.get("services", {}).items():
+            namespace, _, service = name.partition("/")
+            owner = next(
+                (
+                    item
+                    for item in case.objects
+                    if item["kind"] == "Service"
+                    and item["metadata"]["name"] == service
+                    and item["metadata"].get("namespace") == namespace
+                ),
+                None,
+            )
+            if owner is None or not backends:
+                continue
+            virtual[name] = self._address()
+            first = backends[0].partition("!")[0]
+            ports = tuple(port["port"] for port in owner["spec"].get("ports", []))
+            front.append(
+                Backend(first, case.backends[first], virtual[name], seen, self._context(case, first), ports, True)
+            )
+        return virtual, front
+
+    def _context(self, case: Case, name: str) -> Any:
+        if case.backends[name] != "https":
+            return None
+        return self._certificates.server_context((case.about.get("certs") or {}).get(name, f"{name}@ca"))
+
+    def _address(self) -> str:
+        self._next += 1
+        return f"10.244.{self._next // 250}.{self._next % 250 + 1}"
+
+
+async def _main(args: argparse.Namespace) -> int:
+    certificates, names = Certificates(), Names()
+    loop = asyncio.get_running_loop()
+    await loop.create_datagram_endpoint(lambda: names, local_addr=("127.0.0.1", args.dns_port))
+    client = Client(args.proxy, args.http, args.https, certificates.context)
+    wanted = [
+        case
+        for case in cases(args.folder)
+        if not args.case
+        or case.name in args.case
+        or any(case.name.startswith(each.rstrip("*")) for each in args.case if each.endswith("*"))
+    ]
+    unstable = (
+        json.loads((args.folder / "unstable.json").read_text()) if (args.folder / "unstable.json").exists() else {}
+    )
+    good = 0
+    began = time.monotonic()
+    results = []
+    async with aiohttp.ClientSession() as session:
+        replay = Replay(Gateway(session, args.admin_url, args.admin_key, client), client, certificates, names, unstable)
+        for case in wanted:
+            if case.why_skipped:
+                results.append({"case": case.name, "skipped": case.why_skipped})
+                print(f"skip {case.name}: {case.why_skipped}", flush=True)
+                continue
+            try:
+                found = await replay.run(case)
+            except Exception as error:
+                found = {"case": case.name, "differences": [f"replay failed: {error!r}"]}
+            results.append(found)
+            good += not found["differences"]
+            print("ok  " if not found["differences"] else "DIFF", case.name, flush=True)
+            for line in found["differences"][: args.lines]:
+                print("       ", line[:600], flush=True)
+    print(f"{good} of {len(wanted)} as recorded, {time.monotonic() - began:.0f} s")
+    if args.output:
+        args.output.write_text(json.dumps(results, indent=1))
+    return 0
+
+
+def main() -> int:
+    """Run from the command line."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("case", nargs="*")
+    parser.add_argument("--admin-url", default="http://127.0.0.1:19180/apisix/admin")
+    parser.add_argument("--admin-key", default="rig-admin-key")
+    parser.add_argument("--proxy", default="127.0.0.1")
+    parser.add_argument("--http", type=int, default=80)
+    parser.add_argument("--https", type=int, default=443)
+    parser.add_argument("--dns-port", type=int, default=5353)
+    parser.add_argument("--lines", type=int, default=4)
+    parser.add_argument("--output", type=Path)
+    return asyncio.run(_main(parser.parse_args()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,30 @@
+"""Hosts of ingress-nginx: translated when an Ingress that names one, or anything those refer to, changes."""
+
+from __future__ import annotations
+
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.objects import CustomObject
+from apisix_ingress.state.view import View
+from providers.core.base import Provider
+from translation.core.result import Translation
+
+
+class NginxHostProvider(Provider[CustomObject]):
+    """Owns the routes and the certificate of each host that Ingresses of ingress-nginx name; claims upstreams.
+
+    The owner is a host and no object: its Ingresses are translated together, and an edit touches only its hosts.
+    """
+
+    kind = "NginxHost"
+
+    def evaluate(self, key: ObjectKey, item: CustomObject | None, view: View) -> Translation | None:
+        """Return the records of a host, or None when no Ingress names it."""
+        if self._options.nginx is None:
+            return None
+        from translation.nginx.host import translate_host
+
+        return translate_host(key.name, view, self._options, self._options.nginx)
+
+    def translate(self, item: CustomObject, view: View) -> Translation:
+        """Never called: a host has no object, and its Ingresses are found by its name."""
+        raise NotImplementedError

@@ -1,0 +1,174 @@
+"""Hosts of ingress-nginx: from Ingresses to routes, as a gateway tries them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apisix_ingress.diagnostics.collect.offline import Outcome, settle
+from apisix_ingress.model.json import FrozenJson
+from apisix_ingress.model.keys import IndexKey, ObjectKey
+from apisix_ingress.model.kinds.table import RESOURCES
+from translation.core.options import Options
+from translation.nginx.options import NginxOptions
+
+OPTIONS = Options(nginx=NginxOptions(config_map=ObjectKey("ConfigMap", "ingress-nginx", "config")))
+CLASS = {"kind": "IngressClass", "metadata": {"name": "nginx"}, "spec": {"controller": "k8s.io/ingress-nginx"}}
+SERVICE = {
+    "kind": "Service",
+    "metadata": {"name": "web", "namespace": "shop"},
+    "spec": {"clusterIP": "10.0.0.1", "ports": [{"port": 80, "targetPort": 8080}]},
+}
+
+
+def ingress(
+    name: str, *paths: tuple[str, str], host: str = "shop.test", age: int = 0, service: str = "web", **given: str
+) -> dict[str, Any]:
+    """Return an Ingress with (path, type) pairs; underscores in names of annotations are dashes."""
+    backend = {"service": {"name": service, "port": {"number": 80}}}
+    every = [{"path": path, "pathType": kind, "backend": backend} for path, kind in paths]
+    prefix = "nginx.ingress.kubernetes.io/"
+    return {
+        "kind": "Ingress",
+        "metadata": {
+            "name": name,
+            "namespace": "shop",
+            "creationTimestamp": f"2026-01-01T00:00:{age:02}Z",
+            "annotations": {f"{prefix}{key.replace('_', '-')}": text for key, text in given.items()},
+        },
+        "spec": {"ingressClassName": "nginx", "rules": [{"host": host, "http": {"paths": every}}]},
+    }
+
+
+def translated(*objects: dict[str, Any], options: Options = OPTIONS) -> Outcome:
+    return settle((RESOURCES[item["kind"]].decode(item) for item in (CLASS, SERVICE, *objects)), options)
+
+
+def routes(outcome: Outcome) -> list[FrozenJson]:
+    """Return the routes, those that are tried first in front."""
+    found = [record.body for record in outcome.records if record.key.kind == "routes"]
+    return sorted(found, key=lambda body: -body["priority"])
+
+
+def status(body: FrozenJson) -> int | None:
+    """Return what a route answers without a backend."""
+    found = body.get("plugins", {}).get("fault-injection")
+    return found["abort"]["http_status"] if found else None
+
+
+def test_without_the_setting_an_ingress_of_nginx_gives_nothing() -> None:
+    assert not translated(ingress("web", ("/", "Prefix")), options=Options()).records
+
+
+def test_a_prefix_path_matches_whole_segments_and_the_host_answers_404_elsewhere() -> None:
+    got = routes(translated(ingress("web", ("/foo", "Prefix"))))
+
+    served = {tuple(body["uris"]) for body in got if body.get("upstream_id")}
+    assert served == {("/foo/*",), ("/foo",)}
+    assert {tuple(body["uris"]) for body in got if status(body) == 404} == {("/*",)}
+
+
+def test_a_regular_expression_makes_patterns_of_every_path_of_the_host() -> None:
+    regex = ingress("regex", ("/v[0-9]+", "ImplementationSpecific"), age=1, use_regex="true")
+
+    got = routes(translated(ingress("web", ("/plain", "Exact")), regex))
+
+    patterns = list(dict.fromkeys(body["vars"][0][2] for body in got))
+    assert patterns == ["^/v[0-9]+", "^/plain", "^/"]
+    assert all(body["uris"] == ["/*"] and body["vars"][0][1] == "~*" for body in got)
+
+
+def test_of_one_host_and_path_the_oldest_ingress_wins() -> None:
+    newer = ingress("newer", ("/", "Prefix"), age=2, upstream_vhost="newer.test")
+    older = ingress("older", ("/", "Prefix"), age=1, upstream_vhost="older.test")
+
+    got = routes(translated(newer, older))
+
+    assert {body["plugins"]["proxy-rewrite"]["host"] for body in got} == {"older.test"}
+
+
+def test_an_ingress_with_an_invalid_value_leaves_the_rest_of_the_host_alone() -> None:
+    bad = ingress("bad", ("/bad", "Prefix"), age=1, permanent_redirect="two words")
+
+    outcome = translated(ingress("web", ("/good", "Prefix")), bad)
+
+    assert not any("/bad" in uri for body in routes(outcome) for uri in body["uris"])
+    assert any("/good" in uri for body in routes(outcome) for uri in body["uris"])
+    assert [problem.code for owner, problem in outcome.problems if owner.name == "bad"] == ["NginxNotServed"]
+
+
+def test_a_path_whose_protection_cannot_be_made_answers_503() -> None:
+    got = routes(translated(ingress("web", ("/", "Prefix"), enable_modsecurity="true")))
+
+    assert {status(body) for body in got} == {503}
+
+
+def test_a_missing_auth_secret_closes_the_path() -> None:
+    got = routes(translated(ingress("web", ("/", "Prefix"), auth_type="basic", auth_secret="absent")))
+
+    assert {status(body) for body in got} == {503}
+
+
+def test_password_hashes_guard_the_path_and_are_data_beside_the_function() -> None:
+    secret = {
+        "kind": "Secret",
+        "metadata": {"name": "users", "namespace": "shop"},
+        "stringData": {"auth": "joe:{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ=\n"},
+    }
+
+    got = routes(translated(ingress("web", ("/", "Prefix"), auth_type="basic", auth_secret="users"), secret))
+
+    guards = [body["plugins"]["serverless-pre-function"] for body in got]
+    assert {guard["ingress_nginx"]["basic"]["users"]["joe"] for guard in guards} == {
+        "{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ="
+    }
+    assert not any("{SHA}5en6" in function for guard in guards for function in guard["functions"])
+
+
+def test_satisfy_any_lets_listed_addresses_in_and_asks_the_others() -> None:
+    guarded = ingress(
+        "web", ("/", "Prefix"), satisfy="any", whitelist_source_range="192.0.2.0/24", auth_url="http://auth.test/check"
+    )
+
+    got = routes(translated(guarded))
+
+    first = [body for body in got if ["remote_addr", "ipmatch", ["192.0.2.0/24"]] in body.get("vars", [])]
+    assert first
+    assert not any("serverless-pre-function" in body["plugins"] for body in first)
+    assert any("serverless-pre-function" in body["plugins"] for body in got if body not in first)
+    assert all(body["priority"] > rest["priority"] for body in first[:1] for rest in got if rest not in first)
+
+
+def test_a_canary_shares_the_service_on_every_path_of_the_main_ingress() -> None:
+    canary = ingress("canary", ("/a", "Prefix"), service="next", canary="true", canary_weight="30")
+    service = {**SERVICE, "metadata": {"name": "next", "namespace": "shop"}}
+
+    got = routes(translated(ingress("web", ("/a", "Prefix"), ("/b", "Prefix")), canary, service))
+
+    split = {uri for body in got if "traffic-split" in body.get("plugins", {}) for uri in body["uris"]}
+    assert split == {"/a/*", "/a", "/b/*", "/b"}
+
+
+def test_a_host_with_a_certificate_of_any_ingress_redirects_to_https() -> None:
+    tls = ingress("tls", ("/b", "Prefix"), age=1)
+    tls["spec"]["tls"] = [{"hosts": ["shop.test"], "secretName": "absent"}]
+
+    got = routes(translated(ingress("web", ("/a", "Prefix")), tls))
+
+    redirected = {uri for body in got if "redirect" in body.get("plugins", {}) for uri in body["uris"]}
+    assert {"/a", "/b"} <= redirected
+
+
+def test_a_host_is_translated_from_its_own_ingresses_only() -> None:
+    one, two = (ingress(name, ("/", "Prefix"), host=f"{name}.test") for name in ("one", "two"))
+    outcome = translated(one, two)
+
+    reads = outcome.world.dependents.reads_of(ObjectKey("NginxHost", "", "two.test"))
+    hosts = {read.value for read in reads if isinstance(read, IndexKey) and read.by == "nginx-host"}
+    assert hosts == {"two.test", "*.test"}
+
+
+def test_endpoints_are_read_by_the_service_and_not_by_the_host() -> None:
+    outcome = translated(ingress("web", ("/", "Prefix")))
+
+    reads = outcome.world.dependents.reads_of(ObjectKey("NginxHost", "", "shop.test"))
+    assert not any(read.kind == "EndpointSlice" for read in reads)

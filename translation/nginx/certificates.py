@@ -1,0 +1,143 @@
+"""Certificates of a host: that of its oldest Ingress with TLS, and what is asked of clients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from apisix_ingress.model import names
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.objects import Secret
+from translation.core.builder import Builder
+from translation.core.context import Context
+from translation.hosts.certificates import KeyPair, covered_names, key_pair
+from translation.nginx.options import CATCH_ALL, NginxOptions
+from translation.nginx.servers import Server
+from translation.nginx.sources import Source, sources_of_host
+from translation.nginx.tables.values import Values
+
+_CA = "ca.crt"
+_NO_PATH, _EVERY_PATH = "^$", ".*"
+
+
+@dataclass(frozen=True, slots=True)
+class ClientCheck:
+    """What is asked of clients of a host.
+
+    Attributes:
+        values: The annotations that say so.
+        ca: The certificates of the authorities; empty: they are not known, and every request is refused.
+    """
+
+    values: Values
+    ca: str
+    mode: str
+
+    @property
+    def closed(self) -> bool:
+        """Whether every request is refused."""
+        return not self.ca and self.mode != "off"
+
+
+def is_secure(builder: Builder, nginx: NginxOptions, server: Server) -> bool:
+    """Say whether http is redirected to https: an Ingress of the host has TLS, or one of the wildcard over it."""
+    if any(source.spec.tls for source in server.sources):
+        return True
+    _, _, parent = server.host.partition(".")
+    if server.host == CATCH_ALL or not parent or server.host.startswith("*."):
+        return False
+    over = sources_of_host(builder.view, builder.options, nginx, f"*.{parent}")
+    return any(source.spec.tls for source in over if not source.canary)
+
+
+def client_check(builder: Builder, server: Server) -> ClientCheck | None:
+    """Return what the first Ingress with auth-tls-secret asks of clients, or None."""
+    for source in server.sources:
+        name = source.values.text("auth-tls-secret")
+        if not name or "/" not in name:
+            continue
+        mode = source.values.text("auth-tls-verify-client")
+        mode = mode if mode in ("off", "optional", "optional_no_ca") else "on"
+        if mode == "off":
+            return ClientCheck(source.values, "", mode)
+        namespace, _, name = name.partition("/")
+        secret = builder.view.get(Secret, ObjectKey("Secret", namespace, name))
+        readable = secret is not None and namespace == source.meta.namespace
+        text = secret.data.get(_CA, b"").decode(errors="replace") if secret and readable else ""
+        return ClientCheck(source.values, text if "BEGIN CERTIFICATE" in text else "", mode)
+    return None
+
+
+def add_certificate(builder: Builder, nginx: NginxOptions, server: Server, check: ClientCheck | None) -> None:
+    """Add the ssl record of a host, and that of all hosts without a certificate to the catch-all server."""
+    name = names.nginx_name(server.host, "tls")
+    builder.hold("ssls", names=frozenset({name}))
+    default = _pair(builder, nginx.default_certificate) if nginx.default_certificate else None
+    if server.host == CATCH_ALL:
+        if default:
+            # Of `snis` a gateway lets `*` stand for one label only; of `sni` it stands for every name.
+            _record(builder, name, default[0], {"sni": "*"}, default[1])
+        return
+    found = _certificate(builder, server)
+    asks = {"client": _client(check)} if check and check.ca else {}
+    if found:
+        _record(builder, name, found[0], {"snis": [server.host], **asks}, found[1])
+    elif default and asks:
+        _record(builder, name, default[0], {"snis": [server.host], **asks}, default[1])
+
+
+def _client(check: ClientCheck) -> JsonObject:
+    # With patterns the handshake always succeeds, and requests whose path has none of them get 400, as with nginx.
+    insists = check.mode == "on" and not check.values.has("auth-tls-error-page")
+    pattern = _NO_PATH if insists else _EVERY_PATH
+    depth = max(1, check.values.number("auth-tls-verify-depth", 1))
+    return {"ca": check.ca, "depth": depth, "skip_mtls_uri_regex": [pattern]}
+
+
+def _record(builder: Builder, name: str, pair: KeyPair, fields: JsonObject, secret: ObjectKey) -> None:
+    labels = {"meta_secret_namespace": secret.namespace, "meta_secret_name": secret.name}
+    body: JsonObject = {
+        "id": builder.view.record_id("ssls", name),
+        "cert": pair.certificate,
+        "key": pair.key,
+        "status": 1,
+        "labels": names.owner_labels(builder.options.controller_name, labels),
+    }
+    builder.record("ssls", name, body | fields)
+
+
+def _certificate(builder: Builder, server: Server) -> tuple[KeyPair, ObjectKey] | None:
+    """Return the certificate of a host; None where it is the default one, as for a wrong or a missing Secret."""
+    for source in server.sources:
+        if source.spec.tls:
+            key = _secret_of(builder, server.host, source)
+            found = _pair(builder, key) if key else None
+            return found if found and _covers(found[0], server.host) else None
+    return None
+
+
+def _secret_of(builder: Builder, host: str, source: Source) -> ObjectKey | None:
+    named = [entry for entry in source.spec.tls if entry.secret_name]
+    for entry in source.spec.tls:
+        if host in (each.lower() for each in entry.hosts):
+            return ObjectKey("Secret", source.meta.namespace, entry.secret_name) if entry.secret_name else None
+    for entry in named:
+        key = ObjectKey("Secret", source.meta.namespace, entry.secret_name)
+        found = _pair(builder, key)
+        if found and _covers(found[0], host):
+            return key
+    return None
+
+
+def _pair(builder: Builder, key: ObjectKey) -> tuple[KeyPair, ObjectKey] | None:
+    secret = builder.view.get(Secret, key)
+    if secret is None:
+        return None
+    scratch = Context("Secret", key.namespace, builder.view, builder.options)
+    pair = key_pair(scratch, secret, "")
+    return (pair, key) if pair else None
+
+
+def _covers(pair: KeyPair, host: str) -> bool:
+    covered = covered_names(pair.certificate)
+    return host in covered or (not host.startswith("*.") and f"*.{host.partition('.')[2]}" in covered)

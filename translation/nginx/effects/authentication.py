@@ -1,0 +1,189 @@
+"""Authentication: by passwords of a Secret, and by a service (auth-url). What can't be made closes the path."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.objects import ConfigMap, Secret
+from translation.nginx.effects.branches import Site
+from translation.nginx.effects.guard_functions import COOKIES, FIELD, GUARD
+
+_AFTER_LIMITS = 1000
+"""The priority of the guard: requests are counted before they are checked, as nginx does."""
+
+_REQUEST_URI = re.compile(r"\$\{?request_uri\}?")
+_AUTH_FILE = "auth"
+
+
+@dataclass(frozen=True, slots=True)
+class Authentication:
+    """What guards a location.
+
+    Attributes:
+        plugins: By name.
+        closed: Why it answers 503, as with ingress-nginx; empty: it does not.
+        shut: Why it answers 503 because it can't be guarded.
+    """
+
+    plugins: Mapping[str, JsonObject] = field(default_factory=dict)
+    closed: str = ""
+    shut: str = ""
+
+    def waived(self) -> Authentication:
+        """Return what is left for requests that need not authenticate: credentials don't get to the backend."""
+        wanted = self.plugins["serverless-pre-function"][FIELD]
+        return Authentication(_plugins({"waived": True}, None)) if "basic" in wanted else Authentication()
+
+
+@dataclass(frozen=True, slots=True)
+class _Service:
+    """An authentication service, as an Ingress or the ConfigMap names it."""
+
+    url: str
+    method: str = ""
+    signin: str = ""
+    parameter: str = ""
+    response_headers: tuple[str, ...] = ()
+    request_redirect: str = ""
+    headers: str = ""
+    always: bool = False
+
+
+def authentication(site: Site) -> Authentication:
+    """Return what the annotations, or the ConfigMap for every host, ask for."""
+    if site.location.source is None:
+        return Authentication()
+    if any(site.location.path.startswith(item) for item in site.config.words("no-auth-locations")):
+        return Authentication()
+    wanted: JsonObject = {}
+    if site.values.has("auth-type"):
+        users = _users(site)
+        if isinstance(users, Authentication):
+            return users
+        wanted["basic"] = {"realm": site.values.text("auth-realm"), "users": users}
+    service = _service(site)
+    if service:
+        external = _external(site, service)
+        if isinstance(external, Authentication):
+            return external
+        wanted["external"] = external
+    return Authentication(_plugins(wanted, service)) if wanted else Authentication()
+
+
+def _plugins(wanted: JsonObject, service: _Service | None) -> dict[str, JsonObject]:
+    meta = {"_meta": {"priority": _AFTER_LIMITS}}
+    plugins: dict[str, JsonObject] = {
+        "serverless-pre-function": {"phase": "access", "functions": [GUARD], FIELD: wanted, **meta}
+    }
+    if service:
+        always = {FIELD: {"always": service.always}}
+        plugins["serverless-post-function"] = {"phase": "header_filter", "functions": [COOKIES], **always}
+    return plugins
+
+
+def _users(site: Site) -> dict[str, str] | Authentication:
+    """Return the password hashes by user."""
+    values = site.values
+    if values.text("auth-type") != "basic":
+        return Authentication(shut="auth-type digest needs what no gateway has")
+    name = values.text("auth-secret")
+    namespace, _, rest = name.rpartition("/")
+    foreign = bool(namespace) and namespace != site.namespace
+    key = ObjectKey("Secret", namespace or site.namespace, rest)
+    secret = site.builder.view.get(Secret, key) if name else None
+    if secret is None or (foreign and not site.config.flag("allow-cross-namespace-resources")):
+        return _closed("auth-secret")
+    if values.text("auth-secret-type") == "auth-map":
+        return {user: text.decode(errors="replace").strip() for user, text in sorted(secret.data.items())}
+    if _AUTH_FILE not in secret.data:
+        return _closed("auth-secret")
+    lines = secret.data[_AUTH_FILE].decode(errors="replace").splitlines()
+    pairs = (line.strip().split(":") for line in lines if ":" in line and not line.startswith("#"))
+    users: dict[str, str] = {}
+    for user, text, *_ in pairs:
+        users.setdefault(user, text)
+    return users
+
+
+def _service(site: Site) -> _Service | None:
+    values, config = site.values, site.config
+    if values.has("auth-url"):
+        return _Service(
+            values.text("auth-url"),
+            values.text("auth-method"),
+            values.text("auth-signin"),
+            values.text("auth-signin-redirect-param"),
+            _listed(values.text("auth-response-headers")),
+            values.text("auth-request-redirect"),
+            values.text("auth-proxy-set-headers"),
+            values.flag("auth-always-set-cookie"),
+        )
+    if not config.text("global-auth-url") or not values.flag("enable-global-auth", True):
+        return None
+    return _Service(
+        config.text("global-auth-url"),
+        config.text("global-auth-method"),
+        config.text("global-auth-signin"),
+        config.text("global-auth-signin-redirect-param"),
+        _listed(config.text("global-auth-response-headers")),
+        config.text("global-auth-request-redirect"),
+        always=config.flag("global-auth-always-set-cookie"),
+    )
+
+
+def _external(site: Site, service: _Service) -> JsonObject | Authentication:
+    if why := _wrong(service.url):
+        return _closed(f"auth-url {why}")
+    headers = {
+        "X-Original-URL": "$scheme://$http_host$real_request_uri",
+        "X-Original-Method": "$request_method",
+        "X-Sent-From": "nginx-ingress-controller",
+        "X-Real-IP": "$remote_addr",
+        "X-Auth-Request-Redirect": service.request_redirect or "$real_request_uri",
+    }
+    if service.headers:
+        namespace, _, name = service.headers.rpartition("/")
+        found = site.builder.view.get(ConfigMap, ObjectKey("ConfigMap", namespace or site.namespace, name))
+        if found is None:
+            return _closed("auth-proxy-set-headers")
+        headers |= found.data
+    wanted: JsonObject = {
+        "uri": _told(service.url),
+        "method": service.method or "GET",
+        "headers": {name: _told(text) for name, text in headers.items()},
+        "response_headers": list(service.response_headers),
+    }
+    if any(name.lower() == "authorization" for name in service.response_headers):
+        wanted["sets_authorization"] = True
+    if service.signin:
+        wanted |= {"signin": _told(service.signin), "parameter": service.parameter or "rd"}
+    return wanted
+
+
+def _closed(what: str) -> Authentication:
+    return Authentication(closed=f"{what} can't be used")
+
+
+def _told(text: str) -> str:
+    """Return a text with the variable for the address of the request as a gateway has it: unchanged."""
+    return _REQUEST_URI.sub("$real_request_uri", text)
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _wrong(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+    except ValueError:
+        return "is not a URL"
+    if parts.scheme not in ("http", "https"):
+        return "has no scheme http or https"
+    return "" if host and ".." not in host and not re.search(r"\s", url) else "has no valid host"

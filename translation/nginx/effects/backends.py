@@ -1,0 +1,169 @@
+"""Backends: the upstream of a location: its Service, how requests are spread over it, and how they are retried."""
+
+from __future__ import annotations
+
+import re
+
+from apisix_ingress.model import names
+from apisix_ingress.model.json import JsonObject, canonical
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.objects import Secret, Service
+from apisix_ingress.state.claims import UpstreamClaim, UpstreamVariant
+from translation.core.builder import Builder
+from translation.core.context import Context
+from translation.hosts.certificates import key_pair
+from translation.ingress_spec import Port
+from translation.nginx.effects.branches import Site
+from translation.nginx.sources import sources_of_service
+from translation.nginx.tables.config_map import Config
+from translation.nginx.tables.values import Values
+
+_SCHEMES = {"HTTP": "http", "HTTPS": "https", "GRPC": "grpc", "GRPCS": "grpcs", "AUTO_HTTP": ""}
+
+_UNLIMITED = 255
+"""Retries where nginx has no limit."""
+
+_COOKIE = re.compile(r"[A-Za-z0-9_-]+")
+_VARIABLE = re.compile(r"\$\{?([a-z0-9_]+)\}?")
+_HASHABLE = re.compile(
+    r"uri|server_name|server_addr|request_uri|remote_port|remote_addr|query_string|host|hostname|arg_[0-9a-zA-Z_-]+"
+)
+
+
+FIRST = {"type": "chash", "hash_on": "vars_combinations", "key": "$request_id"}
+"""The balancer for requests without an affinity cookie: it hashes what the cookie is about to hold."""
+
+
+def claim(
+    site: Site,
+    key: ObjectKey,
+    port: Port,
+    scheme: str,
+    *,
+    first: bool = False,
+    fallback: tuple[ObjectKey, int] | None = None,
+) -> str:
+    """Claim an upstream with the settings of nginx and return its id; empty without the Service or its port."""
+    builder = site.builder
+    service = builder.view.get(Service, key)
+    number = port_number(service, port) if service else 0
+    if service is None or not number:
+        return ""
+    values = service_values(site, key)
+    settings = _settings(site.values, values, site.config, scheme) | (FIRST if first else {})
+    certificate = client_certificate(site)
+    if certificate:
+        settings["tls"] = {"client_cert_id": certificate}
+    if fallback:
+        settings["fallback"] = [*fallback[0][1:], fallback[1]]
+    upstream = values.flag("service-upstream", site.config.flag("service-upstream"))
+    by_address = upstream and not service.headless and service.type != "ExternalName"
+    return _claim(builder, key, number, settings, by_address=by_address)
+
+
+def client_certificate(site: Site) -> str:
+    """Add the record with the certificate that backends are shown, and return its id; empty without one."""
+    name = site.values.text("proxy-ssl-secret")
+    namespace, _, rest = name.partition("/")
+    secret = site.builder.view.get(Secret, ObjectKey("Secret", namespace, rest)) if rest else None
+    if secret is None:
+        return ""
+    pair = key_pair(Context("Secret", namespace, site.builder.view, site.builder.options), secret, "")
+    if pair is None:
+        return ""
+    record = names.nginx_client_certificate(namespace, rest)
+    body = {
+        "id": site.builder.view.record_id("ssls", record),
+        "type": "client",
+        "cert": pair.certificate,
+        "key": pair.key,
+        "labels": names.owner_labels(site.builder.options.controller_name),
+    }
+    site.builder.record("ssls", record, body)
+    return site.builder.refer("ssls", record)
+
+
+def service_values(site: Site, key: ObjectKey) -> Values:
+    """Return the annotations that apply to a Service as a whole: those of the first Ingress that names it."""
+    sources = sources_of_service(site.builder.view, site.builder.options, site.nginx, key.namespace, key.name)
+    return next((source.values for source in sources if not source.canary), site.values)
+
+
+def cookie_name(values: Values) -> str:
+    """Return the name of the affinity cookie."""
+    name = values.text("session-cookie-name")
+    return name if _COOKIE.fullmatch(name) else "INGRESSCOOKIE"
+
+
+def scheme_of(site: Site) -> str:
+    """Return the scheme of the upstream; empty: that of the request."""
+    return _SCHEMES.get(site.values.text("backend-protocol").upper(), "http")
+
+
+def port_number(service: Service, port: Port) -> int:
+    """Return the number of a Service port that is named by number, name or the port of Pods; 0 if it does not exist."""
+    for each in service.ports:
+        if port.number == each.port or (port.name and port.name == each.name) or port.number == each.target != 0:
+            return each.port
+    if service.type == "ExternalName" and not service.ports:
+        return port.number or 0
+    return 0
+
+
+def timeouts(site: Site) -> JsonObject:
+    """Return the timeouts of a route in seconds."""
+    names_of = ("connect", "send", "read")
+    found = {
+        name: site.values.number(f"proxy-{name}-timeout", site.config.number(f"proxy-{name}-timeout"))
+        for name in names_of
+    }
+    return {name: value or 60 for name, value in found.items()}
+
+
+def hash_keys(text: str) -> JsonObject:
+    """Return the balancer of a hash by variables."""
+    used = _VARIABLE.findall(text)
+    whole = _VARIABLE.fullmatch(text)
+    if whole:
+        variable = whole[1]
+        if variable.startswith("http_"):
+            return {"type": "chash", "hash_on": "header", "key": text.strip("${}")}
+        if variable.startswith("cookie_"):
+            return {"type": "chash", "hash_on": "cookie", "key": variable.removeprefix("cookie_")}
+        if variable == "binary_remote_addr":
+            variable = "remote_addr"
+        if _HASHABLE.fullmatch(variable):
+            return {"type": "chash", "hash_on": "vars", "key": variable}
+    if not used:
+        return {"type": "chash", "hash_on": "vars", "key": "server_addr"}
+    return {"type": "chash", "hash_on": "vars_combinations", "key": text.replace("{", "").replace("}", "")}
+
+
+def _settings(own: Values, values: Values, config: Config, scheme: str) -> JsonObject:
+    """Return the fields of an upstream record; retries and scheme are the location's, balancing is the Service's."""
+    body: JsonObject = {"scheme": scheme, "retries": _retries(own, config), **_balancing(values, config)}
+    return body
+
+
+def _retries(values: Values, config: Config) -> int:
+    when = values.text("proxy-next-upstream") or config.text("proxy-next-upstream")
+    tries = values.number("proxy-next-upstream-tries", config.number("proxy-next-upstream-tries"))
+    return 0 if "off" in when.split() else tries - 1 if tries else _UNLIMITED
+
+
+def _balancing(values: Values, config: Config) -> JsonObject:
+    if values.text("affinity") == "cookie":
+        return {"type": "chash", "hash_on": "cookie", "key": cookie_name(values)}
+    text = values.text("upstream-hash-by") or config.text("upstream-hash-by")
+    if text:
+        return hash_keys(text)
+    kind = values.text("load-balance") or config.text("load-balance")
+    return {"type": "ewma" if kind == "ewma" else "roundrobin"}
+
+
+def _claim(builder: Builder, key: ObjectKey, port: int, settings: JsonObject, *, by_address: bool) -> str:
+    variant = UpstreamVariant(fields=canonical(settings).decode())
+    granularity: names.Granularity = "service" if by_address else "endpoint"
+    builder.claim(UpstreamClaim(key, port, granularity=granularity, variant=variant))
+    name = names.service_upstream_name(*key[1:], port, granularity=granularity, variant=variant.name)
+    return builder.refer("upstreams", name)

@@ -1,0 +1,71 @@
+"""Branches: what one location does, as routes that are tried in turn; each answer without a backend is one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from apisix_ingress.model.json import JsonObject
+from translation.core.builder import Builder
+from translation.nginx.options import NginxOptions
+from translation.nginx.servers import Location, Server
+from translation.nginx.tables.config_map import Config
+from translation.nginx.tables.values import Values
+
+NO_VALUES = Values({})
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """One route of a location.
+
+    Attributes:
+        when: Conditions beside host and path.
+        plugins: By name.
+        upstream: The upstream; empty where the plugins answer.
+        fields: Other fields of the route.
+    """
+
+    when: tuple[Sequence[object], ...] = ()
+    plugins: Mapping[str, JsonObject] = field(default_factory=dict)
+    upstream: str = ""
+    fields: JsonObject = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where a location is: what its branches are made from."""
+
+    builder: Builder
+    nginx: NginxOptions
+    config: Config
+    server: Server
+    location: Location
+    secure: bool
+    """Whether the gateway has a certificate for the host."""
+
+    @property
+    def values(self) -> Values:
+        """The annotations that apply."""
+        return self.location.source.values if self.location.source else NO_VALUES
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the Ingress."""
+        return self.location.source.meta.namespace if self.location.source else ""
+
+    def scheme(self, scheme: str) -> Sequence[object]:
+        """Return the condition that a request came by a scheme; behind a trusted proxy, to that one."""
+        if not self.config.flag("use-forwarded-headers"):
+            return ("scheme", "==", scheme)
+        told = ("original_x_forwarded_proto", "==", scheme)
+        untold = ("AND", ("original_x_forwarded_proto", "!", "~~", "^https?$"), ("scheme", "==", scheme))
+        return ("OR", told, untold)
+
+
+def answer(status: int, headers: Mapping[str, str] | None = None) -> dict[str, JsonObject]:
+    """Return the plugin that answers without a backend."""
+    abort: JsonObject = {"http_status": status}
+    if headers:
+        abort["headers"] = dict(headers)
+    return {"fault-injection": {"abort": abort}}

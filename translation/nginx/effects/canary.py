@@ -1,0 +1,102 @@
+"""Canaries: a canary Ingress shares the requests of the Service that another Ingress has on the same host and path.
+
+It belongs to the Service: every location with that Service shares its requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.objects import Service
+from translation.ingress_spec import Path, ServiceBackend
+from translation.nginx.effects.backends import claim, port_number, scheme_of
+from translation.nginx.effects.branches import Site
+from translation.nginx.sources import Source, has_canaries, host_of, sources_of_host, sources_of_service
+from translation.nginx.tables.values import Values
+
+
+def canary_plugins(site: Site, backend: ServiceBackend, main: str) -> dict[str, JsonObject]:
+    """Return the plugin that gives a canary its share; `main` is the upstream of the location."""
+    found = _canary_of(site, backend)
+    if found is None:
+        return {}
+    source, canary = found
+    key = ObjectKey("Service", source.meta.namespace, canary.name)
+    fallback = _fallback(site, backend)
+    upstream = claim(site, key, canary.port, scheme_of(site), fallback=fallback)
+    if not upstream:
+        return {}
+    rules = list(_rules(source.values, upstream, main))
+    return {"traffic-split": {"rules": rules}} if rules else {}
+
+
+def _fallback(site: Site, backend: ServiceBackend) -> tuple[ObjectKey, int] | None:
+    key = ObjectKey("Service", site.namespace, backend.name)
+    service = site.builder.view.get(Service, key)
+    number = port_number(service, backend.port) if service else 0
+    return (key, number) if number else None
+
+
+def _rules(values: Values, canary: str, main: str) -> Iterator[JsonObject]:
+    """Yield the rules in the order in which nginx decides: by header, by cookie, by weight."""
+    to_canary = [{"upstream_id": canary, "weight": 1}]
+    to_main = [{"upstream_id": main, "weight": 1}]
+    name = values.text("canary-by-header")
+    header = f"http_{name.lower().replace('-', '_')}" if _readable(name) else ""
+    value, pattern = values.text("canary-by-header-value"), values.text("canary-by-header-pattern")
+    if header and value:
+        yield _rule([header, "==", value], to_canary)
+    elif header and pattern:
+        yield _rule([header, "~~", pattern], to_canary)
+    elif header:
+        yield _rule([header, "==", "always"], to_canary)
+        yield _rule([header, "==", "never"], to_main)
+    cookie = values.text("canary-by-cookie")
+    if cookie:
+        yield _rule([f"cookie_{cookie}", "==", "always"], to_canary)
+        yield _rule([f"cookie_{cookie}", "==", "never"], to_main)
+    weight = values.number("canary-weight")
+    total = max(100, values.number("canary-weight-total", 100))
+    share = min(max(0, weight), total)
+    if share:
+        rest = [{"upstream_id": main, "weight": total - share}] if total > share else []
+        yield {"weighted_upstreams": [{"upstream_id": canary, "weight": share}, *rest]}
+
+
+def _rule(condition: list[str], upstreams: list[JsonObject]) -> JsonObject:
+    return {"match": [{"vars": [condition]}], "weighted_upstreams": upstreams}
+
+
+def _canary_of(site: Site, backend: ServiceBackend) -> tuple[Source, ServiceBackend] | None:
+    """Return the oldest canary of a Service, with its own Service."""
+    if not has_canaries(site.builder.view, site.namespace):
+        return None
+    view, options, nginx = site.builder.view, site.builder.options, site.nginx
+    found: list[tuple[Source, ServiceBackend]] = []
+    users = [each for each in sources_of_service(view, options, nginx, site.namespace, backend.name) if not each.canary]
+    for host in dict.fromkeys(host_of(rule.host) for user in users for rule in user.spec.rules):
+        wanted = {_key(path) for user in users for path in user.paths(host) if _is_same(path, backend)}
+        for source in sources_of_host(view, options, nginx, host):
+            if not source.canary:
+                continue
+            for path in source.paths(host):
+                service = path.backend.service
+                same = service is not None and service.name == backend.name and source.meta.namespace == site.namespace
+                if service is not None and not same and _key(path) in wanted:
+                    found.append((source, service))
+    return min(found, key=lambda each: each[0].meta.age, default=None)
+
+
+def _key(path: Path) -> tuple[str, bool]:
+    return path.path or "/", path.path_type == "Exact"
+
+
+def _is_same(path: Path, backend: ServiceBackend) -> bool:
+    return path.backend.service is not None and path.backend.service.name == backend.name
+
+
+def _readable(header: str) -> bool:
+    """Say whether a client can send a header: nginx drops those with an underscore."""
+    return bool(header) and "_" not in header

@@ -1,0 +1,56 @@
+"""Client certificates: the headers about them that backends get, and which certificates are accepted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from apisix_ingress.model.json import JsonObject
+from translation.nginx.certificates import ClientCheck
+from translation.nginx.effects.branches import Branch, answer
+
+_HEADERS = {
+    "ssl-client-verify": "$ssl_client_verify",
+    "ssl-client-subject-dn": "$ssl_client_s_dn",
+    "ssl-client-issuer-dn": "$ssl_client_i_dn",
+    "ssl-client-cert": "$ssl_client_escaped_cert",
+}
+
+
+def certificate_headers(rewrite: JsonObject, check: ClientCheck, scheme: str) -> None:
+    """Add the headers about the client's certificate to those of a request; a client's own ones never get through."""
+    passed = check.values.flag("auth-tls-pass-certificate-to-upstream")
+    told = {name: text for name, text in _HEADERS.items() if passed or name != "ssl-client-cert"}
+    if check.mode == "off":
+        told = {"ssl-client-verify": "NONE"}
+    if scheme == "https":
+        rewrite["headers"]["set"] |= told
+    rewrite["headers"]["remove"] += [name for name in _HEADERS if scheme != "https" or name not in told]
+
+
+def name_check(check: ClientCheck, scheme: str) -> dict[str, JsonObject]:
+    """Return the plugin that lets only certificates of a name in."""
+    pattern = check.values.text("auth-tls-match-cn")
+    if not pattern or scheme != "https":
+        return {}
+    plugins = answer(403)
+    plugins["fault-injection"]["abort"]["vars"] = [[["ssl_client_s_dn", "!", "~~", pattern]]]
+    return plugins
+
+
+def certificate_branches(check: ClientCheck | None) -> Iterator[Branch]:
+    """Yield the answers to clients without the certificate that they need."""
+    if check is None or check.mode in ("off", "optional_no_ca"):
+        return
+    page = check.values.text("auth-tls-error-page")
+    wrong = (
+        ("ssl_client_verify", "~~", "^FAILED")
+        if check.mode == "optional"
+        else ("ssl_client_verify", "!", "==", "SUCCESS")
+    )
+    if page.startswith(("http://", "https://")):
+        plugins: dict[str, JsonObject] = {"redirect": {"uri": page.replace("$", "\\$"), "ret_code": 302}}
+    elif page or check.mode == "optional":
+        plugins = answer(400)
+    else:
+        return
+    yield Branch((("scheme", "==", "https"), wrong), plugins)

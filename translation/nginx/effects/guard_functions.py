@@ -1,0 +1,176 @@
+"""The functions that guard a path: the only code that is ever given to a gateway. Constant; values are data beside it.
+
+They run in the gateway's own plugins serverless-pre-function and serverless-post-function, which take fields of ours
+in their configuration. No text of an Ingress becomes part of a function.
+"""
+
+from __future__ import annotations
+
+FIELD = "ingress_nginx"
+"""The field of the plugin's configuration that the functions read."""
+
+_PASSWORDS = r"""
+local ffi = require("ffi")
+pcall(ffi.cdef, "char *crypt(const char *key, const char *salt);")
+local B64 = "./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+local function apr1(password, salt)
+    local final = ngx.md5_bin(password .. salt .. password)
+    local text = password .. "$apr1$" .. salt
+    local left = #password
+    while left > 0 do
+        text = text .. final:sub(1, math.min(16, left))
+        left = left - 16
+    end
+    left = #password
+    while left > 0 do
+        text = text .. (left % 2 == 1 and "\0" or password:sub(1, 1))
+        left = math.floor(left / 2)
+    end
+    local digest = ngx.md5_bin(text)
+    for i = 0, 999 do
+        local part = i % 2 == 1 and password or digest
+        if i % 3 ~= 0 then part = part .. salt end
+        if i % 7 ~= 0 then part = part .. password end
+        digest = ngx.md5_bin(part .. (i % 2 == 1 and digest or password))
+    end
+    local out = {}
+    local function to64(value, count)
+        for _ = 1, count do
+            local place = value % 64
+            out[#out + 1] = B64:sub(place + 1, place + 1)
+            value = math.floor(value / 64)
+        end
+    end
+    local b = {digest:byte(1, 16)}
+    for _, t in ipairs({{1, 7, 13}, {2, 8, 14}, {3, 9, 15}, {4, 10, 16}, {5, 11, 6}}) do
+        to64(b[t[1]] * 65536 + b[t[2]] * 256 + b[t[3]], 4)
+    end
+    to64(b[12], 2)
+    return "$apr1$" .. salt .. "$" .. table.concat(out)
+end
+local function matches(hash, password)
+    if hash:sub(1, 7) == "{PLAIN}" then
+        return hash:sub(8) == password
+    elseif hash:sub(1, 5) == "{SHA}" then
+        return hash:sub(6) == ngx.encode_base64(ngx.sha1_bin(password))
+    elseif hash:sub(1, 6) == "{SSHA}" then
+        local raw = ngx.decode_base64(hash:sub(7))
+        return raw ~= nil and #raw > 20 and ngx.sha1_bin(password .. raw:sub(21)) == raw:sub(1, 20)
+    elseif hash:sub(1, 6) == "$apr1$" then
+        return apr1(password, (hash:match("^%$apr1%$([^$]*)") or ""):sub(1, 8)) == hash
+    end
+    local ok, found = pcall(function() return ffi.C.crypt(password, hash) end)
+    return ok and found ~= nil and #hash > 2 and ffi.string(found) == hash
+end
+local function basic(want, ctx)
+    local text = core.request.header(ctx, "Authorization")
+    local encoded = type(text) == "string" and text:match("^[Bb][Aa][Ss][Ii][Cc] +(%S+)%s*$")
+    local plain = encoded and ngx.decode_base64(encoded)
+    local user, password = (plain or ""):match("^([^:]*):(.*)$")
+    local hash = user and want.users[user]
+    if hash and matches(hash, password) then
+        return nil
+    end
+    ngx.header["WWW-Authenticate"] = "Basic realm=\"" .. want.realm .. "\""
+    return 401
+end
+"""
+
+_EXTERNAL = r"""
+local http = require("resty.http")
+local DROPPED = {"x-forwarded-scheme", "x-scheme", "x-forwarded-proto", "content-length", "transfer-encoding", "expect",
+    "connection", "upgrade", "keep-alive", "te", "host", "x-forwarded-for", "proxy"}
+local function value(text, ctx)
+    return (core.utils.resolve_var(text, ctx.var))
+end
+local function external(want, ctx)
+    local headers = {}
+    for name, text in pairs(core.request.headers(ctx)) do
+        headers[name:lower()] = text
+    end
+    for _, name in ipairs(DROPPED) do
+        headers[name] = nil
+    end
+    for _, name in ipairs({"host", "port"}) do
+        local sent = ctx.var["original_x_forwarded_" .. name]
+        headers["x-forwarded-" .. name] = sent ~= "" and sent or nil
+    end
+    headers["x-forwarded-for"] = ctx.var.remote_addr
+    for name, text in pairs(want.headers) do
+        headers[name:lower()] = value(text, ctx)
+    end
+    local client = http.new()
+    client:set_timeouts(5000, 60000, 60000)
+    local uri = value(want.uri, ctx)
+    local authority = uri:match("^https?://([^/?]+)") or ""
+    headers["host"] = nil
+    headers["Host"] = want.headers["Host"] or authority:match("^(.-):?%d*$")
+    local answer, err = client:request_uri(uri, {
+        method = want.method, headers = headers, ssl_verify = false, keepalive = true,
+    })
+    if not answer then
+        core.log.error("auth-url: ", err)
+        return 500
+    end
+    local cookies = answer.headers["Set-Cookie"]
+    if type(cookies) == "table" then
+        cookies = table.concat(cookies, ", ")
+    end
+    if answer.status == 401 and want.signin then
+        ngx.header["Set-Cookie"] = cookies
+        local escaped = ngx.escape_uri(ctx.var.real_request_uri)
+        local where = value((want.signin:gsub("%$escaped_request_uri", function() return escaped end)), ctx)
+        if want.parameter and not where:find(want.parameter .. "=", 1, true) then
+            local address = ctx.var.scheme .. "://" .. (ctx.var.http_host or "") .. escaped
+            where = where .. (where:find("?", 1, true) and "&" or "?") .. want.parameter .. "=" .. address
+        end
+        ngx.header["Location"] = where
+        return 302
+    elseif answer.status == 401 or answer.status == 403 then
+        ngx.header["WWW-Authenticate"] = answer.status == 401 and answer.headers["WWW-Authenticate"] or nil
+        return answer.status
+    elseif answer.status < 200 or answer.status >= 300 then
+        core.log.error("auth-url: unexpected status ", answer.status)
+        return 500
+    end
+    for _, name in ipairs(want.response_headers) do
+        local text = answer.headers[name]
+        core.request.set_header(ctx, name, type(text) == "table" and table.concat(text, ", ") or text)
+    end
+    ctx.ingress_nginx_cookies = cookies
+end
+"""
+
+GUARD = f"""local core = require("apisix.core")
+{_PASSWORDS}{_EXTERNAL}
+return function(conf, ctx)
+    local want = conf.{FIELD}
+    if want.basic then
+        local status = basic(want.basic, ctx)
+        if status then return status end
+    end
+    if want.external then
+        local status = external(want.external, ctx)
+        if status then return status end
+    end
+    if want.basic or want.waived then
+        local sets = want.external and want.external.sets_authorization
+        if not sets then core.request.set_header(ctx, "Authorization", nil) end
+    end
+end
+"""
+"""Checks a request: returns the status of one that is refused."""
+
+COOKIES = f"""local LISTED = {{[200] = true, [201] = true, [204] = true, [206] = true, [301] = true, [302] = true,
+    [303] = true, [304] = true, [307] = true, [308] = true}}
+return function(conf, ctx)
+    local cookies = ctx.ingress_nginx_cookies
+    if cookies and (conf.{FIELD}.always or LISTED[ngx.status]) then
+        local before = ngx.header["Set-Cookie"]
+        local all = type(before) == "table" and {{unpack(before)}} or {{before}}
+        all[#all + 1] = cookies
+        ngx.header["Set-Cookie"] = all
+    end
+end
+"""
+"""Passes the cookies of the authentication service on to the client."""

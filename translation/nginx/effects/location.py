@@ -1,0 +1,175 @@
+"""One location: its branches, in the order in which nginx decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.objects import ConfigMap, Service
+from translation.ingress_spec import Port
+from translation.nginx.certificates import ClientCheck
+from translation.nginx.effects.access import (
+    address_lists,
+    address_plugins,
+    blocked,
+    reads_addresses,
+    trusted_addresses,
+)
+from translation.nginx.effects.authentication import Authentication, authentication
+from translation.nginx.effects.backends import claim, client_certificate, scheme_of, timeouts
+from translation.nginx.effects.branches import Branch, Site, answer
+from translation.nginx.effects.canary import canary_plugins
+from translation.nginx.effects.client_certificates import certificate_branches, certificate_headers, name_check
+from translation.nginx.effects.cookies import affinity_cookie
+from translation.nginx.effects.limits import limits_id
+from translation.nginx.effects.mirror import mirror
+from translation.nginx.effects.redirects import https_redirect, location_redirect
+from translation.nginx.effects.requests import body_limit, proxy_rewrite, request_id
+from translation.nginx.effects.responses import (
+    cors_headers,
+    cors_pattern,
+    cors_plugin,
+    hsts,
+    preflights,
+    response_headers,
+)
+
+_CORS = "Access-Control-"
+
+
+def location_branches(site: Site, check: ClientCheck | None) -> Iterator[Branch]:
+    """Yield the branches of a location; the last one takes whatever is left."""
+    if check and check.closed:
+        yield Branch(plugins=answer(403))
+        return
+    yield from certificate_branches(check)
+    yield from blocked(site)
+    custom = response_headers(site)
+    guard = authentication(site)
+    source = site.location.source
+    if (source and source.closed) or custom is None or guard.closed or _lacks_object(site):
+        yield Branch(plugins=answer(503))
+        return
+    redirect = location_redirect(site)
+    if redirect:
+        yield redirect
+        return
+    to_https = https_redirect(site)
+    if to_https:
+        yield to_https
+    yield from preflights(site)
+    either = site.values.text("satisfy") == "any" and bool(guard.plugins)
+    if not reads_addresses(site) and not either:
+        yield from address_lists(site)
+    if (source and source.shut) or guard.shut:
+        yield Branch(plugins=answer(503))
+        return
+    trusted = trusted_addresses(site) if either else None
+    for scheme in ("https",) if to_https else ("http", "https"):
+        if trusted:
+            for branch in _served(site, scheme, check, custom, guard.waived()):
+                yield replace(branch, when=(*branch.when, trusted))
+        yield from _served(site, scheme, check, custom, guard)
+
+
+def _served(
+    site: Site, scheme: str, check: ClientCheck | None, custom: Mapping[str, str], guard: Authentication
+) -> Iterator[Branch]:
+    """Yield the branches by which requests of a scheme get to the backend."""
+    backend = _upstream(site, scheme)
+    limited = limits_id(site)
+    plugins: dict[str, JsonObject] = {**address_plugins(site), **guard.plugins}
+    limit = body_limit(site)
+    if limit:
+        plugins["client-control"] = {"max_body_size": limit}
+    fields: JsonObject = {"plugin_config_id": limited} if limited else {}
+    upstream = ""
+    if isinstance(backend, int):
+        plugins |= answer(backend)
+    else:
+        upstream = backend
+        plugins |= _passing(site, scheme, check, backend)
+        fields["timeout"] = timeouts(site)
+    headers = cors_headers(site.values) | dict(custom) | (hsts(site) if scheme == "https" else {})
+    when = (site.scheme(scheme),)
+    pattern = cors_pattern(site.values)
+    cookie = affinity_cookie(site, scheme)
+    if cookie and upstream:
+        name, text = cookie
+        first = (f"cookie_{name}", "!", "~~", ".+")
+        spread = _upstream(site, scheme, first=True)
+        yield Branch((*when, first), {**plugins, **_rewritten(headers, pattern, cookie=text)}, str(spread), fields)
+    yield Branch(when, {**plugins, **_rewritten(headers, pattern)}, upstream, fields)
+
+
+def _lacks_object(site: Site) -> bool:
+    """Say whether an annotation names an object that does not exist, so that the path answers 503."""
+    secret, parameters = site.values.text("proxy-ssl-secret"), site.values.text("fastcgi-params-configmap")
+    if secret and not client_certificate(site):
+        return True
+    namespace, _, name = parameters.rpartition("/")
+    key = ObjectKey("ConfigMap", namespace or site.namespace, name)
+    return bool(parameters) and site.builder.view.get(ConfigMap, key) is None
+
+
+def _passing(site: Site, scheme: str, check: ClientCheck | None, upstream: str) -> dict[str, JsonObject]:
+    """Return the plugins on the way to the backend."""
+    values, config = site.values, site.config
+    rewrite = proxy_rewrite(site, scheme)
+    plugins: dict[str, JsonObject] = {"proxy-rewrite": rewrite, **mirror(site)}
+    if config.flag("generate-request-id"):
+        plugins["request-id"] = request_id()
+    if check:
+        certificate_headers(rewrite, check, scheme)
+        plugins |= name_check(check, scheme)
+    # A gateway forgets about the mirror where it does not buffer.
+    if "proxy-mirror" not in plugins and (values.text("proxy-buffering") or config.text("proxy-buffering")) != "on":
+        plugins["proxy-buffering"] = {"disable_proxy_buffering": True}
+    if (values.text("proxy-request-buffering") or config.text("proxy-request-buffering")) == "off":
+        plugins["proxy-control"] = {"request_buffering": False}
+    if site.location.backend:
+        plugins |= canary_plugins(site, site.location.backend, upstream)
+    return plugins
+
+
+def _upstream(site: Site, scheme: str, *, first: bool = False) -> str | int:
+    """Return the upstream of a location, or the status that it answers."""
+    backend = site.location.backend
+    if backend is None:
+        return _default_upstream(site)
+    key = ObjectKey("Service", site.namespace, backend.name)
+    return claim(site, key, backend.port, scheme_of(site) or scheme, first=first, fallback=_own_default(site)) or 503
+
+
+def _own_default(site: Site) -> tuple[ObjectKey, int] | None:
+    """Return the Service that the annotation default-backend names: it takes over without endpoints."""
+    name = site.values.text("default-backend")
+    if not name:
+        return None
+    key = ObjectKey("Service", site.namespace, name.rpartition("/")[2])
+    service = site.builder.view.get(Service, key)
+    return (key, service.ports[0].port) if service and service.ports else None
+
+
+def _default_upstream(site: Site) -> str | int:
+    key = site.nginx.default_backend
+    service = site.builder.view.get(Service, key) if key else None
+    if key is None or service is None or not service.ports:
+        return 404
+    return claim(site, key, Port(number=service.ports[0].port), "http") or 404
+
+
+def _rewritten(headers: Mapping[str, str], pattern: str, *, cookie: str = "") -> dict[str, JsonObject]:
+    """Return the plugins that write the headers of responses.
+
+    CORS for some origins only is the cors plugin's, since response-rewrite has one condition for everything.
+    """
+    plugins: dict[str, JsonObject] = {}
+    plain = {name: value for name, value in headers.items() if not (pattern and name.startswith(_CORS))}
+    if pattern and f"{_CORS}Allow-Origin" in headers:
+        plugins["cors"] = cors_plugin(headers, pattern)
+    parts: JsonObject = {"set": plain} if plain else {}
+    parts |= {"add": [f"Set-Cookie: {cookie}"]} if cookie else {}
+    return {**plugins, "response-rewrite": {"headers": parts}} if parts else plugins

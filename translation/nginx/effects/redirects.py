@@ -1,0 +1,107 @@
+"""Redirects: to https, to another place, to a slash at the end, to the host with or without www, to the app's root."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from apisix_ingress.model.json import JsonObject
+from translation.nginx.effects.branches import Branch, Site
+from translation.nginx.servers import Location
+
+_CODES = range(300, 309)
+
+_TRIMMED = "X-Trimmed-Request-Uri"
+"""A request header that exists only while a redirect is made: the address without the slash at its end."""
+
+
+def location_redirect(site: Site) -> Branch | None:
+    """Return the redirect of a location that has one for every request; temporal ones come before permanent ones."""
+    if site.location.plain:
+        return None
+    values = site.values
+    temporal, permanent = values.text("temporal-redirect"), values.text("permanent-redirect")
+    if temporal and _is_url(temporal):
+        return Branch(plugins=_redirect(_absolute(temporal), _code(values.number("temporal-redirect-code", 302), 302)))
+    if permanent:
+        return Branch(
+            plugins=_redirect(_absolute(permanent), _code(values.number("permanent-redirect-code", 301), 301))
+        )
+    target = site.location.target
+    if target.startswith(("http://", "https://")):
+        return Branch(plugins=_redirect(target, 302))
+    return None
+
+
+def https_redirect(site: Site) -> Branch | None:
+    """Return the redirect of http requests to https, where the location asks for it."""
+    config, values, path = site.config, site.values, site.location.path
+    if any(path.startswith(item) for item in config.words("no-tls-redirect-locations")):
+        return None
+    forced = values.flag("force-ssl-redirect", config.flag("force-ssl-redirect"))
+    wanted = site.secure and values.flag("ssl-redirect", config.flag("ssl-redirect"))
+    if not forced and not wanted:
+        return None
+    code = config.number("http-redirect-code")
+    keeps = values.flag("preserve-trailing-slash", config.flag("preserve-trailing-slash"))
+    plugins = _redirect("https://$host$real_request_uri", code) if keeps else trimmed_redirect("https://$host", code)
+    return Branch((site.scheme("http"),), plugins)
+
+
+def trimmed_redirect(start: str, code: int) -> dict[str, JsonObject]:
+    """Return the plugins of a redirect to the same address elsewhere, without the slash at its end.
+
+    The first one writes the address into a request header, from where the second one reads it: neither can do both.
+    """
+    return {
+        "proxy-rewrite": {
+            "use_real_request_uri_unsafe": True,
+            "regex_uri": ["^([\\s\\S]*?)/?$", "$1"],
+            "headers": {"set": {_TRIMMED: "$1"}},
+        },
+        "redirect": {"uri": f"{start}$http_{_TRIMMED.lower().replace('-', '_')}", "ret_code": code},
+    }
+
+
+def slash_redirect(location: Location) -> dict[str, JsonObject]:
+    """Return the plugins of the redirect to a path with a slash at its end."""
+    uri = f"$scheme://$http_host{_literal(location.path)}$is_args$args"
+    return _redirect(uri, 301)
+
+
+def app_root(site: Site) -> Branch | None:
+    """Return the redirect of `/` to the root of the app."""
+    root = "" if site.location.plain else site.values.text("app-root")
+    return Branch(plugins=_redirect(f"$scheme://$http_host{_literal(root)}", 302)) if root else None
+
+
+def www_redirects(host: str, code: int) -> Iterator[Branch]:
+    """Yield the redirects of the twin of a host: with www of one without it, and the other way round."""
+    for scheme, port in (("http", 80), ("https", 443)):
+        yield Branch((("scheme", "==", scheme),), trimmed_redirect(f"{scheme}://{host}:{port}", code))
+
+
+def twin_of(host: str) -> str:
+    """Return the host with www of one without it, and the other way round."""
+    return host.removeprefix("www.") if host.startswith("www.") else f"www.{host}"
+
+
+def _redirect(uri: str, code: int) -> dict[str, JsonObject]:
+    return {"redirect": {"uri": uri, "ret_code": code}}
+
+
+def _absolute(url: str) -> str:
+    """Return a redirect's target as nginx sends it: a path becomes an address."""
+    return f"$scheme://$http_host{_literal(url)}" if url.startswith("/") else _literal(url)
+
+
+def _literal(text: str) -> str:
+    return text.replace("$", "\\$")
+
+
+def _is_url(text: str) -> bool:
+    return urlsplit(text).scheme in ("http", "https")
+
+
+def _code(code: int, default: int) -> int:
+    return code if code in _CODES else default

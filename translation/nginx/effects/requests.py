@@ -1,0 +1,86 @@
+"""Requests: what a backend receives: path, Host, headers, and how much of a body."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.objects import ConfigMap
+from translation.nginx.effects.branches import Site
+from translation.nginx.tables.values import size
+
+_PORTS = {"http": "80", "https": "443"}
+_REMOVED = ("Proxy", "X-Forwarded-For", "X-Original-Forwarded-For", "X-Original-Forwarded-Host")
+
+_NAMED = re.compile(r"\$\{?[a-z]")
+"""A variable of nginx in a rewrite target; a gateway knows those, too, but not together with groups."""
+
+_VARIABLE_NAMES = {"$namespace": "namespace", "$service_name": "service", "$ingress_name": "ingress"}
+
+
+def proxy_rewrite(site: Site, scheme: str) -> JsonObject:
+    """Return the plugin that makes the backend's request of the client's one."""
+    values = site.values
+    headers: dict[str, str] = {"X-Forwarded-Scheme": scheme, "X-Scheme": scheme, "X-Forwarded-Port": _PORTS[scheme]}
+    if site.config.flag("use-forwarded-headers"):
+        headers["X-Forwarded-Proto"] = scheme
+    if (
+        site.config.flag("proxy-add-original-uri-header")
+        if "proxy-add-original-uri-header" in site.config.given
+        else False
+    ):
+        headers["X-Original-Uri"] = "$real_request_uri"
+    if site.location.target and values.has("x-forwarded-prefix"):
+        headers["X-Forwarded-Prefix"] = values.text("x-forwarded-prefix")
+    headers |= _set_headers(site)
+    removed = list(_REMOVED)
+    body: JsonObject = {"headers": {"set": headers, "remove": removed}}
+    vhost = values.text("upstream-vhost")
+    if vhost and vhost != "$host":
+        body["host"] = _literal_host(site, vhost)
+    return body | _uri(site)
+
+
+def request_id() -> JsonObject:
+    """Return the plugin that gives a request an id if it has none: 32 hex digits."""
+    digits = {"length": 32, "char_set": "0123456789abcdef"}
+    return {"header_name": "X-Request-ID", "include_in_response": False, "algorithm": "range_id", "range_id": digits}
+
+
+def body_limit(site: Site) -> int:
+    """Return how many bytes a body may have; 0: any number."""
+    found = size(site.values.text("proxy-body-size"))
+    return site.config.bytes("proxy-body-size") if found is None else found
+
+
+def _uri(site: Site) -> JsonObject:
+    target = site.location.target
+    if not target:
+        return {"use_real_request_uri_unsafe": True}
+    if _NAMED.search(target):
+        return {"uri": target}
+    pattern = f"(?i)^[\\s\\S]*?(?:{site.location.path})[\\s\\S]*$"
+    return {"regex_uri": [pattern, target]}
+
+
+def _literal_host(site: Site, vhost: str) -> str:
+    source, backend = site.location.source, site.location.backend
+    known = {
+        "namespace": site.namespace,
+        "ingress": source.meta.name if source else "",
+        "service": backend.name if backend else "",
+    }
+    for variable, name in _VARIABLE_NAMES.items():
+        vhost = vhost.replace(variable, known[name]).replace(f"${{{variable[1:]}}}", known[name])
+    return vhost
+
+
+def _set_headers(site: Site) -> Mapping[str, str]:
+    name = site.config.text("proxy-set-headers")
+    if not name:
+        return {}
+    namespace, _, name = name.partition("/")
+    found = site.builder.view.get(ConfigMap, ObjectKey("ConfigMap", namespace, name))
+    return found.data if found else {}

@@ -1,0 +1,186 @@
+"""A host of ingress-nginx → its routes and certificate, from all Ingresses that name it, in any namespace."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from apisix_ingress.model import names
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.objects import Meta
+from apisix_ingress.state.view import View
+from translation.core.builder import Builder
+from translation.core.options import Options
+from translation.core.result import Translation
+from translation.nginx.certificates import add_certificate, client_check, is_secure
+from translation.nginx.effects.branches import Branch, Site
+from translation.nginx.effects.location import location_branches
+from translation.nginx.effects.redirects import app_root, slash_redirect, twin_of, www_redirects
+from translation.nginx.options import CATCH_ALL, KIND, NginxOptions
+from translation.nginx.servers import ROOT, Location, Server, build_server
+from translation.nginx.sources import read_config, sources_of_host
+
+_STEP = 64
+"""Priorities between two locations of a host: a location has fewer branches."""
+
+_APP_ROOT_PRIORITY = 2_000_000
+_LABEL = r"^[A-Za-z0-9_-]+\."
+
+
+def translate_host(host: str, view: View, options: Options, nginx: NginxOptions) -> Translation | None:
+    """Return the records of a host, or None if no Ingress makes a server of it."""
+    sources = sources_of_host(view, options, nginx, host)
+    server = build_server(host, sources)
+    if server is None or (
+        host == CATCH_ALL and not sources and not nginx.default_certificate and not nginx.default_backend
+    ):
+        return None
+    builder = Builder(Meta(KIND, "", host), view, options)
+    builder.hold("routes", prefix=names.nginx_prefix(host))
+    _Host(builder, nginx, server).translate()
+    return builder.finish()
+
+
+class _Host:
+    """The translation of one host."""
+
+    def __init__(self, builder: Builder, nginx: NginxOptions, server: Server) -> None:
+        self._builder = builder
+        self._nginx = nginx
+        self._server = server
+        self._config = read_config(builder.view, nginx)
+        self._check = client_check(builder, server)
+        self._secure = is_secure(builder, nginx, server)
+        self._aliases, self._alias_patterns = self._find_aliases()
+        self._number = 0
+
+    def translate(self) -> None:
+        """Add every record."""
+        add_certificate(self._builder, self._nginx, self._server, self._check)
+        locations = list(_ranked(self._server))
+        for rank, (location, match) in enumerate(locations):
+            base = (len(locations) - rank) * _STEP if self._by_pattern else 0
+            site = self._site(location)
+            branches = list(location_branches(site, self._check))
+            for place, branch in enumerate(branches):
+                self._route(match, branch, base + len(branches) - place)
+        self._app_root()
+        self._slashes()
+        self._www()
+
+    @property
+    def _by_pattern(self) -> bool:
+        return uses_patterns(self._server)
+
+    def _site(self, location: Location) -> Site:
+        return Site(self._builder, self._nginx, self._config, self._server, location, self._secure)
+
+    def _route(self, match: JsonObject, branch: Branch, priority: int, *, hosts: Sequence[str] | None = None) -> None:
+        self._number += 1
+        name = names.nginx_name(self._server.host, str(self._number))
+        body = self._builder.stamp("routes", name) | {"priority": priority}
+        conditions = [*match.get("vars", ()), *branch.when]
+        names_of = list(hosts) if hosts is not None else self._hosts()
+        if names_of:
+            body["hosts"] = names_of
+            conditions += _one_label(self._server.host) if hosts is None and not self._aliases else []
+        body["uris"] = match["uris"]
+        if conditions:
+            body["vars"] = [_listed(condition) for condition in conditions]
+        if branch.plugins:
+            body["plugins"] = dict(branch.plugins)
+        if branch.upstream:
+            body |= {"upstream_id": branch.upstream, "enable_websocket": True}
+        self._builder.record("routes", name, body | branch.fields)
+
+    def _hosts(self) -> list[str]:
+        return [] if self._server.host == CATCH_ALL else [self._server.host, *self._aliases]
+
+    def _app_root(self) -> None:
+        for location in self._server.locations:
+            branch = app_root(self._site(location))
+            if branch:
+                self._route({"uris": [ROOT]}, branch, _APP_ROOT_PRIORITY)
+                return
+
+    def _slashes(self) -> None:
+        """Redirect `/foo` to `/foo/` where only that is a path, as nginx does."""
+        if self._by_pattern:
+            return
+        exact = {location.path for location in self._server.locations if location.type == "Exact"}
+        for location in self._server.locations:
+            bare = location.path.rstrip("/")
+            asked = location.given.endswith("/") and location.given != ROOT
+            if asked and bare not in exact and location.path == location.given:
+                exact.add(bare)
+                self._route({"uris": [bare]}, Branch(plugins=slash_redirect(location)), _STEP)
+
+    def _www(self) -> None:
+        wanted = any(
+            location.source and not location.is_default and location.source.values.flag("from-to-www-redirect")
+            for location in self._server.locations
+        )
+        host = self._server.host
+        if not wanted or host == CATCH_ALL or host.startswith("*."):
+            return
+        twin = twin_of(host)
+        if sources_of_host(self._builder.view, self._builder.options, self._nginx, twin):
+            return
+        for branch in www_redirects(host, self._config.number("http-redirect-code")):
+            self._route({"uris": ["/*"]}, branch, _STEP, hosts=[twin])
+
+    def _find_aliases(self) -> tuple[list[str], list[str]]:
+        """Return the other names of the host that no Ingress has as its host, and the patterns among them."""
+        found: dict[str, None] = {}
+        # Only the first Ingress with other names gives any.
+        first = next((source for source in self._server.sources if source.values.has("server-alias")), None)
+        for source in [first] if first else []:
+            for alias in source.values.text("server-alias").replace(" ", "").lower().split(","):
+                if alias and alias != self._server.host:
+                    found[alias] = None
+        view, options = self._builder.view, self._builder.options
+        plain = [alias for alias in found if not alias.startswith("~")]
+        kept = [alias for alias in plain if not sources_of_host(view, options, self._nginx, alias)]
+        return kept, [alias for alias in found if alias.startswith("~")]
+
+
+def uses_patterns(server: Server) -> bool:
+    """Say whether paths are tried in turn as patterns: regular expressions, or texts that no tree of paths holds."""
+    return server.regex or any("*" in location.path for location in server.locations)
+
+
+def _ranked(server: Server) -> Iterator[tuple[Location, JsonObject]]:
+    """Yield the locations in the order in which they are tried, each with what it matches."""
+    if server.regex:
+        yield from _patterns(server.locations)
+    elif uses_patterns(server):
+        # Exact paths come first, then the longest prefix.
+        ordered = sorted(server.locations, key=lambda each: each.type != "Exact")
+        for location in ordered:
+            escaped = re.escape(location.path)
+            pattern = f"^{escaped}$" if location.type == "Exact" else f"^{escaped}"
+            yield location, {"uris": ["/*"], "vars": [("uri", "~~", pattern)]}
+    else:
+        for location in server.locations:
+            path = location.path
+            yield location, {"uris": [path if location.type == "Exact" else f"{path}*"]}
+
+
+def _patterns(locations: Iterable[Location]) -> Iterator[tuple[Location, JsonObject]]:
+    """Yield the locations of a host with regular expressions; of equal patterns the first one takes all requests."""
+    seen: set[str] = set()
+    for location in locations:
+        if location.path not in seen:
+            seen.add(location.path)
+            yield location, {"uris": ["/*"], "vars": [("uri", "~*", f"^{location.path}")]}
+
+
+def _one_label(host: str) -> list[Sequence[object]]:
+    """Return the condition that a wildcard stands for one label."""
+    if not host.startswith("*."):
+        return []
+    return [("host", "~~", f"{_LABEL}{re.escape(host[2:])}$")]
+
+
+def _listed(condition: object) -> object:
+    return [_listed(each) for each in condition] if isinstance(condition, tuple | list) else condition

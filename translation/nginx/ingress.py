@@ -1,0 +1,60 @@
+"""One Ingress of ingress-nginx: what is wrong with it, or is served with a difference. Its hosts own the records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from apisix_ingress.model.objects import CustomObject
+from apisix_ingress.state.view import View
+from translation.core.builder import Builder
+from translation.core.options import Options
+from translation.core.result import Translation
+from translation.ingress_spec import parse_ingress
+from translation.nginx.options import NginxOptions
+from translation.nginx.sources import bad_pattern, bad_wildcard, read_config, values_of, why_refused
+from translation.nginx.tables.annotations import Finding, judged
+
+REFUSED = "NginxNotServed"
+DIFFERS = "NginxDiffers"
+
+
+def judge_ingress(item: CustomObject, view: View, options: Options, nginx: NginxOptions) -> Translation:
+    """Return the problems of an Ingress: what keeps it or a path of it from being served, and what differs."""
+    builder = Builder(item.meta, view, options)
+    for path, message in refusals(item, builder, nginx):
+        builder.degrade(REFUSED, path, message)
+    for finding in judged(values_of(item.meta.annotations, nginx.prefix)):
+        if finding.verdict.level == "approximate":
+            builder.warn(DIFFERS, annotation_path(nginx, finding), finding.verdict.reason)
+    return builder.finish()
+
+
+def refusals(item: CustomObject, builder: Builder, nginx: NginxOptions) -> Iterator[tuple[str, str]]:
+    """Yield the field and the reason of everything that keeps an Ingress, or its paths, from being served."""
+    values = values_of(item.meta.annotations, nginx.prefix)
+    config = read_config(builder.view, nginx)
+    spec = parse_ingress(builder, item.spec)
+    findings = tuple(judged(values))
+    if why := why_refused(findings, config):
+        yield "metadata.annotations", f"{why}: the Ingress is not served, as with ingress-nginx; correct the value"
+        return
+    if spec and (pattern := bad_pattern(spec, values)):
+        yield "spec.rules", f"{pattern!r} is not a regular expression: the Ingress is not served; correct the path"
+    if spec and (host := bad_wildcard(spec, values)):
+        yield "spec.rules", f"{host} is a wildcard, which has no www: remove the annotation from-to-www-redirect"
+    yield from _closed(findings, nginx)
+
+
+def annotation_path(nginx: NginxOptions, finding: Finding) -> str:
+    """Return the field of an annotation."""
+    return f"metadata.annotations[{nginx.prefix}/{finding.annotation}]"
+
+
+def _closed(findings: tuple[Finding, ...], nginx: NginxOptions) -> Iterator[tuple[str, str]]:
+    for finding in findings:
+        if finding.outcome == "closed":
+            yield annotation_path(nginx, finding), "the value is not valid: the paths answer 503; correct it"
+        elif finding.verdict.level == "refused" and finding.verdict.protects:
+            yield annotation_path(nginx, finding), f"the paths answer 503: {finding.verdict.reason}"
+        elif finding.verdict.level == "refused":
+            yield annotation_path(nginx, finding), finding.verdict.reason

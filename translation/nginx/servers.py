@@ -1,0 +1,117 @@
+"""Servers: what nginx makes of the Ingresses of one host: its locations, in the order in which they are tried.
+
+Source: createServers, getBackendServers and updateServerLocations of ingress-nginx 1.15 (internal/ingress/controller).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from translation.ingress_spec import ServiceBackend
+from translation.nginx.options import CATCH_ALL
+from translation.nginx.sources import Source
+
+ROOT = "/"
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """One location of a server.
+
+    Attributes:
+        path: As nginx has it: that of a Prefix ends in a slash.
+        type: Prefix stands for ImplementationSpecific as well.
+        source: The Ingress whose annotations apply; None: no Ingress.
+        backend: None: the default backend.
+        given: The path as the Ingress has it.
+        plain: Whether redirects and rewrites of the Ingress don't apply.
+    """
+
+    path: str
+    type: Literal["Exact", "Prefix"]
+    source: Source | None = None
+    backend: ServiceBackend | None = None
+    given: str = ""
+    is_default: bool = False
+    plain: bool = False
+
+    @property
+    def target(self) -> str:
+        """The rewrite target, where it changes the path."""
+        found = "" if self.source is None or self.plain else self.source.values.text("rewrite-target")
+        return "" if found == self.path else found
+
+    @property
+    def regex(self) -> bool:
+        """Whether it makes patterns of all paths of the host."""
+        return bool(self.target) or (self.source is not None and self.source.values.flag("use-regex"))
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A host.
+
+    Attributes:
+        host: The name, a wildcard or `_`.
+        sources: Its Ingresses, the oldest first, without canaries.
+        locations: In the order in which patterns are tried; one for everything is always among them.
+        regex: Whether every path is a pattern.
+    """
+
+    host: str
+    sources: tuple[Source, ...]
+    locations: tuple[Location, ...]
+    regex: bool
+
+
+def build_server(host: str, sources: Sequence[Source]) -> Server | None:
+    """Return the server of a host; None where no Ingress makes one. The catch-all server always exists."""
+    mains = tuple(source for source in sources if not source.canary)
+    if not mains and host != CATCH_ALL:
+        return None
+    found: dict[tuple[str, str], Location] = {}
+    first = _catch_all(mains) if host == CATCH_ALL else _unmatched(mains[0])
+    found[first.path, first.type] = first
+    for source in mains:
+        for path in source.paths(host):
+            if path.backend.service is None:
+                continue
+            kind: Literal["Exact", "Prefix"] = "Exact" if path.path_type == "Exact" else "Prefix"
+            key = (path.path or ROOT, kind)
+            if key not in found or found[key].is_default:
+                found[key] = Location(*key, source, path.backend.service, key[0])
+    regex = any(location.regex for location in found.values())
+    split = _split(found.values())
+    by_text = sorted(split, key=lambda location: location.path, reverse=True)
+    return Server(host, mains, tuple(sorted(by_text, key=lambda location: -len(location.path))), regex)
+
+
+def _unmatched(source: Source) -> Location:
+    """Return the location of what no path takes: it has the annotations of the oldest Ingress of the host."""
+    backend = source.spec.default_backend.service if source.spec.default_backend else None
+    return Location(ROOT, "Prefix", source, backend, ROOT, is_default=True)
+
+
+def _catch_all(sources: Iterable[Source]) -> Location:
+    for source in sources:
+        default = source.spec.default_backend
+        if default and default.service and not source.spec.rules:
+            return Location(ROOT, "Prefix", source, default.service, ROOT, plain=True)
+    return Location(ROOT, "Prefix", None, None, ROOT, is_default=True)
+
+
+def _split(locations: Iterable[Location]) -> list[Location]:
+    """Split a Prefix `/foo` into `/foo/` and `= /foo`, except where it is a pattern itself."""
+    every = list(locations)
+    exact = {location.path for location in every if location.type == "Exact"}
+    found: list[Location] = []
+    for location in every:
+        if location.path == ROOT or location.type == "Exact" or location.regex:
+            found.append(location)
+            continue
+        found.append(replace(location, path=f"{location.path.rstrip('/')}/"))
+        if location.path not in exact:
+            found.append(replace(location, type="Exact"))
+    return found

@@ -1,0 +1,165 @@
+"""The ConfigMap of ingress-nginx: its defaults, and the verdict on each key. It is read live."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from translation.nginx.tables.values import boolean, integer, networks, size
+from translation.nginx.tables.verdicts import EXACT, Verdict, approximate, no_effect, refused
+
+DEFAULTS: Mapping[str, str] = {
+    "ssl-redirect": "true",
+    "force-ssl-redirect": "false",
+    "preserve-trailing-slash": "false",
+    "http-redirect-code": "308",
+    "no-tls-redirect-locations": "/.well-known/acme-challenge",
+    "no-auth-locations": "/.well-known/acme-challenge",
+    "hsts": "true",
+    "hsts-include-subdomains": "true",
+    "hsts-max-age": "31536000",
+    "hsts-preload": "false",
+    "use-forwarded-headers": "false",
+    "compute-full-forwarded-for": "false",
+    "enable-real-ip": "false",
+    "forwarded-for-header": "X-Forwarded-For",
+    "proxy-real-ip-cidr": "0.0.0.0/0",
+    "generate-request-id": "true",
+    "proxy-body-size": "1m",
+    "proxy-connect-timeout": "5",
+    "proxy-send-timeout": "60",
+    "proxy-read-timeout": "60",
+    "proxy-next-upstream": "error timeout",
+    "proxy-next-upstream-tries": "3",
+    "proxy-next-upstream-timeout": "0",
+    "proxy-buffering": "off",
+    "proxy-request-buffering": "on",
+    "limit-req-status-code": "503",
+    "limit-conn-status-code": "503",
+    "service-upstream": "false",
+    "load-balance": "round_robin",
+    "upstream-hash-by": "",
+    "whitelist-source-range": "",
+    "denylist-source-range": "",
+    "block-cidrs": "",
+    "block-user-agents": "",
+    "block-referers": "",
+    "allow-snippet-annotations": "false",
+    "annotations-risk-level": "High",
+    "allow-cross-namespace-resources": "false",
+    "global-allowed-response-headers": "",
+    "global-auth-url": "",
+    "global-auth-method": "",
+    "global-auth-signin": "",
+    "global-auth-signin-redirect-param": "",
+    "global-auth-response-headers": "",
+    "global-auth-request-redirect": "",
+    "global-auth-snippet": "",
+    "global-auth-cache-key": "",
+    "global-auth-cache-duration": "200 202 401 5m",
+    "global-auth-always-set-cookie": "false",
+    "add-headers": "",
+    "proxy-set-headers": "",
+    "hide-headers": "",
+    "custom-http-errors": "",
+    "use-gzip": "false",
+    "ssl-reject-handshake": "false",
+}
+"""The keys that are read, with what applies without them."""
+
+_GATEWAY_WIDE = no_effect("It is a setting of the whole gateway (config.yaml), not of routes.")
+_STRICT = no_effect("It concerns ingress-nginx's own webhook.")
+
+_VERDICTS: Mapping[str, Verdict] = {
+    "use-forwarded-headers": approximate(
+        "Addresses and schemes of trusted front proxies are used; X-Forwarded-Host and -Port are those of the request."
+    ),
+    "compute-full-forwarded-for": approximate("The chain is the one that the gateway computes."),
+    "global-auth-url": approximate("See auth-url."),
+    "custom-http-errors": approximate("Error answers are passed as they are; no error backend is asked."),
+    "proxy-next-upstream": approximate("Only connection errors and timeouts are retried."),
+    "use-gzip": approximate("Compression is the gzip plugin of the gateway."),
+    "ssl-reject-handshake": EXACT,
+    "add-headers": EXACT,
+    "server-snippet": refused("Nginx configuration is never executed.", protects=True),
+    "location-snippet": refused("Nginx configuration is never executed.", protects=True),
+    "http-snippet": refused("Nginx configuration is never executed.", protects=True),
+    "main-snippet": refused("Nginx configuration is never executed.", protects=True),
+    "stream-snippet": refused("Nginx configuration is never executed.", protects=True),
+    "enable-modsecurity": refused("A gateway has no ModSecurity.", protects=True),
+    "enable-owasp-modsecurity-crs": refused("A gateway has no ModSecurity.", protects=True),
+    "proxy-add-original-uri-header": EXACT,
+    "relative-redirects": approximate("Redirects are absolute."),
+    "annotation-value-word-blocklist": _STRICT,
+    "strict-validate-path-type": _STRICT,
+    "limit-rate": approximate("Responses are not slowed down."),
+    "limit-rate-after": approximate("Responses are not slowed down."),
+    "proxy-buffer-size": approximate("Larger response headers need proxy_buffer_size in the gateway's config.yaml."),
+    "large-client-header-buffers": approximate("Sizes of request headers are a setting of the whole gateway."),
+    "client-header-buffer-size": approximate("Sizes of request headers are a setting of the whole gateway."),
+    "enable-underscores-in-headers": approximate("Header names with underscores are a setting of the whole gateway."),
+    "ignore-invalid-headers": approximate("Invalid header names are a setting of the whole gateway."),
+    "allow-backend-server-header": approximate("The Server header is the gateway's."),
+    "use-http2": approximate("HTTP/2 is a setting of the whole gateway."),
+    "forwarded-host-header": approximate("The header is not read."),
+    "use-proxy-protocol": approximate("The PROXY protocol is a setting of the gateway's listeners."),
+    "proxy-cookie-domain": approximate("Cookies of the backend are passed as they are."),
+    "proxy-cookie-path": approximate("Cookies of the backend are passed as they are."),
+}
+
+_TAKEN: Mapping[str, Verdict] = {**dict.fromkeys(DEFAULTS, EXACT), **_VERDICTS}
+
+
+def named_keys() -> tuple[str, ...]:
+    """Return the keys that have a verdict of their own."""
+    return tuple(_VERDICTS)
+
+
+def key_verdict(key: str, value: str) -> Verdict:
+    """Return the verdict on a key of the ConfigMap, by its value."""
+    if value == DEFAULTS.get(key):
+        return EXACT
+    if boolean(value) is False and _TAKEN.get(key, EXACT).protects:
+        return EXACT
+    return _TAKEN.get(key, _GATEWAY_WIDE)
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The values of the ConfigMap. A wrong value counts as absent."""
+
+    given: Mapping[str, str]
+
+    def text(self, key: str) -> str:
+        """Return a text, or its default."""
+        return self.given.get(key, DEFAULTS.get(key, ""))
+
+    def flag(self, key: str) -> bool:
+        """Return a boolean, or its default."""
+        found = boolean(self.given.get(key, ""))
+        return boolean(DEFAULTS[key]) is True if found is None else found
+
+    def number(self, key: str) -> int:
+        """Return an integer, or its default."""
+        found = integer(self.given.get(key, ""))
+        return int(DEFAULTS[key]) if found is None or found < 0 else found
+
+    def bytes(self, key: str) -> int:
+        """Return a size in bytes, or its default."""
+        found = size(self.given.get(key, ""))
+        default = size(DEFAULTS[key])
+        return (default or 0) if found is None else found
+
+    def networks(self, key: str) -> tuple[str, ...]:
+        """Return a list of networks; a list with a wrong one counts as absent."""
+        value = self.given.get(key, "")
+        return (networks(value) or ()) if value else ()
+
+    def words(self, key: str) -> tuple[str, ...]:
+        """Return a list of texts separated by commas."""
+        return tuple(part.strip() for part in self.text(key).split(",") if part.strip())
+
+    def verdicts(self) -> Iterator[tuple[str, Verdict]]:
+        """Yield the verdict on each key that is set."""
+        for key in sorted(self.given):
+            yield key, key_verdict(key, self.given[key])
