@@ -9,7 +9,7 @@ import os
 import random
 import signal
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -25,11 +25,10 @@ from apisix_ingress.gateway.sync.cluster_sync import ClusterSync
 from apisix_ingress.gateway.sync.comparison.adoption import IdAdoption
 from apisix_ingress.gateway.sync.observer import SyncObserver, SyncObservers
 from apisix_ingress.model.keys import ObjectKey
-from apisix_ingress.observability.certificate_expiry import expiries
-from apisix_ingress.observability.http_server import HttpServer, Readiness
+from apisix_ingress.observability.http_server import HttpServer
 from apisix_ingress.observability.log import setup_logging
 from apisix_ingress.observability.metrics import Metrics
-from apisix_ingress.runtime.clock import Clock, MonotonicClock
+from apisix_ingress.runtime.clock import MonotonicClock
 from apisix_ingress.runtime.loop_errors import LoopErrors
 from apisix_ingress.runtime.loop_lag import LoopLagWatch
 from apisix_ingress.runtime.open_files import raise_limit
@@ -40,14 +39,16 @@ from apisix_ingress.settings.warnings import cautions
 from apisix_ingress.startup.allocator import keep_large_blocks_apart, read_small_pieces
 from apisix_ingress.state.world import World
 from apisix_ingress.statuspage.history import History
+from apisix_ingress.statuspage.lazy_page import LazyStatusPage
 from apisix_ingress.wiring.clusters import GatewayCluster, GatewayClusters, Wiring, connect_all
+from apisix_ingress.wiring.controller_state import ControllerState
 from apisix_ingress.wiring.fanout import Fanout
 from apisix_ingress.wiring.metric_adapters import AdminMetrics, ReconcileMetrics, SyncLag, SyncMetrics
 from apisix_ingress.wiring.options import translation_options
-from apisix_ingress.wiring.sources import Parts, Source, new_identity, open_source
+from apisix_ingress.wiring.scraped_metrics import ScrapedMetrics
+from apisix_ingress.wiring.sources import Parts, new_identity, open_source
 from apisix_ingress.wiring.standby_probe import StandbyProbe
 from apisix_ingress.wiring.status_trigger import StatusTrigger
-from providers.cluster_config import ClusterConfigProvider
 from providers.core.base import ChangeSink
 from providers.core.conditions import Conditions
 from providers.core.incumbents import adopt_hosts
@@ -55,7 +56,6 @@ from providers.core.registry import Registry, resources
 from translation.core.options import Options
 
 if TYPE_CHECKING:
-    from apisix_ingress.statuspage.service import StatusPage
     from apisix_ingress.webhook.service import Webhook
 
 log = structlog.get_logger()
@@ -120,30 +120,21 @@ async def build(settings: Settings, manifests: Path | None, held: AsyncExitStack
     """
     options, clusters = translation_options(settings), GatewayClusters()
     parts = _parts(options, clusters)
-    lag, journal = SyncLag(parts.metrics, parts.clock), History(parts.clock)
+    history, lag = History(parts.clock), SyncLag(parts.metrics, parts.clock)
     source = await open_source(settings.kubernetes, manifests, parts, held)
     trigger = StatusTrigger(parts.conditions, source.status)
-    registry = _registry(options, parts, Fanout(clusters.syncs, (trigger, journal)))
-    observer = SyncObservers(journal, SyncMetrics(parts.metrics), lag, trigger)
+    registry = _registry(options, parts, Fanout(clusters, (trigger, history)))
+    observer = SyncObservers(history, SyncMetrics(parts.metrics), lag, trigger)
     owned = partial(adopt_hosts, parts.world, options) if options.host_ownership == "namespace" else None
     adoptions = IdAdoption(parts.world.ids, parts.world.desired, registry.drained, clock=parts.clock, incumbents=owned)
     for cluster in _connected(settings, parts, source.ledger, observer, adoptions):
         held.push_async_callback(cluster.aclose)
         clusters.add(cluster)
-    configs = registry.providers[ClusterConfigProvider.kind]
-    assert isinstance(configs, ClusterConfigProvider)
-    configs.follow(clusters.move)
-    asks = {cluster.name: cluster.probe for cluster in clusters}
-    standby = StandbyProbe(asks, lambda: source.election.leading, clock=parts.clock, changed=journal.breaker)
-    ready = asyncio.Event()
-    controller = Controller(
-        parts.world, source, registry, clusters.syncs, adoptions, standby, parts.metrics, lag, parts.clock, ready
-    )
-    if settings.webhook.enabled:
-        await _open_webhook(settings.webhook, controller, options, clusters, parts.rng, held)
-    pages = partial(_status_page, settings, controller, options, journal, parts.identity)
-    controller.server = await held.enter_async_context(_http_server(settings.http, controller, pages))
-    return controller
+    standby = StandbyProbe(clusters, source.election, clock=parts.clock, observer=history)
+    state = ControllerState(parts.world, options, clusters, source, standby, parts.clock, parts.identity)
+    webhook = await _open_webhook(settings.webhook, state, parts, held)
+    server = await held.enter_async_context(_http_server(settings.http, state, parts.metrics, history))
+    return Controller(state, registry, adoptions, parts.metrics, lag, server, webhook)
 
 
 def _parts(options: Options, clusters: GatewayClusters) -> Parts:
@@ -200,101 +191,64 @@ def _connected(
     return connect_all(settings, settings.kubernetes.controller_name, wiring)
 
 
-def _http_server(settings: HttpSettings, controller: Controller, pages: Callable[[], StatusPage | None]) -> HttpServer:
+def _http_server(settings: HttpSettings, state: ControllerState, metrics: Metrics, history: History) -> HttpServer:
     host, port = split_address(settings.listen)
-    readiness, gateways = controller.readiness(), controller.gateways
+    audience = settings.status_page
     return HttpServer(
         host,
         port,
-        readiness=readiness,
-        metrics=controller.metrics,
-        gateways=gateways,
-        pages=pages,
-        clock=controller.clock,
+        readiness=state.readiness(),
+        metrics=metrics,
+        gateways=state.unhealthy_gateways,
+        pages=LazyStatusPage(state, history, audience) if audience != "none" else None,
+        clock=state.clock,
     )
-
-
-def _status_page(
-    settings: Settings, controller: Controller, options: Options, journal: History, identity: str
-) -> StatusPage | None:
-    if settings.http.status_page == "none":
-        return None
-    from apisix_ingress.statuspage.inputs import (  # with its templates it costs memory, and some go without
-        Leadership,
-        PageInputs,
-    )
-    from apisix_ingress.statuspage.service import StatusPage
-
-    election = controller.source.election
-    facts = PageInputs(
-        controller.world,
-        options,
-        controller.syncs,
-        journal,
-        controller.clock,
-        identity,
-        __version__,
-        leadership=lambda: Leadership(election.leading, election.holder),
-        ready=controller.ready.is_set,
-        watches=controller.source.watches,
-        problems=controller.source.problems,
-        refused=lambda: controller.standby.refused,
-    )
-    return StatusPage(facts, settings.http.status_page)
 
 
 async def _open_webhook(
-    settings: WebhookSettings,
-    controller: Controller,
-    options: Options,
-    clusters: GatewayClusters,
-    rng: random.Random,
-    held: AsyncExitStack,
-) -> None:
+    settings: WebhookSettings, state: ControllerState, parts: Parts, held: AsyncExitStack
+) -> Webhook | None:
+    if not settings.enabled:
+        return None
     from apisix_ingress.webhook.service import open_webhook  # it costs time and memory, and most go without
 
-    controller.webhook = await open_webhook(
+    return await open_webhook(
         settings,
-        controller.world,
-        options,
-        {cluster.name: cluster.read for cluster in clusters},
-        ready=controller.ready.is_set,
-        metrics=controller.metrics,
-        clock=controller.clock,
-        rng=rng,
+        state.world,
+        state.options,
+        {cluster.name: cluster.read for cluster in state.clusters},
+        ready=state.ready.is_set,
+        metrics=parts.metrics,
+        clock=state.clock,
+        rng=parts.rng,
         held=held,
     )
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Controller:
     """Every part of the program, wired."""
 
-    world: World
-    source: Source
+    state: ControllerState
     registry: Registry
-    syncs: list[ClusterSync]
     adoptions: IdAdoption
-    standby: StandbyProbe
     metrics: Metrics
     lag: SyncLag
-    clock: Clock
-    ready: asyncio.Event
-    """Set once every store is complete and every object was translated once: writing may begin."""
-    webhook: Webhook | None = None
-    server: HttpServer | None = None
+    server: HttpServer
+    webhook: Webhook | None
 
     async def run(self, stop: asyncio.Event) -> None:
         """Run until `stop` is set, then end everything in order: the lease goes last."""
-        stalls = LoopLagWatch(self.clock)
-        self.metrics.on_scrape(lambda: self._scrape(stalls))
+        state, source = self.state, self.state.source
+        loop_lag = LoopLagWatch(state.clock)
+        ScrapedMetrics(self.metrics, state, self.registry, lag=self.lag, loop_lag=loop_lag)
         async with asyncio.TaskGroup() as tasks:
-            watch = tasks.create_task(stalls.run(), name="stall-watch")
-            objects = tasks.create_task(self.source.run(), name="source")
+            watch = tasks.create_task(loop_lag.run(), name="loop-lag")
+            objects = tasks.create_task(source.run(), name="source")
             providers = tasks.create_task(self.registry.run(), name="providers")
-            leader = tasks.create_task(self.source.election.lead(self._lead), name="leader")
+            leader = tasks.create_task(source.election.lead(self._lead), name="leader")
             prepare = tasks.create_task(self._prepare(), name="prepare")
-            standby = tasks.create_task(self.standby.run(self.ready), name="standby")
+            standby = tasks.create_task(state.standby.run(state.ready), name="standby")
             webhook = tasks.create_task(self.webhook.run(), name="webhook") if self.webhook else None
             serve = tasks.create_task(self._serve(), name="serve")
             await stop.wait()
@@ -307,8 +261,8 @@ class Controller:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(DRAIN_SECONDS):
                     await providers
-            await asyncio.gather(*map(_finish, self.syncs))
-            await self.source.status.flush(DRAIN_SECONDS)
+            await asyncio.gather(*map(_finish, state.clusters.syncs))
+            await source.status.flush(DRAIN_SECONDS)
             await cancel(leader)
             await cancel(watch)
             if webhook:
@@ -318,78 +272,41 @@ class Controller:
         """Answer probes, once the first objects and writes went ahead of what that loads."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(SERVE_SECONDS):
-                await self.ready.wait()
-                await self.clock.sleep(FIRST_WRITES_SECONDS)
-        if self.server is not None:
-            await self.server.serve()
-            await self.server.run()
-
-    def readiness(self) -> Readiness:
-        """Return what /readyz asks: a follower is ready as soon as it could take over; gateways are told of only."""
-        readiness = Readiness()
-        readiness.add("objects", lambda: "; ".join(f"{k}: {v}" for k, v in self.source.problems().items()) or None)
-        readiness.add("translated", lambda: None if self.ready.is_set() else "not every object was translated yet")
-        readiness.add_note("clusters", self.gateways)
-        return readiness
-
-    def gateways(self) -> str | None:
-        """Return which clusters are not written to, or would not be by this replica, and why; or None."""
-        # A gateway that an ended term found away is probed by nobody here any more: only who leads knows.
-        leads = self.source.election.leading
-        outages = {sync.name: sync.outage.headline for sync in self.syncs if sync.outage is not None}
-        found = outages if leads else self.standby.refused
-        return "; ".join(f"cluster {name}: {why}" for name, why in sorted(found.items())) or None
+                await self.state.ready.wait()
+                await self.state.clock.sleep(FIRST_WRITES_SECONDS)
+        await self.server.serve()
+        await self.server.run()
 
     async def _prepare(self) -> None:
         """Let writing begin once there is a whole world to write."""
-        await self.source.synced()
+        world, source = self.state.world, self.state.source
+        await source.synced()
         await self.registry.drained()
-        self.world.ids.settle()
-        self.world.host_holders.settle()
-        self.ready.set()
-        self.source.status.review()
-        log.info("world.ready", objects={kind: len(store) for kind, store in self.world.stores.items() if len(store)})
+        world.ids.settle()
+        world.host_holders.settle()
+        self.state.ready.set()
+        source.status.review()
+        log.info("world.ready", objects={kind: len(store) for kind, store in world.stores.items() if len(store)})
         # Without a collection before: it finds nothing, and the first writes would wait for it (0.1 ms an object).
         gc.freeze()
 
     async def _lead(self, term: Term) -> None:
         """Write, for as long as the term lasts."""
-        self.source.ledger.renew()
+        state, source = self.state, self.state.source
+        source.ledger.renew()
         self.adoptions.renew()
-        self.standby.forget()
+        state.standby.forget()
         try:
             async with asyncio.TaskGroup() as writers:
-                for sync in self.syncs:
-                    writers.create_task(sync.run(term, self.ready), name=f"sync-{sync.name}")
-                writers.create_task(self.source.status.run(term), name="status")
+                for sync in state.clusters.syncs:
+                    writers.create_task(sync.run(term, state.ready), name=f"sync-{sync.name}")
+                writers.create_task(source.status.run(term), name="status")
         except BaseExceptionGroup as errors:
             if errors.split(LeadershipLost)[1] is not None:
                 raise
             raise LeadershipLost("the lease may have run out: writing stopped") from None
         finally:
             self.lag.forget()
-
-    def _scrape(self, stalls: LoopLagWatch) -> None:
-        now = self.clock.monotonic()
-        leads, refused = self.source.election.leading, self.standby.refused
-        self.metrics.set_leader(leads)
-        self.metrics.set_event_loop_lag(stalls.longest())
-        self.metrics.set_certificates(expiries(self.world.desired))
-        for name, queue in self.registry.queues.items():
-            self.metrics.set_queue_age(name, queue.oldest_age(now))
-        outages = [(sync.name, sync.outage) for sync in self.syncs if leads and sync.outage is not None]
-        self.metrics.set_outages({(name, each.reason): each.since.timestamp() for name, each in outages})
-        for sync in self.syncs:
-            self.metrics.set_breaker_open(sync.name, not sync.reachable if leads else sync.name in refused)
-            self.metrics.set_pending(sync.name, age=self.lag.oldest(sync.name), backlog=sync.backlog)
-            for record_kind, tally in sync.tally().items():
-                self.metrics.set_records(
-                    sync.name,
-                    record_kind,
-                    desired=tally.desired,
-                    applied=tally.applied,
-                    quarantined=tally.rejected,
-                )
 
 
 async def _finish(sync: ClusterSync) -> None:

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from apisix_ingress.model.admin_address import AdminAddress
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
 from providers.core.base import Provider, ProviderDeps
 from translation.core.result import Translation
-
-Mover = Callable[[str, AdminAddress | None], None]
-"""Told the name of a cluster and where its Admin API is from now on; None: where the settings say."""
 
 
 class ClusterConfigProvider(Provider[CustomObject]):
@@ -24,11 +19,6 @@ class ClusterConfigProvider(Provider[CustomObject]):
     def __init__(self, surroundings: ProviderDeps) -> None:
         super().__init__(surroundings)
         self._addresses: dict[str, AdminAddress] = {}
-        self._mover: Mover = lambda cluster, address: None
-
-    def follow(self, mover: Mover) -> None:
-        """Have `mover` told of each change of an address, on every replica; call it before the first object comes."""
-        self._mover = mover
 
     def evaluate(self, key: ObjectKey, item: CustomObject | None, view: View) -> Translation | None:
         """Return the translation of an object that is named like a gateway cluster."""
@@ -54,4 +44,4 @@ class ClusterConfigProvider(Provider[CustomObject]):
             del self._addresses[cluster]
         else:
             self._addresses[cluster] = address
-        self._mover(cluster, address)
+        self._sink.cluster_moved(cluster, address)

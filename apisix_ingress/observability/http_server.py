@@ -112,10 +112,6 @@ def _all_well() -> str | None:
     return None
 
 
-def _no_pages() -> None:
-    return None
-
-
 class Pages(Protocol):
     """More that is served."""
 
@@ -132,7 +128,7 @@ class HttpServer:
         readiness: what /readyz reports.
         metrics: what /metrics exposes.
         gateways: None if the gateways can be reached, else the error; what /apisix/healthz reports.
-        pages: Makes what else is served, or None.
+        pages: What else is served.
         clock: Measures how long connections are idle.
         limits: The bounds.
     """
@@ -145,7 +141,7 @@ class HttpServer:
         readiness: Readiness,
         metrics: Metrics,
         gateways: Check = _all_well,
-        pages: Callable[[], Pages | None] = _no_pages,
+        pages: Pages | None = None,
         clock: Clock | None = None,
         limits: Limits | None = None,
     ) -> None:
@@ -198,8 +194,8 @@ class HttpServer:
         app.router.add_get("/readyz", self._readyz)
         app.router.add_get("/apisix/healthz", self._apisix_healthz)
         app.router.add_get("/metrics", self._expose)
-        if (pages := self._pages()) is not None:
-            pages.install(app)
+        if self._pages is not None:
+            self._pages.install(app)
         limits = self._limits
         self._runner = web.AppRunner(
             app,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -48,17 +48,32 @@ class Cluster(Protocol):
         """Say whether the gateway is known to have the record, in whatever version."""
 
 
-@dataclass(frozen=True, slots=True)
-class Leadership:
-    """Who writes.
+class ControllerInfo(Protocol):
+    """The controller, as far as the page looks at it."""
 
-    Attributes:
-        leads: Whether this process does.
-        holder: The holder of the lease that was seen last; empty: nobody was.
-    """
+    @property
+    def leads(self) -> bool:
+        """Whether this replica leads."""
 
-    leads: bool
-    holder: str
+    @property
+    def leader(self) -> str:
+        """The identity of the leader that was seen last; empty: none was."""
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether every object was translated once."""
+
+    @property
+    def watches(self) -> Mapping[str, float]:
+        """Kind → seconds since the API server last sent anything about it."""
+
+    @property
+    def problems(self) -> Mapping[str, str]:
+        """What keeps objects from being up to date: what is read → why."""
+
+    @property
+    def refused(self) -> Mapping[str, str]:
+        """Cluster that rejects the admin key of this replica, which follows → the error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +88,7 @@ class PageInputs:
         clock: Where time comes from.
         identity: Of this process; another one after a restart.
         version: Of the controller.
-        leadership: Tells who leads now.
-        ready: Tells whether every object was translated once.
-        watches: What is read → seconds since it was last heard of.
-        problems: What keeps objects from being up to date: what is read → why.
-        refused: Cluster that refuses the admin key of this replica, which follows → its words.
+        controller: Who leads, and what is wrong now.
     """
 
     world: World
@@ -87,18 +98,14 @@ class PageInputs:
     clock: Clock
     identity: str
     version: str
-    leadership: Callable[[], Leadership]
-    ready: Callable[[], bool]
-    watches: Callable[[], Mapping[str, float]]
-    problems: Callable[[], Mapping[str, str]]
-    refused: Callable[[], Mapping[str, str]]
+    controller: ControllerInfo
 
     @property
     def revision(self) -> int:
-        """The revision of the journal, which is told of the beginning and the end of terms here: by nobody else."""
-        self.journal.stands((self.leadership().leads, *(cluster.taken_over for cluster in self.clusters)))
+        """The revision of the journal; the beginning and the end of terms are noted in it here, and only here."""
+        self.journal.stands((self.controller.leads, *(cluster.taken_over for cluster in self.clusters)))
         return self.journal.revision
 
     def outage(self, cluster: Cluster) -> Outage | None:
         """Return the outage of a cluster; None while there is none, and where another replica has to find out."""
-        return cluster.outage if self.leadership().leads else None
+        return cluster.outage if self.controller.leads else None

@@ -42,13 +42,13 @@ STATES = ("applied", "pending", "waiting", "rejected", "unreachable")
 
 def replica(facts: PageInputs) -> JsonObject:
     """Return who this process is, and who leads."""
-    who = facts.leadership()
+    who = facts.controller
     return {
         "identity": clean(facts.identity),
         "version": facts.version,
         "leads": who.leads,
-        "leader": clean(facts.identity if who.leads else who.holder),
-        "ready": facts.ready(),
+        "leader": clean(who.leader),
+        "ready": who.is_ready,
         "revision": facts.revision,
     }
 
@@ -67,8 +67,10 @@ def overview(facts: PageInputs, snapshot: Snapshot) -> JsonObject:
         "problems": sum(problem.severity != "warning" for _, problem in snapshot.problems),
         "warnings": sum(problem.severity == "warning" for _, problem in snapshot.problems),
         "conflicts": rivals.count(snapshot),
-        "watches": [_watch(facts, name, age) for name, age in sorted(facts.watches().items())],
-        "trouble": [{"what": clean(what), "why": clean(why)} for what, why in sorted(facts.problems().items())],
+        "watches": [_watch(facts, name, age) for name, age in sorted(facts.controller.watches.items())],
+        "trouble": [
+            {"what": clean(what), "why": clean(why)} for what, why in sorted(facts.controller.problems.items())
+        ],
     }
 
 
@@ -80,7 +82,7 @@ def _cluster(facts: PageInputs, snapshot: Snapshot, cluster: Cluster) -> JsonObj
         "reason": clean(outage.cause if outage is not None else ""),
         "since": _time(outage.since if outage is not None else None),
         "headline": HEADLINES[outage.reason].capitalize() if outage is not None else "",
-        "refused": clean(facts.refused().get(cluster.name, "")),
+        "refused": clean(facts.controller.refused.get(cluster.name, "")),
         "version": clean(cluster.version),
         "breaker_open": outage is not None,
         "records": {"wanted": counts.total(), **{state: counts[state] for state in (*STATES, "unknown")}},
@@ -98,9 +100,9 @@ def _cluster_state(facts: PageInputs, cluster: Cluster, counts: Counter[str]) ->
     if (outage := facts.outage(cluster)) is not None:
         return outage.reason
     if not cluster.taken_over:
-        if facts.leadership().leads:
+        if facts.controller.leads:
             return "starting"
-        return "admin key refused" if cluster.name in facts.refused() else "not written by this replica"
+        return "admin key refused" if cluster.name in facts.controller.refused else "not written by this replica"
     if cluster.backlog or counts["pending"]:
         return "writing"
     if facts.journal.of(cluster.name).failed_at is not None:

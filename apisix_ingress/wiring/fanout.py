@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
-from apisix_ingress.gateway.sync.cluster_sync import ClusterSync
+from apisix_ingress.model.admin_address import AdminAddress
 from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.model.records import Former
+from apisix_ingress.wiring.clusters import GatewayClusters
 from providers.core.base import ChangeSink
 
 
@@ -25,20 +26,24 @@ class Fanout(ChangeSink):
     """Passes the results of translations on; each call returns at once.
 
     Args:
-        clusters: The sync engine of every gateway cluster.
+        clusters: Every gateway cluster.
         listeners: Get the owner of each new report.
     """
 
-    def __init__(self, clusters: Sequence[ClusterSync], listeners: Sequence[ReportListener]) -> None:
+    def __init__(self, clusters: GatewayClusters, listeners: Sequence[ReportListener]) -> None:
         self._clusters = clusters
         self._listeners = listeners
 
     def mark_dirty(self, keys: Collection[RecordKey], *, urgent: bool, former: Former, since: float) -> None:
         """Mark the records in every cluster."""
-        for cluster in self._clusters:
-            cluster.mark_dirty(keys, urgent=urgent, former=former, since=since)
+        for sync in self._clusters.syncs:
+            sync.mark_dirty(keys, urgent=urgent, former=former, since=since)
 
     def reported(self, owner: ObjectKey) -> None:
         """Pass a new report on."""
         for listener in self._listeners:
             listener.reported(owner)
+
+    def cluster_moved(self, name: str, address: AdminAddress | None) -> None:
+        """Move a cluster to another address."""
+        self._clusters.move(name, address)

@@ -1,83 +1,100 @@
-"""What a replica that follows knows of the gateways: whether they take its admin key. Nothing here writes.
+"""Probes of a follower: whether the gateways accept its admin key. Nothing here writes.
 
-A key that is refused would be found out only when this replica has to lead. A gateway that is away says nothing about
-a follower: that is the leader's to find out.
+Otherwise a rejected key would only be noticed when this replica has to lead. A gateway that does not answer is ignored:
+the leader reports that.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Iterable
+from typing import Protocol
 
 import structlog
 
 from apisix_ingress.errors import GatewayError, GatewayUnauthorized
+from apisix_ingress.gateway.sync.observer import SyncObserver
 from apisix_ingress.runtime.clock import Clock
 
 log = structlog.get_logger()
 
 INTERVAL = 60.0
-"""Seconds between two questions: some set-ups lock a client out that tries too often."""
+"""Seconds between two probes: some gateways lock out a client that fails too often."""
 
-Ask = Callable[[], Awaitable[object]]
+
+class Probed(Protocol):
+    """A gateway cluster, as far as it is probed."""
+
+    @property
+    def name(self) -> str:
+        """The name in the settings."""
+
+    async def probe(self) -> None:
+        """Send a request that needs the admin key."""
+
+
+class Leading(Protocol):
+    """An election, as far as it is looked at."""
+
+    @property
+    def leading(self) -> bool:
+        """Whether this replica leads."""
 
 
 class StandbyProbe:
-    """Tries the admin key of each cluster from time to time, while another replica leads.
+    """Tries the admin key of each cluster every minute, while another replica leads.
 
     Args:
-        asks: Cluster → asks it something that takes the key.
-        leads: Says whether this replica does.
-        clock: Measures the time between two questions.
-        changed: Told which cluster began or ceased to refuse the key.
+        clusters: The clusters.
+        election: Whether this replica leads.
+        clock: Measures the time between two requests.
+        observer: Notified when a cluster begins or ceases to reject the key.
     """
 
-    def __init__(
-        self, asks: Mapping[str, Ask], leads: Callable[[], bool], *, clock: Clock, changed: Callable[[str, bool], None]
-    ) -> None:
-        self._asks = asks
-        self._leads = leads
+    def __init__(self, clusters: Iterable[Probed], election: Leading, *, clock: Clock, observer: SyncObserver) -> None:
+        self._clusters = {cluster.name: cluster for cluster in clusters}
+        self._election = election
         self._clock = clock
-        self._changed = changed
+        self._observer = observer
         self._refused: dict[str, str] = {}
 
     @property
     def refused(self) -> dict[str, str]:
-        """Cluster → the words by which it refused the key; empty for a replica that leads: it writes, and sees."""
-        return {} if self._leads() else dict(self._refused)
+        """Cluster → the error with which it rejected the key; empty for a leader, whose writes report it."""
+        return {} if self._election.leading else dict(self._refused)
 
     async def run(self, ready: asyncio.Event) -> None:
-        """Ask, once there is something to lead with, until cancelled."""
+        """Probe, once this replica could lead, until cancelled."""
         await ready.wait()
         while True:
-            for cluster in self._asks:
-                if not self._leads():
+            for cluster in self._clusters:
+                if not self._election.leading:
                     await self._try(cluster)
             await self._clock.sleep(INTERVAL)
 
     def forget(self) -> None:
-        """Drop what is known, as a term begins: after it that may be long out of date."""
+        """Drop what is known when a term begins: after it, that may be long out of date."""
         for cluster in tuple(self._refused):
             del self._refused[cluster]
-            self._changed(cluster, False)
+            self._observer.breaker(cluster, is_open=False)
 
     async def _try(self, cluster: str) -> None:
-        words = ""
+        problem = ""
         try:
-            await self._asks[cluster]()
+            await self._clusters[cluster].probe()
         except GatewayUnauthorized as error:
-            words = str(error)
+            problem = str(error)
         except GatewayError:
             return
         # A term may have begun meanwhile.
-        if not self._leads() and words != self._refused.get(cluster, ""):
-            self._note(cluster, words)
+        if not self._election.leading and problem != self._refused.get(cluster, ""):
+            self._note(cluster, problem)
 
-    def _note(self, cluster: str, words: str) -> None:
-        if words:
-            self._refused[cluster] = words
-            log.error("standby.unauthorized", cluster=cluster, error=words)
+    def _note(self, cluster: str, problem: str) -> None:
+        if problem:
+            self._refused[cluster] = problem
+            log.error("standby.unauthorized", cluster=cluster, error=problem)
         else:
             del self._refused[cluster]
             log.info("standby.authorized", cluster=cluster)
-        self._changed(cluster, bool(words))
+        self._observer.breaker(cluster, is_open=bool(problem))

@@ -11,6 +11,7 @@ from typing import ClassVar, Generic, Protocol, TypeVar
 
 import structlog
 
+from apisix_ingress.model.admin_address import AdminAddress
 from apisix_ingress.model.assessment import ListenerKey
 from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind, namespace_of
 from apisix_ingress.model.kinds.table import PREFIXES, RESOURCES
@@ -58,6 +59,9 @@ class ChangeSink:
 
     def reported(self, owner: ObjectKey) -> None:
         """Take note that an owner's report is new."""
+
+    def cluster_moved(self, name: str, address: AdminAddress | None) -> None:
+        """Take note where the Admin API of a cluster is from now on; None: where the settings say."""
 
 
 class Enqueuer(Protocol):

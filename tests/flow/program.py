@@ -47,7 +47,7 @@ class App:
                 while not condition():  # noqa: ASYNC110  # servers in this process make it true
                     await asyncio.sleep(0.01)
         except TimeoutError:
-            pytest.fail(f"never came: {what}; {self.controller.source.problems()} {self.gateway.seen[-5:]}")
+            pytest.fail(f"never came: {what}; {self.controller.state.source.problems()} {self.gateway.seen[-5:]}")
 
     async def until_served(self, *names: str) -> None:
         """Wait until the gateway has the routes of these objects and no others."""

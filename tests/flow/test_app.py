@@ -41,7 +41,7 @@ async def test_restart_writes_nothing(server: FakeApiServer, gateway: FakeAdminA
         await app.until_served(*names)
     gateway.seen.clear()
     async with running(server, gateway, tmp_path) as app:
-        await app.until(lambda: app.controller.syncs[0].idle(), "the comparison of a new term")
+        await app.until(lambda: app.controller.state.clusters.syncs[0].idle(), "the comparison of a new term")
     assert gateway.writes == []
 
 
@@ -149,13 +149,13 @@ async def test_kind_that_is_forbidden_at_the_start_holds_writing_back(
     forbidden = Fault("list", "secrets", status=403)
     server.faults.append(forbidden)
     async with running(server, gateway, tmp_path) as app:
-        await app.until(lambda: "secrets" in str(app.controller.source.problems()), "the problem")
+        await app.until(lambda: "secrets" in str(app.controller.state.source.problems()), "the problem")
         await app.until(lambda: server.count("list", "secrets") > 3, "some tries")
         status, text = await app.probe()
         assert (status, "grant list, watch on secrets" in text, gateway.writes) == (503, True, [])
         server.faults.remove(forbidden)
         await app.until_served(*names)
-        await app.until(lambda: not app.controller.source.problems(), "the end of the problem")
+        await app.until(lambda: not app.controller.state.source.problems(), "the end of the problem")
         assert (await app.probe())[0] == 200
     assert app.deletes == []
 
@@ -168,7 +168,7 @@ async def test_kind_that_becomes_forbidden_harms_no_other(
         await app.until_served(*names)
         server.faults.append(Fault("*", "secrets", status=403))
         server.order("secrets", "cut")
-        await app.until(lambda: "secrets" in app.controller.source.problems(), "the problem")
+        await app.until(lambda: "secrets" in app.controller.state.source.problems(), "the problem")
         server.remove("apisixroutes", "r0")
         server.put(route("more"))
         await app.until_served(*names[1:], "more")
@@ -203,13 +203,13 @@ async def test_lost_lease_stops_writing_until_it_is_won_again(
     names = put_world(server)
     async with running(server, gateway, tmp_path) as app:
         await app.until_served(*names)
-        await app.until(lambda: app.controller.syncs[0].idle(), "nothing left to do")
+        await app.until(lambda: app.controller.state.clusters.syncs[0].idle(), "nothing left to do")
         lease = server.all("leases")[0]
         server.put({**lease, "spec": {**lease["spec"], "holderIdentity": "somebody-else"}})
-        await app.until(lambda: not app.controller.source.election.leading, "the end of the term")
+        await app.until(lambda: not app.controller.state.source.election.leading, "the end of the term")
         written = len(gateway.writes)
         server.put(route("more"))
-        await app.until(lambda: len(app.controller.world.desired.keys()) > ROUTES + 1, "the translation")
+        await app.until(lambda: len(app.controller.state.world.desired.keys()) > ROUTES + 1, "the translation")
         assert (await app.probe())[0] == 200
         assert len(gateway.writes) == written
         server.put({**lease, "spec": {**lease["spec"], "holderIdentity": ""}})
@@ -238,14 +238,14 @@ async def test_dead_gateway_is_told_alike_everywhere_with_nothing_to_write(
     names, place = put_world(server), f"127.0.0.1:{gateway.port}"
     async with running(server, gateway, tmp_path) as app:
         await app.until_served(*names)
-        await app.until(lambda: app.controller.syncs[0].idle(), "the end of the writes")
+        await app.until(lambda: app.controller.state.clusters.syncs[0].idle(), "the end of the writes")
         with capture_logs() as lines:
             if fault is None:
                 await gateway.stop()
             else:
                 gateway.faults.append(fault)
-            await app.until(lambda: app.controller.syncs[0].outage is not None, "the outage")
-        outage = app.controller.syncs[0].outage
+            await app.until(lambda: app.controller.state.clusters.syncs[0].outage is not None, "the outage")
+        outage = app.controller.state.clusters.syncs[0].outage
         assert outage is not None
         assert (outage.reason, outage.cause) == (reason, cause.format(place=place))
         words = f"cluster default: {headline} since {outage.since:%Y-%m-%dT%H:%M:%SZ}: {outage.cause}"
@@ -275,12 +275,12 @@ async def test_outage_is_told_by_who_leads_and_by_a_former_leader_no_more(
         gateway.faults.append(AdminFault(status=503))
         for number in range(12):
             server.put(route(f"late{number}"))
-        await app.until(lambda: not app.controller.syncs[0].reachable, "the breaker to open")
+        await app.until(lambda: not app.controller.state.clusters.syncs[0].reachable, "the breaker to open")
         assert ((await app.ask("/apisix/healthz"))[0], app.is_paused()) == (500, 1)
         assert '"notes"' in (await app.probe())[1]
         lease = server.all("leases")[0]
         server.put({**lease, "spec": {**lease["spec"], "holderIdentity": "somebody-else"}})
-        await app.until(lambda: not app.controller.source.election.leading, "the end of the term")
+        await app.until(lambda: not app.controller.state.source.election.leading, "the end of the term")
         assert ((await app.ask("/apisix/healthz"))[0], app.is_paused()) == (200, 0)
         assert '"notes"' not in (await app.probe())[1]
 
@@ -295,13 +295,13 @@ async def test_refused_key_that_a_follower_was_told_of_is_forgotten_by_a_term(
         taken = {**lease, "spec": {**lease["spec"], "holderIdentity": "somebody-else"}}
     server.put(taken)
     async with running(server, gateway, tmp_path, key="another-key") as app:
-        await app.until(lambda: app.controller.gateways() is not None, "the refusal")
+        await app.until(lambda: app.controller.state.unhealthy_gateways() is not None, "the refusal")
         assert ((await app.ask("/apisix/healthz"))[0], app.is_paused()) == (500, 1)
         gateway.key = "another-key"
         server.put({**lease, "spec": {**lease["spec"], "holderIdentity": ""}})
-        await app.until(lambda: app.controller.syncs[0].taken_over, "the term")
+        await app.until(lambda: app.controller.state.clusters.syncs[0].taken_over, "the term")
         server.put(taken)
-        await app.until(lambda: not app.controller.source.election.leading, "the end of the term")
+        await app.until(lambda: not app.controller.state.source.election.leading, "the end of the term")
         assert ((await app.ask("/apisix/healthz"))[0], app.is_paused()) == (200, 0)
 
 

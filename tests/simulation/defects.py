@@ -141,7 +141,7 @@ def _() -> Any:
 @_defect("writing begins before the world is known")
 def _() -> Any:
     async def prepare(self: Any) -> None:
-        self.ready.set()
+        self.state.ready.set()
 
     return patch.object(Controller, "_prepare", prepare)
 

@@ -52,7 +52,7 @@ class Replica:
     @property
     def is_leading(self) -> bool:
         """Whether it believes to lead."""
-        return self.controller is not None and self.controller.source.election.leading
+        return self.controller is not None and self.controller.state.source.election.leading
 
     def start(self) -> None:
         """Start a process unless there is one."""

@@ -109,7 +109,7 @@ def play(seed: int, tale: Tale) -> None:
 def test_dead_gateway_is_noticed_with_nothing_to_write_and_its_return_as_well(seed: int, fault: str) -> None:
     async def tale(calm: Calm) -> None:
         assert calm.replica.controller is not None
-        sync = calm.replica.controller.syncs[0]
+        sync = calm.replica.controller.state.clusters.syncs[0]
         setattr(calm.gateway.fault, fault, True)
         await asyncio.sleep(GATEWAY_SECONDS)
         outage = sync.outage
@@ -120,7 +120,7 @@ def test_dead_gateway_is_noticed_with_nothing_to_write_and_its_return_as_well(se
         setattr(calm.gateway.fault, fault, False)
         await asyncio.sleep(GATEWAY_SECONDS + (30.0 if fault == "refuses_key" else 0.0))
         assert sync.outage is None
-        assert calm.replica.controller.syncs[1].outage is None
+        assert calm.replica.controller.state.clusters.syncs[1].outage is None
 
     play(seed, tale)
 

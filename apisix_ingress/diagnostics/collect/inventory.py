@@ -22,7 +22,6 @@ from apisix_ingress.runtime.clock import MonotonicClock
 from apisix_ingress.settings import Settings
 from apisix_ingress.state.world import World
 from apisix_ingress.wiring.options import translation_options
-from providers.cluster_config import ClusterConfigProvider
 from providers.core.base import ChangeSink
 from providers.core.registry import Registry, resources
 from translation.core.options import Options
@@ -174,8 +173,8 @@ async def take_inventory(
     """
     options = translation_options(settings)
     world = World(resources(options), wide_ids=options.record_ids == "wide")
-    registry = Registry(world, options, ChangeSink(), clock=MonotonicClock(), rng=random.Random(0))
-    moved = _follow_moves(registry)
+    moves = _Moves()
+    registry = Registry(world, options, moves, clock=MonotonicClock(), rng=random.Random(0))
     reader = _Reader(api, world, keep=keep)
     step("reading objects")
     await _find(api)
@@ -193,7 +192,7 @@ async def take_inventory(
         unread=reader.unread,
         failed=frozenset(reader.failed),
         absent=frozenset(reader.absent),
-        moved=moved,
+        moved=moves.moved,
         raw=reader.raw,
     )
 
@@ -218,17 +217,15 @@ def _lists(options: Options, namespaces: tuple[str, ...]) -> Iterator[tuple[Reso
             yield resource, ""
 
 
-def _follow_moves(registry: Registry) -> dict[str, AdminAddress]:
-    """Return where ApisixClusterConfigs put clusters; filled while objects are translated."""
-    moved: dict[str, AdminAddress] = {}
+class _Moves(ChangeSink):
+    """Where ApisixClusterConfigs put clusters; nothing else of the translations is needed."""
 
-    def move(cluster: str, address: AdminAddress | None) -> None:
+    def __init__(self) -> None:
+        self.moved: dict[str, AdminAddress] = {}
+
+    def cluster_moved(self, name: str, address: AdminAddress | None) -> None:
+        """Keep the last address."""
         if address is None:
-            moved.pop(cluster, None)
+            self.moved.pop(name, None)
         else:
-            moved[cluster] = address
-
-    configs = registry.providers[ClusterConfigProvider.kind]
-    assert isinstance(configs, ClusterConfigProvider)
-    configs.follow(move)
-    return moved
+            self.moved[name] = address

@@ -11,11 +11,10 @@ import pytest
 from apisix_ingress.model.admin_address import AdminAddress
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.world import World
-from providers.cluster_config import ClusterConfigProvider
+from providers.core.base import ChangeSink
 from providers.core.registry import Registry, resources
 from tests.factories import make_custom
 from tests.fakes.clock import FakeClock
-from tests.unit.providers.harness import Sink
 from translation.core.options import Options
 
 URL = "http://apisix:9180/apisix/admin"
@@ -31,17 +30,17 @@ def at(address: AdminAddress) -> CustomObject:
     return config({"baseURL": address.url, "adminKey": address.key})
 
 
-class Follower:
+class Follower(ChangeSink):
     """World and registry, and what the provider told of addresses."""
 
     def __init__(self, **options: Any) -> None:
         chosen = Options(**options)
         self.told: list[tuple[str, AdminAddress | None]] = []
         self.world = World(resources(chosen))
-        self.registry = Registry(self.world, chosen, Sink(), clock=FakeClock(), rng=random.Random(0))
-        provider = self.registry.providers["ApisixClusterConfig"]
-        assert isinstance(provider, ClusterConfigProvider)
-        provider.follow(lambda cluster, address: self.told.append((cluster, address)))
+        self.registry = Registry(self.world, chosen, self, clock=FakeClock(), rng=random.Random(0))
+
+    def cluster_moved(self, name: str, address: AdminAddress | None) -> None:
+        self.told.append((name, address))
 
     def set(self, item: CustomObject) -> None:
         self.world.stores["ApisixClusterConfig"].set(item)

@@ -166,7 +166,7 @@ async def test_handler_that_fails_is_logged_with_its_traceback(caplog: pytest.Lo
             raise KeyError("canary")
 
     metrics = Metrics(pod="pod-a", namespace="ingress")
-    server = HttpServer("127.0.0.1", 0, readiness=Readiness(), metrics=metrics, pages=Broken)
+    server = HttpServer("127.0.0.1", 0, readiness=Readiness(), metrics=metrics, pages=Broken())
     async with server, aiohttp.ClientSession(f"http://127.0.0.1:{server.port}") as session:
         await server.serve()
         response = await session.get("/broken")

@@ -18,7 +18,7 @@ from apisix_ingress.runtime.clock import MonotonicClock
 from apisix_ingress.state.world import World
 from apisix_ingress.statuspage.access import Audience
 from apisix_ingress.statuspage.history import History
-from apisix_ingress.statuspage.inputs import Leadership, PageInputs
+from apisix_ingress.statuspage.inputs import PageInputs
 from apisix_ingress.statuspage.service import StatusPage
 from tests.unit.translation.objects import OPTIONS
 from tests.unit.translation.settling import settle
@@ -43,6 +43,16 @@ class ScriptedCluster:
 
 
 @dataclass
+class ScriptedController:
+    leads: bool = True
+    leader: str = "pod-a_1"
+    is_ready: bool = True
+    watches: dict[str, float] = field(default_factory=lambda: {"Ingress": 3.0})
+    problems: dict[str, str] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
 class Reply:
     status: int
     headers: Mapping[str, str]
@@ -57,8 +67,7 @@ class PageHarness:
     clusters: list[ScriptedCluster]
     journal: History
     facts: PageInputs
-    leadership: list[Leadership]
-    refused: dict[str, str]
+    controller: ScriptedController
     session: aiohttp.ClientSession | None = None
     url: str = ""
 
@@ -83,7 +92,7 @@ def make_harness(
     """Return the harness of a world, or of one that these objects make."""
     clock = MonotonicClock()
     world = settle(*objects) if world is None else world
-    journal, leadership, refused = History(clock), [Leadership(True, "pod-a_1")], dict[str, str]()
+    journal, controller = History(clock), ScriptedController()
     scripted = [ScriptedCluster()] if clusters is None else clusters
     facts = PageInputs(
         world,
@@ -93,13 +102,9 @@ def make_harness(
         clock,
         identity="pod-a_1",
         version="9.9.9",
-        leadership=lambda: leadership[0],
-        ready=lambda: True,
-        watches=lambda: {"Ingress": 3.0},
-        problems=dict,
-        refused=lambda: refused,
+        controller=controller,
     )
-    return PageHarness(world, scripted, journal, facts, leadership, refused)
+    return PageHarness(world, scripted, journal, facts, controller)
 
 
 @asynccontextmanager
@@ -108,7 +113,7 @@ async def served(
 ) -> AsyncIterator[PageHarness]:
     """Serve the page of a harness."""
     page = StatusPage(harness.facts, audience)
-    server = HttpServer(host, 0, readiness=Readiness(), metrics=Metrics(pod="p", namespace="n"), pages=lambda: page)
+    server = HttpServer(host, 0, readiness=Readiness(), metrics=Metrics(pod="p", namespace="n"), pages=page)
     async with server, aiohttp.ClientSession() as session:
         await server.serve()
         harness.session, harness.url = session, f"http://127.0.0.1:{server.port}"

@@ -7,7 +7,6 @@ import aiohttp
 import pytest
 
 from apisix_ingress.statuspage import live_updates as live
-from apisix_ingress.statuspage.inputs import Leadership
 from tests.unit.apisix_ingress.statuspage.harness import PageHarness, make_harness, served
 
 
@@ -32,7 +31,7 @@ async def test_client_hears_at_once_where_things_stand_and_then_of_each_change()
         assert (first["identity"], first["leads"], first["revision"]) == ("pod-a_1", True, 0)
         harness.journal.held("default", 1)
         assert (await next_news(reply))["revision"] == 1
-        harness.leadership[0] = Leadership(False, "pod-b_2")
+        harness.controller.leads, harness.controller.leader = False, "pod-b_2"
         assert (await next_news(reply))["leader"] == "pod-b_2"
 
 

@@ -10,7 +10,6 @@ import pytest
 from apisix_ingress.gateway.sync.observer import PENDING, Outage, RecordState
 from apisix_ingress.model.keys import RECORD_KINDS
 from apisix_ingress.statuspage.access import POLICY
-from apisix_ingress.statuspage.inputs import Leadership
 from tests.unit.apisix_ingress.statuspage.harness import PageHarness, ScriptedCluster, make_harness, served
 from tests.unit.translation.objects import make, rule, service, slice_of
 
@@ -130,7 +129,7 @@ async def test_unreachable_cluster_tells_why_and_the_other_is_well() -> None:
 async def test_outage_that_a_former_leader_saw_is_not_told() -> None:
     former = ScriptedCluster(taken_over=False, outage=AWAY)
     harness = stage_of(shop(), clusters=[former])
-    harness.leadership[0] = Leadership(False, "pod-b_2")
+    harness.controller.leads, harness.controller.leader = False, "pod-b_2"
     async with served(harness):
         (told,) = (await harness.data("overview"))["clusters"]
         assert (told["state"], told["reason"], told["breaker_open"]) == ("not written by this replica", "", False)
@@ -185,10 +184,10 @@ async def test_body_that_is_too_large_for_yaml_is_there_as_json() -> None:
 
 async def test_follower_whose_admin_key_is_refused_says_so() -> None:
     async with served(stage_of(shop(), clusters=[ScriptedCluster(taken_over=False)])) as harness:
-        harness.leadership[0] = Leadership(False, "pod-b_2")
-        harness.refused["default"] = "the gateway refuses the admin key: set clusters[0].admin_key"
+        harness.controller.leads, harness.controller.leader = False, "pod-b_2"
+        harness.controller.refused["default"] = "the gateway refuses the admin key: set clusters[0].admin_key"
         (cluster,) = (await harness.data("overview"))["clusters"]
-        assert (cluster["state"], cluster["refused"]) == ("admin key refused", harness.refused["default"])
+        assert (cluster["state"], cluster["refused"]) == ("admin key refused", harness.controller.refused["default"])
         page = (await harness.ask("/status")).text
         assert "This replica could not write here if it had to lead." in page
         assert "Writing is paused." not in page
@@ -196,7 +195,7 @@ async def test_follower_whose_admin_key_is_refused_says_so() -> None:
 
 async def test_follower_names_the_leader_and_claims_to_know_nothing_of_the_gateways() -> None:
     harness = stage_of(shop(), clusters=[ScriptedCluster(taken_over=False, version="")])
-    harness.leadership[0] = Leadership(False, "pod-b_2")
+    harness.controller.leads, harness.controller.leader = False, "pod-b_2"
     async with served(harness):
         overview = await harness.data("overview")
         assert (overview["replica"]["leads"], overview["replica"]["leader"]) == (False, "pod-b_2")

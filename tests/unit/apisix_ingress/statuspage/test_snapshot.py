@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from apisix_ingress.statuspage import snapshot
-from apisix_ingress.statuspage.inputs import Leadership
 from apisix_ingress.statuspage.snapshot import CHUNK, Snapshot, SnapshotCache, gather, ordered
 from apisix_ingress.statuspage.views import replica
 from tests.factories import make_claimant, make_record
@@ -48,7 +47,7 @@ async def test_counts_follow_the_end_of_a_term(seen_between: bool) -> None:
     keeper = SnapshotCache(harness.facts)
     first = await keeper.latest()
     assert first.counts["default"] == {"applied": len(first.entries)}
-    harness.leadership[0] = Leadership(False, "pod-b_1")
+    harness.controller.leads, harness.controller.leader = False, "pod-b_1"
     if seen_between:
         await a_while_later(harness, keeper)
     harness.clusters[0].taken_over = False

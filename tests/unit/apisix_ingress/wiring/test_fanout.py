@@ -5,6 +5,7 @@ from typing import Any, cast
 from apisix_ingress.gateway.sync.cluster_sync import ClusterSync
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.records import UNKNOWN
+from apisix_ingress.wiring.clusters import GatewayClusters
 from apisix_ingress.wiring.fanout import Fanout
 from tests.factories import make_key, make_record
 
@@ -27,7 +28,8 @@ class Taker:
 
 def test_every_cluster_gets_marked_records_and_every_listener_gets_reports() -> None:
     east, west, page = Taker(), Taker(), Taker()
-    clusters = [cast("ClusterSync", east), cast("ClusterSync", west)]
+    clusters = GatewayClusters()
+    clusters.syncs = [cast("ClusterSync", east), cast("ClusterSync", west)]
     fanout = Fanout(clusters, (page,))
     fanout.mark_dirty(KEYS, urgent=True, former=UNKNOWN, since=3.0)
     fanout.reported(make_key())

@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from functools import partial
 
 import pytest
 from structlog.testing import capture_logs
 
 from apisix_ingress.errors import GatewayError, GatewayUnauthorized, GatewayUnavailable
+from apisix_ingress.gateway.sync.observer import SyncObserver
 from apisix_ingress.runtime.tasks import cancel
 from apisix_ingress.wiring.standby_probe import INTERVAL, StandbyProbe
 from tests.fakes.clock import FakeClock
@@ -21,14 +21,14 @@ AWAY = GatewayUnavailable("no answer")
 
 
 @dataclass
-class ProbeHarness:
+class ProbeHarness(SyncObserver):
     """Two gateways that answer as a test says."""
 
     clock: FakeClock = field(default_factory=FakeClock)
     answers: dict[str, GatewayError | None] = field(default_factory=lambda: {"a": None, "b": None})
     asked: list[str] = field(default_factory=list)
     changes: list[tuple[str, bool]] = field(default_factory=list)
-    leads: bool = False
+    leading: bool = False
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     answering: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -36,14 +36,26 @@ class ProbeHarness:
         self.answering.set()
 
     def standby(self) -> StandbyProbe:
-        asks = {name: partial(self._ask, name) for name in self.answers}
-        return StandbyProbe(asks, lambda: self.leads, clock=self.clock, changed=lambda *what: self.changes.append(what))
+        clusters = [Cluster(name, self) for name in self.answers]
+        return StandbyProbe(clusters, self, clock=self.clock, observer=self)
 
-    async def _ask(self, name: str) -> None:
+    def breaker(self, cluster: str, is_open: bool) -> None:
+        self.changes.append((cluster, is_open))
+
+    async def probe(self, name: str) -> None:
         self.asked.append(name)
         await self.answering.wait()
         if (error := self.answers[name]) is not None:
             raise error
+
+
+@dataclass
+class Cluster:
+    name: str
+    harness: ProbeHarness
+
+    async def probe(self) -> None:
+        await self.harness.probe(self.name)
 
 
 @asynccontextmanager
@@ -85,7 +97,7 @@ async def test_gateway_that_is_away_says_nothing_about_the_key() -> None:
 
 @pytest.mark.parametrize("ready", [True, False])
 async def test_who_leads_or_is_not_ready_asks_nothing(ready: bool) -> None:
-    harness = ProbeHarness(leads=ready)
+    harness = ProbeHarness(leading=ready)
     if ready:
         harness.ready.set()
     async with running(harness):
@@ -97,10 +109,10 @@ async def test_refusal_is_forgotten_by_who_leads_and_found_again() -> None:
     harness = ProbeHarness(answers={"a": REFUSED})
     harness.ready.set()
     async with running(harness) as standby:
-        harness.leads = True
+        harness.leading = True
         assert standby.refused == {}
         standby.forget()
-        harness.leads = False
+        harness.leading = False
         assert standby.refused == {}
         assert harness.changes == [("a", True), ("a", False)]
         await harness.clock.advance(INTERVAL)
@@ -113,9 +125,9 @@ async def test_refusal_that_comes_when_a_term_has_begun_is_not_kept_and_nobody_e
     harness.ready.set()
     harness.answering.clear()
     async with running(harness) as standby:
-        harness.leads = True
+        harness.leading = True
         standby.forget()
         harness.answering.set()
         await harness.clock.settle()
-        harness.leads = False
+        harness.leading = False
         assert (standby.refused, harness.asked, harness.changes) == ({}, ["a"], [])
