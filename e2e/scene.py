@@ -127,7 +127,7 @@ class Scene:
         self.wait_record("upstreams", name, lambda found: addresses(found) == sorted(want), f"to have {want}")
 
     def _without_nodes(self) -> list[str]:
-        # The condition is true as soon as the records are there; endpoints are published a little after the pods.
+        # The condition is true as soon as the records in sync; endpoints are published a little after the pods.
         return [name for name in self.names("upstreams") if not (self.record("upstreams", name) or {}).get("nodes")]
 
     def wait_synced(self, kind: str, name: str) -> Manifest:

@@ -23,7 +23,7 @@ FOREIGN = ("tests/", "e2e/devgateway/contract/", "benchmarks/results/")
 
 # Pattern → what to write instead. White space in a text is one space before it is matched; case does not count.
 BANNED: Mapping[str, str] = {
-    r"(?<!\bthere )\b(?:is|are|was|were) none\b": 'say what is missing or invalid: "unknown kind X", "has no nodes"',
+    r"(?<!\bthere )\b(?:is|are|was|were) (?-i:none)\b": 'what is missing or invalid: "unknown kind X", "no nodes"',
     r"\bnone is (?:sent|published|made|written|left)\b": '"no X is …"',
     r"(?<!\bthere )\b(?:is|are) no (?!longer\b|more\b|less\b|fewer\b)": '"is not a …"',
     r"\b(?:told|tells?|telling)\b": "say which: reports, names, describes, logs, distinguishes",

@@ -1,5 +1,5 @@
-"""One look at an API server and its gateways, for commands: what is there, what should be, and where they differ.
+"""Reads an API server and its gateways once, for commands: the actual state, the desired state, and the differences.
 
-Everything here reads once and ends; it runs the stores and providers of the controller, so that both agree. Documents
-are plain data; the lines that people read are made from them. Nothing here writes to a gateway or to an object.
+It runs the stores and providers of the controller, so that both agree. Documents are plain data, from which the text
+output is generated. Nothing here writes to a gateway or to an object, except `reports.orphans.take`.
 """

@@ -1,6 +1,6 @@
-"""Objects that ask for hosts and paths without serving them: those with errors, and those that are not ours.
+"""Objects that name hosts and paths without being published: because of errors, or because they are not served.
 
-`explain` and the searches of the status page name them, since a host that nobody serves has no record to be found by.
+`explain` and the searches of the status page list them, since an unpublished host has no record.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ KINDS = kinds_with(MATCHER_INDEX)
 
 
 def claimants(world: World, options: Options) -> Iterator[Claimant]:
-    """Yield every route object that has a problem other than a warning, or that is left out."""
+    """Yield every route object that has a problem other than a warning, or that is not served."""
     return (found for key in candidates(world) if (found := claimant(world, options, key)) is not None)
 
 
@@ -34,7 +34,7 @@ def candidates(world: World) -> Iterator[ObjectKey]:
 
 
 def claimant(world: World, options: Options, key: ObjectKey) -> Claimant | None:
-    """Return an object as somebody who asks for hosts; None if it is gone, or nothing is wrong with it."""
+    """Return an object as a claimant of hosts; None if it is gone, or nothing is wrong with it."""
     item = world.stores[key.kind].get(key)
     if not isinstance(item, CustomObject) or count_matchers(item) > MOST_MATCHERS:
         return None

@@ -1,4 +1,4 @@
-"""How people name an object on a command line: `ApisixRoute shop/web`, `ar shop/web`, `ingresses shop/web`."""
+"""Objects in command line arguments: `ApisixRoute shop/web`, `ar shop/web`, `ingresses shop/web`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from apisix_ingress.model.kinds.table import RESOURCES
 
 
 def find_kind(text: str, kinds: Iterable[str]) -> str:
-    """Return the kind that a word stands for: its name, its plural or its short name, in any case.
+    """Return the kind for a word: its name, its plural or its short name, in any case.
 
     Raises:
-        UsageError: It stands for none of `kinds`.
+        UsageError: Not one of `kinds`.
     """
     kinds = tuple(kinds)
     word = text.lower()
@@ -21,20 +21,20 @@ def find_kind(text: str, kinds: Iterable[str]) -> str:
         row = RESOURCES[kind]
         if word and word in (kind.lower(), row.plural, row.short):
             return kind
-    raise UsageError(f"{text!r} is none of the kinds {', '.join(kinds)}")
+    raise UsageError(f"unknown kind {text!r}; use one of {', '.join(kinds)}")
 
 
 def parse_object(kind: str, name: str, kinds: Iterable[str]) -> ObjectKey:
-    """Return the key of an object that people named by kind and namespace/name.
+    """Return the key of an object given by kind and namespace/name.
 
     Raises:
-        UsageError: The kind is none of `kinds`, or the name is not as the kind has them.
+        UsageError: The kind is not one of `kinds`, or the name does not have the form of the kind.
     """
     found = find_kind(kind, kinds)
     namespace, slash, rest = name.partition("/")
     if not RESOURCES[found].namespaced:
         if slash or not name:
-            raise UsageError(f"{found} is in no namespace: write its name alone, not {name!r}")
+            raise UsageError(f"{found} is cluster-scoped: write only its name, not {name!r}")
         return ObjectKey(found, "", name)
     if not (namespace and rest) or "/" in rest:
         raise UsageError(f"write the {found} as namespace/name, not {name!r}")

@@ -1,5 +1,5 @@
-"""Which record answers a request, and why the others don't: the gateway's matching, told instead of done.
+"""Explains which record answers a request, and why the others don't, by the gateway's matching rules.
 
-Pure functions over record bodies, as a gateway holds them or as manifests give them. Nothing here asks a gateway,
-and nothing here is on the path from an object to a record.
+Pure functions over record bodies, from a gateway or from manifests. Nothing here sends a request, and nothing here is
+used to generate records.
 """

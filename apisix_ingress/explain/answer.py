@@ -1,7 +1,6 @@
-"""What a client gets for a request right now, and which objects ask for the request without serving it.
+"""The response that a client gets for a request, and the objects that name the host or path without being published.
 
-`report` puts this beside the gateway's choice. Inputs are plain data: what a record lacks in the gateway, and which
-objects name the host, is gathered by whoever knows objects and gateways.
+`report` combines this with the gateway's choice. Inputs are plain data; the callers know objects and gateways.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ if TYPE_CHECKING:
     from apisix_ingress.explain.routing import Choice
 
 MOST_CLAIMANTS, MOST_SIMILAR = 20, 3
-"""Objects that are listed, and host names that are suggested."""
+"""Maximum number of listed objects and of suggested host names."""
 
 MOST_HOSTS_COMPARED = 2_000
-"""Host names that a misspelt one is compared with; comparing takes about 0.1 ms for each."""
+"""Maximum number of host names that a misspelled one is compared with; each comparison takes about 0.1 ms."""
 
 _ANSWERING = frozenset(
     {
@@ -40,15 +39,15 @@ _ANSWERING = frozenset(
         "serverless-pre-function",
     }
 )
-"""Plugins that may answer themselves, so that an upstream without nodes need not matter."""
+"""Plugins that may respond themselves, so that an upstream without nodes need not matter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unapplied:
-    """A record that should exist and that the gateway does not have in this version.
+    """A record that should exist but that the gateway does not have in this version.
 
     Attributes:
-        body: As it should be.
+        body: The desired body.
         reason: Why the gateway does not have it.
         has_earlier: Whether the gateway has an earlier version of it.
     """
@@ -60,11 +59,11 @@ class Unapplied:
 
 @dataclass(frozen=True, slots=True)
 class Claimant:
-    """An object that names hosts and paths but has a problem, or is not ours.
+    """An object that names hosts and paths but has a problem or is not served.
 
     Attributes:
         owner: The object, e.g. `ApisixRoute default/web`.
-        rules: Hosts and uris of each of its rules, as the gateway would have them.
+        rules: Hosts and uris of each of its rules, in the gateway's format.
         reasons: What is wrong, one sentence each.
     """
 
@@ -73,7 +72,7 @@ class Claimant:
     reasons: Sequence[str]
 
     def distance(self, host: str, path: str) -> int | None:
-        """Return 0 if a rule takes this host and path, 1 if one takes the host only, None if none takes the host."""
+        """Return 0 if a rule matches host and path, 1 if one matches the host only, None if none does."""
         rules = [RouteFacts("", rule) for rule in self.rules]
         of_host = [rule for rule in rules if fits_host(rule, host)]
         if not of_host:
@@ -82,7 +81,7 @@ class Claimant:
 
 
 def claims(claimants: Iterable[Claimant], host: str, path: str) -> tuple[list[JsonObject], int]:
-    """Return the objects that ask for a request, those that name its path first, and how many are left out."""
+    """Return the objects that name a request's host, with the same path first, and the number of omitted ones."""
     found = [(near, each) for each in claimants if (near := each.distance(host, path)) is not None]
     found.sort(key=lambda pair: (pair[0], pair[1].owner))
     shown: list[JsonObject] = [
@@ -92,25 +91,25 @@ def claims(claimants: Iterable[Claimant], host: str, path: str) -> tuple[list[Js
 
 
 def similar_hosts(host: str, routes: Iterable[RouteFacts]) -> list[str]:
-    """Return hosts of routes whose names resemble one that no route has."""
+    """Return hosts of routes with names similar to one that no route has."""
     known = {name: None for route in routes for name in route.hosts if name}
     return get_close_matches(host, list(known)[:MOST_HOSTS_COMPARED], n=MOST_SIMILAR, cutoff=0.8)
 
 
 def answer(choice: Choice, route: JsonObject | None, should: JsonObject | None, asked: list[JsonObject]) -> JsonObject:
-    """Return what a client gets.
+    """Return the response that a client gets.
 
     Args:
         choice: The gateway's choice among the routes that it has.
-        route: What is shown of the route that answers.
-        should: What is shown of the route that should answer and is not applied.
-        asked: The objects that ask for the request, see `claims`.
+        route: The description of the route that answers.
+        should: The description of the route that should answer but is not applied.
+        asked: The objects that name the request's host, see `claims`.
 
     Returns:
-        `status`: the HTTP status if the gateway itself answers with an error, otherwise None; `summary`: a sentence.
+        `status`: the HTTP status if the gateway itself responds with an error, otherwise None; `summary`: a sentence.
     """
     if not choice.is_certain:
-        return _told(None, "the answer depends on what only the gateway can evaluate; see the notes")
+        return _told(None, "the result depends on conditions that only the gateway can evaluate; see the notes")
     if route is None:
         return _told(404, _why_404(should, asked))
     who = _who(route)
@@ -132,7 +131,7 @@ def _why_404(should: JsonObject | None, asked: list[JsonObject]) -> str:
         return f"route {_who(should)} should answer, but the gateway does not have it: {should['reason']}"
     if asked and asked[0]["names_path"]:
         first = asked[0]
-        return f"no route matches. {first['object']} asks for this request but does not serve it: {first['reasons'][0]}"
+        return f"no route matches. {first['object']} asks for this request but is not published: {first['reasons'][0]}"
     return "no route matches this request"
 
 
@@ -150,7 +149,7 @@ def _upstream_error(route: JsonObject) -> tuple[int | None, str]:
 
 
 def _errors(upstreams: Iterable[JsonObject]) -> Iterator[tuple[int, str] | None]:
-    """Yield what is wrong with each upstream; None: nothing that is known."""
+    """Yield what is wrong with each upstream; None if nothing is known to be wrong."""
     for upstream in upstreams:
         name = upstream["name"] or upstream["id"] or "of the route"
         if "missing" in upstream:

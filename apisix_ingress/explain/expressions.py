@@ -1,7 +1,7 @@
-"""Expressions of a route's `vars`, evaluated with a reason: what was asked, what was found, and whether it holds.
+"""Evaluates the expressions of a route's `vars` with a reason: the condition, the actual value, and the result.
 
-Follows lua-resty-expr as the gateway runs it. A value that the request does not tell makes the answer None, unless
-the rest decides it.
+Follows lua-resty-expr as the gateway runs it. If the request does not contain a value, the result is None, unless the
+other conditions decide it.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ _LOGIC = ("AND", "OR", "!AND", "!OR")
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether a condition holds (None: can't be told), and the words that say why."""
+    """Whether a condition holds (None: unknown), and the text of the reason."""
 
     holds: bool | None
     reason: str
 
 
 class Malformed(Exception):
-    """The gateway would not compile it: the route never matches."""
+    """The gateway would not compile the expression, so the route never matches."""
 
 
 def evaluate(rules: Sequence[Any], lookup: Lookup) -> Verdict:
-    """Evaluate a route's `vars`; no rules hold."""
+    """Evaluate a route's `vars`; an empty list matches."""
     if not rules:
         return Verdict(True, "")
     try:
         return _group(rules, lookup)
     except Malformed as error:
-        return Verdict(False, f"vars can't be compiled: {error}")
+        return Verdict(False, f"vars cannot be compiled: {error}")
 
 
 def _group(rules: Any, lookup: Lookup) -> Verdict:
@@ -89,7 +89,7 @@ def _comparison(rule: list[Any], lookup: Lookup) -> Verdict:
         holds = _OPERATORS[operator](found, wanted)
     except (Unknown, TimeoutError) as error:
         return Verdict(None, f"{asked}: {error}")
-    return Verdict(holds != negated, f"{asked}, and it is {told(found) if found is not None else 'absent'}")
+    return Verdict(holds != negated, f"{asked}, but it is {told(found) if found is not None else 'absent'}")
 
 
 def _hidden(_value: object) -> str:

@@ -1,4 +1,4 @@
-"""Hosts and uris of a route, and how specifically they fit a request (matching facts 1 to 3)."""
+"""Hosts and uris of a route, and how specifically they match a request (matching facts 1 to 3)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from apisix_ingress.model.json import FrozenJson
 
 @dataclass(frozen=True, slots=True)
 class RouteFacts:
-    """One route as the gateway knows it.
+    """One route of the gateway.
 
     Attributes:
         id: Its id.
         body: Its body.
-        order: Its place among equals; by default the gateway's after a restart, the order of ids.
-        service_hosts: Hosts of its service, which count if it has none of its own.
+        order: Its position among equals; by default the gateway's after a restart, the order of ids.
+        service_hosts: Hosts of its service, which are used if it has no hosts.
     """
 
     id: str
@@ -26,7 +26,7 @@ class RouteFacts:
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Its hosts in lower case; one empty string: every host."""
+        """Its hosts in lower case; one empty string means every host."""
         own = [self.body["host"]] if "host" in self.body else self.body.get("hosts")
         return tuple(dict.fromkeys(str(host).lower() for host in own or self.service_hosts)) or ("",)
 
@@ -43,17 +43,17 @@ class RouteFacts:
 
 
 def fits_host(route: RouteFacts, host: str) -> bool:
-    """Say whether a route takes requests for a host."""
+    """Say whether a route matches a host."""
     return any(host_level(pattern, host) is not None for pattern in route.hosts)
 
 
 def fits_path(route: RouteFacts, path: str) -> bool:
-    """Say whether a route takes requests for a path."""
+    """Say whether a route matches a path."""
     return any(uri_level(pattern, path) is not None for pattern in route.uris)
 
 
 def host_level(pattern: str, host: str) -> tuple[int, int] | None:
-    """Return how specific a host pattern is that fits, or None."""
+    """Return how specific a matching host pattern is, or None."""
     if not pattern:
         return (2, 0)
     if pattern.startswith("*"):
@@ -62,7 +62,7 @@ def host_level(pattern: str, host: str) -> tuple[int, int] | None:
 
 
 def uri_level(pattern: str, path: str) -> tuple[int, int] | None:
-    """Return how specific a uri pattern is that fits, or None."""
+    """Return how specific a matching uri pattern is, or None."""
     prefix, star, rest = pattern.partition("*")
     if not star:
         return (0, 0) if pattern == path else None

@@ -1,6 +1,6 @@
-"""What becomes of one request: the certificate, the route, its plugins and where it is sent, as a document.
+"""The handling of one request as a document: the certificate, the route, its plugins and its destination.
 
-The document is what `explain -o json` prints and what the status page shows.
+`explain -o json` prints the document, and the status page shows it.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import Any
 from apisix_ingress.explain.answer import Claimant, Unapplied, answer, claims, similar_hosts
 from apisix_ingress.explain.patterns import RouteFacts, fits_host
 from apisix_ingress.explain.request import ProbeRequest
-from apisix_ingress.explain.routing import Candidate, Choice, Missed, choose
+from apisix_ingress.explain.routing import TIED, Candidate, Choice, Missed, choose
 from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import RecordKey
 
 SHOWN_MISSES = 20
-"""So many routes that are no candidates are told one by one, those of the same host first."""
+"""Maximum number of listed routes that do not match; routes with the same host come first."""
 
 Records = Mapping[RecordKey, FrozenJson]
 
@@ -29,20 +29,22 @@ def explain(
     unapplied: Mapping[RecordKey, Unapplied] | None = None,
     claimants: Iterable[Claimant] = (),
 ) -> JsonObject:
-    """Return what a gateway with these records does with a request.
+    """Return how a gateway with these records handles a request.
 
     Args:
         request: The request.
-        records: Bodies of all its records, services (kind `services`) included where there are any.
-        owner_of: Names the object that a record exists for; empty: not known.
+        records: Bodies of all its records, including services (kind `services`) if there are any.
+        owner_of: Returns the owner of a record; empty if unknown.
         unapplied: Records that should exist in a version that the gateway does not have.
-        claimants: Objects that may ask for the request without serving it.
+        claimants: Objects that may name the request's host without being published.
 
     Returns:
-        `request`, `certificate` (https only), `answer` (what a client gets: `status`, `summary`), `outcome` (route, may
+        `request`, `certificate` (https only), `answer` (the client's response: `status`, `summary`), `outcome` (route,
+            may
         be, none), `route`, `should` (the route that would answer if everything were applied, if it is not), `objects`
-        (those that ask for the host without serving it) with `objects_more`, `candidates`, `others` with `more` for
-        those not listed, `similar_hosts`, and `notes`.
+        (unpublished ones that name the host) with `objects_more`, `candidates`, `others` with `more` for routes that
+            are
+        not listed, `similar_hosts`, and `notes`.
     """
     routes = list(_routes(records))
     choice = choose(request, routes)
@@ -80,7 +82,7 @@ def _routes(records: Records) -> Iterator[RouteFacts]:
 def _should(
     request: ProbeRequest, records: Records, unapplied: Mapping[RecordKey, Unapplied], tell: _Teller
 ) -> JsonObject | None:
-    """Return the route that would answer if everything were applied, unless the gateway has it as it should be."""
+    """Return the route that would answer if everything were applied, unless the gateway has its desired version."""
     if not any(key.kind == "routes" for key in unapplied):
         return None
     wanted = {**records, **{key: each.body for key, each in unapplied.items()}}
@@ -110,12 +112,15 @@ def _notes(choice: Choice) -> Iterator[str]:
     unsure = [found.route.id for found in choice.candidates if found.outcome == "may win"]
     if unsure:
         after = choice.winner.route.id if choice.winner else "none (404)"
-        yield f"{', '.join(unsure)} may answer first, which can't be told from here; else the answer is {after}"
-    tied = [found.route.id for found in choice.candidates if found.reason.startswith("it has the host, uri and prio")]
+        yield (
+            f"{', '.join(unsure)} may answer first, depending on conditions that only the gateway can evaluate;"
+            f" otherwise the result is {after}"
+        )
+    tied = [found.route.id for found in choice.candidates if found.reason.startswith(TIED)]
     if tied:
         yield (
-            f"{', '.join(tied)} and the winner have one host, uri and priority: which one answers depends on the order "
-            "in which the gateway met them; give them different priorities"
+            f"{', '.join(tied)} and the winner have the same host, uri and priority: which one answers is undefined;"
+            " set different priorities"
         )
 
 
@@ -160,7 +165,7 @@ def _global_plugins(records: Records) -> Iterator[str]:
 
 
 def _upstreams(body: FrozenJson, service: FrozenJson, plugins: FrozenJson, records: Records) -> Iterator[JsonObject]:
-    """Yield where the request may be sent: the route's upstream, and those of its traffic-split."""
+    """Yield the destinations of a request: the route's upstream, and those of its traffic-split."""
     for holder in (body, service):
         if "upstream" in holder or "upstream_id" in holder:
             yield _upstream(holder, records, "")

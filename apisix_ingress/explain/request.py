@@ -1,6 +1,6 @@
-"""One request as the gateway's matching sees it: host, path, and the variables that expressions ask for.
+"""A request as the gateway's matching sees it: host, path, and the variables of expressions.
 
-Rules from the recorded data plane: the host counts in lower case without port and trailing dot; the path is decoded,
+Rules from the recorded data plane: the host is in lower case, without port and trailing dot; the path is decoded,
 its slashes merged and its dots resolved before it is matched (matching facts 1 and 6).
 """
 
@@ -24,7 +24,7 @@ _UNKNOWABLE = re.compile(
 
 
 class Unknown(Exception):
-    """A variable that the request as given does not tell."""
+    """A variable whose value the given request does not contain."""
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,11 @@ class ProbeRequest:
     Attributes:
         method: In upper case.
         scheme: http or https.
-        authority: The Host header: host, perhaps with a port.
+        authority: The Host header: host, possibly with a port.
         target: Path and query as sent, e.g. `/a%20b?x=1`.
         headers: By lower-case name.
-        remote_addr: Address of the client; empty: not told.
-        server_port: Port of the listener; None: not told.
+        remote_addr: Address of the client; empty if unknown.
+        server_port: Port of the listener; None if unknown.
     """
 
     method: str
@@ -51,9 +51,9 @@ class ProbeRequest:
 
     @cached_property
     def host(self) -> str:
-        """The host that is matched: the gateway compares it as a text, so an IPv6 address has no other spelling.
+        """The host to match: the gateway compares it as a string, so an IPv6 address has only one notation.
 
-        `canonical_host` would find routes of one that is spelled in another way, which the gateway does not.
+        `canonical_host` would find routes with another notation, which the gateway does not.
         """
         host = self.authority.lower()
         if host.startswith("["):
@@ -62,7 +62,7 @@ class ProbeRequest:
 
     @cached_property
     def path(self) -> str:
-        """The path that is matched."""
+        """The path to match."""
         return normalise(self.target.partition("?")[0])
 
     @cached_property
@@ -82,10 +82,10 @@ class ProbeRequest:
         return {name: value for name, _, value in pairs if name}
 
     def variable(self, name: str) -> str | None:
-        """Return a variable by its nginx name, or None where the gateway finds none.
+        """Return a variable by its nginx name, or None if the request does not have it.
 
         Raises:
-            Unknown: The request as given does not tell it.
+            Unknown: The given request does not contain it.
         """
         if name.startswith("arg_"):
             return self._arguments.get(name[4:])
@@ -96,11 +96,11 @@ class ProbeRequest:
         if name.startswith("cookie_"):
             return self._cookies.get(name[7:])
         if name in ("remote_addr", "realip_remote_addr") and not self.remote_addr:
-            raise Unknown(f"{name} is not told; give --remote-addr")
+            raise Unknown(f"{name} is unknown; use --remote-addr")
         if name == "server_port" and self.server_port is None:
-            raise Unknown("server_port is not told; give --server-port")
+            raise Unknown("server_port is unknown; use --server-port")
         if name not in self._plain and _UNKNOWABLE.fullmatch(name):
-            raise Unknown(f"{name} can't be told from a URL and headers")
+            raise Unknown(f"{name} cannot be derived from a URL and headers")
         return self._plain.get(name)
 
     @cached_property
@@ -126,7 +126,7 @@ class ProbeRequest:
 
 
 def normalise(path: str) -> str:
-    """Return a path as matching sees it: decoded, slashes merged, dots resolved."""
+    """Return a path in the form that is matched: decoded, slashes merged, dots resolved."""
     decoded = unquote_to_bytes(path).decode("utf-8", "surrogateescape")
     pieces = re.sub("/+", "/", decoded).split("/")[1:]
     parts: list[str] = []
@@ -143,7 +143,7 @@ def normalise(path: str) -> str:
 def parse_request(
     url: str, method: str = "GET", headers: tuple[str, ...] = (), remote_addr: str = "", server_port: int | None = None
 ) -> ProbeRequest:
-    """Read what `explain` is given; `host/path` means http.
+    """Parse the arguments of `explain`; `host/path` means http.
 
     Args:
         url: `https://host/path?query`, `host/path` or `/path` (then without a host).
@@ -158,14 +158,14 @@ def parse_request(
     if not url:
         raise UsageError("the URL is empty; write https://host/path, host/path or /path")
     if any(ord(char) <= 0x20 or ord(char) == 0x7F for char in url):
-        raise UsageError(f"URL {url!r} has a space or a control character; write it percent-encoded")
+        raise UsageError(f"URL {url!r} contains a space or a control character; percent-encode it")
     parts = _split(url)
     if not _METHOD.fullmatch(method.upper()):
-        raise UsageError(f"method {method!r} is none; write e.g. GET")
+        raise UsageError(f"invalid method {method!r}; use e.g. GET")
     if remote_addr and not is_ip(remote_addr):
-        raise UsageError(f"client address {remote_addr!r} is no IP address; write e.g. 192.0.2.7")
+        raise UsageError(f"client address {remote_addr!r} is not an IP address; use e.g. 192.0.2.7")
     if server_port is not None and not 0 < server_port < 65536:
-        raise UsageError(f"port {server_port} is none; write a number from 1 to 65535")
+        raise UsageError(f"invalid port {server_port}; use a number from 1 to 65535")
     given = dict(_header(text) for text in headers)
     authority = given.pop("host", parts.netloc.rpartition("@")[2])
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
@@ -176,20 +176,20 @@ def _split(url: str) -> SplitResult:
     try:
         parts = urlsplit(url if "://" in url else f"http://{url}")
     except ValueError as error:
-        raise UsageError(f"URL {url!r} can't be read ({error})") from None
+        raise UsageError(f"invalid URL {url!r} ({error})") from None
     if parts.scheme not in ("http", "https"):
-        raise UsageError(f"URL {url!r} has the scheme {parts.scheme!r}; write http:// or https://")
+        raise UsageError(f"URL {url!r} has the scheme {parts.scheme!r}; use http:// or https://")
     try:
         _ = parts.port
     except ValueError:
-        raise UsageError(f"URL {url!r} can't be read (its port is none)") from None
+        raise UsageError(f"invalid URL {url!r} (invalid port)") from None
     return parts
 
 
 def _header(text: str) -> tuple[str, str]:
     found = re.match(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+)\s*[:=]\s*(.*)", text, re.DOTALL)
     if found is None or any(char in text for char in "\r\n\0"):
-        raise UsageError(f"header {text!r} is malformed; write -H 'Name: value'")
+        raise UsageError(f"malformed header {text!r}; write -H 'Name: value'")
     return found.group(1).lower(), found.group(2)
 
 
@@ -201,4 +201,4 @@ def _ascii(authority: str) -> str:
     try:
         return host.encode("idna").decode("ascii") + colon + port
     except UnicodeError as error:
-        raise UsageError(f"host {host!r} is no host name ({error})") from None
+        raise UsageError(f"{host!r} is not a host name ({error})") from None

@@ -1,9 +1,9 @@
 """The gateway's choice among routes, with a reason for each that is not chosen.
 
-Rules from the recorded data plane (matching facts 1 to 5): an exact host before a longer wildcard before a shorter one
-before no host; within a level an exact uri before the longest prefix; priority orders routes of one uri only; equals
-stay in the order in which the gateway met them, which after its restart is the order of their ids. A route that fails
-its method, addresses or vars gives way to the next one, across levels.
+Rules from the recorded data plane (matching facts 1 to 5): an exact host wins over a longer wildcard, that over a
+shorter one, and that over no host; within a level an exact uri wins over the longest prefix; priority orders routes of
+one uri only; equal routes stay in the order in which the gateway received them, which after its restart is the order of
+their ids. A route whose method, addresses or vars do not match gives way to the next one, across levels.
 """
 
 from __future__ import annotations
@@ -20,9 +20,13 @@ from apisix_ingress.explain.request import ProbeRequest, Unknown
 Outcome = Literal["wins", "loses", "may win"]
 
 
+TIED = "it has the same host, uri and priority as"
+"""Start of the reason of a candidate that only the order of ids separates from the winner."""
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A route whose host and uri fit the request, through one of its hosts and one of its uris."""
+    """A route whose host and uri match the request, through one of its hosts and one of its uris."""
 
     route: RouteFacts
     host: str
@@ -33,7 +37,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """A route that is no candidate, and the first thing that keeps it out."""
+    """A route that does not match, and the first reason."""
 
     route: RouteFacts
     reason: str
@@ -44,8 +48,8 @@ class Choice:
     """What the gateway does with a request.
 
     Attributes:
-        candidates: In the order in which the gateway asks them.
-        missed: Routes that it does not ask.
+        candidates: In the order in which the gateway evaluates them.
+        missed: Routes that do not match.
     """
 
     candidates: tuple[Candidate, ...]
@@ -53,18 +57,18 @@ class Choice:
 
     @property
     def winner(self) -> Candidate | None:
-        """The route that answers, as far as can be told; None: 404."""
+        """The route that answers, as far as known; None: 404."""
         return next((found for found in self.candidates if found.outcome == "wins"), None)
 
     @property
     def is_certain(self) -> bool:
-        """Whether nothing that can't be told comes before the winner."""
+        """Whether all candidates before the winner can be evaluated."""
         return all(found.outcome != "may win" for found in self.candidates)
 
 
 @dataclass(frozen=True, slots=True)
 class _Fit:
-    """How well one host and uri of a route fit; smaller sorts first."""
+    """How well one host and uri of a route match; smaller sorts first."""
 
     route: RouteFacts
     host: str
@@ -73,7 +77,7 @@ class _Fit:
 
 
 def choose(request: ProbeRequest, routes: Iterable[RouteFacts]) -> Choice:
-    """Walk the routes as the gateway does and say of each what became of it."""
+    """Evaluate the routes in the gateway's order, with a reason for each."""
     fits: list[_Fit] = []
     missed: list[Missed] = []
     for route in routes:
@@ -113,7 +117,7 @@ def _fits(route: RouteFacts, request: ProbeRequest) -> Iterator[_Fit]:
 
 
 def check(route: RouteFacts, request: ProbeRequest) -> tuple[bool | None, str]:
-    """Say whether everything beyond host and uri fits; None: it can't be told."""
+    """Say whether everything beyond host and uri matches; None if unknown."""
     methods = route.body.get("methods") or ()
     if methods and request.method not in methods:
         return False, f"its methods are {', '.join(methods)}, the request's is {request.method}"
@@ -125,9 +129,9 @@ def check(route: RouteFacts, request: ProbeRequest) -> tuple[bool | None, str]:
         try:
             told = request.variable("remote_addr")
         except Unknown as error:
-            return None, f"it wants a client of {', '.join(addresses)}; {error}"
+            return None, f"its client must be in {', '.join(addresses)}; {error}"
         if not _is_in(str(told), addresses):
-            return False, f"it wants a client of {', '.join(addresses)}, and the client is {told}"
+            return False, f"its client must be in {', '.join(addresses)}, but the client is {told}"
     if "filter_func" in route.body:
         return None, "its filter_func is Lua code, which only the gateway can run"
     return verdict.holds, f"vars: {verdict.reason}"
@@ -143,7 +147,7 @@ def _is_in(address: str, networks: Iterable[str]) -> bool:
 
 def _why_no_candidate(route: RouteFacts, request: ProbeRequest) -> str:
     if route.body.get("status", 1) == 0:
-        return "it is switched off (status 0)"
+        return "it is disabled (status 0)"
     if not fits_host(route, request.host):
         return f"its host is {', '.join(route.hosts)}, the request's is {request.host or 'none'}"
     return f"its uri is {', '.join(route.uris)}, the request's path is {request.path}"
@@ -153,14 +157,12 @@ def _why_behind(fit: _Fit, winner: _Fit) -> str:
     if fit.rank[:2] != winner.rank[:2]:
         return f"its host ({fit.host or 'any'}) is less specific than {winner.host or 'any'}"
     if fit.rank[2] != winner.rank[2]:
-        return f"its uri {fit.uri} is a prefix, {winner.uri} is exactly the path"
+        return f"its uri {fit.uri} is a prefix, {winner.uri} is the exact path"
     if fit.rank[3] != winner.rank[3]:
         return f"its uri {fit.uri} is a shorter prefix than {winner.uri}"
     if fit.route.priority != winner.route.priority:
         return f"its priority {fit.route.priority} is lower than {winner.route.priority}"
-    return (
-        f"it has the host, uri and priority of {winner.route.id}, which comes first (after a restart: the smaller id)"
-    )
+    return f"{TIED} {winner.route.id}, which comes first (after a restart: the smaller id)"
 
 
 def _why_first(fit: _Fit) -> str:

@@ -1,4 +1,4 @@
-"""The document of `explain`, as people read it on a terminal."""
+"""The document of `explain` as text for terminals."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from apisix_ingress.model.json import JsonObject
 
 
 def lines(document: JsonObject, *, verbose: bool = False) -> Iterator[str]:
-    """Yield the document as people read it; routes of other hosts and paths only if `verbose`."""
+    """Yield the document as text; routes of other hosts and paths only if `verbose`."""
     asked = document["request"]
     yield f"{asked['method']} {asked['scheme']}://{asked['host'] or '(no host)'}{asked['path']}"
     yield f"  {document['answer']['summary']}"

@@ -1,4 +1,4 @@
-"""Findings: what is wrong with manifests, each with its code, object and field, and where that stands in a file."""
+"""Findings: mistakes in manifests, each with its code, object, field and position in a file."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class Finding:
     """One mistake.
 
     Attributes:
-        file: As it was named, or found below what was named.
+        file: As given, or found below the given folder.
         line: From 1.
         column: From 1.
         level: A problem that makes a condition False is an error.
-        code: What kind of mistake it is.
+        code: The problem code.
         object: e.g. `ApisixRoute default/web`; empty: the file itself.
-        path: The field; empty: the object as a whole.
+        path: The field; empty: the whole object.
         message: A sentence with the remedy.
     """
 
@@ -47,43 +47,43 @@ class Finding:
 
     @property
     def text(self) -> str:
-        """The sentence with the object and the field that it is about."""
+        """The sentence with its object and field."""
         return ": ".join(part for part in (self.object, self.path, self.message) if part)
 
 
 @dataclass(frozen=True, slots=True)
 class Suppression:
-    """Findings that nobody wants to hear of.
+    """Findings to suppress.
 
     Attributes:
-        code: What kind of mistake.
-        object: `Kind namespace/name`; empty: of every object.
+        code: The problem code.
+        object: `Kind namespace/name`; empty: every object.
     """
 
     code: Code
     object: str = ""
 
     def hits(self, finding: Finding) -> bool:
-        """Say whether a finding is one of them."""
+        """Say whether a finding is suppressed."""
         return finding.code == self.code and self.object in ("", finding.object)
 
 
 def parse_suppression(text: str) -> Suppression:
-    """Return what `CODE` or `CODE=Kind namespace/name` suppresses.
+    """Return the suppression `CODE` or `CODE=Kind namespace/name`.
 
     Raises:
-        ValueError: There is no such code.
+        ValueError: Unknown code.
     """
     code, _, owner = text.partition("=")
     return Suppression(find_code(code.strip()), owner.strip())
 
 
 def find(loaded: LoadResult, options: Options) -> tuple[Finding, ...]:
-    """Return what is wrong with manifests, in the order of files and lines.
+    """Return the mistakes in manifests, in the order of files and lines.
 
     Args:
-        loaded: The manifests; their files are read once more for the places of findings.
-        options: As the controller has them.
+        loaded: The manifests; their files are read again for the positions of findings.
+        options: As configured for the controller.
     """
     objects = watched(loaded.objects)
     outcome = settle(objects.values(), options)
@@ -94,7 +94,7 @@ def find(loaded: LoadResult, options: Options) -> tuple[Finding, ...]:
 
 
 class _Index:
-    """Where objects stand; a file is looked at only once something in it is told."""
+    """The positions of objects; a file is read only when it has a finding."""
 
     def __init__(self, loaded: LoadResult) -> None:
         self._loaded = loaded

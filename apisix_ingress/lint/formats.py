@@ -17,7 +17,7 @@ SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 def text_lines(findings: Sequence[Finding]) -> Iterator[tuple[str, str]]:
-    """Yield the findings as compilers print theirs, each with its level, then a sum with none."""
+    """Yield the findings in the format of compilers, each with its level, then a summary."""
     for item in findings:
         yield f"{item.file}:{item.line}:{item.column}: {item.level} {item.code}: {item.text}", item.level
     counts = Counter(item.level for item in findings)
@@ -92,7 +92,7 @@ def _uri(file: str) -> str:
 
 
 def github_lines(findings: Sequence[Finding]) -> Iterator[str]:
-    """Yield workflow commands, which GitHub shows beside the lines of a pull request."""
+    """Yield workflow commands, which GitHub shows next to the lines of a pull request."""
     for item in findings:
         fields = {"file": item.file, "line": item.line, "col": item.column, "title": str(item.code)}
         told = ",".join(f"{name}={_escaped(str(value), ':,')}" for name, value in fields.items())

@@ -1,4 +1,4 @@
-"""Rules of `lint` alone: what a manifest says and nobody reads. A rule speaks up only where there is no doubt."""
+"""Rules that only `lint` has: parts of a manifest without effect. A rule reports only certain cases."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _watched(item: KubeObject) -> KubeObject:
 def useless(
     objects: Mapping[ObjectKey, KubeObject], left_out: Iterable[ObjectKey]
 ) -> Iterator[tuple[ObjectKey, Problem]]:
-    """Yield what has no effect in the objects that are ours; call it once they were translated."""
+    """Yield the parts without effect in served objects; call it after they have been translated."""
     strangers = set(left_out)
     for key, item in objects.items():
         rule = RESOURCES[key.kind].lint
@@ -44,12 +44,12 @@ def ingress_problems(item: CustomObject) -> Iterator[Problem]:
         yield from useless_annotations(annotations)
     named, annotated = item.spec.get("ingressClassName"), annotations.get(CLASS_ANNOTATION)
     if named and annotated and named != annotated:
-        message = f"does nothing: annotation {CLASS_ANNOTATION} ({annotated}) goes before it; remove one of them"
+        message = f"has no effect: annotation {CLASS_ANNOTATION} ({annotated}) takes precedence; remove one of them"
         yield Problem("ClassTwice", message, "spec.ingressClassName", "warning")
 
 
 def route_problems(item: CustomObject) -> Iterator[Problem]:
-    """Yield the rules that take exactly the requests of an earlier one, at the same priority."""
+    """Yield the rules that match exactly the requests of an earlier one, at the same priority."""
     rules = item.spec.get("http")
     seen: dict[str, int] = {}
     for index, rule in enumerate(rules if isinstance(rules, list) else ()):
@@ -57,6 +57,6 @@ def route_problems(item: CustomObject) -> Iterator[Problem]:
         if isinstance(match, dict):
             first = seen.setdefault(json.dumps([match, rule.get("priority") or 0], sort_keys=True), index)
             if first != index:
-                message = f"is that of spec.http[{first}], with the same priority: only one of them gets the requests"
-                advice = "remove one, or give them different priorities"
+                message = f"has the same match and priority as spec.http[{first}]: only one of them gets the requests"
+                advice = "remove one, or set different priorities"
                 yield Problem("MatchTwice", f"{message}; {advice}", f"spec.http[{index}].match", "warning")

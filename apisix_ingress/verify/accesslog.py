@@ -1,4 +1,4 @@
-"""Requests out of access logs: the combined format of nginx, the format of ingress-nginx, and lines of JSON."""
+"""Requests from access logs: the combined format of nginx, the format of ingress-nginx, and JSON lines."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _METHODS = ("method", "request_method", "verb")
 
 
 def probes_of(lines: Iterable[str], name: str, *, host: str) -> Iterator[Probe | None]:
-    """Yield a request for each line; None for a line that has none.
+    """Yield a request for each line; None for a line without one.
 
     Args:
         lines: The lines of a log.
         name: Of the log, for reports.
-        host: The host of lines that do not name one, as those of the combined format; empty: such lines are left out.
+        host: The host of lines that do not contain one, such as the combined format; empty: such lines are skipped.
     """
     for number, line in enumerate(lines, 1):
         if not line.strip():

@@ -1,4 +1,4 @@
-"""Sends a request to a gateway as it stands: no redirect is followed, no path is tidied, no certificate is checked."""
+"""Sends a request to a gateway unchanged: no redirects, no path normalization, no certificate verification."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ LARGEST_BODY = 1 << 20
 
 
 class GatewayClient:
-    """Requests to one gateway, each on a connection of its own: kept connections would hide how traffic is balanced.
+    """Requests to one gateway, each on a separate connection: keep-alive would hide how traffic is balanced.
 
     Args:
         address: The gateway.
         timeout: Seconds for one request.
-        backend_header: The header by which backends name themselves; empty: none.
-        backend_field: The field of a JSON body by which they do, e.g. `pod` or `env.HOSTNAME`; empty: none.
+        backend_header: The header that identifies backends; empty: none.
+        backend_field: The field of a JSON body that identifies them, e.g. `pod` or `env.HOSTNAME`; empty: none.
     """
 
     def __init__(self, address: Address, *, timeout: float, backend_header: str = "", backend_field: str = "") -> None:
@@ -43,7 +43,7 @@ class GatewayClient:
         await self._client.aclose()
 
     async def send(self, probe: Probe) -> Answer:
-        """Return the answer; a failure is an answer with `error`."""
+        """Return the response; a failure is a response with `error`."""
         port = self.address.ports[probe.scheme]
         request = self._client.build_request(
             probe.method,
@@ -79,7 +79,7 @@ class GatewayClient:
 
 
 async def _read(response: httpx.Response) -> bytes:
-    """Read the decoded body up to a limit: that one gateway compresses is a matter of headers."""
+    """Read the decoded body up to a limit: whether a gateway compresses it is a matter of headers."""
     pieces, size = [], 0
     async for piece in response.aiter_bytes():
         pieces.append(piece)
@@ -97,7 +97,7 @@ def _certificate(response: httpx.Response) -> str:
 
 
 def _words(error: Exception) -> str:
-    """Return a failure in words that do not depend on addresses, so that two gateways can fail alike."""
+    """Return the text of a failure without addresses, so that two gateways can fail alike."""
     match error:
         case httpx.ConnectTimeout():
             return "no connection in time"
@@ -107,6 +107,6 @@ def _words(error: Exception) -> str:
             text = str(error).lower()
             return "TLS handshake failed" if "ssl" in text or "tls" in text else "connection refused or unreachable"
         case httpx.RemoteProtocolError() | httpx.ReadError():
-            return "connection closed without an answer"
+            return "connection closed without a response"
         case _:
             return type(error).__name__

@@ -1,7 +1,7 @@
-"""Where two answers to one request differ, as far as clients can tell. Pure.
+"""The differences between two responses to one request that clients can observe. Pure.
 
-Differences that come with any change of gateway are left out: who wrote an error page, the name of the server, ids of
-requests. What varies from one request to the next is for `session` to find out.
+Differences that come with any change of gateway are ignored: the generator of an error page, the name of the server,
+ids of requests. `session` detects values that vary from one request to the next.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ IGNORED_HEADERS = frozenset(
         "x-request-id",
     }
 )
-"""Headers that say nothing about the service, or that are compared in another way."""
+"""Headers that are irrelevant for the service, or compared in another way."""
 
 _IGNORED_PREFIXES = ("x-apisix-", "x-envoy-", "x-kong-", "x-nginx-")
 
 _GENERATED = re.compile(rb"<center>(nginx|openresty)|^\s*\{\s*\"(error_msg|message)\"\s*:|default backend - 404")
-"""Pages that gateways make themselves."""
+"""Pages that gateways generate themselves."""
 
 _HTML_REDIRECT = range(300, 400)
 _SHOWN = 200
@@ -46,12 +46,12 @@ _SHOWN = 200
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One aspect in which answers differ.
+    """One aspect in which responses differ.
 
     Attributes:
         name: Of the header or cookie; otherwise empty.
-        old: What the old gateway gives, for people.
-        new: What the new gateway gives.
+        old: The old gateway's value, for display.
+        new: The new gateway's value.
     """
 
     aspect: Aspect
@@ -66,19 +66,19 @@ class Difference:
 
 
 Facts = Mapping[tuple[Aspect, str], str]
-"""Aspect and name → what an answer says about it, in comparable form."""
+"""Aspect and name → its value in a response, in comparable form."""
 
 
 def facts(
     answer: Answer, probe: Probe, address: Address, ignored: frozenset[str] = frozenset()
 ) -> dict[tuple[Aspect, str], str]:
-    """Return what is comparable in an answer.
+    """Return the comparable parts of a response.
 
     Args:
-        answer: The answer.
-        probe: The request that it answers.
-        address: The gateway, whose port is taken out of a Location.
-        ignored: Further headers that do not count, in lower case.
+        answer: The response.
+        probe: Its request.
+        address: The gateway, whose port is removed from a Location.
+        ignored: Further headers to ignore, in lower case.
     """
     if answer.error:
         return {("answer", ""): answer.error}
@@ -104,7 +104,7 @@ def facts(
 
 
 def differences(old: Facts, new: Facts) -> Iterator[Difference]:
-    """Yield every aspect in which two answers differ; an answer that is missing is the only one then."""
+    """Yield every aspect in which two responses differ; a missing response is the only one then."""
     keys = [key for key in dict.fromkeys((*old, *new)) if old.get(key) != new.get(key)]
     if ("answer", "") in keys:
         yield Difference("answer", _answered(old), _answered(new))
@@ -117,7 +117,7 @@ def differences(old: Facts, new: Facts) -> Iterator[Difference]:
 
 
 def location(value: str, probe: Probe, address: Address) -> str:
-    """Return a Location without the port under which the gateway is tested, relative to the requested host."""
+    """Return a Location without the port of the tested gateway, relative to the requested host."""
     parts = urlsplit(value)
     try:
         port = parts.port
@@ -132,7 +132,7 @@ def location(value: str, probe: Probe, address: Address) -> str:
 
 
 def cookie_shape(value: str) -> tuple[str, str]:
-    """Return the name of a cookie and its attributes in a canonical order; its value and dates do not count."""
+    """Return the name of a cookie and its attributes in a canonical order; its value and dates are ignored."""
     first, *rest = (part.strip() for part in value.split(";"))
     attributes = []
     for part in rest:
@@ -143,7 +143,7 @@ def cookie_shape(value: str) -> tuple[str, str]:
 
 
 def is_generated(answer: Answer) -> bool:
-    """Say whether a gateway made the page itself: an error page, or the text that goes with a redirect."""
+    """Say whether a gateway generated the page itself: an error page, or the text of a redirect."""
     if answer.backend:
         return False
     if answer.status in _HTML_REDIRECT:

@@ -1,6 +1,6 @@
-"""Requests that follow from Ingress objects: hosts, paths and their edges, samples of regular expressions, canaries.
+"""Requests derived from Ingress objects: hosts, paths and their edge cases, samples of regular expressions, canaries.
 
-The annotations are those of ingress-nginx, whose Ingresses are what people compare gateways with.
+The annotations are those of ingress-nginx, whose users compare gateways.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from apisix_ingress.verify.model import Probe
 
 PREFIX = "nginx.ingress.kubernetes.io/"
 WORD = "verify"
-"""Stands for a path segment or a label that nobody has chosen."""
+"""An unlikely path segment or label."""
 
 ANY_HOST = "any-host.example"
 """Host of requests to a rule without a host."""
@@ -40,8 +40,8 @@ def probes_of(items: Iterable[CustomObject], *, samples: int) -> Iterator[Probe]
     """Yield requests for Ingresses, for each host with the schemes that it is served by.
 
     Args:
-        items: The Ingresses; their order does not matter for what is sent.
-        samples: How often a request is sent whose traffic is split by weight.
+        items: The Ingresses, in any order.
+        samples: The number of repetitions of a request whose traffic is split by weight.
     """
     every = list(items)
     weighted = {
@@ -96,11 +96,11 @@ def _targets(item: CustomObject, path: str, kind: str) -> Iterator[str]:
 
 _COUNTED = re.compile(r"\{(\d+)")
 _MOST_COUNTED = 50
-"""Repetitions in a pattern up to which a sample is generated: a sample of nested ones would fill the memory."""
+"""Maximum number of repetitions in a sampled pattern: a sample of nested ones would fill the memory."""
 
 
 def _samples(pattern: str) -> Iterator[str]:
-    """Yield texts that match a regular expression, always the same ones, and one that goes on after a match."""
+    """Yield strings that match a regular expression, always the same ones, and one that continues after a match."""
     source = Rstr(random.Random(pattern))
     cleaned = pattern.removeprefix("^").removesuffix("$")
     counts = [int(text) for text in _COUNTED.findall(cleaned)]
@@ -156,7 +156,7 @@ def _rules(item: CustomObject) -> Iterator[_Rule]:
 
 
 def _concrete(host: str) -> tuple[str, ...]:
-    """Return hosts that a rule takes; of a wildcard one it takes, and one with a label more."""
+    """Return hosts that a rule matches; for a wildcard, one that matches and one with an additional label."""
     if not host:
         return (ANY_HOST,)
     if host.startswith("*."):

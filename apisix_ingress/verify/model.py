@@ -1,4 +1,4 @@
-"""Requests that are sent to both gateways, and their answers."""
+"""Requests that are sent to both gateways, and their responses."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class Probe:
 
     Attributes:
         host: Value of the Host header; with https also the server name.
-        target: Path and query as they stand in the request line, already encoded.
+        target: Path and query as in the request line, already encoded.
         scheme: http or https.
         headers: Further headers, in order.
-        origin: Where it comes from, e.g. `Ingress shop/web` or `access.log:12`.
-        samples: Times it is sent to each gateway; more than one where traffic is split by weight.
+        origin: Its source, e.g. `Ingress shop/web` or `access.log:12`.
+        samples: Number of times it is sent to each gateway; more than one if traffic is split by weight.
     """
 
     host: str
@@ -32,11 +32,11 @@ class Probe:
 
     @property
     def url(self) -> str:
-        """Its URL, for people."""
+        """Its URL, for display."""
         return f"{self.scheme}://{self.host}{self.target}"
 
     def merged(self, other: Probe) -> Probe:
-        """Return one probe for two equal ones: the more samples count."""
+        """Return one probe for two equal ones, with the larger number of samples."""
         return replace(self, samples=max(self.samples, other.samples))
 
 
@@ -45,7 +45,7 @@ class Address:
     """A gateway under test.
 
     Attributes:
-        host: IP address or name that is connected to, whatever the Host header says.
+        host: IP address or name to connect to, whatever the Host header.
         ports: Port for each scheme.
     """
 
@@ -59,15 +59,15 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back.
+    """A response.
 
     Attributes:
-        status: HTTP status; 0 without an answer.
+        status: HTTP status; 0 without a response.
         headers: In order, names in lower case.
         body: Up to the size that the client reads.
-        backend: Who answered, by the header or field that names backends; empty if nothing does.
+        backend: The identity of the backend, from its header or field; empty if unknown.
         certificate: SHA-256 of the served certificate, https only.
-        error: Why there is no answer.
+        error: Why there is no response.
     """
 
     status: int

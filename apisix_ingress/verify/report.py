@@ -29,12 +29,12 @@ class _Seen:
 
 @dataclass(slots=True)
 class Summary:
-    """What all rounds have found so far.
+    """The findings of all rounds.
 
     Attributes:
-        old: The gateway whose answers are expected.
-        new: The gateway that is examined.
-        skipped: Why requests were left out → how many.
+        old: The gateway with the expected responses.
+        new: The gateway under examination.
+        skipped: Why requests were skipped → their number.
     """
 
     old: Address
@@ -45,7 +45,7 @@ class Summary:
     _probes: dict[Probe, dict[tuple[str, str], _Seen]] = field(default_factory=dict)
 
     def add(self, findings: Sequence[Finding], at: datetime) -> None:
-        """Take in a round."""
+        """Add a round."""
         self._rounds += 1
         moment = at.strftime("%Y-%m-%dT%H:%M:%SZ")
         for finding in findings:
@@ -73,7 +73,7 @@ class Summary:
 
 
 def lines(document: JsonObject) -> Iterator[str]:
-    """Yield the document as people read it."""
+    """Yield the document as text."""
     for found in document["findings"]:
         headers = "".join(f" -H '{each}'" for each in found["headers"])
         yield f"{found['method']} {found['url']}{headers}  ({found['origin']})"
@@ -81,12 +81,12 @@ def lines(document: JsonObject) -> Iterator[str]:
             seen = f"  [in {each['rounds']} of {document['rounds']} rounds]" if document["rounds"] > 1 else ""
             yield f"  {each['what']}: {each['old']} -> {each['new']}{seen}"
     for reason, count in document["skipped"].items():
-        yield f"left out: {count} requests: {reason}"
+        yield f"skipped: {count} requests: {reason}"
     yield _sum(document)
 
 
 def page(document: JsonObject) -> str:
-    """Return the report as one HTML page that needs no other file."""
+    """Return the report as one self-contained HTML page."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     loader = PackageLoader("apisix_ingress.verify", "templates")
@@ -98,7 +98,7 @@ def page(document: JsonObject) -> str:
 
 def _sum(document: JsonObject) -> str:
     probes, different = document["probes"], document["different"]
-    told = "no differences" if not different else f"{different} of them answered differently"
+    told = "no differences" if not different else f"{different} of them with different responses"
     return f"{probes} requests compared between {document['old']} and {document['new']}: {told}"
 
 
@@ -125,7 +125,7 @@ def _finding(probe: Probe, seen: Iterable[_Seen]) -> JsonObject:
 
 
 def _shown(name: str, value: str) -> str:
-    """Return a value without credentials; that of a header of credentials only says that it is there."""
+    """Return a value without credentials; a header with credentials only shows that it exists."""
     if name and value != "absent" and name.lower() != "cookie" and is_secret_of_request(name):
         return HIDDEN
     if name.lower() == "cookie":

@@ -1,4 +1,4 @@
-"""Requests out of a file, one a line: `[METHOD] URL [-H 'NAME: VALUE']…`; empty lines and comments do not count."""
+"""Requests from a file, one per line: `[METHOD] URL [-H 'NAME: VALUE']…`; empty lines and comments are ignored."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def probes_of(lines: Iterable[str], name: str) -> Iterator[Probe]:
     """Yield a request for each line.
 
     Raises:
-        UsageError: A line can't be read; the message names it and what it should look like.
+        UsageError: A line is invalid; the message names it and shows the format.
     """
     for number, line in enumerate(lines, 1):
         if line.strip() and not line.lstrip().startswith("#"):
@@ -26,7 +26,7 @@ def probes_of(lines: Iterable[str], name: str) -> Iterator[Probe]:
                 yield _probe(shlex.split(line), f"{name}:{number}")
             except ValueError as error:
                 raise UsageError(
-                    f"{name}:{number}: {error}; write [METHOD] https://host/path [-H 'Name: value'], one a line"
+                    f"{name}:{number}: {error}; write [METHOD] https://host/path [-H 'Name: value'], one per line"
                 ) from None
 
 

@@ -1,8 +1,8 @@
-"""Sends every probe to both gateways at a bounded rate, and separates differences from what varies anyway.
+"""Sends every probe to both gateways at a limited rate, and separates real differences from variation.
 
-Two answers that differ prove nothing: a backend may count requests, or several Pods may answer in turn. So a probe
-whose answers differ is repeated, and an aspect counts only if each gateway is consistent in it. If several backends
-answer, their shares are compared.
+Two different responses prove nothing: a backend may count requests, or several Pods may alternate. A probe with
+different responses is therefore repeated, and an aspect is reported only if each gateway is consistent in it. If
+several backends respond, their shares are compared.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from apisix_ingress.verify.model import Address, Answer, Probe
 from apisix_ingress.verify.statistics import shifted
 
 REPEATS = 4
-"""Further requests to each gateway where two answers differ."""
+"""Further requests to each gateway if two responses differ."""
 
 BALANCED = 30
-"""Requests to each gateway where several backends answer in turn: enough to see that one of two is missing."""
+"""Requests to each gateway if several backends alternate: enough to detect that one of two is missing."""
 
 
 class Sender(Protocol):
@@ -32,7 +32,7 @@ class Sender(Protocol):
         """The gateway."""
 
     async def send(self, probe: Probe) -> Answer:
-        """Return the answer; a failure is an answer with `error`."""
+        """Return the response; a failure is a response with `error`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +40,9 @@ class Options:
     """How requests are sent.
 
     Attributes:
-        rate: Requests a second to each gateway.
-        concurrency: Probes under way at once.
-        ignored_headers: Headers that do not count, in lower case.
+        rate: Requests per second to each gateway.
+        concurrency: Maximum number of concurrent probes.
+        ignored_headers: Headers to ignore, in lower case.
     """
 
     rate: float = 20.0
@@ -52,11 +52,11 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """How one probe fared.
+    """The result of one probe.
 
     Attributes:
-        differences: Empty if both gateways answer alike.
-        status: The status of the old gateway; 0 if it did not answer.
+        differences: Empty if both gateways respond alike.
+        status: The status of the old gateway; 0 if it did not respond.
         requests: Requests to each gateway.
     """
 
@@ -68,7 +68,7 @@ class Finding:
 
 @dataclass(slots=True)
 class RateLimit:
-    """Lets requests start at a rate; one for each gateway, so that each is spared by itself."""
+    """Lets requests start at a rate; one per gateway, so that each is protected separately."""
 
     clock: Clock
     rate: float
@@ -87,8 +87,8 @@ class Session:
     """Compares two gateways.
 
     Args:
-        old: The gateway whose answers are expected.
-        new: The gateway that is examined.
+        old: The gateway with the expected responses.
+        new: The gateway under examination.
         options: Rate and samples.
         clock: Measures the rate.
     """
@@ -103,7 +103,7 @@ class Session:
 
         Args:
             probes: The requests.
-            progress: Called with the number of probes that are done.
+            progress: Called with the number of finished probes.
         """
         found: dict[int, Finding] = {}
         todo = iter(enumerate(probes))
@@ -142,7 +142,7 @@ Rounds = Sequence[tuple[Facts, Facts]]
 
 
 def _consistent(rounds: Rounds) -> Iterable[Difference]:
-    """Yield the differences of the first round that hold in all of them, and a shift of the backends."""
+    """Yield the differences of the first round that persist in all of them, and a shift of the backends."""
     shift = _shift(rounds)
     for found in differences(*rounds[0]):
         key = (found.aspect, found.name)
@@ -155,18 +155,18 @@ def _consistent(rounds: Rounds) -> Iterable[Difference]:
 
 
 def _varies(rounds: Rounds, key: tuple[Aspect, str]) -> bool:
-    """Say whether either gateway gives an aspect in more than one way."""
+    """Say whether either gateway varies in an aspect."""
     return any(len({pair[side].get(key) for pair in rounds}) > 1 for side in (0, 1))
 
 
 def _never_equal(rounds: Rounds, key: tuple[Aspect, str]) -> bool:
-    """Say whether an aspect that varies is there on one side only, in every round."""
+    """Say whether a varying aspect exists on one side only, in every round."""
     sides = [{pair[side].get(key) is None for pair in rounds} for side in (0, 1)]
     return all(len(each) == 1 for each in sides) and sides[0] != sides[1]
 
 
 def _shift(rounds: Rounds) -> Difference | None:
-    """Return how the shares of backends differ, if they do."""
+    """Return the difference between the shares of backends, if there is one."""
     key: tuple[Aspect, str] = ("backend", "")
     if not _varies(rounds, key):
         return None

@@ -7,10 +7,8 @@ from collections.abc import Iterable
 from math import exp, lgamma
 
 SIGNIFICANCE = 1e-4
-"""Probability of calling equal weights different, over all backends of one request.
-
-Small, since thousands of requests are compared: one false alarm in 10,000.
-"""
+"""Probability of treating equal weights as different, over all backends of one request. Small, since thousands of
+requests are compared: one false alarm in 10,000."""
 
 
 def shifted(old: Iterable[str], new: Iterable[str]) -> list[str]:

@@ -285,7 +285,10 @@ async def test_adopt_writes_a_stream_route_whole(cli: Cli) -> None:
 
 @pytest.mark.parametrize(
     ("name", "want"),
-    [("routes", "routes: write kind and id, as routes/46eb0e41"), ("routes/none", "has no such record; see `apisix-")],
+    [
+        ("routes", "routes: write kind and id, such as routes/46eb0e41"),
+        ("routes/none", "has no such record; see `apisix-"),
+    ],
 )
 async def test_adopt_of_what_is_not_there_is_an_error(cli: Cli, name: str, want: str) -> None:
     async with FakeAdminApi() as gateway:

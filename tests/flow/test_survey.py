@@ -121,7 +121,7 @@ async def test_credentials_that_are_refused_end_a_command_with_one_line(harness:
     harness.server.token = marked("another-token")
     got = await harness.cli.beside(*command.split(), "--config", harness.config)
     assert (got.returncode, got.stdout, got.stderr.count("\n")) == (2, "", 1)
-    assert got.stderr.endswith("GET /version: 401: Unauthorized; it does not accept these credentials\n")
+    assert got.stderr.endswith("GET /version: 401: Unauthorized; it rejects these credentials\n")
 
 
 async def test_tree_of_what_may_not_be_read_is_an_error(harness: SurveyHarness) -> None:

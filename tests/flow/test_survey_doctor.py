@@ -48,7 +48,7 @@ async def test_doctor_finds_nothing_wrong_where_nothing_is(harness: SurveyHarnes
 async def test_doctor_names_the_right_that_lacks(harness: SurveyHarness) -> None:
     harness.server.faults += [allow(but="secrets"), allow()]
     ((level, words),) = (await harness.checks())["rights"]
-    assert (level, words) == ("FAIL", "these credentials may not: list secrets, watch secrets")
+    assert (level, words) == ("FAIL", "these credentials: missing permissions: list secrets, watch secrets")
 
 
 async def test_doctor_asks_for_a_service_account(harness: SurveyHarness) -> None:
@@ -56,7 +56,7 @@ async def test_doctor_asks_for_a_service_account(harness: SurveyHarness) -> None
         Fault("create", "subjectaccessreviews", status=201, body='{"status": {"allowed": true}}')
     )
     ((level, words),) = (await harness.checks("--account", "apisix/controller"))["rights"]
-    assert (level, words.startswith("service account apisix/controller may do all ")) == ("OK", True)
+    assert (level, words.startswith("service account apisix/controller: all ")) == ("OK", True)
     asked = next(seen.body["spec"] for seen in harness.server.seen if seen.plural == "subjectaccessreviews")
     assert asked["user"] == "system:serviceaccount:apisix:controller"
 
@@ -199,7 +199,7 @@ async def test_a_clock_that_is_wrong_is_told(harness: SurveyHarness) -> None:
 @pytest.mark.parametrize(
     ("verb", "plural", "check", "want"),
     [
-        ("create", REVIEWS, "rights", "SKIP can't be found out: "),
+        ("create", REVIEWS, "rights", "SKIP cannot be determined: "),
         ("get", "customresourcedefinitions", "crds", "SKIP can't be read: "),
         ("get", "leases", "leader", "SKIP lease default/apisix-ingress-leader can't be read: "),
         ("list", "configmaps", "controller-name", "SKIP other namespaces can't be looked at: "),
@@ -218,7 +218,7 @@ async def test_doctor_tells_what_it_may_not_look_at(
 async def test_doctor_takes_no_empty_answer_for_a_right(harness: SurveyHarness) -> None:
     harness.server.faults.append(Fault("create", REVIEWS, status=201, body="{}"))
     ((level, words),) = (await harness.checks())["rights"]
-    assert (level, words) == ("SKIP", "can't be found out: the answer to an access review says nothing")
+    assert (level, words) == ("SKIP", "cannot be determined: the response to an access review is empty")
 
 
 async def test_doctor_misses_a_class_for_an_ingress(harness: SurveyHarness) -> None:
@@ -237,23 +237,23 @@ async def test_doctor_misses_a_class_for_an_ingress(harness: SurveyHarness) -> N
 async def test_doctor_tells_a_webhook_that_nobody_asks(harness: SurveyHarness) -> None:
     config = json.loads((harness.cli.folder / harness.config).read_text())
     config["webhook"] = {"enabled": True, "cert_file": "tls.crt", "key_file": "tls.key"}
-    harness.cli.write(harness.config, json.dumps(config))
-    assert (await harness.checks())["webhook"] == [("WARN", "it is served, but no API server asks it")]
+    scene.cli.write(scene.config, json.dumps(config))
+    assert (await scene.checks())["webhook"] == [("WARN", "it is served, but not registered")]
 
 
 async def test_doctor_asks_for_no_leader_where_none_is_elected(harness: SurveyHarness) -> None:
     config = json.loads((harness.cli.folder / harness.config).read_text())
     config["kubernetes"]["election"]["enabled"] = False
-    harness.cli.write(harness.config, json.dumps(config))
-    assert (await harness.checks())["leader"] == [("OK", "no election: there must be one replica only")]
+    scene.cli.write(scene.config, json.dumps(config))
+    assert (await scene.checks())["leader"] == [("OK", "leader election is disabled: run a single replica only")]
 
 
 @pytest.mark.parametrize(
     ("version", "level", "want"),
     [
         ("v1.20.3", "WARN", "its version is v1.20.3"),
-        ("v1.34.0", "OK", "it answers, version v1.34.0"),
-        ("", "OK", "it answers, version unknown"),
+        ("v1.34.0", "OK", "reachable, version v1.34.0"),
+        ("", "OK", "reachable, version unknown"),
     ],
 )
 async def test_doctor_knows_api_servers_that_are_too_old(

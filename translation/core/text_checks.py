@@ -83,7 +83,7 @@ def check_record(scope: Context, kind: RecordKind, body: Mapping[str, Any]) -> N
         return
     for place in _texts(_Place(body)):
         if _REFERENCE.match(place.value):
-            _refuse_reference(scope, "", f"{kind}{_dotted(place.path)} in the generated record")
+            _refuse_reference(scope, "", f"{kind}{_dotted(place.path)} in the generated record ")
             return
 
 

@@ -1,4 +1,4 @@
-"""A whole look: objects, gateways and the lease, read for one command."""
+"""The whole state: objects, gateways and the lease, read for one command."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from apisix_ingress.settings import Settings
 from providers.core.conditions import Conditions
 
 Step = Callable[[str], None]
-"""Told what is being done."""
+"""Receives a description of the current step."""
 
 
 def quiet(what: str) -> None:
-    """Tell nobody."""
+    """Ignore the step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +39,16 @@ class ClusterState:
     lease: SeenLease
 
     def condition(self, key: ObjectKey) -> Condition | None:
-        """Return what the condition of an object would say by what the gateways hold; None: not there yet."""
+        """Return the condition of an object for the present content of the gateways; None if it does not exist."""
         return Conditions(self.inventory.world, self.gateways).of(key)
 
 
 @asynccontextmanager
 async def api_server(settings: Settings) -> AsyncIterator[KubeApi]:
-    """Give a connection to the API server of the settings.
+    """Provide a connection to the API server of the settings.
 
     Raises:
-        ConfigError: There are no usable credentials.
+        ConfigError: No usable credentials.
     """
     async with await KubeApi.connect(settings.kubernetes.kubeconfig) as api:
         yield api
@@ -60,7 +60,7 @@ async def look(
     """Read everything; `keep` and `plugins` as for the parts.
 
     Raises:
-        KubeError: The API server is away.
+        KubeError: The API server is unreachable.
     """
     # It comes first: it ends soon if the API server does not answer.
     inventory = await take_inventory(api, settings, keep=keep, step=step)

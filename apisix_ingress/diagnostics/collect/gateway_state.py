@@ -1,4 +1,4 @@
-"""The gateway clusters, read once: what each holds against what is wanted, how it answers, which plugins it knows."""
+"""The gateway clusters, read once: their records compared with the desired ones, their responses and their plugins."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from apisix_ingress.wiring.clusters import connect, ledger_name
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Records of one cluster, by how they are.
+    """Records of one cluster, by state.
 
     Attributes:
         wanted: Records that it should have.
-        there: Wanted ones that it has as they are wanted.
-        differing: Wanted ones that it has otherwise.
-        missing: Wanted ones that it has not.
-        extra: Ours that nobody wants.
-        foreign: Of others.
+        there: Desired ones that it has in the desired form.
+        differing: Desired ones that it has in another form.
+        missing: Desired ones that it does not have.
+        extra: Managed records without an object.
+        foreign: Of other owners.
     """
 
     wanted: int = 0
@@ -55,12 +55,12 @@ class Counts:
 
 
 class SeenGateway:
-    """One gateway cluster as it was seen; to conditions it is a cluster like any other.
+    """The state of one gateway cluster; conditions treat it like a live cluster.
 
     Args:
         name: In the settings.
         url: Of its Admin API.
-        desired: What is wanted.
+        desired: The desired records.
     """
 
     def __init__(self, name: str, url: str, desired: Desired | None) -> None:
@@ -69,45 +69,45 @@ class SeenGateway:
         self.trouble = ""
         """Why it could not be read; empty if it was."""
         self.is_refused = False
-        """Whether it refuses the admin key."""
+        """Whether it rejects the admin key."""
         self.is_away = False
-        """Whether it does not answer, or not now: that may pass by itself."""
+        """Whether it does not answer at present: the failure may be temporary."""
         self.snapshot: Snapshot | None = None
         self.listing: ClusterListing | None = None
         self.latency: float | None = None
-        """Seconds that its fastest answer took."""
+        """Seconds of its fastest response."""
         self.skew: float | None = None
-        """Seconds that its clock is ahead of ours."""
+        """Seconds that its clock is ahead of this machine's."""
         self.book: SchemaBook | None = None
-        """What it publishes about plugins, if that was asked for."""
+        """What it publishes about plugins, if requested."""
         self._desired = desired
 
     @property
     def taken_over(self) -> bool:
-        """Whether it was compared with what is wanted."""
+        """Whether it was compared with the desired records."""
         return self.listing is not None
 
     @property
     def version(self) -> str:
-        """What it calls itself, or empty."""
+        """The version in its Server header, or empty."""
         return self.snapshot.version if self.snapshot else ""
 
     def failed(self, error: Exception) -> None:
-        """Note why it could not be read."""
+        """Record why it could not be read."""
         self.trouble = str(error)
         self.is_refused, self.is_away = isinstance(error, GatewayUnauthorized), isinstance(error, GatewayUnavailable)
 
     def timed(self, method: str, path: str, status: int | None, seconds: float) -> None:
-        """Note how long an answer took."""
+        """Record the duration of a response."""
         if status is not None:
             self.latency = min(seconds, self.latency or seconds)
 
     def record_state(self, key: RecordKey) -> RecordState:
-        """Return how far a record is."""
+        """Return the sync state of a record."""
         if self.listing is None:
             return RecordState("unreachable", self.trouble, self.is_away)
         if key in self.listing.foreign:
-            return RecordState("rejected", "the gateway has a record of this id that is not ours")
+            return RecordState("rejected", "the gateway has a record with this id that belongs to another owner")
         found = self.listing.owned.get(key) or self.listing.unclaimed.get(key)
         wanted = self._desired.get(key, self.name) if self._desired else None
         if found is None:
@@ -115,7 +115,7 @@ class SeenGateway:
         return APPLIED if wanted is None or found.digest == wanted.digest else PENDING
 
     def counts(self) -> Counts:
-        """Return how many records are how."""
+        """Return the number of records per state."""
         if self.listing is None or self._desired is None:
             return Counts()
         there, held = {**self.listing.unclaimed, **self.listing.owned}, self._desired.is_held
@@ -137,14 +137,14 @@ async def see_gateways(
     ledger: Ledger | None = None,
     plugins: bool = False,
 ) -> tuple[SeenGateway, ...]:
-    """Read every gateway cluster; what can't be read says why.
+    """Read every gateway cluster; one that cannot be read has a reason.
 
     Args:
-        settings: As the controller has them.
-        desired: What is wanted; None if that is not known.
-        moved: Cluster → where it is instead of where the settings say.
-        ledger: Says which records without labels are ours.
-        plugins: Whether to ask what is published about plugins.
+        settings: As configured for the controller.
+        desired: The desired records; None if unknown.
+        moved: Cluster → its address if that is not the one in the settings.
+        ledger: The records without labels that belong to this installation.
+        plugins: Whether to read the published plugins.
     """
     sight = _Sight(settings, desired, moved or {}, ledger, plugins)
     return tuple([await sight.see(index) for index in range(len(settings.clusters))])
@@ -202,7 +202,7 @@ class _Sight:
 
 
 async def _noted(ledger: Ledger | None, cluster: str) -> Collection[RecordKey]:
-    """Return what a ledger names; one that can't be read names nothing."""
+    """Return the content of a ledger; an unreadable one is empty."""
     try:
         return await ledger.keys(cluster) if ledger else ()
     except IngressError:

@@ -1,4 +1,4 @@
-"""The objects of an API server, listed once and translated: a world as the controller has it, without its watches."""
+"""The objects of an API server, listed once and translated: the state of the controller without its watches."""
 
 from __future__ import annotations
 
@@ -27,30 +27,30 @@ from providers.core.registry import Registry, resources
 from translation.core.options import Options
 
 PAGE = 500
-"""Objects a request."""
+"""Objects per request."""
 
 AT_ONCE = 8
-"""Lists in flight at once."""
+"""Maximum number of lists in flight."""
 
 ANSWER_SECONDS = 10.0
-"""A first, small answer is waited for so long; a page of large objects may take longer."""
+"""Timeout of a first, small response in seconds; a page of large objects may take longer."""
 
 _AWAY = (KubeUnreachable, KubeTimeout)
-"""Whatever is asked next would fail alike, or wait as long."""
+"""Any further request would fail in the same way, or wait as long."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """Objects and what they give.
+    """Objects and their records.
 
     Attributes:
         world: Stores, desired records, reports.
-        options: What was translated with.
+        options: The options of the translation.
         unread: Kind → why its objects could not be read, or not all of them.
-        failed: Those of them whose list the API server failed, which may go well the next time.
+        failed: Those of them whose list failed in the API server; a retry may succeed.
         absent: Kinds that the API server does not know.
-        moved: Gateway cluster → where an ApisixClusterConfig puts its Admin API.
-        raw: The objects as the API server has them; empty unless they were to be kept.
+        moved: Gateway cluster → the Admin API address in an ApisixClusterConfig.
+        raw: The objects as returned by the API server; empty unless requested.
     """
 
     world: World
@@ -62,13 +62,13 @@ class Inventory:
     raw: Mapping[ObjectKey, JsonObject] = field(default_factory=dict, repr=False)
 
     def ours(self) -> tuple[CustomObject, ...]:
-        """Return the objects of users that are ours to translate, sorted by key."""
+        """Return the served objects of users, sorted by key."""
         reports, stores = self.world.reports, self.world.stores
         found = (stores[key.kind].get(key) for key in sorted(reports) if key.kind in stores)
         return tuple(item for item in found if isinstance(item, CustomObject))
 
     def winners(self) -> dict[RecordKey, tuple[ObjectKey, Record]]:
-        """Return every record that wins its key, with its owner; those that are never created are left out."""
+        """Return every record that wins its key, with its owner, without records that are never created."""
         desired, found = self.world.desired, {}
         for key in desired.keys():  # noqa: SIM118  # not a mapping
             owner = self.owner_of(key)
@@ -78,12 +78,12 @@ class Inventory:
         return found
 
     def owner_of(self, key: RecordKey) -> ObjectKey | None:
-        """Return the object that a wanted record is for; of several, the one that wins."""
+        """Return the owner of a desired record; if there are several, the one that wins."""
         return next(iter(self.world.desired.owners_of(key)), None)
 
 
 class _Reader:
-    """Reads lists into stores, and notes what could not be read."""
+    """Reads lists into stores, and records what could not be read."""
 
     def __init__(self, api: KubeApi, world: World, *, keep: bool) -> None:
         self._api = api
@@ -99,8 +99,8 @@ class _Reader:
         """Read a kind, in a namespace or everywhere.
 
         Raises:
-            KubeUnreachable: The API server is away.
-            KubeTimeout: It does not answer; every other failure is noted.
+            KubeUnreachable: The API server is unreachable.
+            KubeTimeout: It does not answer; every other failure is recorded.
         """
         async with self._slots:
             try:
@@ -124,7 +124,7 @@ class _Reader:
                 continue
         self.absent.add(resource.kind)
         if not resource.optional:
-            self.unread[resource.kind] = f"the API server does not know {resource.api_version} {resource.plural}"
+            self.unread[resource.kind] = f"the API server does not have {resource.api_version} {resource.plural}"
 
     async def _read_pages(self, resource: Resource, namespace: str) -> None:
         only = resource.only
@@ -160,16 +160,16 @@ async def listed(api: KubeApi, path: str, *, fields: str = "") -> AsyncIterator[
 async def take_inventory(
     api: KubeApi, settings: Settings, *, keep: bool = False, step: Callable[[str], None] = lambda what: None
 ) -> Inventory:
-    """Read every kind that the controller reads under these settings, and translate what is ours.
+    """Read every kind that the controller reads with these settings, and translate the served objects.
 
     Args:
         api: The API server.
-        settings: As the controller has them.
-        keep: Whether to keep the objects as the API server has them.
-        step: Told what is being done.
+        settings: As configured for the controller.
+        keep: Whether to keep the objects as returned by the API server.
+        step: Receives a description of the current step.
 
     Raises:
-        KubeError: The API server is away, does not answer, or does not accept the credentials.
+        KubeError: The API server is unreachable, does not answer, or rejects the credentials.
     """
     options = translation_options(settings)
     world = World(resources(options), wide_ids=options.record_ids == "wide")
@@ -198,14 +198,17 @@ async def take_inventory(
 
 
 async def _find(api: KubeApi) -> None:
-    """Raise if the API server is away or silent, or takes nobody with these credentials; any other answer will do."""
+    """Raise if the API server is unreachable or silent, or rejects the credentials.
+
+    Any other response is sufficient.
+    """
     try:
         await api.get("/version", timeout=ANSWER_SECONDS)
     except _AWAY:
         raise
     except KubeError as error:
         if error.status == HTTPStatus.UNAUTHORIZED:
-            raise KubeForbidden(f"{error}; it does not accept these credentials", status=error.status) from None
+            raise KubeForbidden(f"{error}; it rejects these credentials", status=error.status) from None
 
 
 def _lists(options: Options, namespaces: tuple[str, ...]) -> Iterator[tuple[Resource, str]]:
@@ -218,7 +221,7 @@ def _lists(options: Options, namespaces: tuple[str, ...]) -> Iterator[tuple[Reso
 
 
 class _Moves(ChangeSink):
-    """Where ApisixClusterConfigs put clusters; nothing else of the translations is needed."""
+    """The addresses of clusters in ApisixClusterConfigs; nothing else of the translations is needed."""
 
     def __init__(self) -> None:
         self.moved: dict[str, AdminAddress] = {}

@@ -1,4 +1,4 @@
-"""Who leads, by the Lease: its holder, and for how long it has not been renewed."""
+"""The leader according to the Lease: its holder, and the time since the last renewal."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ LeaseState = Literal["held", "stale", "free", "absent", "unreadable", "off"]
 
 @dataclass(frozen=True, slots=True)
 class SeenLease:
-    """A Lease as it was seen.
+    """The state of a Lease.
 
     Attributes:
-        state: held: somebody leads; stale: its holder stopped renewing; free: given up; absent: there is none;
-            unreadable: `problem` says why; off: the settings elect nobody.
-        age: Seconds since the last renewal, by our clock.
+        state: held: there is a leader; stale: its holder stopped renewing; free: released; absent: it does not exist;
+            unreadable: see `problem`; off: leader election is disabled.
+        age: Seconds since the last renewal, by this machine's clock.
     """
 
     name: str
@@ -36,12 +36,12 @@ class SeenLease:
 
 
 def own_namespace(settings: KubernetesSettings, api: KubeApi) -> str:
-    """Return the namespace of the Lease and the ledger, as the controller finds it."""
+    """Return the namespace of the Lease and the ledger, as the controller determines it."""
     return settings.election.namespace or os.environ.get("POD_NAMESPACE") or api.namespace
 
 
 async def see_lease(api: KubeApi, settings: KubernetesSettings, now: datetime) -> SeenLease:
-    """Read the Lease that the settings name."""
+    """Read the configured Lease."""
     name, namespace = settings.election.name, own_namespace(settings, api)
     if not settings.election.enabled:
         return SeenLease(name, namespace, "off")
@@ -55,7 +55,7 @@ async def see_lease(api: KubeApi, settings: KubernetesSettings, now: datetime) -
 
 
 def lease_of(raw: JsonObject, now: datetime) -> SeenLease:
-    """Return what a Lease says."""
+    """Return the state of a Lease."""
     meta, spec = raw.get("metadata") or {}, raw.get("spec") or {}
     name, namespace = str(meta.get("name") or ""), str(meta.get("namespace") or "")
     holder, age = str(spec.get("holderIdentity") or ""), _age(spec.get("renewTime"), now)

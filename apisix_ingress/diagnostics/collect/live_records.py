@@ -1,6 +1,6 @@
-"""Everything that one gateway cluster holds, read once for a command: bodies, whose they are, what it does not serve.
+"""Everything that one gateway cluster has, read once for a command: bodies, owners, and disabled kinds.
 
-Only reads. What follows from it, and what is printed, belongs to the commands.
+Only reads. The commands interpret and print it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from apisix_ingress.state.desired import Desired
 from apisix_ingress.wiring.clusters import connect
 
 OTHER_KINDS: tuple[Any, ...] = ("services", "consumer_groups")
-"""Kinds that this program never writes, but that records of others refer to."""
+"""Kinds that this program never writes, but that records of other owners refer to."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,11 @@ class Snapshot:
     Attributes:
         cluster: Its name in the settings.
         url: Of its Admin API.
-        controller: The controller from whose side "ours" is told.
-        bodies: Every record as the gateway shows it, also of kinds that this program never writes (`services`).
+        controller: The controller whose records count as managed.
+        bodies: Every record as the gateway returns it, also of kinds that this program never writes (`services`).
         disabled: Kinds that the gateway does not serve.
-        version: What it calls itself, or empty.
-        kept: Record → the digests of what is wanted: as this gateway keeps it, with its defaults, and as it is.
+        version: The version in its Server header, or empty.
+        kept: Record → the digests of the desired body: as this gateway stores it, with its defaults, and unchanged.
     """
 
     cluster: str
@@ -54,13 +54,13 @@ class Snapshot:
 
     @cached_property
     def owned(self) -> frozenset[RecordKey]:
-        """The records whose labels say that they are ours."""
+        """The records whose labels name this controller."""
         return frozenset(
             key for key in self.of_our_kinds() if is_owned(self.bodies[key].get("labels"), self.controller)
         )
 
     def listing(self, ledger: Collection[RecordKey] = ()) -> ClusterListing:
-        """Return it as the sync engine sees it, given which records without labels are known to be ours."""
+        """Return it as the sync engine sees it, given the known records without labels."""
         found = {key: self._found(key) for key in self.of_our_kinds()}
         ours = {key for key in found if key in self.owned or key in ledger}
         return ClusterListing(
@@ -72,25 +72,25 @@ class Snapshot:
         )
 
     def _found(self, key: RecordKey) -> ObservedRecord:
-        """Return a record as it is compared: one that has but the gateway's defaults beside is as it is wanted."""
+        """Return a record for comparison: one that differs only by the gateway's defaults equals the desired one."""
         found = found_of(key.kind, self.bodies[key])
         filled, plain = self.kept.get(key, (None, b""))
         return replace(found, digest=plain) if found.digest == filled else found
 
     def holder(self, key: RecordKey) -> str:
-        """Return the name of the controller whose mark a record bears; empty: it bears none."""
+        """Return the name of the controller in a record's labels; empty if there is none."""
         labels = self.bodies[key].get("labels")
         if not isinstance(labels, dict) or labels.get(MANAGED_BY) != MANAGED_BY_VALUE:
             return ""
         return str(labels.get(CONTROLLER_LABEL, DEFAULT_CONTROLLER))
 
     def of_our_kinds(self) -> Iterator[RecordKey]:
-        """Yield the records of kinds that this program writes, whosever they are."""
+        """Yield the records of kinds that this program writes, whatever their owner."""
         return (key for key in self.bodies if key.kind in RECORD_KINDS)
 
 
 def find_cluster(settings: Settings, name: str = "") -> int:
-    """Return the place of a cluster in the settings, of the first one if no name is given.
+    """Return the index of a cluster in the settings, of the first one if no name is given.
 
     Raises:
         ConfigError: No cluster has the name.
@@ -99,16 +99,16 @@ def find_cluster(settings: Settings, name: str = "") -> int:
     if not name:
         return 0
     if name not in names:
-        raise ConfigError(f"--cluster {name}: no such gateway cluster; the settings have {', '.join(names)}")
+        raise ConfigError(f"--cluster {name}: unknown gateway cluster; the settings have {', '.join(names)}")
     return names.index(name)
 
 
 @asynccontextmanager
 async def admin_api(settings: Settings, cluster: str = "") -> AsyncIterator[AdminClient]:
-    """Give the client of a cluster's Admin API; nothing is sent yet.
+    """Provide the client of a cluster's Admin API; nothing is sent yet.
 
     Raises:
-        ConfigError: No cluster has the name, or its key or certificate can't be used.
+        ConfigError: No cluster has the name, or its key or certificate is invalid.
     """
     index, controller = find_cluster(settings, cluster), settings.kubernetes.controller_name
     agent = f"apisix-ingress/{__version__} (command line)"
@@ -120,11 +120,11 @@ async def admin_api(settings: Settings, cluster: str = "") -> AsyncIterator[Admi
 
 
 async def read_snapshot(settings: Settings, cluster: str = "", desired: Desired | None = None) -> Snapshot:
-    """Read every record of a gateway cluster, and what tells it from what is wanted, if that is given.
+    """Read every record of a gateway cluster, and the defaults that it adds to the desired ones, if those are given.
 
     Raises:
-        ConfigError: No cluster has the name, or its key or certificate can't be used.
-        GatewayError: It did not answer, or refused; the message names the setting to correct.
+        ConfigError: No cluster has the name, or its key or certificate is invalid.
+        GatewayError: It did not answer, or rejected the request; the message names the setting to correct.
     """
     async with admin_api(settings, cluster) as backend:
         found = await snapshot_of(backend, settings, cluster)
@@ -132,21 +132,21 @@ async def read_snapshot(settings: Settings, cluster: str = "", desired: Desired 
 
 
 async def snapshot_of(backend: AdminClient, settings: Settings, cluster: str = "") -> Snapshot:
-    """Read every record through a client that is open already.
+    """Read every record through an open client.
 
     Raises:
-        GatewayError: It did not answer, or refused.
+        GatewayError: It did not answer, or rejected the request.
     """
     index = find_cluster(settings, cluster)
     chosen, kinds = settings.clusters[index], (*RECORD_KINDS, *OTHER_KINDS)
     try:
         lists = [await backend.bodies(kind) for kind in kinds]
     except GatewayUnavailable as error:
-        where = f"cluster {chosen.name} at {chosen.admin_url} does not answer"
-        advice = f"see that it runs, and correct --admin-url or clusters[{index}].admin_url"
+        where = f"cannot reach the Admin API of cluster {chosen.name} at {chosen.admin_url}"
+        advice = f"check that it runs, and correct --admin-url or clusters[{index}].admin_url"
         raise GatewayUnavailable(f"{where}: {error}; {advice}", status=error.status) from None
     if all(found is None for found in lists):
-        raise GatewayRejected(404, f"{chosen.admin_url} serves no kind of record: check its admin_url")
+        raise GatewayRejected(404, f"{chosen.admin_url} serves no kind of record: check admin_url")
     bodies = {
         RecordKey(kind, id_): body
         for kind, found in zip(kinds, lists, strict=True)
@@ -158,7 +158,7 @@ async def snapshot_of(backend: AdminClient, settings: Settings, cluster: str = "
 
 
 async def beside(snapshot: Snapshot, desired: Desired, backend: AdminClient) -> Snapshot:
-    """Return a snapshot that knows the defaults which the gateway fills into what is wanted; asked only if needed."""
+    """Return a snapshot that knows the gateway's defaults in the desired records; they are read only if needed."""
     if not fills_in(snapshot.version):
         return snapshot
     found = {key: found_of(key.kind, snapshot.bodies[key]).digest for key in snapshot.of_our_kinds()}

@@ -1,6 +1,6 @@
-"""One pass from objects to records without a cluster and without a gateway: what `translate` shows.
+"""One pass from objects to records without a cluster and without a gateway: the output of `translate`.
 
-It runs the same stores and providers as the controller does.
+It runs the stores and providers of the controller.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ HIDDEN = "[private key hidden: --show-secrets]"
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Records that the objects give, and what is wrong with them by object."""
+    """The records of the objects, and the problems of each object."""
 
     records: tuple[Record, ...]
     problems: tuple[tuple[ObjectKey, Problem], ...]
     left_out: Mapping[ObjectKey, str]
-    """Objects that are not ours, and why."""
+    """Objects that are not served, and why."""
     owners: Mapping[RecordKey, ObjectKey]
-    """The object that each record is for; of several, the one that wins."""
+    """The owner of each record; if there are several, the one that wins."""
     world: World = field(repr=False)
-    """The stores, desired records and reports that all of it comes from."""
+    """The stores, desired records and reports behind it."""
 
     @property
     def wanted(self) -> Desired:
-        """The same records as a plan asks for them, and which others have to stay."""
+        """The records in the form a plan uses, and which other records have to stay."""
         return self.world.desired
 
     def bodies(self) -> dict[RecordKey, FrozenJson]:
@@ -56,7 +56,7 @@ class Outcome:
 
 
 def settle(objects: Iterable[KubeObject], options: Options) -> Outcome:
-    """Translate objects until nothing changes any more; objects of kinds that are not read don't count."""
+    """Translate objects until nothing changes any more; objects of unknown kinds are ignored."""
     world = World(resources(options), wide_ids=options.record_ids == "wide")
     registry = Registry(world, options, ChangeSink(), clock=MonotonicClock(), rng=random.Random(0))
     for item in objects:
@@ -70,7 +70,7 @@ def settle(objects: Iterable[KubeObject], options: Options) -> Outcome:
 
 
 def follow_gateway(world: World, options: Options, cluster: str, held: Mapping[RecordKey, ObservedRecord]) -> bool:
-    """Give names the ids that a gateway cluster has for them, as a controller does; say whether that changed any."""
+    """Assign the ids that a gateway cluster has to names, as a controller does; say whether any changed."""
     registry = Registry(world, options, ChangeSink(), clock=MonotonicClock(), rng=random.Random(0))
     world.ids.settle()
     before, names = world.ids.changes, {key: found.name for key, found in held.items()}
@@ -86,8 +86,8 @@ def document(outcome: Outcome, loaded: LoadResult, *, show_secrets: bool = False
 
     Args:
         outcome: Records, and problems of objects.
-        loaded: What was wrong with the files; such a problem has no object, its path is the file.
-        show_secrets: Leave private keys in.
+        loaded: Problems of the files; such a problem has no object, its path is the file.
+        show_secrets: Include private keys.
     """
     records: dict[str, list[JsonObject]] = {kind: [] for kind in sorted(RECORD_KINDS)}
     for record in sorted(outcome.records, key=lambda item: item.key):
@@ -109,7 +109,7 @@ def complaints(outcome: Outcome, loaded: LoadResult) -> Iterator[str]:
 
 
 def warnings(outcome: Outcome, loaded: LoadResult) -> Iterator[str]:
-    """Yield a line for each thing that is no problem but gives no record either."""
+    """Yield a line for each item that gives no record without being a problem."""
     for path in loaded.empty:
         yield f"warning: no objects in {path}"
     for name, count in sorted(loaded.ignored.items()):
@@ -121,7 +121,7 @@ def warnings(outcome: Outcome, loaded: LoadResult) -> Iterator[str]:
 
 
 def misspelt(outcome: Outcome, loaded: LoadResult) -> Iterator[tuple[ObjectKey, Problem]]:
-    """Yield a problem for each field that does nothing; other controllers may know other fields."""
+    """Yield a problem for each field without effect; other controllers may know other fields."""
     for each in loaded.unknown:
         if each.key not in outcome.left_out:
             yield each.key, Problem("UnknownField", each.message, each.path, "warning")
@@ -147,7 +147,7 @@ def _problems(world: World) -> tuple[tuple[ObjectKey, Problem], ...]:
 
 
 def _is_nameless(record: Record) -> bool:
-    """Whether the body does not say under which id it is written."""
+    """Whether the body does not contain the id of the record."""
     return record.key.kind == "plugin_metadata"
 
 

@@ -1,4 +1,4 @@
-"""The checks of `doctor` at the API server: version, clock, rights, CRDs, classes, who leads, the webhook's place."""
+"""The checks of `doctor` on the API server: version, clock, permissions, CRDs, classes, leader, other controllers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from translation.core.options import ANY_CLASS
 from translation.core.scope import INGRESS_CLASS_OF_ANY
 
 OLDEST = (1, 25)
-"""The API server that first takes the rules in our CRDs."""
+"""The first API server version that supports the rules in the CRDs."""
 
 SKEW_SECONDS = 5.0
 
@@ -31,7 +31,7 @@ _SHOWN = 8
 
 
 async def check_server(api: KubeApi, clock: Clock) -> list[Check]:
-    """Check that the API server answers, how old it is, and its clock."""
+    """Check that the API server is reachable, its version, and its clock."""
     try:
         found = await api.get("/version")
     except KubeError as error:
@@ -45,36 +45,38 @@ def _version(found: JsonObject) -> Check:
     if numbers and (int(numbers[1]), int(numbers[2])) < OLDEST:
         wanted = ".".join(map(str, OLDEST))
         return warn("api-server", f"its version is {text}", f"upgrade it to {wanted} or later: older ones ignore rules")
-    return ok("api-server", f"it answers, version {text or 'unknown'}")
+    return ok("api-server", f"reachable, version {text or 'unknown'}")
 
 
 def clock_check(name: str, whose: str, skew: float | None) -> Check:
-    """Return what is to be said of another clock against ours."""
+    """Return the result of comparing another clock with this machine's."""
     if skew is None:
-        return skip(name, f"{whose} does not say what time it is")
+        return skip(name, f"{whose} does not report its time")
     if abs(skew) <= SKEW_SECONDS:
         return ok(name, f"the clock of {whose} agrees with this machine's")
     words = f"the clock of {whose} is {abs(skew):g} s {'ahead of' if skew > 0 else 'behind'} this machine's"
-    return warn(name, words, "let both follow a time server: certificates and tokens are judged by the clock")
+    return warn(name, words, "let both use a time server: certificates and tokens depend on the clock")
 
 
 async def check_rights(api: KubeApi, settings: Settings, account: str) -> Check:
-    """Check the rights that these settings need; of a service account, or of whoever asks."""
+    """Check the permissions that these settings require, of a service account or of the current credentials."""
     whose = f"service account {account}" if account else "these credentials"
     needed = needed_rights(settings, own_namespace(settings.kubernetes, api))
     try:
         missing = await missing_rights(api, needed, account)
     except KubeError as error:
-        return skip("rights", f"can't be found out: {error}")
+        return skip("rights", f"cannot be determined: {error}")
     if not missing:
-        hint = "" if account else " (--account NAMESPACE/NAME asks for those of the controller)"
-        return ok("rights", f"{whose} may do all {len(needed)} things that the controller does{hint}")
+        hint = "" if account else " (--account NAMESPACE/NAME checks those of the controller)"
+        return ok("rights", f"{whose}: all {len(needed)} permissions that the controller uses{hint}")
     shown = ", ".join(map(str, missing[:_SHOWN])) + (f" and {len(missing) - _SHOWN} more" if missing[_SHOWN:] else "")
-    return fail("rights", f"{whose} may not: {shown}", "grant it with a role, as the chart does (rbac.create)")
+    return fail(
+        "rights", f"{whose}: missing permissions: {shown}", "grant it with a role, as the chart does (rbac.create)"
+    )
 
 
 async def check_crds(api: KubeApi) -> list[Check]:
-    """Check that our CRDs are there, served, and those of this version."""
+    """Check that the CRDs exist, are served, and have the version of this program."""
     found, missing, other = 0, [], []
     for ours in crds.manifests():
         name = ours["metadata"]["name"]
@@ -91,12 +93,12 @@ async def check_crds(api: KubeApi) -> list[Check]:
     remedy = "apisix-ingress crds | kubectl apply --server-side --force-conflicts -f -"
     checks = [fail("crds", f"not installed: {', '.join(missing)}", remedy)] if missing else []
     if other:
-        checks.append(warn("crds", f"of another version than this program: {', '.join(other)}", remedy))
-    return checks or [ok("crds", f"all {found} are installed, in the version of this program")]
+        checks.append(warn("crds", f"have another version than this program: {', '.join(other)}", remedy))
+    return checks or [ok("crds", f"all {found} are installed in the version of this program")]
 
 
 def _is_same_schema(ours: JsonObject, theirs: JsonObject) -> bool:
-    """Say whether two definitions have the same served schema in the version that we read."""
+    """Say whether two definitions have the same served schema in the version that is read."""
     return canonical(_schema(ours)) == canonical(_schema(theirs))
 
 
@@ -109,16 +111,16 @@ def _schema(definition: JsonObject) -> JsonObject:
 
 
 def check_objects(inventory: Inventory) -> Check:
-    """Check that everything that the controller reads can be read."""
+    """Check that every kind that the controller reads is readable."""
     if not inventory.unread:
         count = sum(len(store) for store in inventory.world.stores.values())
-        return ok("objects", f"{count} objects were read, {len(inventory.ours())} of them are ours")
+        return ok("objects", f"{count} objects read, {len(inventory.ours())} of them served")
     words = "; ".join(f"{kind}: {reason}" for kind, reason in sorted(inventory.unread.items()))
-    return warn("objects", f"not everything could be read: {words}", "run it with credentials that may list these")
+    return warn("objects", f"some kinds could not be read: {words}", "use credentials that may list these")
 
 
 def check_classes(inventory: Inventory, kubernetes: KubernetesSettings) -> Check:
-    """Check that Ingresses can name a class of ours, and that nobody else has it."""
+    """Check that Ingresses can use a class of this controller, and that no other controller has it."""
     name = kubernetes.ingress_class
     wanted = INGRESS_CLASS_OF_ANY if name == ANY_CLASS else name
     classes: list[IngressClass] = list(inventory.world.stores["IngressClass"].values())
@@ -127,14 +129,16 @@ def check_classes(inventory: Inventory, kubernetes: KubernetesSettings) -> Check
     if taken:
         # Not to be edited: spec.controller is immutable.
         right = f"delete the class and create it with spec.controller {kubernetes.ingress_class_controller}"
-        fix = f"if that controller is gone, {right}; it is served as it is, too. If not, name another ingress_class"
+        fix = (
+            f"if that controller is gone, {right}; it is also served as it is. If not, configure another ingress_class"
+        )
         return warn("ingress-class", f"IngressClass {wanted} belongs to the controller {taken[0]}", fix)
     if ours:
-        return ok("ingress-class", f"ours: {', '.join(sorted(ours))}")
+        return ok("ingress-class", f"served: {', '.join(sorted(ours))}")
     if not any(_is_ingress(item) for item in inventory.ours()):
-        return ok("ingress-class", "there is none of ours, and no Ingress that needs one")
+        return ok("ingress-class", "no IngressClass of this controller, and no Ingress that needs one")
     fix = f"create IngressClass {wanted} with spec.controller {kubernetes.ingress_class_controller}"
-    return warn("ingress-class", f"there is no IngressClass {wanted}, which Ingresses name or could name", fix)
+    return warn("ingress-class", f"IngressClass {wanted} does not exist, but Ingresses refer to it or could", fix)
 
 
 def _is_ingress(item: CustomObject) -> bool:
@@ -142,26 +146,26 @@ def _is_ingress(item: CustomObject) -> bool:
 
 
 def check_lease(lease: SeenLease) -> Check:
-    """Check that somebody leads."""
+    """Check that there is a leader."""
     where = f"lease {lease.namespace}/{lease.name}"
     match lease.state:
         case "off":
-            return ok("leader", "no election: there must be one replica only")
+            return ok("leader", "leader election is disabled: run a single replica only")
         case "held":
             return ok("leader", f"{lease.holder} leads, renewed {lease.age:.0f} s ago ({where})")
         case "unreadable":
             return skip("leader", f"{where} can't be read: {lease.problem}")
         case "absent":
             return warn(
-                "leader", f"there is no {where}", "--namespace says where the controller runs; see that it does"
+                "leader", f"{where} does not exist", "check that --namespace is the namespace of the controller"
             )
     age = f" {lease.age:.0f} s ago" if lease.age is not None else ""
-    said = f"{lease.holder} renewed last{age}" if lease.holder else f"it was given up{age}"
-    return fail("leader", f"nobody leads: {said} ({where})", "see whether the controller runs, and its log")
+    said = f"{lease.holder} renewed last{age}" if lease.holder else f"it was released{age}"
+    return fail("leader", f"no leader: {said} ({where})", "check whether the controller runs, and its log")
 
 
 async def check_twins(api: KubeApi, kubernetes: KubernetesSettings, clock: Clock) -> Check:
-    """Check that no other controller bears the same name: both would take each other's records for their own."""
+    """Check that no other controller has the same name: both would take each other's records for their own."""
     own, name = own_namespace(kubernetes, api), kubernetes.controller_name
     ledger = f"metadata.name={name}-ledger"
     lease = f"metadata.name={kubernetes.election.name}"
@@ -169,22 +173,22 @@ async def check_twins(api: KubeApi, kubernetes: KubernetesSettings, clock: Clock
         ledgers = [raw async for raw in listed(api, RESOURCES["ConfigMap"].path(), fields=ledger)]
         leases = [lease_of(raw, clock.now()) async for raw in listed(api, f"{LEASES}/leases", fields=lease)]
     except KubeForbidden as error:
-        return skip("controller-name", f"other namespaces can't be looked at: {error}")
+        return skip("controller-name", f"other namespaces cannot be checked: {error}")
     held = {each.namespace for each in leases if each.state == "held"}
     places = {str((raw.get("metadata") or {}).get("namespace")) for raw in ledgers}
     others = sorted((places | held) - {own})
     if not others:
-        return ok("controller-name", f"no other controller seems to be called {name}")
-    words = f"a controller in namespace {', '.join(others)} may be called {name} as well"
-    fix = "give each its own kubernetes.controller_name: they delete each other's records; a leftover ledger can go"
+        return ok("controller-name", f"no other controller named {name} found")
+    words = f"a controller in namespace {', '.join(others)} may also have the name {name}"
+    fix = "give each a unique kubernetes.controller_name: they delete each other's records; delete a leftover ledger"
     return warn("controller-name", words, fix)
 
 
 async def hooks(api: KubeApi) -> AsyncIterator[tuple[str, JsonObject]]:
-    """Yield each webhook that is asked about our kinds, with the name of its configuration.
+    """Yield each webhook for the kinds of this controller, with the name of its configuration.
 
     Raises:
-        KubeError: They can't be read.
+        KubeError: They cannot be read.
     """
     path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
     async for raw in listed(api, path):

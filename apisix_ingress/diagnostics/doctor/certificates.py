@@ -1,4 +1,4 @@
-"""The checks of `doctor` on certificates: those that gateways serve, and the pair behind the admission webhook."""
+"""The checks of `doctor` on certificates: the ones that gateways serve, and the pair of the admission webhook."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from apisix_ingress.observability.certificate_expiry import expiries
 from apisix_ingress.settings import WebhookSettings
 
 SOON = timedelta(days=14)
-_RENEW = "renew it: cert-manager does so by itself"
+_RENEW = "renew it; cert-manager renews certificates automatically"
 
 
 def check_certificates(inventory: Inventory, now: datetime) -> list[Check]:
-    """Check when the certificates end that gateways are given."""
+    """Check when the certificates that gateways serve expire."""
     checks = []
     ends = expiries(inventory.world.desired)
     for (namespace, name), end in ends.items():
@@ -43,16 +43,16 @@ def _lifetime(name: str, what: str, end: datetime, now: datetime) -> Check | Non
 
 
 async def check_webhook(api: KubeApi, settings: WebhookSettings, inventory: Inventory, now: datetime) -> list[Check]:
-    """Check the registration of the admission webhook and the certificates behind it."""
+    """Check the registration of the admission webhook and its certificates."""
     try:
         found = [each async for each in hooks(api)]
     except KubeError as error:
         return [skip("webhook", f"registrations can't be read: {error}")]
     if not found and settings.enabled:
         fix = "register it with a ValidatingWebhookConfiguration, as the chart does (webhook.enabled)"
-        return [warn("webhook", "it is served, but no API server asks it", fix)]
+        return [warn("webhook", "it is served, but not registered", fix)]
     checks = [check for name, hook in found for check in _hook(name, hook, inventory, now)]
-    return checks or [ok("webhook", f"{len(found)} registered" if found else "none is registered, none is served")]
+    return checks or [ok("webhook", f"{len(found)} registered" if found else "not registered and not served")]
 
 
 def _hook(name: str, hook: JsonObject, inventory: Inventory, now: datetime) -> Iterator[Check]:
@@ -79,8 +79,8 @@ def _hook(name: str, hook: JsonObject, inventory: Inventory, now: datetime) -> I
 def _without_ca(what: str, hook: JsonObject) -> Check:
     fix = "set clientConfig.caBundle to the CA of its certificate (PEM in base64)"
     if hook.get("failurePolicy") == "Ignore":
-        return warn("webhook", f"{what} has no CA that can be read: it is never asked", fix)
-    return fail("webhook", f"{what} has no CA that can be read, so that every object is refused", fix)
+        return warn("webhook", f"{what} has no readable CA: it is never called", fix)
+    return fail("webhook", f"{what} has no readable CA, so every object is rejected", fix)
 
 
 def _certificates(hook: JsonObject) -> list[x509.Certificate]:
@@ -94,7 +94,7 @@ def _certificates(hook: JsonObject) -> list[x509.Certificate]:
 
 
 def _served(hook: JsonObject, inventory: Inventory) -> list[tuple[Secret, x509.Certificate]]:
-    """Return the certificates that Secrets hold for the Service of a webhook."""
+    """Return the certificates in Secrets for the Service of a webhook."""
     service = (hook.get("clientConfig") or {}).get("service") or {}
     namespace, host = service.get("namespace"), f"{service.get('name')}.{service.get('namespace')}.svc"
     secrets: Iterable[Secret] = inventory.world.stores["Secret"].values()

@@ -1,4 +1,4 @@
-"""What one check of `doctor` found, and what can be done about it."""
+"""The result of one check of `doctor`, with its remedy."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class Check:
 
     Attributes:
         name: Constant, for tools.
-        level: SKIP: it could not be looked at, and why.
-        fix: What to do; empty if nothing has to be done.
+        level: SKIP: the check could not run, and why.
+        fix: The remedy; empty if none is needed.
     """
 
     name: str
@@ -25,20 +25,20 @@ class Check:
 
 
 def ok(name: str, message: str) -> Check:
-    """Return that something is as it should be."""
+    """Return a passed check."""
     return Check(name, "OK", message)
 
 
 def warn(name: str, message: str, fix: str) -> Check:
-    """Return that something works and is better changed."""
+    """Return a warning: it works, but should be changed."""
     return Check(name, "WARN", message, fix)
 
 
 def fail(name: str, message: str, fix: str) -> Check:
-    """Return that something can't work."""
+    """Return a failed check."""
     return Check(name, "FAIL", message, fix)
 
 
 def skip(name: str, message: str) -> Check:
-    """Return that something was not looked at."""
+    """Return a skipped check."""
     return Check(name, "SKIP", message)

@@ -1,4 +1,4 @@
-"""How far another machine's clock is from ours, by the Date of its answers, which is good to a second."""
+"""The difference between another machine's clock and this one's, from the Date header, accurate to a second."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from email.utils import parsedate_to_datetime
 
 
 def skew_seconds(date: str, now: datetime) -> float | None:
-    """Return the seconds that the sender of an HTTP date is ahead of `now`; None if it sent none that can be read."""
+    """Return the seconds that the sender of an HTTP date is ahead of `now`; None without a valid date."""
     try:
         sent = parsedate_to_datetime(date)
     except (TypeError, ValueError):

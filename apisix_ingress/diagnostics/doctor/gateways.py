@@ -13,7 +13,7 @@ from apisix_ingress.settings import ClusterSettings
 from apisix_ingress.webhook.schemas.plugin_configs import Use, plugin_uses
 
 OLDEST = (3, 2)
-"""The oldest version of APISIX that this program was held against."""
+"""The oldest version of APISIX that this program was tested with."""
 
 SLOW_SECONDS = 1.0
 _SHOWN = 20
@@ -23,7 +23,7 @@ def check_gateway(gateway: SeenGateway, cluster: ClusterSettings, inventory: Inv
     """Check one gateway cluster."""
     name = f"gateway {gateway.name}"
     if gateway.listing is None:
-        fix = "set the admin key that the gateway has" if gateway.is_refused else "check admin_url, and that it runs"
+        fix = "set the admin key of the gateway" if gateway.is_refused else "check admin_url, and that the gateway runs"
         return [fail(name, f"{gateway.url}: {gateway.trouble}", fix)]
     checks = [_answer(name, gateway), *_key(name, gateway, cluster), _version(name, gateway.version)]
     checks.append(clock_check(f"{name} clock", f"gateway cluster {gateway.name}", gateway.skew))
@@ -34,42 +34,40 @@ def check_gateway(gateway: SeenGateway, cluster: ClusterSettings, inventory: Inv
 
 def _answer(name: str, gateway: SeenGateway) -> Check:
     seconds = gateway.latency or 0.0
-    words = f"its Admin API at {gateway.url} answers within {seconds * 1000:.0f} ms"
+    words = f"Admin API at {gateway.url} reachable in {seconds * 1000:.0f} ms"
     if seconds <= SLOW_SECONDS:
         return ok(name, words)
-    return warn(name, words, "see how busy the gateway and its etcd are: every change waits for it")
+    return warn(name, words, "check the load of the gateway and its etcd: every change waits for it")
 
 
 def _key(name: str, gateway: SeenGateway, cluster: ClusterSettings) -> Iterator[Check]:
     key = "" if gateway.url != cluster.admin_url else cluster.read_admin_key().get_secret_value()
     if key in PUBLISHED_KEYS and cluster.admin_key_file:  # of others the settings tell
-        fix = "set a secret one in the gateway (deployment.admin.admin_key of its config.yaml) and here"
-        yield warn(
-            f"{name} key", "the admin key is one from APISIX's default configuration, which everybody knows", fix
-        )
+        fix = "set a secret key in the gateway (deployment.admin.admin_key of its config.yaml) and here"
+        yield warn(f"{name} key", "the admin key is a published one from APISIX's default configuration", fix)
     elif not key and gateway.url == cluster.admin_url:
         fix = "set deployment.admin.admin_key_required: true and a key in the gateway's config.yaml"
-        yield warn(f"{name} key", "the gateway takes changes without an admin key", fix)
+        yield warn(f"{name} key", "the gateway accepts changes without an admin key", fix)
     else:
-        yield ok(f"{name} key", "the admin key is taken")
+        yield ok(f"{name} key", "the admin key is accepted")
 
 
 def _version(name: str, version: str) -> Check:
     numbers = version_of(version)
     if numbers is None:
-        return skip(f"{name} version", f"it does not say its version, but {version or 'nothing'}")
+        return skip(f"{name} version", f"it does not report its version, but {version or 'nothing'}")
     if numbers < OLDEST:
         wanted = ".".join(map(str, OLDEST))
         return warn(
-            f"{name} version", f"it is {version}, older than any that was tried", f"upgrade it to {wanted} or later"
+            f"{name} version", f"it is {version}, older than any tested version", f"upgrade it to {wanted} or later"
         )
     return ok(f"{name} version", f"it is {version}")
 
 
 def _plugins(name: str, gateway: SeenGateway, inventory: Inventory) -> Iterator[Check]:
-    """Yield what objects use and the gateway has not."""
+    """Yield plugins that objects use but the gateway does not have."""
     if gateway.book is None:
-        yield skip(name, "the gateway does not say which plugins it has")
+        yield skip(name, "the gateway does not list its plugins")
         return
     unknown: dict[tuple[str, bool], list[str]] = {}
     for owner, use in _uses(inventory):
@@ -83,7 +81,7 @@ def _plugins(name: str, gateway: SeenGateway, inventory: Inventory) -> Iterator[
         fix = f"{meant}enable it in {'stream_plugins' if in_stream else 'plugins'} of the gateway's config.yaml"
         yield fail(name, f"{plugin} is used by {', '.join(places[:3])} but not enabled", fix)
     if not unknown:
-        yield ok(name, "every plugin in use is enabled")
+        yield ok(name, "every used plugin is enabled")
 
 
 def _uses(inventory: Inventory) -> Iterator[tuple[str, Use]]:
@@ -102,6 +100,6 @@ def _streams(name: str, gateway: SeenGateway, inventory: Inventory) -> Iterator[
     if gateway.listing is not None and "stream_routes" in gateway.listing.disabled:
         owner = inventory.owner_of(min(wanted))
         fix = "set apisix.proxy_mode: http&stream and stream_proxy in the gateway's config.yaml"
-        yield fail(name, f"{len(wanted)} stream routes are wanted, one by {owner}, but stream mode is off", fix)
+        yield fail(name, f"{len(wanted)} stream routes are desired, one by {owner}, but stream mode is off", fix)
     else:
-        yield ok(name, f"{len(wanted)} stream routes are wanted, and stream mode is on")
+        yield ok(name, f"{len(wanted)} stream routes are desired, and stream mode is on")

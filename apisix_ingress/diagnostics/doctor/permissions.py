@@ -1,6 +1,6 @@
-"""The rights that the controller needs at the API server under some settings, and the question whether it has them.
+"""The permissions that the controller needs at the API server for given settings, and the check for them.
 
-docs/architecture.md has the same as a table and the chart as roles; a test compares the roles with this.
+docs/architecture.md has them as a table and the chart as roles; a test compares the roles with this.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _AUTHORIZATION = "/apis/authorization.k8s.io/v1"
 
 @dataclass(frozen=True, order=True, slots=True)
 class Right:
-    """One verb on one resource; `namespace` and `name` are empty where it is needed on all."""
+    """One verb on one resource; `namespace` and `name` are empty if it is needed on all."""
 
     group: str
     resource: str
@@ -32,14 +32,14 @@ class Right:
     name: str = ""
 
     def __str__(self) -> str:
-        """Render as people grant it: `list secrets in namespace shop`."""
+        """Render for messages: `list secrets in namespace shop`."""
         what = f"{self.resource}.{self.group}" if self.group else self.resource
         named = f" {self.name}" if self.name else ""
         return f"{self.verb} {what}{named}{f' in namespace {self.namespace}' if self.namespace else ''}"
 
 
 def needed_rights(settings: Settings, namespace: str) -> frozenset[Right]:
-    """Return every right that the controller uses; `namespace` is that of its Lease and ledger."""
+    """Return every permission that the controller uses; `namespace` is that of its Lease and ledger."""
     return frozenset((*_of_kinds(settings), *_of_events(settings), *_of_its_own(settings, namespace)))
 
 
@@ -59,7 +59,7 @@ def _of_kinds(settings: Settings) -> Iterator[Right]:
 
 
 def _has_status(resource: Resource, settings: Settings) -> bool:
-    """Say whether the status of a kind is written: of an Ingress its addresses only."""
+    """Say whether the status of a kind is written; for an Ingress, only its addresses are."""
     status = settings.kubernetes.status
     publishes = bool(status.publish_service or status.addresses)
     return status.enabled and (resource.status == "conditions" or (resource.status == "addresses" and publishes))
@@ -86,15 +86,15 @@ def _of_its_own(settings: Settings, namespace: str) -> Iterator[Right]:
 
 
 async def missing_rights(api: KubeApi, rights: Iterable[Right], account: str = "") -> tuple[Right, ...]:
-    """Return the rights that somebody has not.
+    """Return the missing permissions.
 
     Args:
         api: The API server.
-        rights: What is asked for.
-        account: `namespace/name` of a service account; empty: whoever asks.
+        rights: The permissions to check.
+        account: `namespace/name` of a service account; empty: the current credentials.
 
     Raises:
-        KubeError: It can't be found out.
+        KubeError: They cannot be determined.
     """
     slots = asyncio.Semaphore(AT_ONCE)
 
@@ -123,5 +123,5 @@ async def _is_allowed(api: KubeApi, right: Right, account: str) -> bool:
     answer = await api.create(f"{_AUTHORIZATION}/{kind.lower()}s", body)
     status = answer.get("status")
     if not isinstance(status, dict):
-        raise KubeError("the answer to an access review says nothing")
+        raise KubeError("the response to an access review is empty")
     return status.get("allowed") is True

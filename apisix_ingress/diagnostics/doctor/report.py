@@ -1,4 +1,4 @@
-"""The document of `doctor`: every check in its order, and what follows from them."""
+"""The document of `doctor`: every check in order, and a summary."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ LEVELS = ("FAIL", "WARN", "SKIP", "OK")
 async def examine(
     settings: Settings, *, account: str = "", step: Step = quiet, clock: Clock | None = None
 ) -> list[Check]:
-    """Check everything; whatever is away costs its own checks only.
+    """Run all checks; an unreachable component affects only its own checks.
 
     Args:
-        settings: As the controller has them.
-        account: `namespace/name` of the service account whose rights are checked; empty: those of whoever asks.
-        step: Told what is being done.
-        clock: Ours.
+        settings: As configured for the controller.
+        account: `namespace/name` of the service account to check; empty: the current credentials.
+        step: Receives a description of the current step.
+        clock: This machine's clock.
     """
     clock = clock or MonotonicClock()
     checks = list(_of_settings(settings))
@@ -49,11 +49,11 @@ async def examine(
 async def examine_api(
     api: KubeApi, settings: Settings, *, account: str, step: Step, clock: Clock, seen: ClusterState | None = None
 ) -> tuple[list[Check], ClusterState | None]:
-    """Check the API server; return what was seen along with it, None if it does not answer.
+    """Check the API server; return the state that was read, None if it does not answer.
 
-    With `seen` nothing is listed again.
+    With `seen`, nothing is listed again.
     """
-    step("asking the API server")
+    step("reading the API server")
     checks = await doctor_api.check_server(api, clock)
     if checks[0].level == "FAIL":
         return checks, None
@@ -79,7 +79,7 @@ async def _of_look(api: KubeApi, seen: ClusterState, clock: Clock) -> list[Check
 
 
 def checks_of_gateways(seen: ClusterState) -> list[Check]:
-    """Return the checks of every gateway cluster that was seen."""
+    """Return the checks of every gateway cluster that was read."""
     return [
         check
         for gateway, cluster in zip(seen.gateways, seen.settings.clusters, strict=True)
@@ -88,7 +88,7 @@ def checks_of_gateways(seen: ClusterState) -> list[Check]:
 
 
 async def _gateways_alone(settings: Settings) -> list[Check]:
-    """Check the gateways without knowing what they should have."""
+    """Check the gateways without knowing the desired records."""
     none: Inventory | None = None
     gateways = await see_gateways(settings, None)
     pairs = zip(gateways, settings.clusters, strict=True)
@@ -101,7 +101,7 @@ def _of_settings(settings: Settings) -> Iterator[Check]:
         what, _, remedy = caution.rpartition(": ")
         yield warn("settings", what, remedy)
     if not found:
-        yield ok("settings", "they are valid")
+        yield ok("settings", "valid")
 
 
 def _away(error: Exception) -> Check:
@@ -109,9 +109,10 @@ def _away(error: Exception) -> Check:
 
 
 def refused_settings(error: ConfigError) -> list[Check]:
-    """Return the checks for settings that are not valid: nothing else can be looked at."""
+    """Return the checks for invalid settings: nothing else can be checked."""
     return [
-        fail("settings", line, "correct it; check-config FILE says whether it is") for line in str(error).splitlines()
+        fail("settings", line, "correct the settings; validate them with check-config FILE")
+        for line in str(error).splitlines()
     ]
 
 
@@ -122,7 +123,7 @@ def doctor_document(checks: list[Check]) -> JsonObject:
 
 
 def doctor_lines(document: JsonObject) -> Iterator[str]:
-    """Yield the document as people read it; a line that begins with a level says what was found."""
+    """Yield the document as text; a line that begins with a level is a result."""
     for check in document["checks"]:
         yield f"{check['level']:4} {check['name']}: {check['message']}"
         if check["fix"]:

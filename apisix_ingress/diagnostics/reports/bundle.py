@@ -41,7 +41,7 @@ from translation.plugin_metadata import DATA_KEY
 EVENTS = "/api/v1/events"
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
-"""When every file of the archive was written, to whoever reads it."""
+"""The timestamp of every file in the archive."""
 
 _META = (
     "name",
@@ -62,7 +62,7 @@ _KEPT: Mapping[str, tuple[str, ...]] = {
     "Namespace": (),
     "Pod": (),
 }
-"""What is kept of kinds that hold more than the controller reads; of the others spec and status."""
+"""What is kept of kinds that contain more than the controller reads; for other kinds, spec and status."""
 
 
 async def collect(api: KubeApi, settings: Settings, *, step: Step) -> dict[str, str]:
@@ -93,10 +93,10 @@ async def collect(api: KubeApi, settings: Settings, *, step: Step) -> dict[str, 
 
 
 def check_target(path: Path) -> None:
-    """Find out whether an archive can be written, before anything is read for it; leaves what is there as it is.
+    """Check whether an archive can be written, before anything is read for it; an existing file stays unchanged.
 
     Raises:
-        IngressError: It can't be written.
+        IngressError: It cannot be written.
     """
     try:
         if path.is_dir():
@@ -111,11 +111,11 @@ def check_target(path: Path) -> None:
 def write_bundle(path: Path, files: Mapping[str, str], *, force: bool = False) -> None:
     """Write an archive that only its owner may read; the same files give the same bytes.
 
-    It is whole or not there at all: it is written beside its place first. Without `force` nothing is overwritten, not
-    even what has come there since.
+    The file is complete or does not exist: it is first written next to its final path. Without `force` nothing is
+    overwritten, not even a file created in the meantime.
 
     Raises:
-        IngressError: It can't be written.
+        IngressError: It cannot be written.
     """
     try:
         descriptor, draft = _beside(path)
@@ -152,7 +152,7 @@ def _unwritable(path: Path, error: OSError) -> IngressError:
 
 
 def _mask(settings: Settings, seen: ClusterState) -> Mask:
-    """Return what hides every secret that is known here."""
+    """Return the masking of every known secret."""
     secrets: Iterable[Secret] = seen.inventory.world.stores["Secret"].values()
     keys = [address.key for address in seen.inventory.moved.values()]
     for cluster in settings.clusters:
@@ -173,7 +173,7 @@ def _manifests(seen: ClusterState, mask: Mask) -> dict[str, list[JsonObject]]:
 
 
 def metadata_map(raw: JsonObject, mask: Mask) -> JsonObject:
-    """Return the ConfigMap of plugin metadata with the one key that is read, its YAML masked field by field."""
+    """Return the ConfigMap of plugin metadata with the one key that is read, its YAML masked by field."""
     text = (raw.get("data") or {}).get(DATA_KEY)
     if not isinstance(text, str):
         return {**raw, "data": {}}
@@ -186,7 +186,7 @@ def metadata_map(raw: JsonObject, mask: Mask) -> JsonObject:
 
 
 def _manifest(key: ObjectKey, raw: JsonObject) -> JsonObject:
-    """Return an object with what the controller reads of it, and what it wrote."""
+    """Return an object with the parts that the controller reads, and what it wrote."""
     if key.kind == "Secret":
         return masked_secret(raw)
     meta = raw.get("metadata") or {}
@@ -205,7 +205,7 @@ def _manifest(key: ObjectKey, raw: JsonObject) -> JsonObject:
 
 
 def _problems(seen: ClusterState) -> list[JsonObject]:
-    """Return what is wrong with objects by their translation here."""
+    """Return the problems of objects according to the translation here."""
     return [
         {"object": str(owner), "code": each.code, "severity": each.severity, "path": each.path, "message": each.message}
         for owner, report in sorted(seen.inventory.world.reports.items())
@@ -221,7 +221,7 @@ def _records(gateway: SeenGateway) -> JsonObject:
 
 
 async def _events(api: KubeApi) -> list[JsonObject]:
-    """Return the Events about objects of ours and Ingresses; none if they may not be read."""
+    """Return the Events about served objects and Ingresses; empty without permission to read them."""
     kinds = {kind for kind, resource in RESOURCES.items() if resource.status}
     found = []
     try:

@@ -1,6 +1,6 @@
-"""What a sync would write to a gateway cluster, as a document: the sync engine's own plan, bodies side by side.
+"""What a sync would write to a gateway cluster, as a document: the sync engine's own plan, with both bodies.
 
-Nothing is sent. The document is what `diff -o json` prints; secrets are masked before anything is compared by eye.
+Nothing is sent. The document is what `diff -o json` prints; secrets are masked before values are compared for display.
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ from apisix_ingress.state.desired import Desired
 
 HIDDEN = "[hidden]"
 DIFFERS = "[hidden, differs]"
-"""Stands on the side of what is wanted for a secret that is another one than the gateway's."""
+"""Shown for a desired secret that differs from the gateway's."""
 
 SWEEP = (
-    "so many records at once, whose objects were never seen, are not deleted: the controller holds them and says so;"
-    " if their objects are gone on purpose, delete them through the Admin API"
+    "bulk delete held back: so many records whose objects this process has not seen are not deleted; if the"
+    " objects were removed on purpose, delete the records through the Admin API"
 )
-FOREIGN = "a record of somebody else has this id: `apisix-ingress adopt` takes it over, or delete it"
-KEPT = "its object can't be translated now, so what the gateway has for it stays"
+FOREIGN = "the id belongs to a record of another owner: adopt it with `apisix-ingress adopt`, or delete it"
+KEPT = "its object cannot be translated, so its records stay"
 NO_LEDGER = (
-    "which global rules and plugin metadata are ours is known to the ledger at the API server only:"
-    " those that nobody wants any more are not told here"
+    "only the ledger at the API server knows which global rules and plugin metadata are managed: unneeded ones"
+    " are not listed here"
 )
 DISABLED = "the gateway does not serve this kind"
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What should be in the gateway.
+    """The desired content of the gateway.
 
     Attributes:
         desired: The records.
-        owners: The object that each is for.
-        ledger: The records without labels that are ours; None: not known.
+        owners: The owner of each.
+        ledger: The managed records without labels; None if unknown.
     """
 
     desired: Desired
@@ -55,7 +55,7 @@ class Wanted:
 
 
 def difference(wanted: Wanted, snapshot: Snapshot) -> JsonObject:
-    """Return what a sync would write, in the order in which it would.
+    """Return what a sync would write, in its order.
 
     Returns:
         `cluster`, `url`, `version`, `changes` (each with `act`, `record`, `name`, `owner`, `why`, `before`, `after`),
@@ -79,7 +79,10 @@ def difference(wanted: Wanted, snapshot: Snapshot) -> JsonObject:
 
 
 def holdings_of(wanted: Wanted, snapshot: Snapshot) -> ObservedState:
-    """Return what the gateway holds, as the engine takes it over: ours, and of kinds without labels what is wanted."""
+    """Return the gateway's records as the engine takes them over.
+
+    Managed ones, and desired ones of kinds without labels.
+    """
     listing = snapshot.listing(wanted.ledger or ())
     unclaimed = (key for key in listing.unclaimed if wanted.desired.get(key, snapshot.cluster) is not None)
     holdings = ObservedState()
@@ -126,7 +129,7 @@ def _notes(found: Plan, wanted: Wanted, snapshot: Snapshot) -> Iterator[str]:
     if wanted.ledger is None and any(key.kind in UNLABELLED for key in snapshot.bodies):
         yield NO_LEDGER
     for kind in sorted({key.kind for key in found.upserts} & snapshot.disabled):
-        yield f"{kind}: {DISABLED}, so these records stay unwritten; enable it there or leave their objects out"
+        yield f"{kind}: {DISABLED}, so these records are not written; enable it there or remove their objects"
 
 
 # Masking.
@@ -135,7 +138,7 @@ def _notes(found: Plan, wanted: Wanted, snapshot: Snapshot) -> Iterator[str]:
 def masked(
     kind: RecordKind, before: FrozenJson | None, after: FrozenJson | None, id_: str = ""
 ) -> tuple[JsonObject | None, JsonObject | None]:
-    """Return both bodies as they are compared, with secrets hidden: one that differs says so on the right."""
+    """Return both bodies as they are compared, with secrets masked; a desired secret that differs is marked."""
     left, right = (_compared(kind, body) for body in (before, after))
     shown: tuple[Any, Any] = _pair(left, right, place_of(kind, id_))
     return shown
@@ -151,7 +154,7 @@ def _compared(kind: RecordKind, body: FrozenJson | None) -> Any:
 
 
 def _pair(left: Any, right: Any, place: Place) -> tuple[Any, Any]:
-    """Return two values side by side, masked; a side that is missing stays None."""
+    """Return two values side by side, masked; a missing side stays None."""
     if isinstance(left, dict) or isinstance(right, dict):
         return _mappings(left, right, place)
     if isinstance(left, list) and isinstance(right, list) and len(left) == len(right):
@@ -200,6 +203,6 @@ def _hidden(left: Any, right: Any) -> tuple[Any, Any]:
 
 
 def _alone(left: Any, right: Any, place: Place) -> tuple[Any, Any]:
-    """Return two values that have no parts in common, with secrets in them hidden."""
+    """Return two values without common parts, with secrets in them masked."""
     one, other = (without_secrets([value], place, mark=HIDDEN)[0] for value in (left, right))
     return one, DIFFERS if left != right and one == other and other is not None else other

@@ -1,4 +1,4 @@
-"""What `explain` reasons from: a gateway's records, and what objects ask for that the gateway does not have."""
+"""The inputs of `explain`: a gateway's records, and what objects desire that the gateway does not have."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.model.record_owner import origin
 from apisix_ingress.settings import Settings
 
-NO_OBJECTS = (
-    "objects were not read, so an object that is not published is not listed; add --config or --kubeconfig to read them"
-)
+NO_OBJECTS = "objects were not read, so unpublished objects are not listed; add --config or --kubeconfig to read them"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +26,9 @@ class Evidence:
 
     Attributes:
         records: Bodies of the gateway's records.
-        owners: Record → the object that it exists for, where that is known.
+        owners: Record → its owner, if known.
         unapplied: Records that should exist in a version that the gateway does not have.
-        claimants: Objects with problems, or that are not ours.
+        claimants: Objects with problems, or that are not served.
         note: What could not be read; empty if everything was.
     """
 
@@ -101,7 +99,7 @@ def _reason(seen: ClusterState, key: RecordKey) -> str:
         return "it is not applied yet"
     well = wellness(item, seen)
     if well.state == "ok":
-        return f"{owner} is reported as synced, but the gateway differs; the controller's next audit writes it again"
+        return f"{owner} is reported as synced, but the gateway differs; the controller's next audit repairs it"
     return f"{well.reason}: {well.message}"
 
 

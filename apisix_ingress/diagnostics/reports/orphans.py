@@ -1,6 +1,6 @@
-"""Whose the records of a gateway cluster are: ours without an object, somebody else's, and which may be adopted.
+"""The owners of a gateway cluster's records: managed ones without an object, those of others, and adoptable ones.
 
-Documents for `orphans` and `adopt`. Only `take` writes, and only our labels.
+Documents for `orphans` and `adopt`. Only `take` writes, and only labels.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from apisix_ingress.model.records import SERVER_FIELDS, UNLABELLED, Record, refe
 from apisix_ingress.model.secrets.redaction import redact_text
 
 _REFERENCES = {"service_id": "services", "group_id": "consumer_groups"}
-"""Fields that name records of kinds which this program never writes."""
+"""Fields that refer to records of kinds which this program never writes."""
 
 
 def orphans(wanted: Wanted, snapshot: Snapshot) -> JsonObject:
-    """Return the records that nobody looks after.
+    """Return the records without an object.
 
     Returns:
-        `orphans`: ours, without an object; `kept`: the same, but of an object that can't be translated now;
-        `foreign`: somebody else's, or of kinds without labels not known whose; `dangling`: references to records that
-        are not there.
+        `orphans`: managed, without an object; `kept`: the same, but the object cannot be translated;
+        `foreign`: of other owners, or of kinds without labels with an unknown owner; `dangling`: references to missing
+        records.
     """
     holdings = holdings_of(wanted, snapshot)
     unwanted = [key for key in sorted(holdings.records()) if wanted.desired.get(key, snapshot.cluster) is None]
@@ -71,23 +71,25 @@ def _named(key: RecordKey, body: FrozenJson) -> Iterator[RecordKey]:
 
 
 def parse_keys(names: Iterable[str]) -> list[RecordKey]:
-    """Return the records that people name as `routes/46eb0e41`.
+    """Return the records that arguments name as `routes/46eb0e41`.
 
     Raises:
-        ConfigError: One is not written so, or there is no such kind.
+        ConfigError: An argument has another form, or the kind is unknown.
     """
     found = []
     for name in names:
         kind, _, id_ = name.partition("/")
         known = next((each for each in RECORD_KINDS if each == kind), None)
         if known is None or not id_:
-            raise ConfigError(f"{name}: write kind and id, as routes/46eb0e41; kinds are {', '.join(RECORD_KINDS)}")
+            raise ConfigError(
+                f"{name}: write kind and id, such as routes/46eb0e41; kinds are {', '.join(RECORD_KINDS)}"
+            )
         found.append(RecordKey(known, id_))
     return list(dict.fromkeys(found))
 
 
 def adoptions(keys: Iterable[RecordKey], wanted: Wanted, snapshot: Snapshot) -> list[JsonObject]:
-    """Return for each record what adopting it means: `act` adopt, nothing or refuse, and `why`.
+    """Return for each record the effect of adopting it: `act` adopt, nothing or refuse, and `why`.
 
     Raises:
         ConfigError: The gateway has no such record.
@@ -105,31 +107,31 @@ def _adoption(key: RecordKey, wanted: Wanted, snapshot: Snapshot) -> tuple[str, 
     holder = snapshot.holder(key)
     record = wanted.desired.get(key, snapshot.cluster)
     if holder == snapshot.controller:
-        return "nothing", "it is ours already"
+        return "nothing", "already managed"
     if holder:
-        return "refuse", f"controller {holder} holds it: stop that controller or give it another class first"
+        return "refuse", f"belongs to controller {holder}: stop that controller or change its class first"
     if record is None:
-        return "refuse", "no object wants it, so that the controller would delete it: give the manifests of its object"
+        return "refuse", "no object needs it, so the controller would delete it: add the manifests of its object"
     if key.kind in UNLABELLED:
-        return "nothing", "its kind has no labels: the controller takes it over by itself, since an object wants it"
+        return "nothing", "its kind has no labels: the controller adopts it automatically because an object needs it"
     if key.kind == "consumers":
-        return "refuse", "its credentials would have to be written anew: delete it, and the controller creates its own"
+        return "refuse", "its credentials would have to be rewritten: delete it, and the controller creates its own"
     return "adopt", _afterwards(key, record, wanted, snapshot)
 
 
 def _afterwards(key: RecordKey, record: Record, wanted: Wanted, snapshot: Snapshot) -> str:
-    """Say what the controller does with a record once it is ours."""
+    """Say what the controller does with a record once it is managed."""
     body = {**snapshot.bodies[key], "labels": _labels(key, snapshot)}
     if Record(key, record.name, body).digest in (record.digest, *snapshot.kept.get(key, ())):
-        return f"then it is what {wanted.owners[key]} wants"
-    return f"then the controller writes what {wanted.owners[key]} wants over it"
+        return f"it then equals the desired record of {wanted.owners[key]}"
+    return f"the controller then overwrites it with the desired record of {wanted.owners[key]}"
 
 
 async def take(backend: AdminClient, key: RecordKey, snapshot: Snapshot) -> None:
-    """Write our labels onto a record, and leave the rest of it as it is.
+    """Write the controller's labels to a record, and keep the rest of it.
 
     Raises:
-        GatewayError: It was not carried out.
+        GatewayError: It failed.
     """
     if key.kind != "stream_routes":
         await backend.label(key, owner_labels(snapshot.controller))

@@ -1,4 +1,4 @@
-"""The document of `status`: clusters, kinds, whoever is not well, and who leads."""
+"""The document of `status`: clusters, kinds, failing objects, and the leader."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STATES = ("ok", "failed", "waiting", "pending")
 
 @dataclass(frozen=True, slots=True)
 class Wellness:
-    """How an object is: ok, failed, waiting (for a gateway that does not answer) or pending."""
+    """The state of an object: ok, failed, waiting (for a gateway that does not answer) or pending."""
 
     state: str
     reason: str = ""
@@ -49,14 +49,14 @@ def status_document(look: ClusterState) -> JsonObject:
 
 
 def wellness(item: CustomObject, look: ClusterState) -> Wellness:
-    """Return how an object is: by its condition, or by what gateways hold for kinds and settings without one."""
+    """Return the state of an object: from its condition, or from the gateways for kinds and settings without one."""
     if has_condition(item.meta.kind) and look.settings.kubernetes.status.enabled:
         return stored_wellness(item)
     return computed_wellness(look.condition(item.meta.key))
 
 
 def stored_wellness(item: CustomObject) -> Wellness:
-    """Return how a custom resource is by its condition, which counts for its present generation only."""
+    """Return the state of a custom resource from its condition, which must be for its present generation."""
     found = of_type(item.status, CONDITION_TYPE)
     if found is None or found.get("observedGeneration") != item.meta.generation:
         return Wellness("pending", "Pending", f"no condition for generation {item.meta.generation} yet")
@@ -64,9 +64,9 @@ def stored_wellness(item: CustomObject) -> Wellness:
 
 
 def computed_wellness(condition: Condition | None) -> Wellness:
-    """Return how an object is by the condition that it would have."""
+    """Return the state of an object from the condition that it would have."""
     if condition is None:
-        return Wellness("pending", "Pending", "not every gateway has its records yet")
+        return Wellness("pending", "Pending", "its records are not in every gateway yet")
     return _wellness(condition.status, condition.reason, condition.message)
 
 
@@ -76,22 +76,22 @@ def _wellness(status: str, reason: str, message: str) -> Wellness:
 
 
 def is_led(lease: SeenLease) -> bool:
-    """Say whether somebody leads, or nobody needs to; what can't be read is not held against anybody."""
+    """Say whether there is a leader, or none is needed; an unreadable Lease is not a failure."""
     return lease.state in ("held", "off", "unreadable")
 
 
 def status_lines(document: JsonObject) -> Iterator[str]:
-    """Yield the document as people read it."""
+    """Yield the document as text."""
     yield f"controller {document['controller']}: {_led_by(document['leader'])}"
     for cluster in document["clusters"]:
         yield _cluster_line(cluster)
     for kind, tally in document["objects"].items():
         yield f"{kind}: " + ", ".join(f"{tally[state]} {state}" for state in STATES if tally[state] or state == "ok")
     for each in document["unread"]:
-        yield f"not read: {each['kind']}: {each['reason']}"
+        yield f"cannot read {each['kind']}: {each['reason']}"
     for each in document["not_ok"]:
         yield f"{each['state']}: {each['object']}: {each['reason']}: {each['message']}"
-    yield "all is well" if document["healthy"] else "not all is well"
+    yield "healthy" if document["healthy"] else "degraded"
 
 
 def _cluster(gateway: SeenGateway) -> JsonObject:
@@ -115,7 +115,7 @@ def _cluster_line(cluster: JsonObject) -> str:
     wanted = counts.pop("wanted")
     others = ", ".join(f"{count} {name}" for name, count in counts.items() if count and name != "there")
     version = f" ({cluster['version']})" if cluster["version"] else ""
-    return f"{begin}{version}: {counts['there']} of {wanted} records are there{f'; {others}' if others else ''}"
+    return f"{begin}{version}: {counts['there']} of {wanted} records in sync{f'; {others}' if others else ''}"
 
 
 def _unwell(name: str, found: Wellness) -> JsonObject:
@@ -139,12 +139,12 @@ def _led_by(leader: JsonObject) -> str:
         case "held":
             return f"{leader['holder']} leads, renewed {age:g} s ago {where}"
         case "stale":
-            since = f"for {age:g} s" if age is not None else "at any time that can be read"
-            return f"nobody leads: {leader['holder']} has not renewed {since} {where}"
+            since = f"for {age:g} s" if age is not None else "at any known time"
+            return f"no leader: {leader['holder']} has not renewed {since} {where}"
         case "free":
-            return f"nobody leads: the last leader gave up {where}"
+            return f"no leader: the last one released the lease {where}"
         case "absent":
-            return f"nobody ever led here {where}; --namespace says where the controller runs"
+            return f"there has never been a leader {where}; set --namespace to the namespace of the controller"
         case "off":
-            return "no election"
-    return f"who leads can't be read {where}: {leader['problem']}"
+            return "leader election is disabled"
+    return f"the leader is unknown {where}: {leader['problem']}"

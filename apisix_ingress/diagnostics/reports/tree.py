@@ -1,4 +1,4 @@
-"""The document of `tree`: host → path → route → upstream → nodes, each with the object that owns it."""
+"""The document of `tree`: host → path → route → upstream → nodes, each with its owner."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from apisix_ingress.model.objects import Pod
 from apisix_ingress.model.records import references
 
 ANY_HOST = "*"
-"""What stands for a route without hosts."""
+"""Represents a route without hosts."""
 
 PodOf = Callable[[str, str], str]
 """Namespace and address → name of the Pod, or empty."""
@@ -20,11 +20,11 @@ PodOf = Callable[[str, str], str]
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a tree is made of.
+    """The data of a tree.
 
     Attributes:
-        records: Every wanted record's body.
-        owners: Record → the object that it is for.
+        records: The body of every desired record.
+        owners: Record → its owner.
         pod: Finds Pods by address.
     """
 
@@ -38,7 +38,7 @@ class Wanted:
 
 
 def tree_document(wanted: Wanted, *, host: str = "", about: ObjectKey | None = None) -> JsonObject:
-    """Return the whole tree, or what of it concerns a host or an object."""
+    """Return the whole tree, or the part that concerns a host or an object."""
     hosts: dict[str, dict[str, list[JsonObject]]] = {}
     for key, body in sorted(wanted.records.items()):
         if key.kind != "routes" or (about and not _concerns(key, wanted, about)):
@@ -62,12 +62,12 @@ def tree_document(wanted: Wanted, *, host: str = "", about: ObjectKey | None = N
 
 
 def covers(pattern: str, host: str) -> bool:
-    """Say whether a route's host, empty for every one, takes requests for a host or is that very text."""
+    """Say whether a route's host, empty for every one, matches a host or equals the given text."""
     return pattern in ("", host) or (pattern.startswith("*") and host.endswith(pattern[1:]))
 
 
 def _ranked(routes: list[JsonObject]) -> list[JsonObject]:
-    """Put the routes of a path in the order in which the gateway asks them."""
+    """Sort the routes of a path in the order in which the gateway evaluates them."""
     return sorted(routes, key=lambda route: (-route["priority"], route["record"]))
 
 
@@ -120,7 +120,7 @@ def _streams(wanted: Wanted, about: ObjectKey | None) -> Iterator[JsonObject]:
 
 
 def _concerns(key: RecordKey, wanted: Wanted, about: ObjectKey) -> bool:
-    """Say whether a route, or anything that it leads to, is of an object."""
+    """Say whether a route, or anything it leads to, belongs to an object."""
     body = wanted.records[key]
     refs = tuple(references(key.kind, body))
     if wanted.owners.get(key) == about or any(wanted.owners.get(ref) == about for ref in refs):

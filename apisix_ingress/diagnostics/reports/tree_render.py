@@ -1,4 +1,4 @@
-"""The document of `tree` as people see it: text with branches, Graphviz, Mermaid. All three show the same."""
+"""The document of `tree` as text with branches, Graphviz, or Mermaid. All three show the same."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from apisix_ingress.model.secrets.redaction import escape
 
 @dataclass(frozen=True, slots=True)
 class TreeNode:
-    """A line of the tree and what hangs on it. `key` is the same for the same thing at two places."""
+    """A line of the tree and its children. `key` is equal for equal things in two places."""
 
     key: str
     label: str
@@ -114,7 +114,7 @@ def _branches(twigs: Sequence[TreeNode], indent: str) -> Iterator[str]:
 
 
 def _graph(document: JsonObject) -> tuple[dict[str, int], list[TreeNode], list[tuple[str, str]]]:
-    """Return numbers of nodes, the nodes and the edges; a thing at two places is one node."""
+    """Return numbers of nodes, the nodes and the edges; a thing in two places is one node."""
     nodes: dict[str, TreeNode] = {}
     edges: dict[tuple[str, str], None] = {}
 
@@ -134,5 +134,5 @@ def _quoted(text: str) -> str:
 
 
 def _entities(text: str) -> str:
-    """Write what would end a Mermaid label, or begin markup in it, as entities."""
+    """Escape what would end a Mermaid label, or begin markup in it, as entities."""
     return "".join(f"#{ord(char)};" if char in '"#<>&`\\' else char for char in escape(text))

@@ -1,7 +1,7 @@
-"""Waiting until an object is in effect: its present generation is confirmed by every gateway cluster.
+"""Waits until an object is in effect: every gateway cluster has confirmed its present generation.
 
-Custom resources are watched, and their condition is the answer. An Ingress has none: its records are compared with what
-the gateways hold, from time to time. A gateway that does not answer refuses nothing: it may come back in time.
+Custom resources are watched for their condition. An Ingress has none: its records are periodically compared with the
+gateways. A gateway that does not answer is not a rejection: it may come back in time.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.settings import Settings
 
 LASTING_SECONDS = 3.0
-"""A refusal counts once it lasted so long: what an object names may come after it."""
+"""Seconds after which a rejection is final: objects that it refers to may be created later."""
 
 POLL_SECONDS = 2.0
-"""Between two comparisons of an Ingress, and after the API server failed."""
+"""Seconds between two comparisons of an Ingress, and after a failure of the API server."""
 
 FIRST_SECONDS = 10.0
-"""A first answer is waited for so long at least, however short the time."""
+"""Minimum timeout of a first response in seconds, however short the given time."""
 
 WATCH_SECONDS = 60
 MARGIN_SECONDS = 10.0
 
-ABSENT = Wellness("pending", "NotFound", "there is no such object yet")
+ABSENT = Wellness("pending", "NotFound", "the object does not exist yet")
 
 UNHEARD = Wellness("pending", "Unavailable", "no answer yet")
-NOT_OURS = Wellness("pending", "NotOurs", "there is no such object, or its class or namespace is not ours")
+NOT_OURS = Wellness("pending", "NotOurs", "the object does not exist, or its class or namespace is not served")
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How the waiting ended: live, failed or timed out."""
+    """The result of waiting: live, failed or timed out."""
 
     outcome: str
     last: Wellness
@@ -52,10 +52,10 @@ class Verdict:
 async def wait_live(
     api: KubeApi, settings: Settings, key: ObjectKey, *, seconds: float, clock: Clock, step: Callable[[str], None]
 ) -> Verdict:
-    """Wait until an object is in effect, or refused for a while, or the time is over.
+    """Wait until an object is in effect, or rejected for a while, or the timeout.
 
     Raises:
-        KubeError: The API server refuses, or does not know the kind.
+        KubeError: The API server rejects the request, or does not know the kind.
     """
     last, doubted = UNHEARD, None
     deadline = clock.monotonic() + seconds
@@ -76,7 +76,7 @@ async def wait_live(
 
 
 def _states(api: KubeApi, settings: Settings, key: ObjectKey, clock: Clock) -> AsyncGenerator[Wellness, None]:
-    """Return what becomes of an object, whenever something is heard of it."""
+    """Return the state of an object at each event."""
     is_told = has_condition(key.kind) and settings.kubernetes.status.enabled
     return _watched(api, key, clock) if is_told else _compared(api, settings, key, clock)
 
@@ -114,18 +114,18 @@ async def _compared(api: KubeApi, settings: Settings, key: ObjectKey, clock: Clo
 
 
 def _seen(seen: ClusterState, key: ObjectKey) -> Wellness:
-    """Return how an object is by what gateways hold.
+    """Return the state of an object from the gateways.
 
     Raises:
-        KubeUnavailable: It can't be told now, since a list failed.
-        KubeError: It can't be told, since something may not be listed.
+        KubeUnavailable: Unknown for now, since a list failed.
+        KubeError: Unknown, since permissions to list are missing.
     """
     unread = seen.inventory.unread
     if unread:
         lasting = {kind: reason for kind, reason in unread.items() if kind not in seen.inventory.failed}
         kind, reason = min((lasting or unread).items())
         error = KubeError if lasting else KubeUnavailable
-        raise error(f"whether {key} is in effect can't be told without every {kind}: {reason}")
+        raise error(f"whether {key} is in effect is unknown without every {kind}: {reason}")
     return computed_wellness(seen.condition(key)) if key in seen.inventory.world.reports else NOT_OURS
 
 

@@ -167,7 +167,7 @@ class RbacHarness:
         return {"apiVersion": "apisix.apache.org/v2", "kind": kind, "metadata": {"name": name}, "spec": spec}
 
     def until_all_are_well(self) -> None:
-        """Wait until traffic flows, and every object says that its records are there where it may."""
+        """Wait until traffic flows, and every object says that its records in sync where it may."""
         self.stage.traffic.until_status(200, self.stage.host)
         self.stage.traffic.until_status(200, f"i.{self.stage.host}")
         records = self.stage.gateway.records

@@ -27,7 +27,7 @@ def lookup(name: str) -> str | None:
 )
 def test_rules_that_the_gateway_would_not_compile_never_hold(rules: list[Any], want: str) -> None:
     got = evaluate(rules, lookup)
-    assert (got.holds, got.reason) == (False, f"vars can't be compiled: {want}")
+    assert (got.holds, got.reason) == (False, f"vars cannot be compiled: {want}")
 
 
 @pytest.mark.parametrize(
@@ -69,4 +69,4 @@ def test_what_is_unknown_decides_only_where_nothing_else_does(rules: list[Any], 
 
 def test_an_or_that_fails_names_every_part() -> None:
     got = evaluate(["OR", ["arg_n", "==", "8"], ["arg_none", "==", "x"]], lookup)
-    assert got.reason == "arg_n == '8', and it is '7' and arg_none == 'x', and it is absent"
+    assert got.reason == "arg_n == '8', but it is '7' and arg_none == 'x', but it is absent"

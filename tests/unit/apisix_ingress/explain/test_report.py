@@ -91,15 +91,17 @@ def test_missing_certificate_is_told() -> None:
 def test_tie_is_noted_with_its_remedy() -> None:
     got = ask("a.org/x", {"routes/a": {"uri": "/x"}, "routes/b": {"uri": "/x"}})
     (note,) = got["notes"]
-    assert note.startswith("b and the winner have one host, uri and priority")
-    assert note.endswith("give them different priorities")
+    assert note.startswith("b and the winner have the same host, uri and priority")
+    assert note.endswith("set different priorities")
 
 
 def test_what_only_the_gateway_can_tell_is_not_claimed() -> None:
     code = {"uri": "/x", "filter_func": "function(vars) return true end", "priority": 1}
     got = ask("a.org/x", {"routes/a": code, "routes/b": {"uri": "/x"}})
     assert (got["outcome"], got["route"]["id"]) == ("may be", "b")
-    assert got["notes"] == ["a may answer first, which can't be told from here; else the answer is b"]
+    assert got["notes"] == [
+        "a may answer first, depending on conditions that only the gateway can evaluate; otherwise the result is b"
+    ]
 
 
 def test_routes_of_the_same_host_are_told_first_and_the_rest_is_counted() -> None:

@@ -207,7 +207,7 @@ GET = ProbeRequest("GET", "http", "shop.org", "/cart/items?x=1")
         (route("l", "/cart/*", host="shop.org", priority=-1), "loses: its priority -1 is lower than 0"),
         (
             route("x", "/cart/*", host="shop.org"),
-            "loses: it has the host, uri and priority of w, which comes first (after a restart: the smaller id)",
+            "loses: it has the same host, uri and priority as w, which comes first (after a restart: the smaller id)",
         ),
         (
             route("l", "/cart/*", host="shop.org", methods=["PUT"]),
@@ -215,11 +215,11 @@ GET = ProbeRequest("GET", "http", "shop.org", "/cart/items?x=1")
         ),
         (
             route("l", "/cart/items", host="shop.org", vars=[["arg_x", "==", "2"]]),
-            "loses: vars: arg_x == '2', and it is '1'",
+            "loses: vars: arg_x == '2', but it is '1'",
         ),
         (
             route("l", "/cart/items", host="shop.org", vars=[["http_beta", "~~", "on"]]),
-            "loses: vars: http_beta ~~ 'on', and it is absent",
+            "loses: vars: http_beta ~~ 'on', but it is absent",
         ),
         (
             route("l", "/cart/items", host="shop.org", filter_func="function(vars) return true end"),
@@ -227,19 +227,19 @@ GET = ProbeRequest("GET", "http", "shop.org", "/cart/items?x=1")
         ),
         (
             route("l", "/cart/items", host="shop.org", remote_addr="10.0.0.1"),
-            "may win: it wants a client of 10.0.0.1; remote_addr is not told; give --remote-addr",
+            "may win: its client must be in 10.0.0.1; remote_addr is unknown; use --remote-addr",
         ),
         (
             route("l", "/cart/items", host="shop.org", vars=[["arg_x", "~~", "("]]),
-            "loses: vars: arg_x ~~ '(', and it is '1'",
+            "loses: vars: arg_x ~~ '(', but it is '1'",
         ),
         (
             route("l", "/cart/items", host="shop.org", vars=[["arg_x", "like", "1"]]),
-            "loses: vars: vars can't be compiled: invalid operator 'like'",
+            "loses: vars: vars cannot be compiled: invalid operator 'like'",
         ),
         (route("l", "/cart/*", host="other.org"), "its host is other.org, the request's is shop.org"),
         (route("l", "/basket", host="shop.org"), "its uri is /basket, the request's path is /cart/items"),
-        (route("l", "/cart/*", host="shop.org", status=0), "it is switched off (status 0)"),
+        (route("l", "/cart/*", host="shop.org", status=0), "it is disabled (status 0)"),
     ],
 )
 def test_loser_is_told_why(loser: dict[str, Any], want: str) -> None:
@@ -250,15 +250,15 @@ def test_loser_is_told_why(loser: dict[str, Any], want: str) -> None:
 
 def test_exact_uri_beats_a_prefix() -> None:
     told = reasons(GET, route("w", "/cart/items"), route("l", "/cart/*", priority=9))
-    assert told["l"] == "loses: its uri /cart/* is a prefix, /cart/items is exactly the path"
+    assert told["l"] == "loses: its uri /cart/* is a prefix, /cart/items is the exact path"
 
 
 def test_credential_is_compared_and_not_told() -> None:
     other = route("l", "/p", vars=[["http_x_api_key", "in", ["a-secret", "b-secret"]]])
     without = route("m", "/p", vars=[["arg_token", "==", "a-secret"]])
     told = reasons(ProbeRequest("GET", "http", "", "/p", headers={"x-api-key": "c-secret"}), other, without)
-    assert told["l"] == "loses: vars: http_x_api_key in [hidden], and it is [hidden]"
-    assert told["m"] == "loses: vars: arg_token == [hidden], and it is absent"
+    assert told["l"] == "loses: vars: http_x_api_key in [hidden], but it is [hidden]"
+    assert told["m"] == "loses: vars: arg_token == [hidden], but it is absent"
 
 
 def test_pattern_that_takes_too_long_is_not_told() -> None:
@@ -270,4 +270,4 @@ def test_pattern_that_takes_too_long_is_not_told() -> None:
 def test_value_that_is_not_told_does_not_matter_where_the_rest_decides() -> None:
     never = route("l", "/p", vars=[["remote_addr", "==", "10.0.0.1"], ["arg_x", "==", "1"]])
     told = reasons(ProbeRequest("GET", "http", "", "/p?x=2"), never)
-    assert told["l"] == "loses: vars: arg_x == '1', and it is '2'"
+    assert told["l"] == "loses: vars: arg_x == '1', but it is '2'"

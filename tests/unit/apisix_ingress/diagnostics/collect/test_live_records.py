@@ -65,7 +65,7 @@ async def test_record_to_adopt_that_has_defaults_is_what_its_object_wants() -> N
     record = our_record(uri="/")
     there, _ = await compared(kept(record, labels={}), wanted(record))
     (got,) = adoptions([record.key], wanted(record), there)
-    assert (got["act"], got["why"]) == ("adopt", "then it is what ApisixRoute default/web wants")
+    assert (got["act"], got["why"]) == ("adopt", "it then equals the desired record of ApisixRoute default/web")
 
 
 async def test_gateway_is_not_asked_without_need() -> None:

@@ -59,13 +59,13 @@ def test_only_what_an_object_wants_and_nobody_holds_is_adopted() -> None:
     got = adoptions(keys, side, snapshot(ours, others=others))
     assert [item["act"] for item in got] == ["adopt", "adopt", "refuse", "nothing", "nothing", "refuse", "refuse"]
     assert [item["why"].partition(":")[0] for item in got] == [
-        "then the controller writes what ApisixRoute default/web wants over it",
-        "then it is what ApisixRoute default/web wants",
-        "controller blue holds it",
-        "it is ours already",
+        "the controller then overwrites it with the desired record of ApisixRoute default/web",
+        "it then equals the desired record of ApisixRoute default/web",
+        "belongs to controller blue",
+        "already managed",
         "its kind has no labels",
-        "its credentials would have to be written anew",
-        "no object wants it, so that the controller would delete it",
+        "its credentials would have to be rewritten",
+        "no object needs it, so the controller would delete it",
     ]
 
 
@@ -77,5 +77,5 @@ def test_record_that_is_not_there_cannot_be_adopted() -> None:
 def test_records_are_named_by_kind_and_id() -> None:
     assert parse_keys(["routes/mine", "upstreams/a/b", "routes/mine"]) == [MINE, RecordKey("upstreams", "a/b")]
     for name in ("routes", "routes/", "services/1", "/1"):
-        with pytest.raises(ConfigError, match=f"{name}: write kind and id, as routes/46eb0e41"):
+        with pytest.raises(ConfigError, match=f"{name}: write kind and id, such as routes/46eb0e41"):
             parse_keys([name])

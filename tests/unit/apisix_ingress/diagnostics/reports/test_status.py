@@ -97,24 +97,24 @@ def document(**leader: Any) -> dict[str, Any]:
 def test_the_lines_name_clusters_kinds_and_whoever_is_not_well() -> None:
     assert list(status_lines(document())) == [
         "controller apisix-ingress: one leads, renewed 2.5 s ago (lease apisix/leader)",
-        "cluster east at http://e (APISIX/3.18.0): 3 of 5 records are there; 1 differing, 1 missing, 2 foreign",
+        "cluster east at http://e (APISIX/3.18.0): 3 of 5 records in sync; 1 differing, 1 missing, 2 foreign",
         "cluster west at http://w: can't be read: no answer",
         "ApisixRoute: 3 ok, 1 failed, 1 waiting",
         "Ingress: 0 ok",
-        "not read: Secret: forbidden",
+        "cannot read Secret: forbidden",
         "failed: ApisixRoute shop/web: No: no Service",
-        "not all is well",
+        "degraded",
     ]
 
 
 @pytest.mark.parametrize(
     ("state", "words"),
     [
-        ("stale", "nobody leads: one has not renewed for 2.5 s"),
-        ("free", "nobody leads: the last leader gave up"),
-        ("absent", "nobody ever led here"),
-        ("off", "no election"),
-        ("unreadable", "who leads can't be read"),
+        ("stale", "no leader: one has not renewed for 2.5 s"),
+        ("free", "no leader: the last one released the lease"),
+        ("absent", "there has never been a leader"),
+        ("off", "leader election is disabled"),
+        ("unreadable", "the leader is unknown"),
     ],
 )
 def test_the_first_line_says_who_leads(state: str, words: str) -> None:
