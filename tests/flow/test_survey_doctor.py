@@ -237,15 +237,15 @@ async def test_doctor_misses_a_class_for_an_ingress(harness: SurveyHarness) -> N
 async def test_doctor_tells_a_webhook_that_nobody_asks(harness: SurveyHarness) -> None:
     config = json.loads((harness.cli.folder / harness.config).read_text())
     config["webhook"] = {"enabled": True, "cert_file": "tls.crt", "key_file": "tls.key"}
-    scene.cli.write(scene.config, json.dumps(config))
-    assert (await scene.checks())["webhook"] == [("WARN", "it is served, but not registered")]
+    harness.cli.write(harness.config, json.dumps(config))
+    assert (await harness.checks())["webhook"] == [("WARN", "it is served, but not registered")]
 
 
 async def test_doctor_asks_for_no_leader_where_none_is_elected(harness: SurveyHarness) -> None:
     config = json.loads((harness.cli.folder / harness.config).read_text())
     config["kubernetes"]["election"]["enabled"] = False
-    scene.cli.write(scene.config, json.dumps(config))
-    assert (await scene.checks())["leader"] == [("OK", "leader election is disabled: run a single replica only")]
+    harness.cli.write(harness.config, json.dumps(config))
+    assert (await harness.checks())["leader"] == [("OK", "leader election is disabled: run a single replica only")]
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def test_a_release_is_installed_upgraded_and_removed(api: KubeClient, namespace:
 
     tight = ("--set", "podDisruptionBudget.minAvailable=90%")
     notes = run("upgrade", namespace, str(CHART), *sets, "--set", "config.logLevel=debug", *tight)
-    assert "podDisruptionBudget lets none of the 2 Pods go: nodes that they run on can't be drained." in notes
+    assert "podDisruptionBudget allows no disruption of the 2 Pods: their nodes can't be drained." in notes
     # The certificate stays, and the Pods are replaced, since they read the settings when they start.
     after = api.get("ValidatingWebhookConfiguration", name)["webhooks"][0]
     assert after["clientConfig"]["caBundle"] == hook["clientConfig"]["caBundle"]

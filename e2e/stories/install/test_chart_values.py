@@ -15,15 +15,15 @@ from e2e.renders import EDGE, ENDPOINTS, KEY, PUBLISHED_KEY, settings_of
 @pytest.mark.parametrize(
     ("values", "want"),
     [
-        ({}, rf"{KEY}: the admin key of the gateways is missing and has no default: name the Secret .*secretKeyRef"),
-        (nested(KEY, {"value": "a", **chart.ADMIN_SECRET}), f"{KEY}: give value or valueFrom, not both"),
+        ({}, rf"{KEY}: the admin key of the gateways is missing and has no default: set the Secret .*secretKeyRef"),
+        (nested(KEY, {"value": "a", **chart.ADMIN_SECRET}), f"{KEY}: set value or valueFrom, not both"),
         (
             {"preset": "multi-tenant", **nested(KEY, {"value": PUBLISHED_KEY})},
-            "this key is published with APISIX, everybody knows it",
+            "this key is published with APISIX",
         ),
         (
             merged(WITH_KEY, nested("config.leaderElection.disable", True)),
-            r"config\.leaderElection\.disable needs deployment\.replicas: 1",
+            r"config\.leaderElection\.disable requires deployment\.replicas: 1",
         ),
         (
             merged(
@@ -53,11 +53,11 @@ from e2e.renders import EDGE, ENDPOINTS, KEY, PUBLISHED_KEY, settings_of
         ),
         (
             merged(WITH_KEY, nested("clusters", [{**EDGE, "name": "default"}])),
-            r'clusters\[0\]\.name: "default" is taken already, by the gateways of gatewayProxy: give each',
+            r'clusters\[0\]\.name: "default" is already in use, by the gateways of gatewayProxy: give each',
         ),
         (
             merged(WITH_KEY, nested("clusters", [EDGE, EDGE])),
-            r'clusters\[1\]\.name: "edge" is taken already: give each cluster a name of its own',
+            r'clusters\[1\]\.name: "edge" is already in use: give each cluster a unique name',
         ),
         (
             merged(WITH_KEY, nested("webhook", {"enabled": True, "port": 8080})),
@@ -69,11 +69,11 @@ from e2e.renders import EDGE, ENDPOINTS, KEY, PUBLISHED_KEY, settings_of
                 nested("config.kubernetes.watchNamespaces", ["shop"]),
                 nested("config.status.publishService", "gateways/apisix"),
             ),
-            r"is in namespace gateways, which is not read: add it to config\.kubernetes\.watchNamespaces",
+            r"is in namespace gateways, which is not watched: add it to config\.kubernetes\.watchNamespaces",
         ),
         (
             merged(WITH_KEY, nested("rbac.scope", "namespaced")),
-            r"rbac\.scope namespaced needs config\.kubernetes\.watchNamespaces",
+            r"rbac\.scope namespaced requires config\.kubernetes\.watchNamespaces",
         ),
         (
             merged(WITH_KEY, nested("serviceAccount.create", False)),
@@ -81,11 +81,11 @@ from e2e.renders import EDGE, ENDPOINTS, KEY, PUBLISHED_KEY, settings_of
         ),
         (
             merged(WITH_KEY, nested("podDisruptionBudget", {"minAvailable": 1, "maxUnavailable": "50%"})),
-            r"podDisruptionBudget: minAvailable \(1\) and maxUnavailable \(50%\) exclude each other: give one of them",
+            r"podDisruptionBudget: minAvailable \(1\) and maxUnavailable \(50%\) are mutually exclusive: set one of them",
         ),
         (
             merged(WITH_KEY, nested("podDisruptionBudget", {"minAvailable": 0, "maxUnavailable": 0})),
-            r"podDisruptionBudget: minAvailable \(0\) and maxUnavailable \(0\) exclude each other",
+            r"podDisruptionBudget: minAvailable \(0\) and maxUnavailable \(0\) are mutually exclusive",
         ),
         (
             merged(WITH_KEY, {"deployment": {"podLabels": {"app.kubernetes.io/name": "other"}}}),

@@ -16,7 +16,7 @@
 {{- $deadline := include "apisix-ingress.seconds" $election.renewDeadline | float64 -}}
 {{- $retry := include "apisix-ingress.seconds" $election.retryPeriod | float64 -}}
 {{- if and $election.disable (gt (int .Values.deployment.replicas) 1) -}}
-{{- fail "config.leaderElection.disable needs deployment.replicas: 1, else every replica takes itself for the only writer" -}}
+{{- fail "config.leaderElection.disable requires deployment.replicas: 1, otherwise every replica writes" -}}
 {{- end -}}
 {{- if le $lease $deadline -}}
 {{- fail (printf "config.leaderElection.leaseDuration (%v) must be longer than renewDeadline (%v): raise the one or lower the other" $election.leaseDuration $election.renewDeadline) -}}
@@ -45,7 +45,7 @@
 {{- $names := list "default" -}}
 {{- range $index, $item := .Values.clusters -}}
 {{- if has $item.name $names -}}
-{{- fail (printf "clusters[%d].name: %q is taken already%s: give each cluster a name of its own" $index $item.name (ternary ", by the gateways of gatewayProxy" "" (eq $item.name "default"))) -}}
+{{- fail (printf "clusters[%d].name: %q is already in use%s: give each cluster a unique name" $index $item.name (ternary ", by the gateways of gatewayProxy" "" (eq $item.name "default"))) -}}
 {{- end -}}
 {{- $names = append $names $item.name -}}
 {{- end -}}
@@ -56,7 +56,7 @@
 {{- $least := toString $budget.minAvailable -}}
 {{- $most := toString $budget.maxUnavailable -}}
 {{- if and $budget.enabled (gt (int .Values.deployment.replicas) 1) $least $most -}}
-{{- fail (printf "podDisruptionBudget: minAvailable (%s) and maxUnavailable (%s) exclude each other: give one of them" $least $most) -}}
+{{- fail (printf "podDisruptionBudget: minAvailable (%s) and maxUnavailable (%s) are mutually exclusive: set one of them" $least $most) -}}
 {{- end -}}
 {{- end -}}
 
@@ -85,6 +85,6 @@
 {{- $watched := .Values.config.kubernetes.watchNamespaces -}}
 {{- $published := splitList "/" .Values.config.status.publishService | first -}}
 {{- if and $published $watched (not (has $published $watched)) -}}
-{{- fail (printf "config.status.publishService is in namespace %s, which is not read: add it to config.kubernetes.watchNamespaces" $published) -}}
+{{- fail (printf "config.status.publishService is in namespace %s, which is not watched: add it to config.kubernetes.watchNamespaces" $published) -}}
 {{- end -}}
 {{- end -}}

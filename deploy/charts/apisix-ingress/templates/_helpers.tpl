@@ -78,12 +78,12 @@ http://{{ $admin.name }}.{{ default .Release.Namespace $admin.namespace }}.svc:{
 {{- $key := default dict $item.adminKey -}}
 {{- $ref := default dict (default dict $key.valueFrom).secretKeyRef -}}
 {{- if and $key.value $ref.name -}}
-{{- fail (printf "%s: give value or valueFrom, not both" $where) -}}
+{{- fail (printf "%s: set value or valueFrom, not both" $where) -}}
 {{- else if not (or $key.value $ref.name) -}}
-{{- fail (printf "%s: the admin key of the gateways is missing and has no default: name the Secret that holds it (%s.valueFrom.secretKeyRef.name and .key), or give the key itself (%s.value)" $where $where $where) -}}
+{{- fail (printf "%s: the admin key of the gateways is missing and has no default: set the Secret that contains it (%s.valueFrom.secretKeyRef.name and .key), or set the key itself (%s.value)" $where $where $where) -}}
 {{- end -}}
 {{- if and (eq $.Values.preset "multi-tenant") (has $key.value (list "edd1c9f034335f136f87ad84b625c8f1" "4054f7cf07e344346cd3f287985e76a2")) -}}
-{{- fail (printf "%s: this key is published with APISIX, everybody knows it: set another one at the gateways and here" $where) -}}
+{{- fail (printf "%s: this key is published with APISIX: set a secret one in the gateways and here" $where) -}}
 {{- end -}}
 {{- $secret := dict "name" $ref.name "key" (default "admin-key" $ref.key) -}}
 {{- if $key.value -}}
@@ -100,7 +100,7 @@ http://{{ $admin.name }}.{{ default .Release.Namespace $admin.namespace }}.svc:{
 {{- define "apisix-ingress.pluginMetadata" -}}
 {{- if .Values.gatewayProxy.provider.pluginMetadata -}}
 {{- if .Values.config.kubernetes.pluginMetadata -}}
-{{- fail "config.kubernetes.pluginMetadata names a ConfigMap and gatewayProxy.provider.pluginMetadata would make one: give one of them" -}}
+{{- fail "config.kubernetes.pluginMetadata and gatewayProxy.provider.pluginMetadata are mutually exclusive: set one of them" -}}
 {{- end -}}
 {{ .Release.Namespace }}/{{ include "apisix-ingress.fullname" . }}-plugin-metadata
 {{- else -}}
@@ -117,7 +117,7 @@ http://{{ $admin.name }}.{{ default .Release.Namespace $admin.namespace }}.svc:{
 {{- define "apisix-ingress.webhookSecret" -}}
 {{- $certificate := .Values.webhook.certificate -}}
 {{- if and $certificate.provided $certificate.certManager.enabled -}}
-{{- fail "webhook.certificate: provided and certManager.enabled exclude each other: the certificate has one source" -}}
+{{- fail "webhook.certificate: provided and certManager.enabled are mutually exclusive" -}}
 {{- else if $certificate.provided -}}
 {{- required "webhook.certificate.secretName: name the Secret with tls.crt and tls.key, since webhook.certificate.provided is true" $certificate.secretName -}}
 {{- else -}}
