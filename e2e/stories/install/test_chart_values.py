@@ -81,7 +81,7 @@ from e2e.renders import EDGE, ENDPOINTS, KEY, PUBLISHED_KEY, settings_of
         ),
         (
             merged(WITH_KEY, nested("podDisruptionBudget", {"minAvailable": 1, "maxUnavailable": "50%"})),
-            r"podDisruptionBudget: minAvailable \(1\) and maxUnavailable \(50%\) are mutually exclusive: set one of them",
+            r"podDisruptionBudget: minAvailable \(1\) and maxUnavailable \(50%\) are mutually exclusive: set one",
         ),
         (
             merged(WITH_KEY, nested("podDisruptionBudget", {"minAvailable": 0, "maxUnavailable": 0})),
