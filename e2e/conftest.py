@@ -25,6 +25,7 @@ pytest_plugins = [
     "e2e.story",
     "e2e.scene",
     "e2e.reference_grants",
+    "e2e.gateway_kinds",
     "e2e.faults.fixtures",
 ]
 

@@ -15,12 +15,13 @@ import yaml
 from trustme import CA
 
 from apisix_ingress.diagnostics.doctor.permissions import Right
-from e2e import reference_grants
+from e2e import gateway_kinds, reference_grants
 from e2e.chart import WITH_KEY, find, merged, nested, render
 from e2e.cluster.client import KubeClient, Manifest, wait_until
 from e2e.cluster.local import LocalCluster
 from e2e.cluster.process import whole_lines
 from e2e.controller import Controller
+from e2e.reference_grants import GROUP
 from e2e.stories.changes.test_ingress_status import ingress, show
 from e2e.story import Stage, route, says
 
@@ -102,7 +103,7 @@ class RbacHarness:
         self.stage = stage
         self.cluster = f"east-{stage.mark}"
         own = {"recordOwner": f"rbac-{stage.mark}", "kubernetes": {"namespaceSelector": stage.selector}}
-        values = merged(WITH_KEY, {"config": own}, values)
+        values = merged(WITH_KEY, {"config": {**own, "gatewayAPI": {"enabled": False}}}, values)
         self.manifests = render(values, release=name, namespace=stage.namespace)
         self.status = values["config"].get("status", {}).get("enabled", True)
         account = find(self.manifests, "ServiceAccount")["metadata"]["name"]
@@ -123,7 +124,8 @@ class RbacHarness:
         # In a Pod this is the namespace of the release by itself.
         kubernetes["election"]["namespace"] = self.stage.namespace
         kubernetes["kubeconfig"] = str(self._kubeconfig)
-        return self.stage.start({self.cluster: self.stage.gateway}, kubernetes=kubernetes, wait=wait)
+        gateways, gateway_api = {self.cluster: self.stage.gateway}, settings["gateway_api"]
+        return self.stage.start(gateways, kubernetes=kubernetes, gateway_api=gateway_api, wait=wait)
 
     @property
     def _config_name(self) -> str:
@@ -294,6 +296,56 @@ def test_with_every_option_nothing_is_refused_and_nothing_granted_in_vain(harnes
     stage.apply(shown.custom("ApisixGlobalRule", {"plugins": [{"name": "cors", "enable": True}]}))
     shown.repeat_a_mistake()
     check(shown)
+
+
+@pytest.fixture
+def gateway_api(cluster_api: KubeClient) -> Iterator[None]:
+    """The kinds of the Gateway API."""
+    with gateway_kinds.served(cluster_api):
+        yield
+
+
+@pytest.mark.usefixtures("gateway_api")
+def test_with_the_gateway_api_nothing_is_refused_and_nothing_granted_in_vain(
+    harness: StartHarness, stage: Stage
+) -> None:
+    shown = harness({"config": {"gatewayAPI": {"enabled": "auto"}}})
+    shown.start()
+    stage.serve()
+    streams = [
+        {"name": name.lower(), "port": 9000 + number, "protocol": name}
+        for number, name in enumerate(("TCP", "UDP", "TLS"))
+    ]
+    http = {"name": "http", "port": 80, "protocol": "HTTP"}
+    entry = gateway_kinds.gateway("gw", http, *streams)
+    entry["spec"]["allowedListeners"] = {"namespaces": {"from": "Same"}}
+    rules = [{"backendRefs": [{"name": "web", "port": 80}]}]
+    others = {"GRPCRoute": "http", "TCPRoute": "tcp", "UDPRoute": "udp", "TLSRoute": "tls"}
+    listeners = [{"name": "more", "port": 81, "protocol": "HTTP"}]
+    stage.apply(
+        [
+            gateway_kinds.make("GatewayClass", "apisix", controllerName=gateway_kinds.CONTROLLER),
+            entry,
+            gateway_kinds.make("ListenerSet", "set", parentRef={"name": "gw"}, listeners=listeners),
+            gateway_kinds.http_route(f"gw.{stage.host}"),
+            *(
+                gateway_kinds.make(kind, "web", parentRefs=[{"name": "gw", "sectionName": section}], rules=rules)
+                for kind, section in others.items()
+            ),
+        ]
+    )
+    stage.traffic.until_status(200, f"gw.{stage.host}")
+    for kind in (*others, "HTTPRoute"):
+        stage.api.wait(kind, "web", lambda item: "status" in (item or {}), "a status", namespace=stage.namespace)
+    for kind, name in (("Gateway", "gw"), ("ListenerSet", "set")):
+        stage.api.wait(kind, name, lambda item: "status" in (item or {}), "a status", namespace=stage.namespace)
+    (controller,) = stage.controllers
+    assert controller.stop() == 0
+    rights = [each for each in granted(shown.manifests) if each.group == GROUP or each.resource == "configmaps"]
+    unused = {each.verb for each in shown.audit.unused(rights) if each.group == GROUP}
+    assert unused <= {"get"}  # only conflicts make it read an object again
+    assert Right("", "configmaps", "list") not in shown.audit.unused(rights)
+    assert shown.audit.refused() == []
 
 
 def test_with_rights_in_one_namespace_nothing_is_read_elsewhere_and_nothing_refused(

@@ -1,0 +1,94 @@
+"""The kinds of the Gateway API, as much of them as the stories need: the API server checks no field of theirs."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import pytest
+
+from e2e.cluster.client import KubeClient, Manifest
+from e2e.reference_grants import GROUP
+
+KINDS = {
+    "GatewayClass": "gatewayclasses",
+    "Gateway": "gateways",
+    "ListenerSet": "listenersets",
+    "HTTPRoute": "httproutes",
+    "GRPCRoute": "grpcroutes",
+    "TLSRoute": "tlsroutes",
+    "TCPRoute": "tcproutes",
+    "UDPRoute": "udproutes",
+    "ReferenceGrant": "referencegrants",
+}
+"""Kind → plural."""
+
+CONTROLLER = "apisix.apache.org/apisix-ingress-controller"
+
+
+def definition(kind: str) -> Manifest:
+    """Return the CRD of a kind."""
+    plural = KINDS[kind]
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": f"{plural}.{GROUP}",
+            "annotations": {"api-approved.kubernetes.io": "unapproved, as much of it as the stories need"},
+        },
+        "spec": {
+            "group": GROUP,
+            "scope": "Cluster" if kind == "GatewayClass" else "Namespaced",
+            "names": {"kind": kind, "listKind": f"{kind}List", "plural": plural},
+            "versions": [
+                {
+                    "name": "v1",
+                    "served": True,
+                    "storage": True,
+                    "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+                    "subresources": {"status": {}},
+                }
+            ],
+        },
+    }
+
+
+def install(api: KubeClient, kinds: Sequence[str] = tuple(KINDS)) -> None:
+    """Install the CRDs of some kinds."""
+    api.apply([definition(kind) for kind in kinds])
+
+
+def remove(api: KubeClient, kinds: Sequence[str] = tuple(KINDS)) -> None:
+    """Remove the CRDs of some kinds, with their objects."""
+    for kind in kinds:
+        api.delete("CustomResourceDefinition", f"{KINDS[kind]}.{GROUP}")
+
+
+@contextmanager
+def served(api: KubeClient) -> Iterator[None]:
+    """Serve every kind."""
+    install(api)
+    yield
+    remove(api)
+
+
+@pytest.fixture(scope="module")
+def gateway_kinds(cluster_api: KubeClient) -> Iterator[None]:
+    """The kinds are served during a module."""
+    with served(cluster_api):
+        yield
+
+
+def make(kind: str, name: str, **spec: object) -> Manifest:
+    """Return an object."""
+    return {"apiVersion": f"{GROUP}/v1", "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
+def gateway(name: str = "gw", *listeners: Manifest) -> Manifest:
+    """Return a Gateway, by default with one listener for HTTP that takes routes of every namespace."""
+    every = {"name": "http", "port": 80, "protocol": "HTTP", "allowedRoutes": {"namespaces": {"from": "All"}}}
+    return make("Gateway", name, gatewayClassName="apisix", listeners=list(listeners) or [every])
+
+
+def http_route(host: str, *backends: Manifest, name: str = "web", **rule: object) -> Manifest:
+    """Return an HTTPRoute, by default to the Service `web`."""
+    rules = [{"backendRefs": list(backends) or [{"name": "web", "port": 80}], **rule}]
+    return make("HTTPRoute", name, parentRefs=[{"name": "gw"}], hostnames=[host], rules=rules)

@@ -1,0 +1,289 @@
+"""Gateways, their listeners and certificates."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.kinds.gateway_api import CA_BUNDLE
+from apisix_ingress.state.world import World
+from tests.unit.translation.gateway.objects import (
+    CLASS,
+    assessed,
+    gateway,
+    listener,
+    of_listeners,
+    route,
+    rule,
+    secure,
+    set_of,
+    verdicts,
+)
+from tests.unit.translation.objects import OPTIONS, make, pem, secret, service
+from tests.unit.translation.settling import bodies, problems, settle
+
+ACCEPTED = {"Accepted": "Accepted", "Programmed": "Programmed"}
+GOOD = {**ACCEPTED, "Conflicted": "!NoConflicts", "ResolvedRefs": "ResolvedRefs"}
+
+
+def pair(name: str = "cert", *, serial: int = 1, namespace: str = "default") -> JsonObject:
+    made = pem(serial)
+    return secret(name, namespace=namespace, tls__crt=made.certificate, tls__key=made.key)
+
+
+def ssls(found: World) -> list[JsonObject]:
+    return [dict(body) for path, body in bodies(found).items() if path.startswith("ssls")]
+
+
+def test_a_gateway_with_a_listener_is_programmed() -> None:
+    found = settle(CLASS, gateway())
+    assert verdicts(found, "Gateway", "gw") == ACCEPTED
+    assert of_listeners(found) == {"http": GOOD}
+    assert assessed(found, "Gateway", "gw").listeners[0].kinds == ("HTTPRoute", "GRPCRoute")
+    assert bodies(found) == {}
+
+
+def test_gateways_of_other_classes_are_left_alone() -> None:
+    foreign = make("GatewayClass", "apisix", namespace="", spec={"controllerName": "example.org/other"})
+    nameless = make("Gateway", "none", spec={"listeners": []})
+    found = settle(foreign, gateway(), nameless, route(rule()))
+    assert not found.reports
+
+
+def test_a_class_with_parameters_is_refused() -> None:
+    spec = {**CLASS["spec"], "parametersRef": {"kind": "X", "name": "x"}}
+    found = settle(make("GatewayClass", "apisix", namespace="", spec=spec))
+    assert verdicts(found, "GatewayClass", "apisix", "") == {"Accepted": "!InvalidParameters"}
+    assert "HTTPRoute" in assessed(settle(CLASS), "GatewayClass", "apisix", "").features
+
+
+@pytest.mark.parametrize(
+    ("second", "reason"),
+    [
+        (listener("b", 80, "HTTP"), "HostnameConflict"),
+        (listener("b", 80, "TCP"), "ProtocolConflict"),
+        (listener("b", 80, "UDP"), ""),
+        (listener("b", 80, "HTTP", hostname="a.example.com"), ""),
+        (listener("b", 81, "HTTP"), ""),
+    ],
+)
+def test_listeners_of_one_port_conflict(second: JsonObject, reason: str) -> None:
+    found = settle(CLASS, gateway(listener("a"), second))
+    refused = dict.fromkeys(("Accepted", "Programmed"), f"!{reason}")
+    want = {**refused, "Conflicted": reason, "ResolvedRefs": "ResolvedRefs"} if reason else GOOD
+    assert of_listeners(found) == {"a": GOOD, "b": want}
+    assert problems(found)["Gateway default/gw"] == (["ListenerNotReady"] if reason else [])
+    expected = "ListenersNotValid" if reason else "Accepted"
+    assert verdicts(found, "Gateway", "gw") == {"Accepted": expected, "Programmed": "Programmed"}
+
+
+def test_https_and_tls_share_a_port_by_hostname() -> None:
+    tls = listener("tls", 443, "TLS", hostname="b.example.com", tls={"certificateRefs": [{"name": "cert"}]})
+    found = settle(CLASS, gateway(secure("https", "cert", hostname="a.example.com"), tls), pair())
+    assert of_listeners(found) == {"https": GOOD, "tls": GOOD}
+
+
+@pytest.mark.parametrize(
+    ("only", "reason"),
+    [
+        (listener("a", 80, "SCTP"), "UnsupportedProtocol"),
+        (listener("a", 443, "TLS", tls={"mode": "Passthrough"}), "UnsupportedValue"),
+    ],
+)
+def test_a_gateway_without_a_listener_that_can_be_served_is_refused(only: JsonObject, reason: str) -> None:
+    found = settle(CLASS, gateway(only))
+    assert of_listeners(found)["a"]["Accepted"] == f"!{reason}"
+    assert verdicts(found, "Gateway", "gw") == {"Accepted": "!ListenersNotValid", "Programmed": "!Invalid"}
+
+
+def test_kinds_that_a_listener_cannot_take_are_reported() -> None:
+    kinds = [{"kind": "HTTPRoute"}, {"kind": "TCPRoute"}, {"group": "example.org", "kind": "HTTPRoute"}]
+    found = settle(CLASS, gateway(listener(allowedRoutes={"kinds": kinds})))
+    assert of_listeners(found)["http"]["ResolvedRefs"] == "!InvalidRouteKinds"
+    assert assessed(found, "Gateway", "gw").listeners[0].kinds == ("HTTPRoute",)
+
+
+def test_certificates_become_one_ssl_record_a_listener() -> None:
+    entry = gateway(secure("any", "one", "two"), secure("host", "one", hostname="A.example.com"))
+    found = settle(CLASS, entry, pair("one"), pair("two", serial=2))
+    snis = {str(each.get("sni") or each["snis"]): "certs" in each for each in ssls(found)}
+    assert snis == {"*": True, "['a.example.com']": False}
+    guards = {str(body["name"]): body for path, body in bodies(found).items() if path.startswith("routes")}
+    assert sorted(guards) == [
+        "Gateway_default_gw_any_misdirected",
+        "Gateway_default_gw_host_isolation",
+        "Gateway_default_gw_host_misdirected",
+    ]
+    names = guards["Gateway_default_gw_any_misdirected"]["vars"][-1]
+    assert names == ["!AND", ["scheme", "==", "https"], ["ssl_server_name", "!", "~~", r"^(a\.example\.com)$"]]
+
+
+@pytest.mark.parametrize(
+    ("reference", "reason"),
+    [
+        ([], "InvalidCertificateRef"),
+        ([{"name": "absent"}], "InvalidCertificateRef"),
+        ([{"name": "broken"}], "InvalidCertificateRef"),
+        ([{"kind": "ConfigMap", "name": "cert"}], "InvalidCertificateRef"),
+        ([{"group": "example.org", "name": "cert"}], "InvalidCertificateRef"),
+        ([{"name": "far", "namespace": "other"}], "RefNotPermitted"),
+    ],
+)
+def test_a_certificate_that_cannot_be_used_is_reported(reference: list[JsonObject], reason: str) -> None:
+    entry = gateway(listener("https", 443, "HTTPS", tls={"certificateRefs": reference}))
+    found = settle(CLASS, entry, secret("broken", tls__crt="x", tls__key="y"), pair("far", namespace="other"))
+    want = {
+        "Accepted": "Accepted",
+        "Conflicted": "!NoConflicts",
+        "ResolvedRefs": f"!{reason}",
+        "Programmed": "!Invalid",
+    }
+    assert of_listeners(found) == {"https": want}
+    assert ssls(found) == []
+
+
+def test_a_certificate_of_another_namespace_needs_a_grant() -> None:
+    source = {"group": "gateway.networking.k8s.io", "kind": "Gateway", "namespace": "default"}
+    grant = make(
+        "ReferenceGrant", "g", namespace="other", spec={"from": [source], "to": [{"group": "", "kind": "Secret"}]}
+    )
+    found = settle(CLASS, gateway(secure("https", "other/far")), pair("far", namespace="other"), grant)
+    assert of_listeners(found) == {"https": GOOD}
+
+
+def ca(name: str = "ca", **data: str) -> JsonObject:
+    return {"kind": CA_BUNDLE, "metadata": {"name": name, "namespace": "default"}, "data": data}
+
+
+def frontend(*references: JsonObject, mode: str = "AllowValidOnly") -> JsonObject:
+    return {"frontend": {"default": {"validation": {"caCertificateRefs": list(references), "mode": mode}}}}
+
+
+def test_client_certificates_are_verified_with_a_ca() -> None:
+    bundle = {"kind": "ConfigMap", "name": "ca"}
+    more = secret("more", ca__crt=pem(3).certificate)
+    for mode, skipped in (("AllowValidOnly", False), ("AllowInsecureFallback", True)):
+        tls = frontend(bundle, {"name": "more"}, mode=mode)
+        entry = gateway(listener(), secure("https", "cert"), tls=tls)
+        found = settle(CLASS, entry, pair(), more, ca(**{"ca.crt": pem(4).certificate}))
+        (body,) = ssls(found)
+        assert body["client"]["ca"].count("BEGIN CERTIFICATE") == 2
+        assert ("skip_mtls_uri_regex" in body["client"]) == skipped
+        assert ("InsecureFrontendValidationMode" in verdicts(found, "Gateway", "gw")) == skipped
+
+
+@pytest.mark.parametrize(
+    ("reference", "reason"),
+    [
+        ({"kind": "ConfigMap", "name": "absent"}, "InvalidCACertificateRef"),
+        ({"kind": "ConfigMap", "name": "ca"}, "InvalidCACertificateRef"),
+        ({"kind": "Secret", "name": "absent"}, "InvalidCACertificateRef"),
+        ({"kind": "Service", "name": "ca"}, "InvalidCACertificateKind"),
+        ({"kind": "ConfigMap", "name": "ca", "namespace": "other"}, "RefNotPermitted"),
+    ],
+)
+def test_without_a_ca_that_can_be_used_no_client_is_let_in(reference: JsonObject, reason: str) -> None:
+    entry = gateway(listener(), secure("https", "cert"), tls=frontend(reference))
+    found = settle(CLASS, entry, pair(), ca(**{"ca.crt": "no certificate"}))
+    got = of_listeners(found)
+    assert got["http"] == GOOD
+    assert (got["https"]["Accepted"], got["https"]["ResolvedRefs"]) == ("!NoValidCACertificate", f"!{reason}")
+    assert ssls(found) == []
+
+
+def test_validation_of_a_port_goes_before_the_default() -> None:
+    tls = {"frontend": {"perPort": [{"port": 443, "tls": {}}], **frontend({"name": "absent"})["frontend"]}}
+    found = settle(CLASS, gateway(secure("https", "cert"), tls=tls), pair())
+    assert of_listeners(found) == {"https": GOOD}
+
+
+@pytest.mark.parametrize(("name", "reason"), [("cert", "ResolvedRefs"), ("absent", "!InvalidClientCertificateRef")])
+def test_the_client_certificate_for_backends_is_looked_up(name: str, reason: str) -> None:
+    found = settle(CLASS, gateway(tls={"backend": {"clientCertificateRef": {"name": name}}}), pair())
+    assert verdicts(found, "Gateway", "gw") == {**ACCEPTED, "ResolvedRefs": reason}
+
+
+@pytest.mark.parametrize(
+    ("spec", "want"),
+    [
+        ({"infrastructure": {"parametersRef": {"group": "g", "kind": "K", "name": "n"}}}, "!InvalidParameters"),
+        ({"addresses": [{"type": "example.org/vip", "value": "x"}]}, "!UnsupportedAddress"),
+    ],
+)
+def test_what_a_gateway_cannot_have_is_refused(spec: JsonObject, want: str) -> None:
+    found = settle(CLASS, gateway(**spec), route(rule()), service())
+    assert verdicts(found, "Gateway", "gw") == {"Accepted": want, "Programmed": "!Invalid"}
+
+
+def test_a_spec_that_cannot_be_read_keeps_what_is_published() -> None:
+    found = settle(CLASS, gateway({"name": "http"}), route(rule()), set_of(listener("x", 81)))
+    assert problems(found)["Gateway default/gw"] == ["InvalidSpec", "InvalidSpec"]
+    assert assessed(found, "HTTPRoute", "app").parents[0].verdicts[0].reason == "NoMatchingParent"
+    assert verdicts(found, "ListenerSet", "set")["Accepted"] == "!ParentNotAccepted"
+
+
+POOL = replace(OPTIONS, gateway_addresses=("192.0.2.1", "192.0.2.2"))
+
+
+def addresses(found: World, *names: str) -> list[str]:
+    every = [assessed(found, "Gateway", name).addresses for name in names]
+    return [each[0][1] if each else "" for each in every]
+
+
+def test_a_pool_is_shared_out_and_may_be_used_up() -> None:
+    static = gateway(name="c", addresses=[{"type": "IPAddress", "value": "192.0.2.1"}])
+    objects = (CLASS, gateway(name="a"), gateway(name="b"), static, route(rule(), parentRefs=[{"name": "b"}]))
+    found = settle(*objects, options=POOL)
+    assert addresses(found, "a", "b", "c") == ["192.0.2.2", "", "192.0.2.1"]
+    assert verdicts(found, "Gateway", "b")["Programmed"] == "!AddressNotAssigned"
+    assert assessed(found, "HTTPRoute", "app").parents[0].verdicts[0].reason == "Pending"
+
+
+def test_a_gateway_keeps_the_address_that_it_shows() -> None:
+    shown = gateway(name="z") | {"status": {"addresses": [{"type": "IPAddress", "value": "192.0.2.1"}, {}]}}
+    found = settle(CLASS, gateway(name="a"), shown, gateway({"name": "broken"}, name="b"), options=POOL)
+    assert addresses(found, "a", "z") == ["192.0.2.2", "192.0.2.1"]
+
+
+def test_an_address_that_is_not_ours_is_reported() -> None:
+    asked = gateway(addresses=[{"value": "198.51.100.1"}])
+    want = {"Accepted": "Accepted", "Programmed": "!AddressNotUsable"}
+    assert verdicts(settle(CLASS, asked), "Gateway", "gw") == want
+    assert verdicts(settle(CLASS, asked, options=POOL), "Gateway", "gw") == want
+    published = replace(OPTIONS, published_addresses=frozenset({"198.51.100.1"}))
+    assert verdicts(settle(CLASS, asked, options=published), "Gateway", "gw") == ACCEPTED
+
+
+# ListenerSets.
+
+FROM_ALL: JsonObject = {"allowedListeners": {"namespaces": {"from": "All"}}}
+
+
+def test_listeners_of_a_set_are_served_by_its_gateway() -> None:
+    attached = route(rule(), parentRefs=[{"kind": "ListenerSet", "name": "set"}])
+    found = settle(CLASS, gateway(**FROM_ALL), set_of(listener("x", 81)), attached, service())
+    assert verdicts(found, "ListenerSet", "set") == ACCEPTED
+    assert of_listeners(found, "ListenerSet", "set") == {"x": GOOD}
+    assert assessed(found, "Gateway", "gw").listener_sets == 1
+    assert [each.owner.kind for each in found.attachments.counts] == ["ListenerSet"]
+
+
+def test_a_set_that_is_not_allowed_is_refused() -> None:
+    found = settle(CLASS, gateway(), set_of(listener("x", 81)), set_of(name="odd", kind="Service"))
+    assert verdicts(found, "ListenerSet", "set") == {"Accepted": "!NotAllowed", "Programmed": "!NotAllowed"}
+    assert ObjectKey("ListenerSet", "default", "odd") not in found.reports
+
+
+def test_a_set_whose_listeners_all_conflict_is_refused() -> None:
+    found = settle(CLASS, gateway(**FROM_ALL), set_of(listener("x")))
+    assert verdicts(found, "ListenerSet", "set") == dict.fromkeys(("Accepted", "Programmed"), "!ListenersNotValid")
+    assert of_listeners(found, "ListenerSet", "set")["x"]["Conflicted"] == "HostnameConflict"
+
+
+def test_a_set_that_cannot_be_read_is_no_set() -> None:
+    broken = make("ListenerSet", "set", spec={"parentRef": {"name": "gw"}, "listeners": "all"})
+    found = settle(CLASS, gateway(**FROM_ALL), broken)
+    assert assessed(found, "Gateway", "gw").listener_sets == 0
