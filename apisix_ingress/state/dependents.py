@@ -35,6 +35,10 @@ class Dependents:
         """Return the owners whose last translation looked at this."""
         return tuple(self._owners.get(read, ()))
 
+    def is_read(self, read: Read) -> bool:
+        """Say whether the last translation of any owner looked at this."""
+        return read in self._owners
+
     def reads_of(self, owner: ObjectKey) -> frozenset[Read]:
         """Return what the owner's last translation looked at."""
         return self._reads.get(owner, frozenset())

@@ -43,6 +43,7 @@ from translation.hosts.host_owners import NAMING_KINDS, HostOwners, restricted, 
 log = structlog.get_logger()
 
 T = TypeVar("T", bound=KubeObject)
+K = TypeVar("K", bound=Hashable)
 
 YIELD_EVERY, YIELD_SECONDS = 20, 0.01
 """Translations in a row, and seconds of them, before other tasks get their turn; 20 small ones take about 2 ms."""
@@ -67,8 +68,8 @@ class ChangeSink:
 class Enqueuer(Protocol):
     """How a provider wakes other owners."""
 
-    def enqueue(self, owner: ObjectKey, *, urgent: bool = False) -> None:
-        """Queue an owner at the provider of its kind."""
+    def enqueue(self, owner: ObjectKey, *, urgent: bool = False, since: float | None = None) -> None:
+        """Queue an owner at the provider of its kind; `since` is when the change was seen, if not now."""
 
     @property
     def live(self) -> bool:
@@ -452,6 +453,6 @@ def log_problems(owner: ObjectKey, problems: Iterable[Problem]) -> None:
         log.warning("object.problem", object=str(owner), code=problem.code, path=problem.path, message=problem.message)
 
 
-def limiter(rng: random.Random) -> RateLimiter[ObjectKey]:
+def limiter(rng: random.Random) -> RateLimiter[K]:
     """Return the limiter of a provider queue: quick tries first, then slow ones, spread by jitter (seconds)."""
     return MaxOf(FastSlow(0.1, 5.0, 5), ExponentialBackoff(0.05, 60.0, 0.2, rng=rng))

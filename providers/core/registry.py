@@ -24,6 +24,7 @@ from apisix_ingress.runtime.tasks import run_workers
 from apisix_ingress.state.id_table import HASHED
 from apisix_ingress.state.world import World
 from providers.core.base import ChangeSink, Provider, ProviderDeps, limiter, log_problems
+from providers.core.dependency import DependencyProvider
 from providers.core.offload import Offloader
 from translation.core.options import Options
 from translation.nginx.options import CATCH_ALL, host_key
@@ -64,8 +65,8 @@ def resources(options: Options) -> tuple[Resource, ...]:
     return (*table.values(), *([config_maps.restricted(source)] if source else ()))
 
 
-def provider_classes() -> Iterator[type[Provider[Any]]]:
-    """Yield the provider of each kind that owns records."""
+def provider_classes() -> Iterator[type[Provider[Any] | DependencyProvider]]:
+    """Yield the provider of each kind that has one."""
     named = (row.provider for row in RESOURCES.values() if row.provider)
     return map(imported, (*named, *DERIVED_PROVIDERS.values()))
 
@@ -93,12 +94,12 @@ class Registry:
         self._world = world
         self._live = False
         self._waiting = 0
-        self.providers: Mapping[str, Provider[Any]] = {
-            cls.kind: cls(surroundings)
-            for cls in provider_classes()
-            if cls.kind in world.stores or cls.kind not in GATEWAY_KINDS
-        }
-        self.queues = {kind: provider.queue for kind, provider in self.providers.items()} | {LARGE_OBJECTS: queue}
+        built = [
+            cls(surroundings) for cls in provider_classes() if cls.kind in world.stores or cls.kind not in GATEWAY_KINDS
+        ]
+        self.providers: Mapping[str, Provider[Any]] = {each.kind: each for each in built if isinstance(each, Provider)}
+        self._dependencies = {each.kind: each for each in built if isinstance(each, DependencyProvider)}
+        self.queues: Mapping[str, WorkQueue[Any]] = {each.kind: each.queue for each in built} | {LARGE_OBJECTS: queue}
         world.listen(self._changed)
         if options.nginx:
             self.enqueue(host_key(CATCH_ALL))
@@ -113,16 +114,16 @@ class Registry:
         """Whether namespaces rest after long work: not while somebody waits until everything is translated."""
         return self._live and not self._waiting
 
-    def enqueue(self, owner: ObjectKey, *, urgent: bool = False) -> None:
-        """Queue an owner at the provider of its kind."""
-        self.providers[owner.kind].queue.add(owner, urgent=urgent)
+    def enqueue(self, owner: ObjectKey, *, urgent: bool = False, since: float | None = None) -> None:
+        """Queue an owner at the provider of its kind; `since` is when the change was seen, if not now."""
+        self.providers[owner.kind].queue.add(owner, urgent=urgent, since=since)
 
     async def run(self) -> None:
         """Run every provider until its queue is shut down and drained, and then what it offloaded."""
         async with asyncio.TaskGroup() as offloading:
             offloading.create_task(self._run_offloaded(), name=LARGE_OBJECTS)
             async with asyncio.TaskGroup() as group:
-                for provider in self.providers.values():
+                for provider in self.all():
                     group.create_task(provider.run(), name=f"provider-{provider.kind}")
             self._offloader.queue.shut_down()
 
@@ -156,7 +157,7 @@ class Registry:
 
     def shut_down(self) -> None:
         """Let the queues run dry and take nothing new."""
-        for provider in self.providers.values():
+        for provider in self.all():
             provider.queue.shut_down()
 
     def settle(self) -> None:
@@ -166,20 +167,28 @@ class Registry:
             RuntimeError: If translations keep waking each other.
         """
         budget = SETTLE_LIMIT * (1 + sum(len(store) for store in self._world.stores.values()))
-        while steps := sum(self._step(provider) for provider in self.providers.values()):
+        while steps := sum(self._step(provider) for provider in self.all()):
             budget -= steps
             if budget < 0:
                 raise RuntimeError("translations keep waking each other")
 
-    def _step(self, provider: Provider[Any]) -> bool:
-        key = provider.queue.take()
+    def all(self) -> tuple[Provider[Any] | DependencyProvider, ...]:
+        """Return the providers of all kinds that have one."""
+        return (*self._dependencies.values(), *self.providers.values())
+
+    def _step(self, provider: Provider[Any] | DependencyProvider) -> bool:
+        queue: WorkQueue[Any] = provider.queue
+        key = queue.take()
         if key is None:
             return False
         provider.settle_one(key)
-        provider.queue.done(key)
+        queue.done(key)
         return True
 
     def _changed(self, read: Read) -> None:
+        if (dependency := self._dependencies.get(read.kind)) is not None:
+            dependency.changed(read)
+            return
         urgent = self._live and read.kind in URGENT_KINDS
         owners = self._world.dependents.of(read)
         if read.kind in HASHED and isinstance(read, IndexKey):

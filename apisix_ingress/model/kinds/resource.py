@@ -53,7 +53,8 @@ class Resource:
         translator: `(object, view, options) -> Translation`; with `expires` it takes `now` as well. Kinds whose
             provider needs another signature have none.
         expires: Whether a translation depends on the time.
-        provider: The subclass of `Provider` that owns the records; empty for kinds that are only read by others.
+        provider: The subclass of `Provider` that owns the records, or of `DependencyProvider` where many owners may
+            depend on one object; empty for other kinds, whose changes go to the providers of the owners directly.
         label: Label `resource` of the metrics that count changes, as in 1.8.
         reconcile_label: The same for metrics that count translations, where 1.8 has another one.
         status: What is written into its status; grants `get` and `patch` of it, too.

@@ -65,6 +65,7 @@ _ROWS = (
         never_empty=True,
         indexes=_ASSIGNED,
         short="ns",
+        provider="providers.namespace:NamespaceProvider",
         label="namespace",
     ),
     Resource(
@@ -112,6 +113,7 @@ _ROWS = (
         urgent=True,
         indexes={by.BY_ADDRESS: by.addresses},
         short="po",
+        provider="providers.pod:PodProvider",
         label="pod",
     ),
     Resource("Secret", "", "v1", "secrets", kube.decode_secret, label="secret"),

@@ -117,11 +117,13 @@ class WorkQueue(Generic[K]):
 
     # Putting keys in.
 
-    def add(self, key: K, *, urgent: bool = False) -> None:
+    def add(self, key: K, *, urgent: bool = False, since: float | None = None) -> None:
         """Make `key` dirty: it is handed out once more, now or after the `done` of the worker that has it.
 
         Adding a dirty key again changes nothing, but that an urgent add moves it to the urgent lane. A delay
         of the key ends, since its earliest time counts. Ignored after `shut_down`.
+
+        `since` is the monotonic time since which a key of another queue was dirty that led to this one; now by default.
         """
         if self._shut_down:
             return
@@ -131,11 +133,11 @@ class WorkQueue(Generic[K]):
             if urgent:
                 self.expedite(key)
             return
-        now = self._clock.monotonic()
+        since = self._clock.monotonic() if since is None else since
         if key in self._processing:
-            self._again[key] = _Again(now, urgent)
+            self._again[key] = _Again(since, urgent)
         else:
-            self._push(key, now, urgent=urgent)
+            self._push(key, since, urgent=urgent)
         self._observer.added()
         self._observer.depth(self._dirty_count())
 

@@ -20,12 +20,14 @@ from apisix_ingress.state.view import View
 from apisix_ingress.state.world import World
 from providers.core import registry
 from providers.core.base import ChangeSink, Provider
+from providers.namespace import NamespaceProvider
+from providers.pod import PodProvider
 from tests.factories import make_claim, make_custom, make_key, make_record
 from tests.fakes.clock import FakeClock
 from translation.core.options import Options
 from translation.core.result import Translation
 
-KINDS = ("Namespace", "Service", "EndpointSlice", "Secret", "ApisixRoute")
+KINDS = ("Namespace", "Pod", "Service", "EndpointSlice", "Secret", "ApisixRoute")
 
 
 def make_route(name: str = "web", *, namespace: str = "default", created: str = "1", **spec: Any) -> CustomObject:
@@ -123,7 +125,7 @@ class ProviderHarness:
     """World, registry and sink, driven by `settle` or by the workers of `registry.run`."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, options: Options | None = None) -> None:
-        monkeypatch.setattr(registry, "provider_classes", lambda: (Routes, Services))
+        monkeypatch.setattr(registry, "provider_classes", lambda: (Routes, Services, NamespaceProvider, PodProvider))
         self.world = World([RESOURCES[kind] for kind in KINDS])
         self.sink = Sink()
         self.clock = FakeClock()

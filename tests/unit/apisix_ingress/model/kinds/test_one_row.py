@@ -11,6 +11,7 @@ from apisix_ingress.model.kinds.gateway_api import CA_BUNDLE
 from apisix_ingress.model.kinds.resource import imported
 from apisix_ingress.model.kinds.table import RESOURCES
 from providers.core.base import Provider
+from providers.core.dependency import DependencyProvider
 
 ROOT = Path(crds.__file__).parents[1]
 TABLE = "apisix_ingress/model/kinds/table.py"
@@ -77,7 +78,7 @@ def test_what_a_row_names_exists(kind: str) -> None:
     assert all(map(callable, found.values()))
     assert row.label
     if provider := found.get("provider"):
-        assert issubclass(provider, Provider)
+        assert issubclass(provider, Provider | DependencyProvider)
         assert provider.kind == kind
     if spec := found.get("spec"):
         assert issubclass(spec, crds.Spec)
