@@ -32,6 +32,7 @@ from apisix_ingress.commands.gateways.explain import explain
 from apisix_ingress.commands.gateways.orphans import orphans
 from apisix_ingress.commands.gateways.verify import verify
 from apisix_ingress.commands.manifests.lint import lint
+from apisix_ingress.commands.manifests.migrate import migrate
 from apisix_ingress.commands.manifests.translate import translate
 from apisix_ingress.commands.run import start
 
@@ -46,6 +47,7 @@ app = typer.Typer(
 
 
 app.command()(lint)
+app.command()(migrate)
 app.command(cls=PlainUsage)(explain)
 app.command()(diff)
 app.command()(orphans)

@@ -51,6 +51,12 @@ class Case:
             if item["kind"] != "Ingress" or (item["metadata"].get("namespace"), item["metadata"]["name"]) not in refused
         ]
 
+    @property
+    def every_ingress(self) -> list[Json]:
+        """Each Ingress that the case ever has."""
+        applied = (item for asked, _ in self.steps for item in asked.get("apply", []))
+        return [item for item in (*self.objects, *applied) if item["kind"] == "Ingress"]
+
     @cached_property
     def steps(self) -> list[tuple[Json, Json]]:
         """Each request or change with what was recorded of it."""

@@ -170,7 +170,7 @@ class Replay:
             found += [
                 f"{number} {line}" for line in differences(recorded, got, frozenset(unstable | (self._wavering(case))))
             ]
-        return {"case": case.name, "differences": found}
+        return {"case": case.name, "differences": found, "verdicts": cluster.verdicts()}
 
     async def _asked(self, asked: Json, jar: dict[str, str], seen: list[Json]) -> Json:
         times = asked.get("times", 1)

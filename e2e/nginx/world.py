@@ -23,6 +23,9 @@ from e2e.nginx.client import tls_context
 from e2e.nginx.corpus import Case
 from translation.core.options import Options
 from translation.nginx.options import NginxOptions
+from translation.nginx.sources import values_of
+from translation.nginx.tables.annotations import judged
+from translation.nginx.tables.config_map import Config
 
 Json = dict[str, Any]
 _PLACEHOLDER = re.compile(r"\$\{(CERT|KEY|CA):([^}]*)\}")
@@ -154,6 +157,17 @@ class Cluster:
         found = settle((item for item in objects if item is not None), self.options)
         self.outcome = found
         return found.bodies()
+
+    def verdicts(self) -> list[str]:
+        """Return what differs by the verdict tables: a line for each annotation and key whose verdict is not exact."""
+        found = [
+            f"{finding.annotation}: {finding.verdict.level}: {finding.verdict.reason}"
+            for item in self._case.every_ingress
+            for finding in judged(values_of(item["metadata"].get("annotations") or {}, NginxOptions().prefix))
+            if finding.verdict.level in ("approximate", "refused")
+        ]
+        config = Config(self._case.about.get("config") or {})
+        return found + [f"{key}: {each.level}" for key, each in config.verdicts() if each.level != "exact"]
 
     @property
     def options(self) -> Options:

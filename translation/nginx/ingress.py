@@ -36,7 +36,7 @@ def refusals(item: CustomObject, builder: Builder, nginx: NginxOptions) -> Itera
     spec = parse_ingress(builder, item.spec)
     findings = tuple(judged(values))
     if why := why_refused(findings, config):
-        yield "metadata.annotations", f"{why}: the Ingress is not served, as with ingress-nginx; correct the value"
+        yield "metadata.annotations", f"{why}: the Ingress is not served, as with ingress-nginx; correct or remove it"
         return
     if spec and (pattern := bad_pattern(spec, values)):
         yield "spec.rules", f"{pattern!r} is not a regular expression: the Ingress is not served; correct the path"

@@ -59,14 +59,25 @@ def settle(objects: Iterable[KubeObject], options: Options) -> Outcome:
     """Translate objects until nothing changes any more; objects of unknown kinds are ignored."""
     world = World(resources(options), wide_ids=options.record_ids == "wide")
     registry = Registry(world, options, ChangeSink(), clock=MonotonicClock(), rng=random.Random(0))
-    for item in objects:
-        store = world.stores.get(item.meta.kind)
-        if store is not None:
-            store.set(item)
+    _fill(world, objects)
     registry.settle()
     wanted = world.desired.keys()
     owners = {key: owner for key in wanted for owner in world.desired.owners_of(key)[:1]}
     return Outcome(_records(world), _problems(world), dict(_left_out(world, options)), owners, world)
+
+
+def stored(objects: Iterable[KubeObject], options: Options) -> World:
+    """Return the stores with some objects, without translating them."""
+    world = World(resources(options))
+    _fill(world, objects)
+    return world
+
+
+def _fill(world: World, objects: Iterable[KubeObject]) -> None:
+    for item in objects:
+        store = world.stores.get(item.meta.kind)
+        if store is not None:
+            store.set(item)
 
 
 def follow_gateway(world: World, options: Options, cluster: str, held: Mapping[RecordKey, ObservedRecord]) -> bool:

@@ -1,0 +1,65 @@
+"""The migration report: verdicts by Ingress and host, and what Ingresses of a host do to each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apisix_ingress.diagnostics.collect.offline import stored
+from apisix_ingress.diagnostics.reports.migration import as_html, as_json, markdown_lines, text_lines
+from apisix_ingress.model.kinds.table import RESOURCES
+from apisix_ingress.model.objects import CustomObject
+from tests.unit.translation.nginx.objects import CLASS, OPTIONS, SERVICE, ingress
+from translation.nginx.migration import MigrationReport, migration_report
+
+
+def report(*objects: dict[str, Any]) -> MigrationReport:
+    assert OPTIONS.nginx is not None
+    decoded = [RESOURCES[item["kind"]].decode(item) for item in (CLASS, SERVICE, *objects)]
+    world = stored(decoded, OPTIONS)
+    items = [item for item in decoded if isinstance(item, CustomObject)]
+    return migration_report(items, world.view(), OPTIONS, OPTIONS.nginx)
+
+
+def test_the_verdict_is_the_one_that_differs_most() -> None:
+    got = report(
+        ingress("exact", ("/a", "Prefix"), proxy_body_size="8m"),
+        ingress("close", ("/b", "Prefix"), affinity="cookie"),
+        ingress("bad", ("/c", "Prefix"), configuration_snippet="more_set_headers 'X: 1';"),
+    )
+
+    assert {each.key.name: each.level for each in got.ingresses} == {
+        "bad": "refused",
+        "close": "approximate",
+        "exact": "exact",
+    }
+    assert got.level == "refused"
+
+
+def test_a_snippet_gets_a_suggestion_for_each_directive() -> None:
+    snippet = "more_set_headers 'X: 1';\nsub_filter a b;"
+
+    got = report(ingress("bad", ("/c", "Prefix"), configuration_snippet=snippet))
+
+    assert [line.partition(":")[0] for line in got.ingresses[0].suggestions] == ["more_set_headers", "sub_filter"]
+
+
+def test_a_host_names_what_one_ingress_does_to_the_others() -> None:
+    got = report(
+        ingress("plain", ("/a", "Prefix"), ("/b", "Prefix")),
+        ingress("regex", ("/v[0-9]+", "ImplementationSpecific"), age=1, use_regex="true"),
+        ingress("late", ("/a", "Prefix"), age=2),
+    )
+
+    assert got.hosts[0].notes == (
+        "Ingress shop/plain: 2 paths become case-insensitive patterns because of use-regex or rewrite-target on Ingress"
+        " shop/regex",
+        "Ingress shop/late: its path becomes a pattern because of use-regex or rewrite-target on Ingress shop/regex",
+        "/a of Ingress shop/late is served by Ingress shop/plain, which is older",
+    )
+
+
+def test_every_format_names_every_ingress() -> None:
+    got = report(ingress("one", ("/a", "Prefix")), ingress("two", ("/b", "Prefix"), enable_modsecurity="true"))
+
+    shown = [str(as_json(got)), as_html(got), "\n".join(markdown_lines(got)), "\n".join(text_lines(got))]
+    assert all("shop/one" in text and "shop/two" in text for text in shown)
