@@ -30,10 +30,11 @@ These differences apply to every host, whatever its annotations:
 
 * Request headers whose names contain an underscore or other unusual characters are passed or dropped as the gateway's
   `config.yaml` says.
-* `X-Original-Forwarded-For` and `X-Original-Forwarded-Host` are not sent to backends, and `Forwarded` is removed.
+* The header `Forwarded` is removed.
 * A request without a body has no `Content-Length: 0`.
 * A host that has no certificate is served by https only with `default_ssl_certificate`; clients without SNI need
   `fallback_sni` in the gateway's `config.yaml`.
+* Under a wildcard certificate, a host with one label more gets no certificate instead of the default one.
 * `/healthz` and `/nginx_status` of ingress-nginx do not exist.
 * An invalid Ingress affects only itself. With ingress-nginx, some invalid values stop all further changes.
 * An Ingress that becomes invalid is withdrawn. ingress-nginx serves its last valid version until it restarts.
@@ -48,6 +49,11 @@ _SAMPLES = {
     "rewrite-target": ("without-slash", "/$1/$host"),
     "server-alias": ("~^regex$",),
     "auth-tls-error-page": ("/path",),
+    "auth-method": ("POST",),
+    "auth-request-redirect": ("a;b",),
+    "proxy-connect-timeout": ("0",),
+    "proxy-read-timeout": ("0",),
+    "proxy-send-timeout": ("0",),
     "upstream-vhost": ("$arg_x",),
 }
 """Annotations whose verdict depends on the value → values that stand for the others."""

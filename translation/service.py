@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -121,14 +121,12 @@ def _upstream(
         # Its routes can't be translated either: what a gateway has of them stays, and so does this.
         draft.keep(key)
         return
-    nodes = _nodes(draft, found, port, wanted, settings) if found and port else []
     given = claims[0].variant.fields if claims[0].variant else ""
     if given:
-        fields = json.loads(given)
-        fallback = fields.pop("fallback", None)
-        body |= fields | {"nodes": nodes or (_fallback_nodes(draft, *fallback) if fallback else [])}
+        body |= _given(draft, found, port, wanted, settings, given)
         draft.record("upstreams", name, body, existing_only=all(claim.weak for claim in claims))
         return
+    nodes = _nodes(draft, found, port, wanted, settings) if found and port else []
     fields = settings.body(wanted.port)
     if fields is None:
         # The routes stay as they were, too. A pod that is gone must leave all the same.
@@ -155,6 +153,18 @@ def _nodes(draft: Builder, found: _Found, port: ServicePort, wanted: _Wanted, se
     chosen = settings.of_port(wanted.port)
     labels = next((item.labels for item in chosen.subsets if item.name == wanted.subset), None) if chosen else None
     return None if labels is None else service_nodes(draft, service, port, labels, listed=found.listed)
+
+
+def _given(
+    draft: Builder, found: _Found | None, port: ServicePort | None, wanted: _Wanted, settings: _Settings, text: str
+) -> JsonObject:
+    """Return the fields that a claim brings, with the nodes: those of another Service where this one has none."""
+    fields: JsonObject = json.loads(text)
+    fallback = fields.pop("fallback", None)
+    if port and isinstance(port.target, int) and found and found.service.type == "ExternalName":
+        port = replace(port, port=port.target or port.port)
+    nodes = _nodes(draft, found, port, wanted, settings) if found and port else []
+    return fields | {"nodes": nodes or (_fallback_nodes(draft, *fallback) if fallback else [])}
 
 
 def _fallback_nodes(draft: Builder, namespace: str, name: str, port: int) -> list[Node]:

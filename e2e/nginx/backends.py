@@ -37,10 +37,10 @@ class Backend:
             self._saturate()
             return
         for port in self.ports:
-            listener = socket.create_server((self.address, port), backlog=256)
-            listener.setblocking(False)
-            task = asyncio.create_task(self._accept(listener))
-            self.closers += [task.cancel, listener.close]
+            server = await asyncio.start_server(
+                self._serve, self.address, port, ssl=self.context if self.kind == "https" else None
+            )
+            self.closers.append(server.close)
 
     def stop(self) -> None:
         """Stop listening."""
@@ -61,27 +61,8 @@ class Backend:
                     client.connect((self.address, port))
                 self.closers.append(client.close)
 
-    async def _accept(self, listener: socket.socket) -> None:
-        """Take connections; a backend with a certificate speaks TLS to whoever begins with it, and plain otherwise."""
-        loop = asyncio.get_running_loop()
-        while True:
-            accepted, _ = await loop.sock_accept(listener)
-            task = asyncio.create_task(self._connected(accepted))
-            self.closers.append(task.cancel)
-
-    async def _connected(self, accepted: socket.socket) -> None:
-        loop = asyncio.get_running_loop()
-        secure = self.context is not None and await _begins_tls(accepted)
-        reader = asyncio.StreamReader()
-        protocol = asyncio.StreamReaderProtocol(reader)
-        with contextlib.suppress(OSError, ssl.SSLError, asyncio.CancelledError):
-            transport, _ = await loop.connect_accepted_socket(
-                lambda: protocol, accepted, ssl=self.context if secure else None
-            )
-            await self._serve(reader, asyncio.StreamWriter(transport, protocol, reader, loop))
-
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError, asyncio.IncompleteReadError, ValueError):
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError, ValueError, asyncio.CancelledError):
             while await self._one(reader, writer):
                 pass
         writer.close()
@@ -143,15 +124,6 @@ class Backend:
             else:
                 writer.write(b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body) if chunked else body)
         await writer.drain()
-
-
-async def _begins_tls(accepted: socket.socket) -> bool:
-    for _ in range(500):
-        try:
-            return accepted.recv(1, socket.MSG_PEEK) == b"\x16"
-        except BlockingIOError:
-            await asyncio.sleep(0.005)
-    return False
 
 
 async def chunks(reader: asyncio.StreamReader) -> bytes:

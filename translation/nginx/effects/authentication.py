@@ -53,6 +53,11 @@ class _Service:
     headers: str = ""
     always: bool = False
 
+    @property
+    def redirect(self) -> str:
+        """The address in X-Auth-Request-Redirect; one with a semicolon counts as absent."""
+        return "" if ";" in self.request_redirect else self.request_redirect
+
 
 def authentication(site: Site) -> Authentication:
     """Return what the annotations, or the ConfigMap for every host, ask for."""
@@ -144,7 +149,7 @@ def _external(site: Site, service: _Service) -> JsonObject | Authentication:
         "X-Original-Method": "$request_method",
         "X-Sent-From": "nginx-ingress-controller",
         "X-Real-IP": "$remote_addr",
-        "X-Auth-Request-Redirect": service.request_redirect or "$real_request_uri",
+        "X-Auth-Request-Redirect": service.redirect or "$real_request_uri",
     }
     if service.headers:
         namespace, _, name = service.headers.rpartition("/")
@@ -152,6 +157,8 @@ def _external(site: Site, service: _Service) -> JsonObject | Authentication:
         if found is None:
             return _closed("auth-proxy-set-headers")
         headers |= found.data
+    if service.method:
+        headers |= {"X-Original-URI": "$real_request_uri", "X-Scheme": "$scheme"}
     wanted: JsonObject = {
         "uri": _told(service.url),
         "method": service.method or "GET",

@@ -5,6 +5,7 @@ It belongs to the Service: every location with that Service shares its requests.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from apisix_ingress.model.json import JsonObject
@@ -46,6 +47,8 @@ def _rules(values: Values, canary: str, main: str) -> Iterator[JsonObject]:
     name = values.text("canary-by-header")
     header = f"http_{name.lower().replace('-', '_')}" if _readable(name) else ""
     value, pattern = values.text("canary-by-header-value"), values.text("canary-by-header-pattern")
+    if ";" in value or ";" in pattern:
+        return
     if header and value:
         yield _rule([header, "==", value], to_canary)
     elif header and pattern:
@@ -55,8 +58,10 @@ def _rules(values: Values, canary: str, main: str) -> Iterator[JsonObject]:
         yield _rule([header, "==", "never"], to_main)
     cookie = values.text("canary-by-cookie")
     if cookie:
-        yield _rule([f"cookie_{cookie}", "==", "always"], to_canary)
-        yield _rule([f"cookie_{cookie}", "==", "never"], to_main)
+        # Names of cookies are case-insensitive in nginx.
+        name = f"(?:^|;\\s*)(?i:{re.escape(cookie)})="
+        yield _rule(["http_cookie", "~~", f"{name}always(?:;|$)"], to_canary)
+        yield _rule(["http_cookie", "~~", f"{name}never(?:;|$)"], to_main)
     weight = values.number("canary-weight")
     total = max(100, values.number("canary-weight-total", 100))
     share = min(max(0, weight), total)
@@ -86,7 +91,8 @@ def _canary_of(site: Site, backend: ServiceBackend) -> tuple[Source, ServiceBack
                 same = service is not None and service.name == backend.name and source.meta.namespace == site.namespace
                 if service is not None and not same and _key(path) in wanted:
                     found.append((source, service))
-    return min(found, key=lambda each: each[0].meta.age, default=None)
+    found.sort(key=lambda each: (each[0].meta.namespace, each[0].meta.name), reverse=True)
+    return min(found, key=lambda each: each[0].meta.created or "~", default=None)
 
 
 def _key(path: Path) -> tuple[str, bool]:

@@ -79,7 +79,8 @@ end
 _EXTERNAL = r"""
 local http = require("resty.http")
 local DROPPED = {"x-forwarded-scheme", "x-scheme", "x-forwarded-proto", "content-length", "transfer-encoding", "expect",
-    "connection", "upgrade", "keep-alive", "te", "host", "x-forwarded-for", "proxy"}
+    "connection", "upgrade", "keep-alive", "te", "host", "x-forwarded-for", "proxy", "x-original-forwarded-for",
+    "x-original-forwarded-host"}
 local function value(text, ctx)
     return (core.utils.resolve_var(text, ctx.var))
 end

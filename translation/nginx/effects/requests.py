@@ -12,7 +12,7 @@ from translation.nginx.effects.branches import Site
 from translation.nginx.tables.values import size
 
 _PORTS = {"http": "80", "https": "443"}
-_REMOVED = ("Proxy", "X-Forwarded-For", "X-Original-Forwarded-For", "X-Original-Forwarded-Host")
+_REMOVED = ("Proxy", "X-Forwarded-For")
 
 _NAMED = re.compile(r"\$\{?[a-z]")
 """A variable of nginx in a rewrite target; a gateway knows those, too, but not together with groups."""
@@ -23,14 +23,17 @@ _VARIABLE_NAMES = {"$namespace": "namespace", "$service_name": "service", "$ingr
 def proxy_rewrite(site: Site, scheme: str) -> JsonObject:
     """Return the plugin that makes the backend's request of the client's one."""
     values = site.values
-    headers: dict[str, str] = {"X-Forwarded-Scheme": scheme, "X-Scheme": scheme, "X-Forwarded-Port": _PORTS[scheme]}
+    header = site.config.text("forwarded-for-header").lower().replace("-", "_")
+    headers: dict[str, str] = {
+        "X-Original-Forwarded-For": f"$http_{header}",
+        "X-Original-Forwarded-Host": "$original_x_forwarded_host",
+        "X-Forwarded-Scheme": scheme,
+        "X-Scheme": scheme,
+        "X-Forwarded-Port": _PORTS[scheme],
+    }
     if site.config.flag("use-forwarded-headers"):
         headers["X-Forwarded-Proto"] = scheme
-    if (
-        site.config.flag("proxy-add-original-uri-header")
-        if "proxy-add-original-uri-header" in site.config.given
-        else False
-    ):
+    if site.config.flag("proxy-add-original-uri-header"):
         headers["X-Original-Uri"] = "$real_request_uri"
     if site.location.target and values.has("x-forwarded-prefix"):
         headers["X-Forwarded-Prefix"] = values.text("x-forwarded-prefix")

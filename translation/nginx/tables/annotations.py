@@ -28,6 +28,7 @@ class Row:
         valid: Whether a value is taken.
         wrong: What a value that is not taken leads to.
         needs: Annotations without one of which this one is not read.
+        if_wrong: The verdict on a value that is not taken, where it is not what `wrong` says.
     """
 
     name: str
@@ -36,10 +37,13 @@ class Row:
     valid: Check = bool
     wrong: Outcome = "default"
     needs: tuple[str, ...] = ()
+    if_wrong: Verdict | None = None
 
     def judge(self, value: str) -> Verdict:
         """Return the verdict on a value."""
         if not self.valid(value):
+            if self.if_wrong and value:
+                return self.if_wrong
             return (
                 _WRONG[self.wrong]
                 if value
@@ -126,6 +130,8 @@ _SNIPPET = refused(
 )
 _BUFFERS = no_effect("Sizes of buffers are settings of the whole gateway (nginx_config in config.yaml).")
 _NOT_IN_GATEWAY = "The gateway has no such setting for one route"
+_KEPT_AUTH = approximate("With this value ingress-nginx drops the authentication; here it stays.")
+_SENT_ONCE = approximate("A header that ingress-nginx sends twice, its own and that one, is sent once.")
 _CACHE = approximate("Answers of the authentication service are not cached: it is asked for every request.")
 _KEEPALIVE = approximate("Connections to the authentication service are kept as the gateway does by default.")
 
@@ -177,10 +183,22 @@ def _error_page(text: str) -> Verdict:
     return approximate("A client without a valid certificate gets 400 instead of the page.")
 
 
+def _timeout(text: str) -> Verdict:
+    return approximate("A gateway has no timeout of 0; 60 s apply.") if integer(text) == 0 else EXACT
+
+
+def _auth_redirect(text: str) -> Verdict:
+    return _KEPT_AUTH if ";" in text else EXACT
+
+
+def _auth_method(text: str) -> Verdict:
+    return EXACT if text == "GET" else approximate("The request to the service has Content-Length: 0.")
+
+
 def _hash_by(text: str) -> Verdict:
     if "$" not in text:
         return approximate("Without a variable every request has one key, which a gateway spreads by client address.")
-    return EXACT
+    return approximate("A request whose endpoint fails goes to another one.")
 
 
 def _on(when_on: Verdict) -> Judge:
@@ -258,7 +276,7 @@ _ROWS = (
     Row("auth-secret-type", "authentication", EXACT, _empty_or(_one_of("auth-file", "auth-map")), "refused", _BASIC),
     Row("auth-realm", "authentication", EXACT, _WORDS, "refused", _BASIC),
     Row("auth-url", "authentication", EXACT, _empty_or(_like(r"[^;]*")), "refused"),
-    Row("auth-method", "authentication", EXACT, _empty_or(_one_of(*METHODS)), "closed", _AUTH_URL_SET),
+    Row("auth-method", "authentication", _auth_method, _empty_or(_one_of(*METHODS)), "closed", _AUTH_URL_SET),
     Row("auth-signin", "authentication", EXACT, _empty_or(_like(r"\S*")), "refused", _AUTH_URL_SET),
     Row("auth-signin-redirect-param", "authentication", EXACT, needs=_AUTH_URL_SET),
     Row(
@@ -269,9 +287,15 @@ _ROWS = (
         "closed",
         _AUTH_URL_SET,
     ),
-    Row("auth-request-redirect", "authentication", EXACT, _empty_or(_like(r"[^\s;]*")), "refused", _AUTH_URL_SET),
-    Row("auth-proxy-set-headers", "authentication", EXACT, needs=_AUTH_URL_SET),
-    Row("auth-always-set-cookie", "authentication", EXACT, _bool, needs=_AUTH_URL_SET),
+    Row("auth-request-redirect", "authentication", _auth_redirect, _like(r"\S*"), "refused", _AUTH_URL_SET),
+    Row(
+        "auth-proxy-set-headers",
+        "authentication",
+        _SENT_ONCE,
+        _like(r"[^;]*"),
+        needs=_AUTH_URL_SET,
+    ),
+    Row("auth-always-set-cookie", "authentication", EXACT, _bool, needs=_AUTH_URL_SET, if_wrong=_KEPT_AUTH),
     Row("auth-cache-key", "authentication", _CACHE, needs=_AUTH_URL_SET),
     Row(
         "auth-cache-duration",
@@ -413,7 +437,7 @@ _ROWS = (
     ),
     # timeouts and retries
     *(
-        Row(f"proxy-{name}-timeout", "timeouts and retries", EXACT, _natural, "refused")
+        Row(f"proxy-{name}-timeout", "timeouts and retries", _timeout, _natural, "refused")
         for name in ("connect", "read", "send")
     ),
     Row("proxy-next-upstream", "timeouts and retries", _next_upstream),

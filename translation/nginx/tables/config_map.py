@@ -62,6 +62,7 @@ DEFAULTS: Mapping[str, str] = {
     "proxy-set-headers": "",
     "hide-headers": "",
     "custom-http-errors": "",
+    "proxy-add-original-uri-header": "false",
     "use-gzip": "false",
     "ssl-reject-handshake": "false",
 }
@@ -88,7 +89,7 @@ _VERDICTS: Mapping[str, Verdict] = {
     "stream-snippet": refused("Nginx configuration is never executed.", protects=True),
     "enable-modsecurity": refused("A gateway has no ModSecurity.", protects=True),
     "enable-owasp-modsecurity-crs": refused("A gateway has no ModSecurity.", protects=True),
-    "proxy-add-original-uri-header": EXACT,
+    "proxy-set-headers": approximate("A header that ingress-nginx sends twice, its own and that one, is sent once."),
     "relative-redirects": approximate("Redirects are absolute."),
     "annotation-value-word-blocklist": _STRICT,
     "strict-validate-path-type": _STRICT,
