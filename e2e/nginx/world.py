@@ -24,8 +24,8 @@ from e2e.nginx.corpus import Case
 from translation.core.options import Options
 from translation.nginx.options import NginxOptions
 from translation.nginx.sources import values_of
-from translation.nginx.tables.annotations import judged
 from translation.nginx.tables.config_map import Config
+from translation.nginx.tables.findings import judged
 
 Json = dict[str, Any]
 _PLACEHOLDER = re.compile(r"\$\{(CERT|KEY|CA):([^}]*)\}")

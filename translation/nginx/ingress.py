@@ -12,7 +12,7 @@ from translation.core.result import Translation
 from translation.ingress_spec import parse_ingress
 from translation.nginx.options import NginxOptions
 from translation.nginx.sources import bad_pattern, bad_wildcard, read_config, values_of, why_refused
-from translation.nginx.tables.annotations import Finding, judged
+from translation.nginx.tables.findings import Finding, judged
 
 REFUSED = "NginxNotServed"
 DIFFERS = "NginxDiffers"

@@ -23,7 +23,8 @@ from translation.nginx.sources import (
     sources_of_host,
     values_of,
 )
-from translation.nginx.tables.annotations import SNIPPETS, Finding, judged
+from translation.nginx.tables.annotations import SNIPPETS
+from translation.nginx.tables.findings import Finding, judged
 from translation.nginx.tables.verdicts import RANKS, Level, Verdict
 
 _DIRECTIVES = {
@@ -71,9 +72,9 @@ class HostReport:
 
     Attributes:
         host: Its name; `_`: requests for hosts that no Ingress has.
-        level: That of its Ingress that differs most.
-        ingresses: Those that make it, the oldest first.
-        notes: What an Ingress does to the others of the host, and which of them lose a path.
+        level: The verdict on its Ingresses that differs most.
+        ingresses: Its Ingresses, the oldest first.
+        notes: What an Ingress does to the others of the host, and which Ingresses lose a path.
     """
 
     host: str

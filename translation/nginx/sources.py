@@ -15,8 +15,9 @@ from translation.core.options import Options
 from translation.core.scope import CLASS_ANNOTATION, class_is_ours, class_of, in_scope
 from translation.ingress_spec import IngressSpec, Path, parse_ingress
 from translation.nginx.options import CATCH_ALL, NginxOptions
-from translation.nginx.tables.annotations import SNIPPETS, Finding, judged
+from translation.nginx.tables.annotations import SNIPPETS
 from translation.nginx.tables.config_map import Config
+from translation.nginx.tables.findings import Finding, judged
 from translation.nginx.tables.values import Values, compiles
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from translation.nginx.tables.annotations import TABLE, judged
+from translation.nginx.tables.annotations import TABLE
+from translation.nginx.tables.findings import judged
 from translation.nginx.tables.values import Values, boolean, integer, networks, size
 
 

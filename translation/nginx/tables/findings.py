@@ -1,0 +1,47 @@
+"""Findings: the verdicts on the annotations of one Ingress."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from translation.nginx.tables.annotations import TABLE
+from translation.nginx.tables.values import Outcome, Values, boolean
+from translation.nginx.tables.verdicts import Verdict, no_effect
+
+UNKNOWN = no_effect("ingress-nginx 1.15 does not know this annotation.")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The verdict on one annotation of one Ingress."""
+
+    annotation: str
+    value: str
+    verdict: Verdict
+    outcome: Outcome | None = None
+
+
+def judged(values: Values) -> Iterator[Finding]:
+    """Yield the verdict on each annotation of an Ingress, by its value and in the order of the table."""
+    for name in sorted(values.given, key=_place):
+        value, row = values.given[name], TABLE.get(name)
+        if row is None:
+            yield Finding(name, value, UNKNOWN)
+        elif row.needs and not any(_is_set(values, need) for need in row.needs):
+            needs = " or ".join(row.needs)
+            yield Finding(name, value, no_effect(f"It is read only together with {needs}, as with ingress-nginx."))
+        else:
+            yield Finding(name, value, row.judge(value), row.outcome(value))
+
+
+_PLACES = {name: place for place, name in enumerate(TABLE)}
+
+
+def _place(name: str) -> tuple[int, str]:
+    return _PLACES.get(name, len(_PLACES)), name
+
+
+def _is_set(values: Values, name: str) -> bool:
+    value = values.text(name)
+    return bool(value) and boolean(value) is not False

@@ -1,0 +1,127 @@
+"""Verdicts that depend on the value of an annotation, and verdicts that several annotations share."""
+
+from __future__ import annotations
+
+import re
+
+from translation.nginx.tables.rows import Judge
+from translation.nginx.tables.values import boolean, integer
+from translation.nginx.tables.verdicts import EXACT, Verdict, approximate, no_effect, refused
+
+STICKY = approximate(
+    "The gateway chooses the backend by a hash of the cookie: a client may change its backend once, after its first "
+    "request, and a small share of clients does when endpoints change."
+)
+SNIPPETS = frozenset(
+    {"configuration-snippet", "server-snippet", "stream-snippet", "auth-snippet", "modsecurity-snippet"}
+)
+"""Annotations with raw nginx configuration: never executed."""
+
+WAF = frozenset({"enable-modsecurity", "enable-owasp-core-rules", "modsecurity-transaction-id"})
+
+SNIPPET = refused(
+    "It holds nginx configuration, which is never executed; use a typed annotation or a plugin.", protects=True
+)
+BUFFERS = no_effect("Sizes of buffers are settings of the whole gateway (nginx_config in config.yaml).")
+NOT_IN_GATEWAY = "The gateway has no such setting for one route"
+KEPT_AUTH = approximate("With this value ingress-nginx drops the authentication; here it stays.")
+SENT_ONCE = approximate("A header that ingress-nginx sends twice, its own and that one, is sent once.")
+CACHE = approximate("Answers of the authentication service are not cached: it is asked for every request.")
+KEEPALIVE = approximate("Connections to the authentication service are kept as the gateway does by default.")
+
+
+def protocol(text: str) -> Verdict:
+    """Judge backend-protocol."""
+    match text.upper():
+        case "HTTP" | "HTTPS" | "GRPC" | "GRPCS":
+            return EXACT
+        case "AUTO_HTTP":
+            return EXACT
+        case "FCGI":
+            return refused("A gateway does not speak FastCGI; put an HTTP server in front of the backend.")
+        case _:
+            return no_effect("The value is not a protocol, so HTTP is used, as with ingress-nginx.")
+
+
+def next_upstream(text: str) -> Verdict:
+    """Judge proxy-next-upstream."""
+    words = set(text.split())
+    if words == {"error", "timeout"}:
+        return EXACT
+    if "off" in words:
+        return EXACT
+    return approximate("Only connection errors and timeouts are retried; answers with an error status are not.")
+
+
+def verify_backend(text: str) -> Verdict:
+    """Judge proxy-ssl-verify."""
+    if text != "on":
+        return EXACT
+    return refused("APISIX 3.18 can't verify the certificate of an HTTPS backend; 3.19 can.", protects=True)
+
+
+def rewrite(text: str) -> Verdict:
+    """Judge rewrite-target."""
+    if not text.startswith(("/", "http://", "https://")):
+        return refused("The target has no slash at its beginning, which backends refuse; add it.")
+    if re.search(r"\$\{?[a-z]", text):
+        return approximate("Beside variables of nginx, groups of the path are not filled in.")
+    return EXACT
+
+
+def alias(text: str) -> Verdict:
+    """Judge server-alias."""
+    if "~" in text:
+        return refused("A regular expression can't be a host of a gateway; list the names.")
+    return EXACT
+
+
+def error_page(text: str) -> Verdict:
+    """Judge auth-tls-error-page."""
+    if text.startswith(("http://", "https://")):
+        return EXACT
+    return approximate("A client without a valid certificate gets 400 instead of the page.")
+
+
+def timeout(text: str) -> Verdict:
+    """Judge a timeout."""
+    return approximate("A gateway has no timeout of 0; 60 s apply.") if integer(text) == 0 else EXACT
+
+
+def auth_redirect(text: str) -> Verdict:
+    """Judge auth-request-redirect."""
+    return KEPT_AUTH if ";" in text else EXACT
+
+
+def auth_method(text: str) -> Verdict:
+    """Judge auth-method."""
+    return EXACT if text == "GET" else approximate("The request to the service has Content-Length: 0.")
+
+
+def hash_by(text: str) -> Verdict:
+    """Judge upstream-hash-by."""
+    if "$" not in text:
+        return approximate("Without a variable every request has one key, which a gateway spreads by client address.")
+    return approximate("A request whose endpoint fails goes to another one.")
+
+
+def if_on(when_on: Verdict) -> Judge:
+    """Return a judge of a boolean whose true value has this verdict."""
+    return lambda text: when_on if boolean(text) else EXACT
+
+
+def modsecurity(text: str) -> Verdict:
+    """Judge what enables ModSecurity."""
+    return refused("A gateway has no ModSecurity; the path is closed.", protects=True) if boolean(text) else EXACT
+
+
+def http_version(text: str) -> Verdict:
+    """Judge proxy-http-version."""
+    return EXACT if text == "1.1" else approximate("Requests to the backend are HTTP/1.1.")
+
+
+def vhost(text: str) -> Verdict:
+    """Judge upstream-vhost."""
+    known = {"$host", "$namespace", "$service_name", "$ingress_name", "$service_port"}
+    used = set(re.findall(r"\$\{?[a-z_]+\}?", text.replace("{", "").replace("}", "")))
+    return EXACT if used <= known else refused("The variable is not known to the gateway.")
