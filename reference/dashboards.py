@@ -58,7 +58,7 @@ CONTROLLER = (
         "{{resource}} {{result}}",
         "ops",
     ),
-    Panel("Keys that wait", "sum by (queue) (@queue_depth)", "{{queue}}"),
+    Panel("Keys in queues", "sum by (queue) (@queue_depth)", "{{queue}}"),
     Panel("Longest wait in a queue", "max by (queue) (@queue_oldest_age_seconds)", "{{queue}}", "s"),
     Panel("Work on a key, p99", quantile("queue_work_seconds", "queue"), "{{queue}}", "s"),
     Panel(

@@ -1,8 +1,8 @@
 """Prometheus metrics: every name, label and type in one place, behind methods that hide the client.
 
-The names that the 1.8 line exposed are kept. No label ever takes a value that users can make many of (object, record,
-namespace, host, route), but for certificates, of which only those that expire first are shown. Figures that only matter
-when somebody looks are set by `on_scrape`.
+The names that the 1.8 line exposed are kept. No label takes a value of which users can create many (object, record,
+namespace, host, route), except for certificates, of which only those that expire first are shown. Gauges that are only
+computed when they are scraped are set by hooks (`on_scrape`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar
 from prometheus_client.metrics import Counter, Gauge, Histogram, MetricWrapperBase, Summary, disable_created_metrics
 from prometheus_client.registry import CollectorRegistry
 
-from apisix_ingress.runtime.queue.workqueue import QueueObserver
+from apisix_ingress.observability.queue_metrics import QueueMetrics
 
 NAMESPACE = "apisix_ingress_controller"
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -27,64 +27,6 @@ _QUICK_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.
 _LAG_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 _NANOSECONDS = 1e9
 _REQUESTS = "apisix_requests"
-_NOTED = 200
-"""So many keys of a queue are noted before they are told: half a millisecond's work."""
-
-
-class QueueMetrics(QueueObserver):
-    """The metrics of one queue.
-
-    Each key costs it some numbers: the client's series, with a lock and a search for each, are told by `settle`.
-    """
-
-    def __init__(
-        self,
-        depth: Gauge,
-        adds: Counter,
-        retries: Counter,
-        waited: Histogram,
-        worked: Histogram,
-    ) -> None:
-        self._depth = depth
-        self._adds = adds
-        self._retries = retries
-        self._waited = waited
-        self._worked = worked
-        self._keys = self._added = 0
-        self._waits: list[float] = []
-        self._works: list[float] = []
-
-    def depth(self, keys: int) -> None:
-        """Note how many keys are dirty."""
-        self._keys = keys
-
-    def added(self) -> None:
-        """Count a key that became dirty."""
-        self._added += 1
-
-    def retried(self) -> None:
-        """Count a retry."""
-        self._retries.inc()
-
-    def started(self, waited: float) -> None:
-        """Note the seconds a key waited."""
-        self._waits.append(waited)
-
-    def finished(self, worked: float) -> None:
-        """Note the seconds a key was worked on."""
-        self._works.append(worked)
-        if len(self._works) >= _NOTED:
-            self.settle()
-
-    def settle(self) -> None:
-        """Tell what was noted."""
-        self._depth.set(self._keys)
-        self._adds.inc(self._added)
-        self._added = 0
-        for series, noted in ((self._waited, self._waits), (self._worked, self._works)):
-            for seconds in noted:
-                series.observe(seconds)
-            noted.clear()
 
 
 class Metrics:
@@ -93,7 +35,7 @@ class Metrics:
     Args:
         pod: name of this Pod, the label ``controller_pod`` of every metric.
         namespace: its namespace, the label ``controller_namespace``.
-        names_secrets: whether whoever reads the metrics may know the names of Secrets.
+        names_secrets: whether metrics may show the names of Secrets.
     """
 
     def __init__(self, *, pod: str, namespace: str, names_secrets: bool = True) -> None:
@@ -102,7 +44,7 @@ class Metrics:
         self._names_secrets = names_secrets
         self._registry = CollectorRegistry()
         self._scrape_hooks: list[Callable[[], None]] = []
-        # The client's own look-up takes a lock and words every label: several times for each write.
+        # The lookup of the client takes a lock and formats every label, several times for each write.
         self._series: dict[tuple[object, ...], Any] = {}
         self._define_legacy()
         self._define_queues()
@@ -111,102 +53,136 @@ class Metrics:
         self._define_objects()
 
     def _define_legacy(self) -> None:
-        """Metrics of the 1.8 line (v1-behaviour.md §9), which counts requests and answers without ``_total``.
+        """Metrics of the 1.8 line (v1-behaviour.md §9), whose counters of requests and responses have no ``_total``.
 
-        The client has no such counters, so gauges count; the 1.8 line calls the first one a counter, see `render`.
+        The client adds it to every counter, so these are gauges; the 1.8 line calls the first one a counter: `render`.
         """
         self._requests = self._make(Gauge, _REQUESTS, "Requests to the Admin API.", ["resource", "op"])
         self._status_codes = self._make(
-            Gauge, "apisix_status_codes", "Answers of the Admin API; 0: none came.", ["resource", "status_code"]
+            Gauge,
+            "apisix_status_codes",
+            "Responses of the Admin API by status code; 0: no response.",
+            ["resource", "status_code"],
         )
         self._latencies = self._make(
-            Summary, "apisix_request_latencies", "Nanoseconds that requests to the Admin API took.", ["operation"]
+            Summary, "apisix_request_latencies", "Duration of requests to the Admin API in nanoseconds.", ["operation"]
         )
-        self._is_leader = self._make(Gauge, "is_leader", "1 while this process leads.")
-        self._health = self._make(Counter, "check_cluster_health", "Successful checks of a gateway cluster.", ["name"])
+        self._is_leader = self._make(Gauge, "is_leader", "Whether this replica is the leader (1) or not (0).")
+        self._health = self._make(
+            Counter, "check_cluster_health", "Successful health checks of a gateway cluster.", ["name"]
+        )
         self._sync_operations = self._make(
-            Counter, "sync_operation", "Reconciled objects by outcome.", ["resource", "result"]
+            Counter, "sync_operation", "Reconciled objects by result.", ["resource", "result"]
         )
-        self._cache_syncs = self._make(Counter, "cache_sync", "Takeovers and audits by outcome.", ["result"])
-        self._events = self._make(Counter, "events", "Changes seen at the API server.", ["operation", "resource"])
+        self._cache_syncs = self._make(Counter, "cache_sync", "Takeovers and audits by result.", ["result"])
+        self._events = self._make(
+            Counter, "events", "Changes of objects received from the API server.", ["operation", "resource"]
+        )
 
     def _define_queues(self) -> None:
-        self._queue_depth = self._make(Gauge, "queue_depth", "Keys that wait to be worked on.", ["queue"])
+        self._queue_depth = self._make(Gauge, "queue_depth", "Keys in the queue.", ["queue"])
         self._queue_age = self._make(
-            Gauge, "queue_oldest_age_seconds", "Seconds that the oldest key has waited.", ["queue"]
+            Gauge, "queue_oldest_age_seconds", "Age of the oldest key in the queue in seconds.", ["queue"]
         )
-        self._queue_adds = self._make(Counter, "queue_adds", "Keys that were added to a queue.", ["queue"])
-        self._queue_retries = self._make(Counter, "queue_retries", "Keys that came back after a failure.", ["queue"])
-        self._queue_wait = self._seconds("queue_wait_seconds", "Seconds a key waited.", "queue")
-        self._queue_work = self._seconds("queue_work_seconds", "Seconds the work on a key took.", "queue")
+        self._queue_adds = self._make(Counter, "queue_adds", "Keys added to the queue.", ["queue"])
+        self._queue_retries = self._make(Counter, "queue_retries", "Keys queued again after a failure.", ["queue"])
+        self._queue_wait = self._seconds(
+            "queue_wait_seconds", "Time in seconds that a key waits in the queue.", "queue"
+        )
+        self._queue_work = self._seconds("queue_work_seconds", "Time in seconds that processing a key takes.", "queue")
 
     def _define_sync(self) -> None:
         per_kind = ["cluster", "kind"]
         self._lag = self._seconds(
-            "sync_lag_seconds", "From a change seen to its records confirmed by a cluster.", "cluster", _LAG_BUCKETS
+            "sync_lag_seconds",
+            "Time in seconds from a change being seen until a cluster confirms its records.",
+            "cluster",
+            _LAG_BUCKETS,
         )
         self._pending_age = self._make(
-            Gauge, "sync_pending_age_seconds", "Age of the oldest change that a cluster has not confirmed.", ["cluster"]
+            Gauge,
+            "sync_pending_age_seconds",
+            "Age in seconds of the oldest change that a cluster has not confirmed.",
+            ["cluster"],
         )
-        self._backlog = self._make(Gauge, "sync_backlog", "Records that wait for a look or a write.", ["cluster"])
-        self._desired = self._make(Gauge, "records_desired", "Records that should exist.", per_kind)
-        self._applied = self._make(Gauge, "records_applied", "Records known to exist.", per_kind)
-        self._quarantined = self._make(Gauge, "records_quarantined", "Records the gateway rejected.", per_kind)
-        self._drift = self._make(Counter, "drift_repaired", "Records that an audit put right.", ["cluster"])
-        self._held = self._make(Gauge, "mass_delete_held", "1 while a suspicious sweep is held back.", ["cluster"])
+        self._backlog = self._make(Gauge, "sync_backlog", "Records queued for sync.", ["cluster"])
+        self._desired = self._make(Gauge, "records_desired", "Records that should exist in the cluster.", per_kind)
+        self._applied = self._make(
+            Gauge, "records_applied", "Records that are in the cluster as they should be.", per_kind
+        )
+        self._quarantined = self._make(Gauge, "records_quarantined", "Records that the gateway rejected.", per_kind)
+        self._drift = self._make(
+            Counter, "drift_repaired", "Records that audits found changed, missing or added, and repaired.", ["cluster"]
+        )
+        self._held = self._make(
+            Gauge,
+            "mass_delete_held",
+            "Whether the deletion of unusually many records is held back (1) or not (0).",
+            ["cluster"],
+        )
         self._breaker = self._make(
-            Gauge, "breaker_open", "1 while a cluster is paused, or refuses the key of a follower.", ["cluster"]
+            Gauge,
+            "breaker_open",
+            "Whether writes to a cluster are paused, or it rejects the admin key of a follower (1), or not (0).",
+            ["cluster"],
         )
         self._outage = self._make(
             Gauge,
             "outage_start_timestamp_seconds",
-            "When the present outage of a cluster began, in Unix time; no series while there is none.",
+            "Start of the current outage of a cluster in Unix time; there is no series without an outage.",
             ["cluster", "reason"],
         )
         self._writes = self._make(
             Counter,
             "record_writes",
-            "Writes of records by how they ended: ok, or the name of the error.",
+            "Writes of records by outcome: ok, or the name of the error.",
             ["cluster", "kind", "operation", "outcome"],
         )
         self._requests_took = self._seconds(
-            "admin_request_seconds", "Seconds that requests to the Admin API took.", "operation"
+            "admin_request_seconds", "Duration of requests to the Admin API in seconds.", "operation"
         )
 
     def _define_objects(self) -> None:
         self._watch_failures = self._make(
-            Counter, "watch_failures", "Lists and watches that ended badly.", ["kind", "reason"]
+            Counter, "watch_failures", "Lists and watches that failed.", ["kind", "reason"]
         )
-        self._deletes_held = self._make(Gauge, "deletes_held", "Deletes that a relist implies, held back.", ["kind"])
-        self._lists = self._seconds("list_seconds", "Seconds a complete list took.", "kind")
+        self._deletes_held = self._make(
+            Gauge, "deletes_held", "Deletes of objects that are held back until a second list confirms them.", ["kind"]
+        )
+        self._lists = self._seconds("list_seconds", "Duration of a complete list in seconds.", "kind")
         self._watch_age = self._make(
-            Gauge, "watch_age_seconds", "Seconds since the API server last said anything about a kind.", ["kind"]
+            Gauge, "watch_age_seconds", "Seconds since the API server last sent anything about a kind.", ["kind"]
         )
         self._status_writes = self._make(
             Counter,
             "status_writes",
-            "Writes of objects' status by how they ended: ok, or the name of the error.",
+            "Writes of the status of objects by outcome: ok, or the name of the error.",
             ["kind", "outcome"],
         )
-        self._events_dropped = self._make(
-            Counter, "kube_events_dropped", "Events for kubectl describe that could not be sent."
-        )
-        self._at(self._events_dropped)  # shown from the start: a rate needs a zero to begin with
+        self._events_dropped = self._make(Counter, "kube_events_dropped", "Kubernetes Events that could not be sent.")
+        self._at(self._events_dropped)  # exposed from the start: a rate needs a zero to begin with
         self._expiry = self._make(
             Gauge,
             "certificate_expiry_timestamp_seconds",
-            "When a certificate in use expires, in Unix time; of the secrets that expire first.",
+            "Expiry of a certificate in use in Unix time, for the Secrets that expire first.",
             ["secret_namespace", "secret_name"],
         )
         self._stall = self._make(
-            Gauge, "event_loop_lag_seconds", "The longest that the event loop kept a task waiting in the last minute."
+            Gauge,
+            "event_loop_lag_seconds",
+            "Longest time in seconds that the event loop kept a task waiting in the last minute.",
         )
 
     def _define_webhook(self) -> None:
-        self._reviews = self._make(Counter, "webhook_requests", "Admission requests by outcome.", ["kind", "result"])
-        self._review_seconds = self._seconds("webhook_request_seconds", "Seconds an admission request took.", "result")
+        self._reviews = self._make(Counter, "webhook_requests", "Admission requests by result.", ["kind", "result"])
+        self._review_seconds = self._seconds(
+            "webhook_request_seconds", "Duration of an admission request in seconds.", "result"
+        )
         self._schema_age = self._make(
-            Gauge, "webhook_schema_age_seconds", "Seconds since a cluster told its plugin schemas.", ["cluster"]
+            Gauge,
+            "webhook_schema_age_seconds",
+            "Seconds since a cluster last returned its plugin schemas.",
+            ["cluster"],
         )
 
     def _make(self, kind: type[M], name: str, text: str, labels: Sequence[str] = ()) -> M:
@@ -238,34 +214,34 @@ class Metrics:
         self._at(self._health, cluster).inc()
 
     def record_sync_lag(self, cluster: str, seconds: float) -> None:
-        """Note how long after a change was seen `cluster` confirmed a record of it."""
+        """Observe the seconds from a change being seen until `cluster` confirmed a record of it."""
         self._at(self._lag, cluster).observe(seconds)
 
     def set_pending(self, cluster: str, *, age: float, backlog: int) -> None:
-        """Set the age in seconds of the oldest change that `cluster` has not confirmed, and how many records wait."""
+        """Set the age in seconds of the oldest change that `cluster` has not confirmed, and its queue length."""
         self._at(self._pending_age, cluster).set(age)
         self._at(self._backlog, cluster).set(backlog)
 
     def set_records(self, cluster: str, kind: str, *, desired: int, applied: int, quarantined: int) -> None:
-        """Set how many records of `kind` should exist in `cluster`, do, and were rejected."""
+        """Set how many records of `kind` should exist in `cluster`, exist, and were rejected."""
         self._at(self._desired, cluster, kind).set(desired)
         self._at(self._applied, cluster, kind).set(applied)
         self._at(self._quarantined, cluster, kind).set(quarantined)
 
     def record_drift(self, cluster: str, records: int) -> None:
-        """Count records that an audit found changed, missing or added, and put right."""
+        """Count records that an audit found changed, missing or added, and repaired."""
         self._at(self._drift, cluster).inc(records)
 
     def set_mass_delete_held(self, cluster: str, held: bool) -> None:
-        """Say whether a sweep of `cluster` is held back."""
+        """Set whether a sweep of `cluster` is held back."""
         self._at(self._held, cluster).set(held)
 
     def set_breaker_open(self, cluster: str, is_open: bool) -> None:
-        """Say whether `cluster` is paused and probed."""
+        """Set whether writes to `cluster` are paused."""
         self._at(self._breaker, cluster).set(is_open)
 
     def set_outages(self, outages: Mapping[tuple[str, str], float]) -> None:
-        """Show when the outages of these clusters (name, reason) began, in Unix time, and no others."""
+        """Set when the outages of these clusters (name, reason) began, in Unix time, and remove all others."""
         self._outage.clear()
         for (cluster, reason), since in outages.items():
             self._outage.labels(*self._constants, cluster, reason).set(since)
@@ -281,7 +257,7 @@ class Metrics:
         self._at(self._lists, kind).observe(seconds)
 
     def record_watch_failure(self, kind: str, reason: str) -> None:
-        """Count a list or watch of `kind` that ended badly; the reason is one of a few constant words."""
+        """Count a list or watch of `kind` that failed; the reason is one of a few constant words."""
         self._at(self._watch_failures, kind, reason).inc()
 
     def set_deletes_held(self, kind: str, objects: int) -> None:
@@ -289,7 +265,7 @@ class Metrics:
         self._at(self._deletes_held, kind).set(objects)
 
     def set_leader(self, leads: bool) -> None:
-        """Say whether this process leads."""
+        """Set whether this replica leads."""
         self._at(self._is_leader).set(leads)
 
     def record_reconcile(self, resource: str, *, success: bool) -> None:
@@ -313,13 +289,13 @@ class Metrics:
         self._at(self._status_writes, kind, outcome).inc()
 
     def record_event_dropped(self) -> None:
-        """Count an Event that was given up."""
+        """Count an Event that is not sent."""
         self._at(self._events_dropped).inc()
 
     def set_certificates(self, expiries: Mapping[tuple[str, str], float]) -> None:
-        """Show when the certificates of these secrets (namespace, name) expire, and no others.
+        """Set when the certificates of these Secrets (namespace, name) expire, and remove all others.
 
-        Where names are not for everybody, of each namespace the one that expires first, under no name.
+        Where names of Secrets must not be shown, the one of each namespace that expires first, without a name.
         """
         self._expiry.clear()
         for (namespace, name), expiry in sorted(expiries.items(), key=lambda each: -each[1]):
@@ -327,7 +303,7 @@ class Metrics:
             self._expiry.labels(*labels).set(expiry)
 
     def set_event_loop_lag(self, seconds: float) -> None:
-        """Set how long the event loop kept a task waiting at most of late."""
+        """Set the longest time that the event loop recently kept a task waiting."""
         self._at(self._stall).set(seconds)
 
     def queue(self, name: str) -> QueueMetrics:
@@ -343,7 +319,7 @@ class Metrics:
         return found
 
     def set_queue_age(self, queue: str, seconds: float) -> None:
-        """Set the seconds that the oldest key of `queue` has waited."""
+        """Set the age in seconds of the oldest key of `queue`."""
         self._at(self._queue_age, queue).set(seconds)
 
     # The webhook.
@@ -354,13 +330,13 @@ class Metrics:
         self._at(self._review_seconds, result).observe(seconds)
 
     def set_schema_age(self, cluster: str, seconds: float) -> None:
-        """Set the seconds since `cluster` told its plugin schemas."""
+        """Set the seconds since `cluster` last returned its plugin schemas."""
         self._at(self._schema_age, cluster).set(seconds)
 
     # Exposition.
 
     def on_scrape(self, hook: Callable[[], None]) -> None:
-        """Call `hook` before each exposition, to set what is not worth keeping up to date in between."""
+        """Call `hook` before each exposition, to set gauges that are only computed then."""
         self._scrape_hooks.append(hook)
 
     def render(self) -> bytes:

@@ -39,7 +39,7 @@ class Cluster(Protocol):
 
     @property
     def backlog(self) -> int:
-        """How many records wait for a look or a write."""
+        """How many records are queued for sync."""
 
     def record_state(self, key: RecordKey) -> RecordState:
         """Return how far a wanted record is."""
