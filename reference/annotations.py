@@ -1,7 +1,7 @@
-"""The page of the annotations of an Ingress: what each takes, and what an example of it really becomes.
+"""The page of Ingress annotations: the values of each, and the real result of an example.
 
-What an annotation means is said here in a sentence; what its example makes is asked of the program. A test compares
-the names with those that the program reads.
+The descriptions are written here; the program generates the results. A test compares the names with those that the
+program reads.
 """
 
 import json
@@ -19,18 +19,18 @@ from translation.core.options import Options
 INTRODUCTION = f"""\
 # Annotations of an Ingress
 
-Every annotation begins with `{PREFIX}`, which is left out below. It counts for every rule and
-backend of its Ingress and for nothing else. *What it becomes* is what the program makes of the example.
+Every annotation begins with `{PREFIX}`, which is omitted below. It applies to every rule and backend of its Ingress.
+The program generates the last column from the example.
 
-A value that can't be used where it guards access (authentication, address lists, methods), and a `rewrite-target`
-that is no path, fail the Ingress: nothing new is published, what was there stays, and an Event names the annotation.
-Any other bad value is left out with a warning. Flags are `true` or `false` in lower case. White space around a value
-and around the items of a list does not count, but in `response-rewrite-body` and `csrf-key`. Annotations of other
-controllers have no effect; for those of ingress-nginx see
+An invalid value that protects access (authentication, address lists, methods), and a `rewrite-target` that is not a
+path, make the Ingress fail: it is not published, its last valid version stays, and an Event names the annotation. Any
+other invalid value is ignored with a warning. Flags are `true` or `false` in lower case. White space around a value and
+around list items is ignored, except in `response-rewrite-body` and `csrf-key`. Annotations of other controllers have no
+effect; for those of ingress-nginx see
 [moving from ingress-nginx](../how-to/from-ingress-nginx.md).
 
 An Ingress belongs to this controller by `spec.ingressClassName`, or by the annotation `kubernetes.io/ingress.class`,
-which goes before it: see [`kubernetes.ingress_class`](../configuration.md#kubernetes).
+which takes precedence: see [`kubernetes.ingress_class`](../configuration.md#kubernetes).
 """
 
 
@@ -59,63 +59,61 @@ _CORS = {"enable-cors": "true"}
 _REWRITE = {"enable-response-rewrite": "true"}
 
 GROUPS: Mapping[str, tuple[Annotation, ...]] = {
-    "Who may send what": (
+    "Access": (
+        Annotation("auth-type", "`keyAuth` or `basicAuth`", "Requires the credentials of a consumer.", "keyAuth"),
+        Annotation("auth-uri", "URL", "Authorizes every request with a request to this address.", _URI["auth-uri"]),
         Annotation(
-            "auth-type", "`keyAuth` or `basicAuth`", "Asks clients for the credentials of a consumer.", "keyAuth"
+            "auth-ssl-verify", "flag", "`false`: the certificate of that address is not verified.", "false", _URI
         ),
-        Annotation("auth-uri", "URL", "Asks this address about every request, before it is sent on.", _URI["auth-uri"]),
+        Annotation("auth-request-headers", "list", "Client headers that are sent to it.", "Authorization,Cookie", _URI),
         Annotation(
-            "auth-ssl-verify", "flag", "`false`: the certificate of that address is not checked.", "false", _URI
-        ),
-        Annotation(
-            "auth-request-headers", "list", "Headers of the client that are sent to it.", "Authorization,Cookie", _URI
-        ),
-        Annotation(
-            "auth-upstream-headers", "list", "Headers of its answer that the backend gets.", "X-User,X-Groups", _URI
+            "auth-upstream-headers", "list", "Headers of its response that the backend gets.", "X-User,X-Groups", _URI
         ),
         Annotation(
             "auth-client-headers",
             "list",
-            "Headers of its answer that the client gets when it refuses.",
+            "Headers of its response that the client gets when it rejects the request.",
             "Location",
             _URI,
         ),
         Annotation(
             "allowlist-source-range",
             "addresses, networks",
-            "Only clients from there are let in.",
+            "Only these clients are admitted.",
             "10.0.0.0/8,192.0.2.7",
         ),
         Annotation(
             "blocklist-source-range",
             "addresses, networks",
-            "Clients from there are kept out. Not beside `allowlist-source-range`.",
+            "These clients are rejected. Cannot be combined with `allowlist-source-range`.",
             "198.51.100.0/24",
         ),
         Annotation("http-allow-methods", "methods", "All others get 405.", "GET,HEAD"),
+        Annotation("http-block-methods", "methods", "These get 405. No effect beside `http-allow-methods`.", "DELETE"),
         Annotation(
-            "http-block-methods", "methods", "These get 405. Of no effect beside `http-allow-methods`.", "DELETE"
-        ),
-        Annotation(
-            "enable-csrf", "flag", "Asks for a token against forged requests.", "true", {"csrf-key": "0123456789"}
+            "enable-csrf",
+            "flag",
+            "Protects against cross-site request forgery with a token.",
+            "true",
+            {"csrf-key": "0123456789"},
         ),
         Annotation("csrf-key", "text", "The key that signs the token.", "0123456789", {"enable-csrf": "true"}),
-        Annotation("enable-cors", "flag", "Answers questions of browsers about other origins.", "true"),
-        Annotation("cors-allow-origin", "text", "Origins that are let in.", "https://www.example.org", _CORS),
-        Annotation("cors-allow-methods", "text", "Methods that are let in.", "GET,POST", _CORS),
-        Annotation("cors-allow-headers", "text", "Headers that are let in.", "Content-Type,X-Token", _CORS),
+        Annotation("enable-cors", "flag", "Answers CORS requests of browsers.", "true"),
+        Annotation("cors-allow-origin", "text", "Allowed origins.", "https://www.example.org", _CORS),
+        Annotation("cors-allow-methods", "text", "Allowed methods.", "GET,POST", _CORS),
+        Annotation("cors-allow-headers", "text", "Allowed headers.", "Content-Type,X-Token", _CORS),
     ),
     "Rewriting": (
         Annotation("rewrite-target", "path", "The backend gets this path instead.", "/index.html"),
         Annotation(
-            "rewrite-target-regex", "regular expression", "Part of the path that is replaced.", "^/v1/(.*)", _REGEX
+            "rewrite-target-regex", "regular expression", "Pattern of the path to replace.", "^/v1/(.*)", _REGEX
         ),
-        Annotation("rewrite-target-regex-template", "text", "What stands there instead.", "/$1", _REGEX),
-        Annotation("http-to-https", "flag", "Sends plain http to https.", "true"),
+        Annotation("rewrite-target-regex-template", "text", "The replacement.", "/$1", _REGEX),
+        Annotation("http-to-https", "flag", "Redirects http to https.", "true"),
         Annotation(
             "http-redirect",
             "address",
-            "Sends the client there. Of no effect beside `http-to-https`.",
+            "Redirects the client there. No effect beside `http-to-https`.",
             "/new$request_uri",
         ),
         Annotation(
@@ -128,47 +126,50 @@ GROUPS: Mapping[str, tuple[Annotation, ...]] = {
         Annotation(
             "enable-response-rewrite",
             "flag",
-            "Lets the annotations below count.",
+            "Enables the annotations below.",
             "true",
             {"response-rewrite-status-code": "202"},
         ),
-        Annotation("response-rewrite-status-code", "200 to 598", "Status of the answer.", "202", _REWRITE),
-        Annotation("response-rewrite-body", "text", "Body of the answer.", "closed", _REWRITE),
+        Annotation("response-rewrite-status-code", "200 to 598", "Status of the response.", "202", _REWRITE),
+        Annotation("response-rewrite-body", "text", "Body of the response.", "closed", _REWRITE),
         Annotation(
             "response-rewrite-body-base64",
             "flag",
-            "Whether that body is in base64.",
+            "Whether that body is base64-encoded.",
             "true",
             {**_REWRITE, "response-rewrite-body": "Y2xvc2Vk"},
         ),
         Annotation(
             "response-rewrite-add-header",
             "list of `name:value`",
-            "Headers that are added; a value has no colon, no `/` at its end.",
+            "Headers to add; a value contains no colon and does not end with `/`.",
             "X-A:1",
             _REWRITE,
         ),
-        Annotation("response-rewrite-set-header", "list of `name:value`", "Headers that are set.", "X-A:1", _REWRITE),
-        Annotation("response-rewrite-remove-header", "list", "Headers that are removed.", "Server", _REWRITE),
+        Annotation("response-rewrite-set-header", "list of `name:value`", "Headers to set.", "X-A:1", _REWRITE),
+        Annotation("response-rewrite-remove-header", "list", "Headers to remove.", "Server", _REWRITE),
     ),
     "Backends": (
-        Annotation("upstream-scheme", "`http`, `https`, `grpc` or `grpcs`", "What the Pods speak.", "grpc"),
-        Annotation("upstream-retries", "whole number", "Tries after the first one.", "2"),
-        Annotation("upstream-connect-timeout", "duration", "Time to connect.", "2s"),
-        Annotation("upstream-send-timeout", "duration", "Time between two writes.", "30s"),
-        Annotation("upstream-read-timeout", "duration", "Time between two reads.", "500ms"),
-        Annotation("svc-namespace", "namespace", "Where the Services of the Ingress are, if not beside it.", "shop"),
+        Annotation("upstream-scheme", "`http`, `https`, `grpc` or `grpcs`", "Protocol of the Pods.", "grpc"),
+        Annotation("upstream-retries", "whole number", "Retries after the first attempt.", "2"),
+        Annotation("upstream-connect-timeout", "duration", "Connect timeout.", "2s"),
+        Annotation("upstream-send-timeout", "duration", "Timeout between two writes.", "30s"),
+        Annotation("upstream-read-timeout", "duration", "Timeout between two reads.", "500ms"),
+        Annotation("svc-namespace", "namespace", "Namespace of the Ingress's Services, if it is not its own.", "shop"),
     ),
     "Routes": (
-        Annotation("enable-websocket", "flag", "Lets WebSocket through.", "true"),
+        Annotation("enable-websocket", "flag", "Enables WebSocket.", "true"),
         Annotation(
             "use-regex",
             "flag",
-            "Paths of type ImplementationSpecific are regular expressions; write `^` and `$` where you mean them.",
+            "Paths of type ImplementationSpecific are regular expressions; add `^` and `$` if you need them.",
             "true",
         ),
         Annotation(
-            "plugin-config-name", "name", "An ApisixPluginConfig beside the Ingress whose plugins run.", "guarded"
+            "plugin-config-name",
+            "name",
+            "An ApisixPluginConfig in the namespace of the Ingress whose plugins run.",
+            "guarded",
         ),
     ),
 }
@@ -181,7 +182,7 @@ class ExampleError(ValueError):
 def page() -> str:
     """Return the page."""
     parts = [INTRODUCTION.rstrip()]
-    head = ("annotation", "takes", "meaning", "example", "what it becomes")
+    head = ("annotation", "takes", "meaning", "example", "result")
     for title, annotations in GROUPS.items():
         parts += [f"## {title}", table(head, [_row(each) for each in annotations])]
     return "\n\n".join(parts) + "\n"

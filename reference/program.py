@@ -26,17 +26,16 @@ _CLI_HEAD = f"""{_GENERATED}
 # The command line
 
 `apisix-ingress COMMAND`, also `python -m apisix_ingress COMMAND`. Every command has `--help` with an example. Exit
-status 0 means that nothing is wrong, 1 that the command worked and found something, 2 that it could not do its work;
-each command says what that is for it. Colours appear on a terminal only, and not if `NO_COLOR` is set.
-`apisix-ingress --install-completion` makes the shell complete commands and options. A gateway's address and key come
-from `--config`, the environment (`APISIX_INGRESS_CLUSTERS__0__ADMIN_URL`, `…__ADMIN_KEY`) or the options; the later
-goes before the earlier.
+status 0 means success without findings, 1 that the command found something, 2 that it failed; the section of each
+command has the details. Colours appear on a terminal only, and not if `NO_COLOR` is set. `apisix-ingress
+--install-completion` installs shell completion. A gateway's address and key come from `--config`, the environment
+(`APISIX_INGRESS_CLUSTERS__0__ADMIN_URL`, `…__ADMIN_KEY`) or the options; later ones override earlier ones.
 """
 
 _CODES_HEAD = f"""{_GENERATED}
 # Problem codes
 
-What `apisix-ingress lint` says of manifests; the words are also those of Events. A number is for good.
+The codes of `apisix-ingress lint`; Events and logs use the same words. Numbers never change.
 
 | code | word | what it is |
 |---|---|---|

@@ -12,8 +12,8 @@ TITLES = {"python": "Python", "kubernetes": "Kubernetes", "apisix": "Apache APIS
 INTRODUCTION = """\
 # Versions
 
-What this version was tested with. *Not tested* means that nobody looked: it may work. For programs the same is in
-`versions.yaml`.
+The versions that this release was tested with. *Not tested* versions may work. `versions.yaml` contains the same in
+machine-readable form.
 """
 
 

@@ -1,5 +1,5 @@
-"""The admission webhook: advice before an object is stored. Every check is made again by the controller.
+"""The admission webhook: advice before an object is stored. The controller repeats every check.
 
-It looks at stores and at schemas that were read before; it never writes to either, and asks nobody while an API
-server waits. Runs on every replica.
+It reads stores and cached schemas, never writes to either, and sends no request while an API server waits. Runs on
+every replica.
 """

@@ -1,8 +1,8 @@
-"""One request of an API server: read within bounds, judged, answered.
+"""One request of an API server: read within limits, checked, answered.
 
-Whoever sends too much, too slowly or too often is turned away, so that neither the memory nor the event loop of the
-controller suffers. A check that crashes or takes too long lets the object pass with a warning: refusing objects for a
-mistake of ours would be worse, and the controller looks at each object anyway.
+Clients that send too much, too slowly or too often are rejected, so that neither the memory nor the event loop of the
+controller suffers. If a check crashes or takes too long, the object is admitted with a warning: rejecting objects
+because of a bug would be worse, and the controller checks each object anyway.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from apisix_ingress.webhook.review import Review, ReviewError, Verdict, parse_re
 log = structlog.get_logger()
 
 Result = Literal["allowed", "warned", "denied", "crashed", "late", "invalid", "oversized", "busy", "slow", "aborted"]
-"""How a request ended; the label of a metric."""
+"""The result of a request; the label of a metric."""
 
 CRASHED = Verdict(warnings=("the object was not checked: the check crashed; the controller checks it again",))
-LATE = Verdict(warnings=("the object was not checked: that took too long; the controller checks it again",))
+LATE = Verdict(warnings=("the object was not checked: the check took too long; the controller checks it again",))
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds.
+    """Limits.
 
     Attributes:
         body: Bytes of a request.
-        deadline: Seconds for a request, from its headers to the answer.
-        inline: Bytes beyond which a request is worked on in a thread, so that the event loop goes on.
-        requests: Requests at once.
-        memory: Bytes of all requests at once; one that does not tell its length counts as the longest.
-        large: Requests of more than `inline` bytes at once.
-        handshake: Seconds for TLS. Under a burst of connections it is us who are slow.
+        deadline: Seconds for a request, from its headers to the response.
+        inline: Bytes beyond which a request is handled in a thread, so that the event loop continues.
+        requests: Concurrent requests.
+        memory: Bytes of all concurrent requests; one without a length counts as the longest.
+        large: Concurrent requests of more than `inline` bytes.
+        handshake: Seconds for TLS. Under a burst of connections, this process is the slow side.
         first: Seconds from then to the first request.
-        idle: Seconds between two requests; more than the API server's 90, so that it is the one who closes.
-        connections: Connections at once.
+        idle: Seconds between two requests; more than the API server's 90, so that the API server closes first.
+        connections: Concurrent connections.
     """
 
     body: int = 3 * 1024 * 1024
@@ -59,17 +59,17 @@ class Limits:
 
 
 class Observer(Protocol):
-    """Who counts."""
+    """Counts requests."""
 
     def answered(self, kind: str, result: Result, seconds: float) -> None:
-        """Count a request: the kind of the object (empty: not known), how it ended, and how long it took."""
+        """Count a request: the kind of the object (empty: unknown), the result, and the duration."""
 
 
 Judge = Callable[[Review], Verdict]
 
 
 class _Refused(Exception):
-    """A request that is turned away without a look at the object."""
+    """A request that is rejected without a check of the object."""
 
     def __init__(self, result: Result, status: int, text: str) -> None:
         super().__init__(text)
@@ -79,7 +79,7 @@ class _Refused(Exception):
 
 @dataclass(slots=True)
 class _Outcome:
-    """What becomes known of a request on its way."""
+    """What becomes known of a request while it is handled."""
 
     kind: str = ""
     result: Result = "aborted"
@@ -91,10 +91,10 @@ class Admission:
 
     Attributes:
         judge: Decides. Called in a thread for large objects.
-        observer: Told about every request.
+        observer: Receives every request.
         clock: Measures.
-        limits: The bounds.
-        thread: Works on large requests, one after the other.
+        limits: The limits.
+        thread: Handles large requests, one after the other.
     """
 
     judge: Judge
@@ -137,14 +137,14 @@ class Admission:
             async with asyncio.timeout_at(ends):
                 return await request.read()
         except TimeoutError:
-            raise _Refused("slow", 408, f"the body did not come within {self.limits.deadline:g} s") from None
+            raise _Refused("slow", 408, f"the body did not arrive within {self.limits.deadline:g} s") from None
         except web.HTTPRequestEntityTooLarge:
             raise _Refused("oversized", 413, f"the body is larger than {self.limits.body} bytes") from None
 
     async def _judged_apart(self, content: bytes, ends: float) -> tuple[Review, Verdict]:
-        """Judge a large object in a thread; one that is not done in time goes on there, and its end is not awaited.
+        """Check a large object in a thread; a late check continues there without being awaited.
 
-        Stores may change meanwhile, which can trip a check: it is made once more then.
+        Stores may change meanwhile, which can make a check fail: it is then repeated.
         """
         loop = asyncio.get_running_loop()
         if self._large >= self.limits.large:
@@ -183,7 +183,7 @@ class Admission:
 
     @contextmanager
     def _room_for(self, size: int) -> Iterator[None]:
-        """Count a request, or turn it away when there are too many."""
+        """Count a request, or reject it if there are too many."""
         if self._requests >= self.limits.requests or self._memory + size > self.limits.memory:
             raise _Refused("busy", 429, "too many requests at once")
         self._requests += 1
@@ -211,7 +211,7 @@ def _result(verdict: Verdict) -> Result:
 
 
 def _refusal(refusal: _Refused) -> web.Response:
-    """Return the answer to a request that is turned away; the rest of its body is not waited for."""
+    """Return the response to a rejected request; the rest of its body is not read."""
     headers = {"Retry-After": "1"} if refusal.status == 429 else {}
     response = web.Response(status=refusal.status, text=f"{refusal}\n", headers=headers)
     response.force_close()

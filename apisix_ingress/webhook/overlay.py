@@ -1,4 +1,4 @@
-"""The world as it would be with one object stored: what a check may ask. It leaves no trace in the world."""
+"""The stores as they would be with one object stored, for checks. The stores themselves do not change."""
 
 from __future__ import annotations
 

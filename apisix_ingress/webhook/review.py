@@ -1,6 +1,6 @@
-"""AdmissionReview, versions v1 and v1beta1: from the bytes of a request to what is asked, and the answer to it.
+"""AdmissionReview, versions v1 and v1beta1: from the bytes of a request to its content, and the response.
 
-What is allowed is decided in `checks`. No I/O, no secrets: an answer is made of the messages it is given alone.
+`checks` decides. No I/O, no secrets: a response contains only the given messages.
 """
 
 from __future__ import annotations
@@ -19,41 +19,41 @@ GROUP = "admission.k8s.io"
 VERSIONS = frozenset({f"{GROUP}/v1", f"{GROUP}/v1beta1"})
 
 WARNING_LENGTH = 256
-"""Characters of a warning; the API server cuts longer ones off."""
+"""Maximum length of a warning; the API server cuts longer ones."""
 
 WARNINGS = 16
-"""Warnings of an answer: the API server drops all beyond 4,096 characters."""
+"""Maximum number of warnings: the API server drops everything beyond 4,096 characters."""
 
 MESSAGE_LENGTH = 512
-"""Characters of one reason for a denial."""
+"""Maximum length of one reason for a denial."""
 
 MESSAGES = 32
-"""Reasons of a denial that are told."""
+"""Maximum number of reasons of a denial."""
 
 _INVALID = 422
-"""Status of a denial, as for an object that breaks its schema."""
+"""Status of a denial, as for an object that violates its schema."""
 
 
 class ReviewError(ValueError):
-    """A request that is no AdmissionReview."""
+    """A request that is not an AdmissionReview."""
 
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """What an API server asks.
+    """The content of a request.
 
     Attributes:
-        api_version: That of the AdmissionReview; the answer has to have it, too.
+        api_version: That of the AdmissionReview; the response must have the same.
         uid: Identifies the request.
         operation: CREATE, UPDATE, DELETE or CONNECT.
         group: API group of the object.
         kind: Its kind.
         resource: Its plural name, for messages.
-        subresource: `status` and the like, or empty.
+        subresource: Such as `status`, or empty.
         namespace: Its namespace, or empty.
-        name: Its name; empty if the API server has yet to make one up.
-        object: The object as it is to be; empty where it is deleted.
-        old_object: The object as it was; empty where it is new.
+        name: Its name; empty if the API server still has to generate it.
+        object: The new version of the object; empty for a deletion.
+        old_object: The previous version; empty for a creation.
     """
 
     api_version: str
@@ -71,11 +71,11 @@ class Review:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The answer.
+    """The response.
 
     Attributes:
-        denials: Why the object is refused; empty if it is allowed.
-        warnings: What the author of the object should know.
+        denials: Why the object is rejected; empty if it is admitted.
+        warnings: Warnings for the author of the object.
     """
 
     denials: tuple[str, ...] = ()
@@ -91,19 +91,19 @@ ALLOWED = Verdict()
 
 
 def parse_review(content: bytes) -> Review:
-    """Return what is asked.
+    """Return the content of a request.
 
-    What is nested so deeply that it can't be read is left out; what remains is still too deep to be an object of ours.
+    Parts that are nested too deeply to be read are omitted; the rest is still too deep for a supported object.
 
     Raises:
-        ReviewError: It is no AdmissionReview, or one of an unknown version.
+        ReviewError: Not an AdmissionReview, or one of an unknown version.
     """
     try:
         document = orjson.loads(cut(content))
     except orjson.JSONDecodeError as error:
-        raise ReviewError(f"the body is no JSON: {error.msg}") from None
+        raise ReviewError(f"the body is not valid JSON: {error.msg}") from None
     if not isinstance(document, dict) or document.get("kind") != "AdmissionReview":
-        raise ReviewError("the body is no AdmissionReview")
+        raise ReviewError("the body is not an AdmissionReview")
     api_version, request = document.get("apiVersion"), document.get("request")
     if not isinstance(api_version, str) or api_version not in VERSIONS:
         raise ReviewError(f"apiVersion must be one of {', '.join(sorted(VERSIONS))}")
@@ -130,7 +130,7 @@ def _review(api_version: str, request: JsonObject) -> Review:
 
 
 def render(review: Review, verdict: Verdict) -> bytes:
-    """Return the body of the answer."""
+    """Return the body of the response."""
     response: JsonObject = {"uid": review.uid, "allowed": verdict.allowed}
     if verdict.denials:
         message = "\n".join(_shortened(verdict.denials, MESSAGES, MESSAGE_LENGTH))
@@ -141,7 +141,7 @@ def render(review: Review, verdict: Verdict) -> bytes:
 
 
 def _shortened(texts: Iterable[str], most: int, length: int) -> list[str]:
-    """Return the first distinct texts, each on one line (a warning becomes an HTTP header) and cut to a length."""
+    """Return the first distinct texts, each on one line (a warning becomes an HTTP header) and shortened."""
     lines = [escape(text) for text in dict.fromkeys(texts)]
     shown = [line if len(line) <= length else f"{line[: length - 1]}…" for line in lines]
     if len(shown) <= most:
@@ -150,7 +150,7 @@ def _shortened(texts: Iterable[str], most: int, length: int) -> list[str]:
 
 
 def mapping(parent: JsonObject, name: str) -> JsonObject:
-    """Return what stands under a name, or an empty mapping where it is none."""
+    """Return the mapping under a name, or an empty one."""
     value = parent.get(name)
     return value if isinstance(value, dict) else {}
 

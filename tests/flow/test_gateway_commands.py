@@ -105,7 +105,7 @@ async def test_command_ends_with_a_line_if_the_gateway_refuses_or_is_away(cli: C
         (refused, "clusters[0].admin_key"),
         (broken, "GET routes: HTTP 500"),
         (away, "correct --admin-url or clusters[0].admin_url"),
-        (stranger, "--cluster edge: no such gateway cluster; the settings have default"),
+        (stranger, "--cluster edge: unknown gateway cluster; the settings have default"),
     ]:
         assert (got.returncode, got.stdout, got.stderr.count("\n")) == (2, "", 1)
         assert want in got.stderr
@@ -194,7 +194,7 @@ async def test_explain_asks_the_gateway_and_names_the_objects(cli: Cli) -> None:
 
 async def test_explain_knows_the_clusters_of_the_settings_alone(cli: Cli) -> None:
     got = await cli.beside("explain", "blog.example.org/", "-f", MANIFESTS, "--cluster", "edge")
-    want = "error: --cluster edge: no such gateway cluster; the settings have default\n"
+    want = "error: --cluster edge: unknown gateway cluster; the settings have default\n"
     assert (got.returncode, got.stdout, got.stderr) == (2, "", want)
 
 
@@ -280,7 +280,10 @@ async def test_adopt_writes_a_stream_route_whole(cli: Cli) -> None:
         got = await cli.beside("adopt", name, *files, *at(gateway), "--apply")
         assert gateway.writes == [("PUT", name)]
         assert gateway.records["stream_routes"] == {body["id"]: body}
-    assert (got.returncode, got.stdout) == (0, f"adopted {name}: then it is what ApisixRoute default/tcp wants\n")
+    assert (got.returncode, got.stdout) == (
+        0,
+        f"adopted {name}: it then equals the desired record of ApisixRoute default/tcp\n",
+    )
 
 
 @pytest.mark.parametrize(

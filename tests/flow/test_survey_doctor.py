@@ -202,9 +202,9 @@ async def test_a_clock_that_is_wrong_is_told(harness: SurveyHarness) -> None:
         ("create", REVIEWS, "rights", "SKIP cannot be determined: "),
         ("get", "customresourcedefinitions", "crds", "SKIP can't be read: "),
         ("get", "leases", "leader", "SKIP lease default/apisix-ingress-leader can't be read: "),
-        ("list", "configmaps", "controller-name", "SKIP other namespaces can't be looked at: "),
+        ("list", "configmaps", "controller-name", "SKIP other namespaces cannot be checked: "),
         ("list", "validatingwebhookconfigurations", "webhook", "SKIP registrations can't be read: "),
-        ("list", "secrets", "objects", "WARN not everything could be read: Secret: "),
+        ("list", "secrets", "objects", "WARN some kinds could not be read: Secret: "),
     ],
 )
 async def test_doctor_tells_what_it_may_not_look_at(
@@ -227,7 +227,7 @@ async def test_doctor_misses_a_class_for_an_ingress(harness: SurveyHarness) -> N
     (found,) = [each for each in (await harness.ask("doctor"))[1]["checks"] if each["name"] == "ingress-class"]
     assert (found["level"], found["message"]) == (
         "WARN",
-        "there is no IngressClass apisix, which Ingresses name or could name",
+        "IngressClass apisix does not exist, but Ingresses refer to it or could",
     )
     assert found["fix"] == (
         "create IngressClass apisix with spec.controller apisix.apache.org/apisix-ingress-controller"

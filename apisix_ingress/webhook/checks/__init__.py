@@ -1,1 +1,1 @@
-"""The checks that the admission webhook makes of one object."""
+"""The checks of the admission webhook for one object."""

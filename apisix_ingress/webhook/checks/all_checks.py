@@ -1,7 +1,7 @@
-"""The checks of one object, in the order in which they are made. Each is made again by the controller.
+"""The checks of one object, in order. The controller repeats each of them.
 
-Denied is what is wrong in the object itself. What depends on another object, which may come or change later, is a
-warning: manifests are applied in any order.
+Mistakes in the object itself are denied. Problems that depend on another object, which may be created or changed later,
+are warnings: manifests are applied in any order.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SPEC_MISSING = "Spec cannot be empty"
 """1.8's words."""
 
 NEW_NAME = "generated"
-"""Ends the name of an object that has none yet."""
+"""End of the name of an object that has no name yet."""
 
 OTHERS = frozenset(
     {
@@ -55,10 +55,10 @@ OTHERS = frozenset(
         "UpstreamNotFound",
     }
 )
-"""Codes of problems that another object can cause and mend: a Secret, a Service, a plugin config."""
+"""Codes of problems that another object can cause and fix: a Secret, a Service, a plugin config."""
 
 OWN = frozenset({"InvalidUsername"})
-"""Codes of problems that do not fail a translation, though a gateway is sure to refuse its record."""
+"""Codes of problems that do not make a translation fail, although gateways reject the record."""
 
 CHECKED = frozenset(kind for kind, row in RESOURCES.items() if row.translator)
 """Kinds that are checked."""
@@ -66,15 +66,15 @@ CHECKED = frozenset(kind for kind, row in RESOURCES.items() if row.translator)
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """What every check is made with.
+    """The inputs of every check.
 
     Attributes:
         world: Stores and records of the controller; only read.
         options: The settings.
-        books: Returns what the gateway clusters publish, as it is known now.
+        books: Returns what the gateway clusters publish, as known now.
         now: Returns the wall clock time, aware.
-        unknown: Told each gateway cluster that does not know a plugin.
-        tells_others: Whether who asks may know what is wrong with other objects, Secrets among them.
+        unknown: Receives each gateway cluster that does not know a plugin.
+        tells_others: Whether the client may learn about problems in other objects, including Secrets.
     """
 
     world: World
@@ -85,7 +85,7 @@ class Checks:
     tells_others: bool = True
 
     def verdict(self, review: Review) -> Verdict:
-        """Return the answer to a request."""
+        """Return the response to a request."""
         if review.operation not in ("CREATE", "UPDATE") or review.subresource:
             return ALLOWED
         resource = RESOURCES.get(review.kind)
@@ -95,7 +95,7 @@ class Checks:
         if mapping(review.object, "metadata").get("deletionTimestamp"):
             return ALLOWED
         if is_deep(review.object, DEEPEST):
-            return Verdict((f"it is nested deeper than {DEEPEST} levels, which is not read",))
+            return Verdict((f"it has more than {DEEPEST} levels of nesting, which is not supported",))
         try:
             item = _decoded(review, review.object)
         except DECODE_ERRORS as error:
@@ -138,13 +138,13 @@ class Checks:
 
 
 def _notes(item: CustomObject, options: Options) -> Iterator[str]:
-    """Yield the warnings that only objects of a kind get: what works, but not as its author may think."""
+    """Yield the warnings that are specific to a kind: valid, but possibly surprising."""
     if notes := RESOURCES[item.meta.kind].webhook:
         yield from imported(notes)(item, options)
 
 
 def _decoded(review: Review, raw: JsonObject) -> CustomObject:
-    """Return the object; a name that the API server has yet to make up is filled in."""
+    """Return the object; a name that the API server still has to generate is filled in."""
     metadata = mapping(raw, "metadata")
     name = metadata.get("name") or review.name or f"{metadata.get('generateName') or ''}{NEW_NAME}"
     namespace = metadata.get("namespace") or review.namespace
@@ -154,7 +154,7 @@ def _decoded(review: Review, raw: JsonObject) -> CustomObject:
 
 
 def _decoded_old(review: Review) -> CustomObject | None:
-    """Return the object as it was; None if it is new, or was such that it can't be told."""
+    """Return the previous version of the object; None if it is new or unreadable."""
     if review.operation != "UPDATE" or is_deep(review.old_object, DEEPEST):
         return None
     try:
@@ -169,7 +169,7 @@ def _class_changed(item: CustomObject, old: CustomObject) -> bool:
 
 
 def _unchanged(item: CustomObject, old: CustomObject) -> bool:
-    """Say whether nothing is different that a check looks at: such an object stays editable whatever is wrong."""
+    """Say whether nothing relevant for a check changed: such an object stays editable whatever is wrong."""
     annotated = RESOURCES[item.meta.kind].annotated and item.meta.annotations != old.meta.annotations
     return item.spec == old.spec and not annotated
 
@@ -181,5 +181,5 @@ def _is_denied(problem: Problem) -> bool:
 
 
 def _is_of_itself(problem: Problem) -> bool:
-    """Say whether no other object has to do with a problem."""
+    """Say whether a problem does not involve another object."""
     return problem.origin is None and problem.code not in OTHERS

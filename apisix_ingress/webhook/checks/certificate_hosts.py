@@ -1,6 +1,6 @@
-"""Hosts of certificates: whether an object gives a host another certificate than one that has the host already.
+"""Hosts of certificates: whether an object gives a host a different certificate than another object does.
 
-`translation.hosts.certificate_conflicts` decides which objects compete. A new object is denied here if the controller
+`translation.hosts.certificate_conflicts` decides which objects conflict. A new object is denied here if the controller
 would withdraw one of the certificates afterwards, and also within one namespace, where the controller publishes both.
 """
 
@@ -17,14 +17,14 @@ from translation.hosts.host_owners import NAMING_KINDS, HostOwners
 
 
 def host_conflicts(item: CustomObject, old: CustomObject | None, view: View, options: Options) -> tuple[str, ...]:
-    """Return a sentence for each host that has another certificate already, in the object or in another one.
+    """Return a sentence for each host that already has a different certificate, in the object or in another one.
 
-    What can't be told, since a Secret is missing, is no conflict.
+    Unknown certificates, because of a missing Secret, do not conflict.
 
     Args:
-        item: The object as it is to be.
-        old: As it was. What was in conflict before does not count, so that such an object can be edited.
-        view: The world with the object as it is to be.
+        item: The new version of the object.
+        old: The previous version. Existing conflicts are ignored, so that such an object can be edited.
+        view: The stores with the new version of the object.
         options: The settings.
     """
     if item.meta.kind not in KINDS:
@@ -41,19 +41,19 @@ def host_conflicts(item: CustomObject, old: CustomObject | None, view: View, opt
         if rival is not None and rival[1] not in (None, mine[host]):
             whose = _named(rival[0].meta.key, item.meta.key)
             remedy = "use the same certificate or another host"
-            problems.append(f"host {host} has another certificate already, in {whose}; {remedy}")
+            problems.append(f"host {host} already has a different certificate, in {whose}; {remedy}")
     return tuple(dict.fromkeys(problems))
 
 
 def taken_hosts(item: CustomObject, old: CustomObject | None, view: View, options: Options) -> tuple[str, ...]:
-    """Return a sentence for each host that an object begins to name and that belongs to another namespace.
+    """Return a sentence for each host that is new to an object and belongs to another namespace.
 
-    The controller would leave the host out; a host without a holder would even go to an object that is old enough.
+    The controller would skip the host; a host without a holder would even go to an object that is old enough.
 
     Args:
-        item: The object as it is to be.
-        old: As it was. A host that it named before does not count, so that such an object can be edited.
-        view: The world as it is, without the change.
+        item: The new version of the object.
+        old: The previous version. Its hosts are ignored, so that such an object can be edited.
+        view: The stores without the change.
         options: The settings.
     """
     if item.meta.kind not in NAMING_KINDS:

@@ -1,4 +1,4 @@
-"""An ApisixClusterConfig that is named like no gateway cluster of the settings."""
+"""An ApisixClusterConfig for an unknown gateway cluster."""
 
 from __future__ import annotations
 
@@ -12,4 +12,4 @@ def cluster_name_notes(item: CustomObject, options: Options) -> Iterator[str]:
     """Yield a warning if no gateway cluster has the name of the object."""
     if item.meta.name not in options.clusters:
         known = ", ".join(sorted(options.clusters))
-        yield f"metadata.name: there is no gateway cluster {item.meta.name}, so it does nothing; there is {known}"
+        yield f"metadata.name: unknown gateway cluster {item.meta.name}, so the object has no effect; known: {known}"

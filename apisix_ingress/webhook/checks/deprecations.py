@@ -1,6 +1,7 @@
-"""Fields with two spellings: which of both counts, and the one that is out of use. Both are read; nothing is refused.
+"""Fields with two spellings: which one takes effect, and deprecated ones. Both are accepted.
 
-Told at `kubectl apply` only, where somebody can act on it: an object that works is no problem to the controller.
+Reported at `kubectl apply` only, where the author can act on it: an object that works is not a problem to the
+controller.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def _hmac(value: Mapping[str, Any], path: str) -> Iterator[str]:
     if old and not new:
         yield f"{path}.access_key: is deprecated, gateways call it key_id since APISIX 3.11; rename it"
     elif old and old != new:
-        yield f"{path}.access_key: does nothing beside key_id, which counts; remove it"
+        yield f"{path}.access_key: is ignored, because key_id takes precedence; remove it"
 
 
 def _health_check(settings: Any, path: str) -> Iterator[str]:
@@ -40,7 +41,7 @@ def _health_check(settings: Any, path: str) -> Iterator[str]:
         ours, other = found.get("timeouts"), found.get("timeout")
         if ours is not None and other is not None and ours != other:
             where = f"{path}.healthCheck.{mode}.unhealthy.timeout"
-            yield f"{where}: does nothing beside timeouts, which is the same and counts; remove one of them"
+            yield f"{where}: is ignored, because timeouts takes precedence; remove one of them"
 
 
 def _below(value: Any, *names: str) -> Mapping[str, Any]:

@@ -1,6 +1,6 @@
-"""Annotations of an Ingress that do nothing: nobody asked for them while it was translated.
+"""Annotations of an Ingress without effect: they were not read while it was translated.
 
-The webhook tells of them as warnings, `lint` as findings.
+The webhook reports them as warnings, `lint` as findings.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from apisix_ingress.model.problem import Problem
 from translation.annotations.reader import PREFIX
 
 FOREIGN = ("nginx.ingress.kubernetes.io/", "nginx.org/", "haproxy.org/", "traefik.ingress.kubernetes.io/")
-"""Prefixes of other controllers, whose annotations are often carried over with an Ingress."""
+"""Prefixes of other controllers, whose annotations are often copied with an Ingress."""
 
 _ALIKE = 0.8
 
 
 class AskedAnnotations(dict[str, str]):
-    """Annotations that note which of them were asked for."""
+    """Annotations that record which of them were read."""
 
     def __init__(self, values: Mapping[str, str]) -> None:
         super().__init__(values)
         self.asked: dict[str, None] = {}
 
     def get(self, key: str, default: str | None = None, /) -> str | None:  # type: ignore[override]  # keys are texts
-        """Return a value and note the key."""
+        """Return a value and record the key."""
         self.asked[key] = None
         return super().get(key, default)
 
@@ -39,12 +39,12 @@ def useless_annotations(annotations: AskedAnnotations) -> Iterator[Problem]:
     for name in sorted(annotations):
         path = f"metadata.annotations[{name}]"
         if name.startswith(FOREIGN):
-            message = "does nothing: it is for another controller; use what does the same here, or remove it"
+            message = "ignored: annotation of another controller; use the equivalent annotation or plugin, or remove it"
             yield Problem("ForeignAnnotation", message, path, "warning")
         elif known and name.startswith(PREFIX) and name not in annotations.asked:
-            yield Problem("UnknownAnnotation", f"does nothing: {_advice(name, known)}", path, "warning")
+            yield Problem("UnknownAnnotation", f"has no effect: {_advice(name, known)}", path, "warning")
 
 
 def _advice(name: str, known: list[str]) -> str:
     near = difflib.get_close_matches(name.removeprefix(PREFIX), known, n=1, cutoff=_ALIKE)
-    return f"did you mean {PREFIX}{near[0]}?" if near else "it is unknown, or what it belongs to is not set"
+    return f"did you mean {PREFIX}{near[0]}?" if near else "it is unknown, or the annotation it depends on is not set"

@@ -228,7 +228,7 @@ def test_host_with_another_certificate_is_denied(guarded: Guarded) -> None:
 
     guarded.send("ApisixTls", "one", tls("one"))
     guarded.wait_condition("ApisixTls", "one", "True")
-    want = f"host {guarded.host} has another certificate already, in ApisixTls {guarded.namespace}/one"
+    want = f"host {guarded.host} already has a different certificate, in ApisixTls {guarded.namespace}/one"
     assert want in guarded.denied("ApisixTls", "two", tls("two"))
     assert want in guarded.denied("Ingress", "two", ingress("two"))
     guarded.send("ApisixTls", "copy", tls("copy"))
@@ -247,10 +247,11 @@ def test_warnings_reach_who_applies_and_objects_may_come_in_any_order(guarded: G
     ingress = {"ingressClassName": "apisix", "defaultBackend": {"service": {"name": "late", "port": {"number": 80}}}}
     annotations = {f"{prefix}/enable-websockets": "true", "nginx.ingress.kubernetes.io/rewrite-target": "/"}
     got = guarded.send("Ingress", "early", ingress, annotations=annotations)
-    where, words = "metadata.annotations", "it is for another controller; use what does the same here, or remove it"
+    where = "metadata.annotations"
+    words = "annotation of another controller; use the equivalent annotation or plugin, or remove it"
     assert got[1:] == [
-        f"{where}[{prefix}/enable-websockets]: does nothing: did you mean {prefix}/enable-websocket?",
-        f"{where}[nginx.ingress.kubernetes.io/rewrite-target]: does nothing: {words}",
+        f"{where}[{prefix}/enable-websockets]: has no effect: did you mean {prefix}/enable-websocket?",
+        f"{where}[nginx.ingress.kubernetes.io/rewrite-target]: ignored: {words}",
     ]
 
 

@@ -26,12 +26,12 @@ async def test_objects_are_judged_in_the_version_that_asked(client: Client, vers
 @pytest.mark.parametrize(
     ("body", "want"),
     [
-        (b"", "no JSON"),
-        (b"\x00\xff" * 1000, "no JSON"),
-        (b"[]", "no AdmissionReview"),
+        (b"", "not valid JSON"),
+        (b"\x00\xff" * 1000, "not valid JSON"),
+        (b"[]", "not an AdmissionReview"),
         (b'{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v9"}', "apiVersion must be one of"),
-        (b"[" * 1_000_000, "no JSON"),
-        (b"x" * 100_000, "no JSON"),
+        (b"[" * 1_000_000, "not valid JSON"),
+        (b"x" * 100_000, "not valid JSON"),
     ],
 )
 async def test_garbage_is_turned_away_and_the_next_request_is_answered(client: Client, body: bytes, want: str) -> None:

@@ -120,7 +120,7 @@ def test_annotation_that_does_nothing_is_found(line: str, want: str | None) -> N
 def test_misspelt_annotation_names_the_nearest() -> None:
     text = f"{SERVICE}---\n{annotated(f'{PREFIX}enable-webskoket: x')}"
     (found,) = find(load(["-"], stdin=text.encode()), Options())
-    assert found.message == f"does nothing: did you mean {PREFIX}enable-websocket?"
+    assert found.message == f"has no effect: did you mean {PREFIX}enable-websocket?"
 
 
 def test_field_that_the_class_annotation_overrules_is_found() -> None:

@@ -147,7 +147,9 @@ def test_object_that_is_nested_too_deeply_to_be_read_is_denied() -> None:
     deep: JsonObject = {}
     for _ in range(300):
         deep = {"x": deep}
-    assert ask(make_checks(), manifest(deep)) == Verdict(("it is nested deeper than 200 levels, which is not read",))
+    assert ask(make_checks(), manifest(deep)) == Verdict(
+        ("it has more than 200 levels of nesting, which is not supported",)
+    )
     assert ask(make_checks(make_service()), manifest(route_spec()), manifest(deep)) == ALLOWED
 
 
@@ -251,12 +253,13 @@ def test_annotations_that_do_nothing_are_told() -> None:
     books: Books = {}
     got = ask(make_checks(make_service(), books=books), manifest(INGRESS, kind="Ingress", annotations=values))
     ours, theirs = "k8s.apisix.apache.org", "nginx.ingress.kubernetes.io/rewrite-target"
-    where, remedy = "metadata.annotations", "use what does the same here, or remove it"
+    where, remedy = "metadata.annotations", "use the equivalent annotation or plugin, or remove it"
     assert got == Verdict(
         warnings=(
-            f"{where}[{ours}/enable-websockets]: does nothing: did you mean {ours}/enable-websocket?",
-            f"{where}[{ours}/nothing-like-it]: does nothing: it is unknown, or what it belongs to is not set",
-            f"{where}[{theirs}]: does nothing: it is for another controller; {remedy}",
+            f"{where}[{ours}/enable-websockets]: has no effect: did you mean {ours}/enable-websocket?",
+            f"{where}[{ours}/nothing-like-it]: has no effect: "
+            "it is unknown, or the annotation it depends on is not set",
+            f"{where}[{theirs}]: ignored: annotation of another controller; {remedy}",
         )
     )
 
@@ -264,7 +267,7 @@ def test_annotations_that_do_nothing_are_told() -> None:
 def test_cluster_config_of_an_unknown_cluster_is_a_warning() -> None:
     spec = dict(WITH_CLASS)["ApisixClusterConfig"]
     got = ask(make_checks(), manifest(spec, kind="ApisixClusterConfig", name="defualt", namespace=""))
-    want = "metadata.name: there is no gateway cluster defualt, so it does nothing; there is default"
+    want = "metadata.name: unknown gateway cluster defualt, so the object has no effect; known: default"
     assert got == Verdict(warnings=(want,))
 
 

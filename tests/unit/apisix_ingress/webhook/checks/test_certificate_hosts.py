@@ -44,7 +44,7 @@ def verdict(kind: str, spec: JsonObject, *others: CustomObject, old: JsonObject 
 
 def taken(rival: str, host: str = HOST) -> tuple[str, ...]:
     remedy = "use the same certificate or another host"
-    return (f"host {host} has another certificate already, in {rival}; {remedy}",)
+    return (f"host {host} already has a different certificate, in {rival}; {remedy}",)
 
 
 @pytest.mark.parametrize(

@@ -25,13 +25,13 @@ def upstream(mode: str = "active", **unhealthy: Any) -> dict[str, Any]:
     ("kind", "spec", "want"),
     [
         ("ApisixConsumer", consumer(access_key="a"), f"{HMAC}: is deprecated, gateways call it key_id"),
-        ("ApisixConsumer", consumer(access_key="a", key_id="b"), f"{HMAC}: does nothing beside key_id"),
-        ("ApisixUpstream", upstream(timeout=1, timeouts=2), "spec.healthCheck.active.unhealthy.timeout: does nothing"),
+        ("ApisixConsumer", consumer(access_key="a", key_id="b"), f"{HMAC}: is ignored, because key_id"),
+        ("ApisixUpstream", upstream(timeout=1, timeouts=2), "spec.healthCheck.active.unhealthy.timeout: is ignored"),
         ("ApisixUpstream", upstream("passive", timeout=0, timeouts=2), "spec.healthCheck.passive.unhealthy.timeout:"),
         (
             "ApisixUpstream",
             {"portLevelSettings": [{"port": 1}, {"port": 2, **upstream(timeout=1, timeouts=2)}]},
-            "spec.portLevelSettings[1].healthCheck.active.unhealthy.timeout: does nothing",
+            "spec.portLevelSettings[1].healthCheck.active.unhealthy.timeout: is ignored",
         ),
     ],
 )
