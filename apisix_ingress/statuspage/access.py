@@ -27,7 +27,7 @@ HEADERS = {
 
 REFUSAL = (
     "The status page is served to this Pod's own loopback only, which is where `kubectl port-forward` comes from: "
-    "open it as http://localhost:<port>/status. To serve it to everyone who reaches the port, set "
+    "open it as http://localhost:<port>/status. To serve it to everyone who can reach the port, set "
     "http.status_page: everyone.\n"
 )
 _LOOPBACK = (ipaddress.ip_address("127.0.0.1"), ipaddress.ip_address("::1"))

@@ -65,7 +65,7 @@ class Question:
             raise UsageError(f"too long: a URL has {LONGEST_URL} characters at most, headers {LONGEST_HEADERS}")
         headers = tuple(line.strip() for line in self.headers.splitlines() if line.strip())
         if len(headers) > MOST_HEADERS:
-            raise UsageError(f"{len(headers)} headers: {MOST_HEADERS} are the most")
+            raise UsageError(f"{len(headers)} headers: the limit is {MOST_HEADERS}")
         return parse_request(self.url, self.method, headers, self.remote_addr, self._port())
 
     def _port(self) -> int | None:
@@ -74,7 +74,7 @@ class Question:
         text = self.server_port
         # Python reads no number of thousands of digits.
         if not (text.isascii() and text.isdecimal() and len(text) <= LONGEST_PORT and 0 < int(text) < 65536):
-            raise UsageError(f"port {text!r} is none; write a number from 1 to 65535")
+            raise UsageError(f"invalid port {text!r}; use a number from 1 to 65535")
         return int(text)
 
 

@@ -35,7 +35,7 @@ from apisix_ingress.statuspage.record_masking import redacted
 from apisix_ingress.statuspage.render import ASSETS, asset, render, texts_of
 from apisix_ingress.statuspage.snapshot import Snapshot, SnapshotCache
 
-NO_URL = "give the URL: /status/api/explain?url=https://host/path"
+NO_URL = "add the URL: /status/api/explain?url=https://host/path"
 
 LONGEST_QUERY = 200
 """Characters of a search."""
@@ -134,9 +134,9 @@ class StatusPage:
     async def _records(self, request: web.Request, snapshot: Snapshot) -> JsonObject:
         kind, state = request.query.get("kind") or "routes", request.query.get("state", "")
         if not views.is_kind(kind):
-            raise UsageError(f"kind {kind!r} is none; it is one of {', '.join(sorted(RECORD_KINDS))}")
+            raise UsageError(f"unknown kind {kind!r}; use one of {', '.join(sorted(RECORD_KINDS))}")
         if state and state not in (*views.STATES, "unsettled"):
-            raise UsageError(f"state {state!r} is none; it is one of unsettled, {', '.join(views.STATES)}")
+            raise UsageError(f"unknown state {state!r}; use one of unsettled, {', '.join(views.STATES)}")
         found = await views.records(self._facts, snapshot, kind, _search(request), state, _page(request))
         if request.query.get("body") == "yes":
             await views.add_bodies(self._facts, snapshot, found["items"])
@@ -146,13 +146,13 @@ class StatusPage:
         kind: Any = request.query.get("kind", "")
         key = RecordKey(kind, request.query.get("id", ""))
         if (found := await views.record(self._facts, snapshot, key)) is None:
-            raise LookupError(f"there is no record {key}")
+            raise LookupError(f"unknown record {key}")
         return {**found, "texts": await asyncio.to_thread(texts_of, found["body"])}
 
     async def _object(self, request: web.Request, snapshot: Snapshot) -> JsonObject:
         key = ObjectKey(*(request.query.get(name, "") for name in ("kind", "namespace", "name")))
         if (found := views.thing(self._facts, snapshot, key)) is None:
-            raise LookupError(f"{key} is not known, is not ours, or has no records of its own")
+            raise LookupError(f"{key} does not exist, is not served, or has no records")
         return found
 
     async def _problems(self, request: web.Request, snapshot: Snapshot) -> JsonObject:
@@ -168,7 +168,7 @@ class StatusPage:
             return shown
         try:
             if question.cluster not in ("", *clusters):
-                raise UsageError(f"there is no gateway cluster {question.cluster!r}")
+                raise UsageError(f"unknown gateway cluster {question.cluster!r}")
             document = await self._explainer.answer(question, self._facts, snapshot, question.cluster or clusters[0])
         except (UsageError, Busy) as error:
             return {**shown, "error": redacted(str(error)), "status_code": 503 if isinstance(error, Busy) else 400}
@@ -187,19 +187,19 @@ class StatusPage:
 
 def _yaml(request: web.Request, text: str) -> web.Response:
     if not text:
-        return web.Response(status=413, text="the body is too large for YAML; it is there as JSON: leave format out\n")
+        return web.Response(status=413, text="the body is too large for YAML; remove format to get JSON\n")
     return tagged(request, text.encode(), "text/plain; charset=utf-8")
 
 
 def _search(request: web.Request) -> str:
     query = request.query.get("q", "").strip()
     if len(query) > LONGEST_QUERY:
-        raise UsageError(f"the search is too long: {LONGEST_QUERY} characters are the most")
+        raise UsageError(f"the search is too long: the limit is {LONGEST_QUERY} characters")
     return query
 
 
 def _page(request: web.Request) -> int:
     text = request.query.get("page") or "1"
     if not (text.isascii() and text.isdecimal() and len(text) <= 6 and int(text) > 0):
-        raise UsageError(f"page {text!r} is none; write a number from 1 on")
+        raise UsageError(f"invalid page {text!r}; use a number of at least 1")
     return int(text)

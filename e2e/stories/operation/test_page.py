@@ -322,7 +322,7 @@ def test_form_explains_as_the_command_line_does(stage: Stage, look: Look, tmp_pa
         assert json.loads(own.probe(f"/status/api/explain?{query}")[1]) == want
         page = reader.open("/explain")
         page.get_by_label("URL").fill(asked)
-        page.get_by_label("Headers, one a line").fill(headers)
+        page.get_by_label("Headers, one per line").fill(headers)
         page.get_by_role("button", name="Explain").click()
         expect(page.locator("#outcome")).to_contain_text("answered by route")
         rows = page.get_by_role("region", name="Candidates").get_by_role("row").all()[1:]
@@ -382,7 +382,7 @@ def test_follower_whose_admin_key_is_refused_is_told_before_it_leads(stage: Stag
     assert (follower.probe("/readyz")[0], follower.probe("/apisix/healthz")[0], follower.leads) == (200, 500, False)
     assert [each.metric("apisix_ingress_controller_breaker_open") for each in (leader, follower)] == [0, 1]
     reader = look(follower)
-    expect(reader.open().locator("#live")).to_contain_text("This replica could not write here if it had to lead.")
+    expect(reader.open().locator("#live")).to_contain_text("This replica could not write here as leader.")
     assert [line["cluster"] for line in follower.events("standby.unauthorized")] == ["default"]
     reader.assert_well()
 
@@ -394,7 +394,7 @@ def test_cluster_that_is_away_and_drift_are_told_live(stage: Stage, look: Look) 
     stage.wait_route(lambda item: condition(item).get("status") == "True", "to be in the gateway")
     reader = look(own)
     page = reader.open()
-    expect(page.locator("#live")).to_contain_text("None since this replica began.")
+    expect(page.locator("#live")).to_contain_text("None since this replica started.")
     stage.gateway.wipe()
     expect(page.locator("#live")).to_contain_text("not as this controller left")
     stage.gateway.stop()

@@ -189,7 +189,7 @@ async def test_follower_whose_admin_key_is_refused_says_so() -> None:
         (cluster,) = (await harness.data("overview"))["clusters"]
         assert (cluster["state"], cluster["refused"]) == ("admin key refused", harness.controller.refused["default"])
         page = (await harness.ask("/status")).text
-        assert "This replica could not write here if it had to lead." in page
+        assert "This replica could not write here as leader." in page
         assert "Writing is paused." not in page
 
 
@@ -248,21 +248,21 @@ async def test_conflict_names_who_is_in_front_across_namespaces() -> None:
 @pytest.mark.parametrize(
     ("path", "status", "words"),
     [
-        ("record?kind=routes&id=nope", 404, "there is no record routes/nope"),
-        ("record", 404, "there is no record"),
-        ("object?kind=Ingress&name=x", 404, "is not known"),
-        ("records?kind=secrets", 400, "kind 'secrets' is none"),
-        ("records?state=odd", 400, "state 'odd' is none"),
-        ("records?page=-1", 400, "page '-1' is none"),
-        ("records?page=99999999", 400, "page '99999999' is none"),
-        ("problems?page=x", 400, "page 'x' is none"),
+        ("record?kind=routes&id=nope", 404, "unknown record routes/nope"),
+        ("record", 404, "unknown record"),
+        ("object?kind=Ingress&name=x", 404, "does not exist"),
+        ("records?kind=secrets", 400, "unknown kind 'secrets'"),
+        ("records?state=odd", 400, "unknown state 'odd'"),
+        ("records?page=-1", 400, "invalid page '-1'"),
+        ("records?page=99999999", 400, "invalid page '99999999'"),
+        ("problems?page=x", 400, "invalid page 'x'"),
         (f"records?q={'x' * 201}", 400, "the search is too long"),
         ("explain?url=ftp://x", 400, "the scheme 'ftp'"),
-        ("explain?url=x&server_port=0", 400, "port '0' is none"),
-        (f"explain?url=x&server_port={'9' * 5000}", 400, "write a number from 1 to 65535"),
+        ("explain?url=x&server_port=0", 400, "invalid port '0'"),
+        (f"explain?url=x&server_port={'9' * 5000}", 400, "use a number from 1 to 65535"),
         (f"explain?url={'x' * 3000}", 400, "too long"),
         ("explain?url=x&headers=" + "a:b%0A" * 30, 400, "30 headers"),
-        ("explain?url=x&cluster=odd", 400, "no gateway cluster 'odd'"),
+        ("explain?url=x&cluster=odd", 400, "unknown gateway cluster 'odd'"),
     ],
 )
 async def test_request_that_can_not_be_read_is_told_what_is_wrong(path: str, status: int, words: str) -> None:
