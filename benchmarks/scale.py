@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from apisix_ingress.gateway.adminapi.admin_key import SETTINGS
 from apisix_ingress.gateway.adminapi.responses import records_of
 from apisix_ingress.gateway.backend import ObservedRecord
-from apisix_ingress.gateway.sync.records.observed import Applied, ObservedState
+from apisix_ingress.gateway.sync.records.table import RecordTable
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import RecordKind
 from apisix_ingress.model.kinds.table import RESOURCES
@@ -97,7 +97,7 @@ def measure(count: int, clusters: int) -> dict[str, float]:
         _ = record.payload, record.digest
     encoded, after = time.process_time(), _resident()
     audited = _audit(world)
-    holdings = [_holdings(world) for _ in range(clusters)]
+    tables = [_table_of(world) for _ in range(clusters)]
     of_clusters = _resident() - after
     changed = time.process_time()
     for number in range(0, count, max(1, count // CHANGES)):
@@ -114,7 +114,7 @@ def measure(count: int, clusters: int) -> dict[str, float]:
         "audit_us_per_record": audited / records * 1e6,
         "cpu_s": encoded - began,
         "mib": (after - held) / 2**20,
-        "mib_per_cluster": of_clusters / 2**20 / len(holdings) if holdings else 0.0,
+        "mib_per_cluster": of_clusters / 2**20 / len(tables) if tables else 0.0,
         "change_us": (time.process_time() - changed) / changes * 1e6,
     }
 
@@ -134,12 +134,12 @@ def _audit(world: World) -> float:
     return time.process_time() - began
 
 
-def _holdings(world: World) -> ObservedState:
-    held = ObservedState()
+def _table_of(world: World) -> RecordTable:
+    table = RecordTable()
     for key in list(world.desired.keys()):
         record = world.desired.of_owner(world.desired.owners_of(key)[0])[key]
-        held.applied[key] = Applied(ObservedRecord(record.digest, record.refs, record.name))
-    return held
+        table.found(table.slot(key), ObservedRecord(record.digest, record.refs, record.name))
+    return table
 
 
 def _resident() -> int:

@@ -20,17 +20,18 @@ from unittest.mock import patch
 import structlog
 
 from apisix_ingress.app import Controller
-from apisix_ingress.errors import IngressError, KubeGone, KubeUnavailable
+from apisix_ingress.errors import GatewayRejected, IngressError, KubeGone, KubeUnavailable
 from apisix_ingress.gateway.adminapi.client import AdminClient
 from apisix_ingress.gateway.adminapi.retry import resending
 from apisix_ingress.gateway.sync import plan
 from apisix_ingress.gateway.sync.cluster_sync import ClusterSync
 from apisix_ingress.gateway.sync.comparison.adoption import IdAdoption
 from apisix_ingress.gateway.sync.comparison.audit import Audit
+from apisix_ingress.gateway.sync.driver import RecordDriver
 from apisix_ingress.gateway.sync.ordering.write_order import WriteOrder
 from apisix_ingress.gateway.sync.plan import DELETE, HOLD, NOTHING, Step
 from apisix_ingress.gateway.sync.record_writer import RecordWriter
-from apisix_ingress.gateway.sync.records.observed import ObservedState
+from apisix_ingress.gateway.sync.records.table import RecordTable
 from apisix_ingress.gateway.sync.records.unacked_writes import UnackedWrites
 from apisix_ingress.kube.client.api import KubeApi
 from apisix_ingress.kube.election.lease import Lease
@@ -239,12 +240,12 @@ def _() -> Any:
 
 @_defect("a lost reply counts as not written")
 def _() -> Any:
-    return patch.object(ObservedState, "lost", ObservedState.refused)
+    return patch.object(RecordTable, "write_unknown", RecordTable.write_failed)
 
 
 @_defect("a lost reply counts as written")
 def _() -> Any:
-    return patch.object(ObservedState, "lost", ObservedState.landed)
+    return patch.object(RecordTable, "write_unknown", RecordTable.write_succeeded)
 
 
 @_defect("a refusal of what was sent again counts for the first time too")
@@ -262,28 +263,28 @@ def _() -> Any:
 
 @_defect("a write that failed is not tried again")
 def _() -> Any:
-    return patch.object(RecordWriter, "_back_off", lambda self, key, error: None)
+    return patch.object(RecordDriver, "retry", lambda self, key, error: None)
 
 
 @_defect("a delete does not wait for the records that name it")
 def _() -> Any:
-    def removal(key: Any, holdings: Any, is_held: Any) -> Step:
-        known = holdings.get(key)
+    def removal(key: Any, table: Any, is_held: Any) -> Step:
+        known = table.observed(key)
         if known is None:
             return NOTHING
-        return HOLD if is_held(key, known.name) else DELETE
+        return HOLD if is_held(key, known.name, known.hosts) else DELETE
 
     return patch.object(plan, "_removal", removal)
 
 
 @_defect("a write does not wait for what it names")
 def _() -> Any:
-    return patch.object(ObservedState, "exists", lambda self, key: True)
+    return patch.object(RecordTable, "exists", lambda self, key: True)
 
 
 @_defect("nothing is held for an object that can't be translated")
 def _() -> Any:
-    return patch.object(RecordWriter, "is_held", lambda self, key, name, hosts: False)
+    return patch.object(RecordDriver, "is_held", lambda self, key, name, hosts: False)
 
 
 @_defect("the youngest name has the short id")
@@ -346,7 +347,7 @@ def _() -> Any:
 
 @_defect("what a list does not show counts as there")
 def _() -> Any:
-    return patch.object(ObservedState, "vanished", lambda self, key: None)
+    return patch.object(RecordTable, "missing", lambda self, slot: None)
 
 
 @_defect("what the gateway adds to a record counts as a difference")
@@ -362,11 +363,8 @@ def _() -> Any:
 
         def confused(self: Any, key: Any, record: Any, error: Any) -> None:
             if error.status == 401:
-                self.holdings.refused(key)
-                self.quarantine.add(key, record, "refused")
-                self._settle(key)
-            else:
-                fail(self, key, record, error)
+                error = GatewayRejected(401, "refused")
+            fail(self, key, record, error)
 
         with patch.object(RecordWriter, "_fail", confused):
             yield
@@ -384,14 +382,14 @@ def _() -> Any:
 
 @_defect("a body is logged")
 def _() -> Any:
-    land = RecordWriter._land
+    succeed = RecordWriter._succeed
 
     def chatty(self: Any, key: Any, record: Any, started: float) -> None:
         if record is not None:
             structlog.get_logger().info("record.sent", body=record.payload.decode())
-        land(self, key, record, started)
+        succeed(self, key, record, started)
 
-    return patch.object(RecordWriter, "_land", chatty)
+    return patch.object(RecordWriter, "_succeed", chatty)
 
 
 def catch(name: str, seeds: int) -> tuple[str, int | None, str]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from apisix_ingress.diagnostics.collect.live_records import Snapshot
 from apisix_ingress.gateway.sync.plan import Plan, plan, unusual
-from apisix_ingress.gateway.sync.records.observed import ObservedState
+from apisix_ingress.gateway.sync.records.table import RecordTable
 from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind
 from apisix_ingress.model.record_owner import origin
@@ -61,10 +61,10 @@ def difference(wanted: Wanted, snapshot: Snapshot) -> JsonObject:
         `cluster`, `url`, `version`, `changes` (each with `act`, `record`, `name`, `owner`, `why`, `before`, `after`),
         `counts` by act, `unchanged` and `notes`.
     """
-    holdings = holdings_of(wanted, snapshot)
-    keys = holdings.records().union(wanted.desired.keys())
-    found = plan(keys, wanted.desired, snapshot.cluster, holdings, wanted.desired.is_held)
-    changes = list(_changes(found, wanted, snapshot, holdings))
+    table = table_of(wanted, snapshot)
+    keys = table.records().union(wanted.desired.keys())
+    found = plan(keys, wanted.desired, snapshot.cluster, table, wanted.desired.is_held)
+    changes = list(_changes(found, wanted, snapshot, table))
     acts = [change["act"] for change in changes]
     touched = {*found.upserts, *found.deletes, *found.held, *found.refused}
     return {
@@ -73,29 +73,30 @@ def difference(wanted: Wanted, snapshot: Snapshot) -> JsonObject:
         "version": snapshot.version,
         "changes": changes,
         "counts": {act: acts.count(act) for act in dict.fromkeys(acts)},
-        "unchanged": len(holdings.records() - touched),
+        "unchanged": len(table.records() - touched),
         "notes": list(_notes(found, wanted, snapshot)),
     }
 
 
-def holdings_of(wanted: Wanted, snapshot: Snapshot) -> ObservedState:
+def table_of(wanted: Wanted, snapshot: Snapshot) -> RecordTable:
     """Return the gateway's records as the engine takes them over.
 
     Managed ones, and desired ones of kinds without labels.
     """
     listing = snapshot.listing(wanted.ledger or ())
     unclaimed = (key for key in listing.unclaimed if wanted.desired.get(key, snapshot.cluster) is not None)
-    holdings = ObservedState()
+    table = RecordTable()
     for key, found in {**listing.owned, **{key: listing.unclaimed[key] for key in unclaimed}}.items():
-        holdings.observe(key, found)
-    holdings.foreign = set(listing.foreign)
-    return holdings
+        table.found(table.slot(key), found)
+    for key in listing.foreign:
+        table.foreign(table.slot(key))
+    return table
 
 
-def _changes(found: Plan, wanted: Wanted, snapshot: Snapshot, holdings: ObservedState) -> Iterator[JsonObject]:
-    withheld = unusual(found.deletes, (), len(holdings.records()))
+def _changes(found: Plan, wanted: Wanted, snapshot: Snapshot, table: RecordTable) -> Iterator[JsonObject]:
+    withheld = unusual(found.deletes, (), len(table.records()))
     for key in found.upserts:
-        act = "update" if key in holdings.applied else "create"
+        act = "update" if table.applied(key) is not None else "create"
         yield _change(act, key, wanted, snapshot, DISABLED if key.kind in snapshot.disabled else "")
     for key in found.deletes:
         if key in withheld:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from apisix_ingress.diagnostics.collect.live_records import Snapshot
-from apisix_ingress.diagnostics.reports.diff import Wanted, holdings_of
+from apisix_ingress.diagnostics.reports.diff import Wanted, table_of
 from apisix_ingress.errors import ConfigError
 from apisix_ingress.gateway.adminapi.client import AdminClient
 from apisix_ingress.model.json import FrozenJson, JsonObject
@@ -31,10 +31,10 @@ def orphans(wanted: Wanted, snapshot: Snapshot) -> JsonObject:
         `foreign`: of other owners, or of kinds without labels with an unknown owner; `dangling`: references to missing
         records.
     """
-    holdings = holdings_of(wanted, snapshot)
-    unwanted = [key for key in sorted(holdings.records()) if wanted.desired.get(key, snapshot.cluster) is None]
+    table = table_of(wanted, snapshot)
+    unwanted = [key for key in sorted(table.records()) if wanted.desired.get(key, snapshot.cluster) is None]
     found = {key: wanted.desired.is_held(key, str(snapshot.bodies[key].get("name") or "")) for key in unwanted}
-    strangers = [key for key in sorted(snapshot.bodies) if key not in holdings.applied]
+    strangers = [key for key in sorted(snapshot.bodies) if table.applied(key) is None]
     return {
         "cluster": snapshot.cluster,
         "url": snapshot.url,

@@ -1,8 +1,7 @@
-"""Whether a cluster is written to at all: a breaker for one that does not answer, a pause for one that refuses the key.
+"""Whether a cluster is written to at all: not while it does not answer, nor while it refuses the admin key.
 
-While the gate is shut a probe looks from time to time whether it can be opened; nobody else sends anything. A probe
-that succeeds does not end the outage that people are told of: a gateway may read and not write. Which records wait for
-it is not known here.
+While the breaker is tripped the cluster is probed from time to time, and nothing else is sent. A probe that succeeds
+resets the breaker, but does not end the outage that is reported: a gateway may answer reads and fail writes.
 """
 
 from __future__ import annotations
@@ -34,13 +33,13 @@ KEY_PROBE_INTERVAL = 30.0
 """Seconds between two probes with a refused key: some set-ups lock a client out that tries too often."""
 
 KEY_CHECK_INTERVAL = 5.0
-"""Seconds between two looks whether another key is at hand."""
+"""Seconds between two checks whether the admin key was replaced."""
 
 PROBE_BASE, PROBE_CAP, PROBE_JITTER = 0.5, 5.0, 0.5
 """Seconds between probes of a cluster that does not answer, and the share of them that is drawn at random."""
 
 TRIAL = 1.0
-"""Seconds, beside those that a write may take, after which a gate that was opened and not shut again means the end."""
+"""Seconds, beside those that a write may take, after which a breaker that did not trip again ends the outage."""
 
 REMEDY = (
     "see whether its Admin API runs and can be reached from here; other clusters are not affected, and this one is"
@@ -49,14 +48,14 @@ REMEDY = (
 
 
 class CircuitBreaker:
-    """Open at first.
+    """Not tripped at first.
 
     Args:
         cluster: Its name.
         clock: Measures the time between probes.
         rng: Spreads it.
-        listener: Hears of every change, with whether the gate is open now.
-        told: Hears of the beginning and the end of every outage, with whether there is one now.
+        on_change: Called after it tripped or was reset.
+        on_outage: Called when an outage begins (True), changes its cause (True) or ends (False).
     """
 
     def __init__(
@@ -65,13 +64,13 @@ class CircuitBreaker:
         *,
         clock: Clock,
         rng: random.Random,
-        listener: Callable[[bool], None],
-        told: Callable[[bool], None],
+        on_change: Callable[[], None],
+        on_outage: Callable[[bool], None],
     ) -> None:
         self._log = log.bind(cluster=cluster)
         self._clock = clock
-        self._listener = listener
-        self._told = told
+        self._on_change = on_change
+        self._on_outage = on_outage
         self._backoff: ExponentialBackoff[str] = ExponentialBackoff(PROBE_BASE, PROBE_CAP, PROBE_JITTER, rng=rng)
         self._failing: set[RecordKey] = set()
         self._error: GatewayError | None = None
@@ -79,24 +78,24 @@ class CircuitBreaker:
         # The cause of the last failure: one that comes twice in a row is that of the outage from then on.
         self._latest = ""
         self._succeeded_at = -math.inf
-        self._opened = asyncio.Event()
-        self._opened.set()
-        self._shut = asyncio.Event()
-        self._closed = False
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self._tripped = asyncio.Event()
+        self._stopped = False
 
     @property
-    def is_open(self) -> bool:
-        """Whether the cluster may be written to."""
-        return self._error is None
+    def is_tripped(self) -> bool:
+        """Whether the cluster is not written to, but probed."""
+        return self._error is not None
 
     @property
-    def is_passable(self) -> bool:
+    def allows_writes(self) -> bool:
         """Whether a write may start now."""
-        return self.is_open and not self._closed
+        return not self.is_tripped and not self._stopped
 
     @property
     def outage(self) -> Outage | None:
-        """The outage, if there is one: the gate is shut, or a probe opened it and nothing else has succeeded yet."""
+        """The outage, if any: the breaker is tripped, or a probe reset it and nothing else has succeeded yet."""
         return self._outage
 
     @property
@@ -111,7 +110,7 @@ class CircuitBreaker:
     def succeeded(self) -> None:
         """Note a success of any call but a probe."""
         self._succeeded_at = self._clock.monotonic()
-        if self.is_open:
+        if not self.is_tripped:
             self._end_outage()
         if self._failing:
             self._failing.clear()
@@ -119,35 +118,35 @@ class CircuitBreaker:
             self._backoff.forget("")
 
     def failed(self, key: RecordKey, error: GatewayError) -> None:
-        """Note that the cluster did not answer the write of a record; shut the gate if others fared like it."""
+        """Note that the write of a record was not answered; trip if writes of other records failed before it."""
         self._failing.add(key)
         if len(self._failing) >= (FAILING if error.sent else UNREACHED):
-            self.shut(error)
+            self.trip(error)
 
-    def shut(self, error: GatewayError, *, since: datetime | None = None) -> None:
-        """Shut the gate; while it is shut already, only the cause may change.
+    def trip(self, error: GatewayError, *, since: datetime | None = None) -> None:
+        """Stop writing; while it is stopped already, only the cause may change.
 
         Args:
             error: Why.
             since: When the first request failed; None: just now.
         """
-        was_open, self._error = self.is_open, error
+        was_tripped, self._error = self.is_tripped, error
         before, cause = self._outage, error.cause or str(error)
         agreed, self._latest = cause == self._latest, cause
-        if before is None or was_open or agreed:
+        if before is None or not was_tripped or agreed:
             begun = before.since if before is not None else since or self._clock.now()
             self._outage = Outage(reason_of(error), cause, begun)
-        if was_open:
-            self._opened.clear()
-            self._shut.set()
+        if not was_tripped:
+            self._writable.clear()
+            self._tripped.set()
         if self._outage is not None and (before is None or self._outage.reason not in _same(before.reason)):
-            self._log_shut(self._outage)
-        if was_open:
-            self._listener(False)
+            self._log_outage(self._outage)
+        if not was_tripped:
+            self._on_change()
         if before != self._outage:
-            self._told(True)
+            self._on_outage(True)
 
-    def _log_shut(self, outage: Outage) -> None:
+    def _log_outage(self, outage: Outage) -> None:
         since = outage.since.isoformat(timespec="seconds")
         if outage.reason == "unauthorized":
             self._log.error("cluster.unauthorized", error=outage.cause, since=since)
@@ -156,33 +155,33 @@ class CircuitBreaker:
         else:
             self._log.error("cluster.unreachable", error=outage.cause, since=since, remedy=REMEDY)
 
-    def close(self) -> None:
+    def stop(self) -> None:
         """Let no write start any more, whatever the cluster answers: the process is about to end."""
-        self._closed = True
-        self._opened.clear()
+        self._stopped = True
+        self._writable.clear()
 
-    async def passable(self) -> None:
+    async def writable(self) -> None:
         """Return once a write may start."""
-        if not self._opened.is_set():
-            await self._opened.wait()
+        if not self._writable.is_set():
+            await self._writable.wait()
 
-    async def attend(self, backend: Backend) -> None:
-        """Probe the cluster while the gate is shut, and open it when a probe succeeds. Never returns."""
+    async def run_probes(self, backend: Backend) -> None:
+        """Probe the cluster while the breaker is tripped, and reset it when a probe succeeds. Never returns."""
         while True:
-            await self._shut.wait()
+            await self._tripped.wait()
             await self._pause(backend)
             try:
                 await backend.probe()
             except GatewayError as error:
-                self.shut(error)
+                self.trip(error)
             else:
-                self._open()
+                self._reset()
                 await self._try_out(backend.timeout + TRIAL)
 
     async def _try_out(self, seconds: float) -> None:
-        """Return once the gate is shut again, or the outage is over since it was not for so long."""
+        """Return once the breaker tripped again, or the outage is over since it did not for so long."""
         try:
-            await bounded(self._shut.wait(), seconds, clock=self._clock)
+            await bounded(self._tripped.wait(), seconds, clock=self._clock)
         except TimeoutError:
             self._end_outage()
 
@@ -195,20 +194,20 @@ class CircuitBreaker:
         while (left := until - self._clock.monotonic()) > 0 and not backend.credentials_changed():
             await self._clock.sleep(min(left, KEY_CHECK_INTERVAL))
 
-    def _open(self) -> None:
+    def _reset(self) -> None:
         self._error = None
         self._failing.clear()
-        self._shut.clear()
-        if not self._closed:
-            self._opened.set()
-        self._listener(True)
+        self._tripped.clear()
+        if not self._stopped:
+            self._writable.set()
+        self._on_change()
 
     def _end_outage(self) -> None:
         if self._outage is not None:
             lasted = self._clock.now() - self._outage.since
             self._outage, self._latest = None, ""
             self._log.info("cluster.recovered", outage_s=round(lasted.total_seconds(), 1))
-            self._told(False)
+            self._on_outage(False)
 
 
 def reason_of(error: GatewayError) -> OutageReason:
@@ -221,5 +220,5 @@ def reason_of(error: GatewayError) -> OutageReason:
 
 
 def _same(reason: OutageReason) -> tuple[OutageReason, ...]:
-    """Return the reasons that are told by the same line of the log."""
+    """Return the reasons that are logged as one."""
     return ("unreachable", "failing") if reason in ("unreachable", "failing") else (reason,)

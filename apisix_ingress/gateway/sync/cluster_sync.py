@@ -1,6 +1,7 @@
-"""The sync engine of one gateway cluster: spells of writing, one after the other, inside terms of leadership.
+"""The sync engine of one gateway cluster: it owns the cluster's address and starts a session for each term at it.
 
-What a spell does is in `spell`. Here is what outlasts one: which address is the cluster's, and what is told of it.
+A session (`session`) does the work. Here is what outlives it: the address, the records that were ever wanted, and what
+others may ask about the cluster.
 """
 
 from __future__ import annotations
@@ -12,22 +13,19 @@ from collections import Counter
 from collections.abc import Collection
 from typing import NamedTuple
 
-import structlog
-
 from apisix_ingress.errors import LeadershipLost
 from apisix_ingress.gateway.backend import Backend
 from apisix_ingress.gateway.sync.comparison.audit import Adopt, adopt_nothing
+from apisix_ingress.gateway.sync.driver import RecordDriver
 from apisix_ingress.gateway.sync.observer import Outage, RecordState, SyncObserver
 from apisix_ingress.gateway.sync.plan import Wanted
-from apisix_ingress.gateway.sync.records.observed import ObservedState
-from apisix_ingress.gateway.sync.session import SyncSession
+from apisix_ingress.gateway.sync.records.slot import Unknown
+from apisix_ingress.gateway.sync.session import SyncConfig, SyncSession
 from apisix_ingress.model.keys import RECORD_KINDS, RecordKey, RecordKind
 from apisix_ingress.model.records import UNKNOWN, Former
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.tasks import cancel
 from apisix_ingress.runtime.term import Term
-
-log = structlog.get_logger()
 
 
 class Tally(NamedTuple):
@@ -36,6 +34,18 @@ class Tally(NamedTuple):
     desired: int
     applied: int
     rejected: int
+
+
+class SyncSnapshot(NamedTuple):
+    """How many records of a cluster are in which state, at one moment."""
+
+    applied: int
+    unknown: int
+    in_flight: int
+    queued: int
+    rejected: int
+    withheld: int
+    is_tripped: bool
 
 
 class ClusterSync:
@@ -49,9 +59,9 @@ class ClusterSync:
         rng: Spreads retries.
         concurrency: Writes in flight at once.
         audit_interval: Seconds between two full comparisons.
-        check_interval: Seconds between two looks whether it answers, and has what was written; 0: none.
-        observer: Told about outcomes.
-        adopt: Told what the cluster holds before it is compared with what is wanted; makes ids follow it.
+        check_interval: Seconds between two spot checks whether it answers, and has what was written; 0: none.
+        observer: Called with every outcome.
+        adopt: Makes ids follow what the cluster holds, before that is compared with what is wanted.
     """
 
     def __init__(
@@ -70,19 +80,23 @@ class ClusterSync:
     ) -> None:
         self.name = name
         self._backend = backend
-        self._wanted = wanted
-        self._clock = clock
-        self._rng = rng or random.Random()
-        self._concurrency = concurrency
-        self._audit_interval = audit_interval
-        self._check_interval = check_interval
-        self._observer = observer or SyncObserver()
-        self._adopt = adopt
+        self._config = SyncConfig(
+            name,
+            wanted,
+            clock=clock,
+            rng=rng or random.Random(),
+            observer=observer or SyncObserver(),
+            concurrency=concurrency,
+            audit_interval=audit_interval,
+            check_interval=check_interval,
+            adopt=adopt,
+        )
         self.closed = False
         """Whether no write starts any more, since the process is about to end."""
         self._changed_at = -math.inf
         self._moved = asyncio.Event()
-        self._spell = self._new_spell(ObservedState(), set(), first_audit=audit_interval)
+        self._ever_wanted: set[RecordKey] = set()
+        self._session = self._new_session(frozenset(), first_audit=audit_interval)
 
     def mark_dirty(
         self,
@@ -96,33 +110,36 @@ class ClusterSync:
 
         `former` is what their owner wanted before: it says what takes over for those that are not wanted any more.
         `since` is the monotonic time when the change was seen that this follows from.
-        Outside a term, and until it has taken over, nothing is queued: taking over compares everything.
+        Outside a term, and until the first comparison began, nothing is queued: that compares everything.
         """
         if self.taken_over:
-            self._changed_at = self._clock.monotonic()
-            self._observer.marked(self.name, keys, self._changed_at if since is None else since)
-        self._spell.mark_dirty(keys, urgent=urgent, former=former)
+            self._changed_at = self._config.clock.monotonic()
+            self._config.observer.marked(self.name, keys, self._changed_at if since is None else since)
+        self._session.mark_dirty(keys, urgent=urgent, former=former)
+
+    # Reading.
 
     def record_state(self, key: RecordKey) -> RecordState:
         """Return how far a wanted record is in this cluster."""
-        return self._spell.dispatch.outlook.state(key)
+        return self._driver.status.state(key)
 
     def holds(self, key: RecordKey) -> bool:
         """Say whether the cluster is known to have a record, in whatever version."""
-        return self._spell.dispatch.holdings.get(key) is not None
+        return self._driver.table.observed(key) is not None
 
     def names(self, key: RecordKey) -> tuple[str, ...]:
-        """Return the names under which a record of ours is there, or may be; one that nothing tells is empty."""
-        return self._spell.dispatch.holdings.names(key)
+        """Return the names under which a record of ours exists, or may; empty if the gateway returns none."""
+        slot = self._driver.table.get(key)
+        return slot.names() if slot is not None else ()
 
     def idle(self) -> bool:
-        """Say whether nothing is in flight and nothing left to do; what waits or was rejected does not count."""
-        return self._spell.idle
+        """Say whether nothing is in flight and nothing left to do; what is blocked or was rejected does not count."""
+        return self._session.idle
 
     @property
     def taken_over(self) -> bool:
         """Whether this process leads, and has compared the cluster with what is wanted."""
-        return self._spell.taken_over
+        return self._session.is_synced
 
     @property
     def reachable(self) -> bool:
@@ -132,49 +149,69 @@ class ClusterSync:
     @property
     def outage(self) -> Outage | None:
         """Since when and why the cluster is not written to, or in vain; None while it is reachable."""
-        return self._spell.dispatch.gate.outage
+        return self._driver.breaker.outage
 
     @property
     def trouble(self) -> str:
-        """Why the cluster is not written to, or in vain, in words for people; empty while it is reachable."""
+        """Why the cluster is not written to, or in vain, for people; empty while it is reachable."""
         return self.outage.cause if self.outage is not None else ""
 
     @property
     def audit_failure(self) -> str:
-        """Why the last comparison failed, in words for people; empty: it did not."""
-        return self._spell.audit_failure
+        """Why the last comparison failed, for people; empty: it did not."""
+        return self._session.audit.failure
 
     @property
     def is_away(self) -> bool:
         """Whether it is not written to since it does not answer: that may pass by itself."""
-        return self._spell.dispatch.gate.is_away
+        return self._driver.breaker.is_away
 
     @property
     def version(self) -> str:
         """What the gateway called itself when it was read last; empty: it was not read by this process."""
-        return self._spell.dispatch.version
+        return self._session.audit.version
 
     @property
     def backlog(self) -> int:
-        """How many records wait for a look or a write, those that wait for a retry left out."""
-        return self._spell.dispatch.queue.depth
+        """How many records wait for their turn; those that wait for a retry are not counted."""
+        return self._driver.queue.depth
 
     def backlog_of(self, namespace: str) -> int:
-        """Return how many records of a namespace wait for a look or a write."""
-        return self._spell.dispatch.queue.waiting(namespace)
+        """Return how many records of a namespace wait for their turn."""
+        return self._driver.queue.waiting(namespace)
 
     @property
     def quiet_for(self) -> float:
-        """Seconds since records were last wanted differently; what is found when taking over is no change."""
-        return self._clock.monotonic() - self._changed_at
+        """Seconds since records were last wanted differently; what the first comparison finds is no change."""
+        return self._config.clock.monotonic() - self._changed_at
 
     def tally(self) -> dict[RecordKind, Tally]:
         """Return how many records of each kind should exist, do as far as known, and were rejected."""
-        dispatch = self._spell.dispatch
-        wanted = Counter(key.kind for key in self._wanted.keys() if self._wanted.get(key, self.name) is not None)  # noqa: SIM118
-        applied = Counter(key.kind for key in dispatch.holdings.applied)
-        rejected = Counter(key.kind for key in dispatch.quarantine.keys())  # noqa: SIM118
+        keys = self._config.wanted.keys()
+        wanted = Counter(key.kind for key in keys if self._driver.wanted(key) is not None)
+        applied = Counter(slot.key.kind for slot in self._driver.table if slot.applied is not None)
+        rejected = Counter(slot.key.kind for slot in self._driver.table if slot.rejection is not None)
         return {kind: Tally(wanted[kind], applied[kind], rejected[kind]) for kind in RECORD_KINDS}
+
+    def snapshot(self) -> SyncSnapshot:
+        """Return how many records are in which state now."""
+        driver = self._driver
+        slots = list(driver.table)
+        return SyncSnapshot(
+            applied=sum(slot.applied is not None for slot in slots),
+            unknown=sum(isinstance(slot.observed, Unknown) for slot in slots),
+            in_flight=len(driver.table.in_flight),
+            queued=driver.queue.depth + driver.queue.delayed,
+            rejected=sum(slot.rejection is not None for slot in slots),
+            withheld=len(driver.withheld()),
+            is_tripped=driver.breaker.is_tripped,
+        )
+
+    @property
+    def _driver(self) -> RecordDriver:
+        return self._session.driver
+
+    # Its life.
 
     def move(self, backend: Backend) -> None:
         """Write to another address from now on: it is read first, as at the start of a term.
@@ -184,14 +221,14 @@ class ClusterSync:
         ended: if it is the same gateway by another name, it may have been carried out after the cluster was read.
         """
         self._backend = backend
-        former = self._spell
-        self._spell = self._new_spell(ObservedState(), former.dispatch.known, first_audit=backend.timeout)
-        if former.dispatch.gate.outage is not None:
-            self._observer.breaker(self.name, is_open=False)
+        had_outage = self.outage is not None
+        self._session = self._new_session(frozenset(), first_audit=backend.timeout)
+        if had_outage:
+            self._config.observer.breaker(self.name, is_open=False)
         self._moved.set()
 
     async def run(self, term: Term, ready: asyncio.Event) -> None:
-        """Take the cluster over and keep it in sync until cancelled.
+        """Compare the cluster and keep it in sync until cancelled.
 
         What was in flight at the end counts as unknown. The next term reads the cluster anew.
 
@@ -203,15 +240,15 @@ class ClusterSync:
         Raises:
             LeadershipLost: A write was due when the lease may have run out.
         """
-        former = self._spell.dispatch
-        self._spell = self._new_spell(former.holdings, former.known, first_audit=self._audit_interval)
+        inherited = frozenset(self._driver.table.records())
+        self._session = self._new_session(inherited, first_audit=self._config.audit_interval)
         try:
             while True:
                 self._moved.clear()
                 async with asyncio.TaskGroup() as group:
-                    spell = group.create_task(self._spell.run(term, ready), name=f"sync-{self.name}")
+                    session = group.create_task(self._session.run(term, ready), name=f"sync-{self.name}")
                     await self._moved.wait()
-                    await cancel(spell)
+                    await cancel(session)
         except BaseExceptionGroup as errors:
             lost, others = errors.split(LeadershipLost)
             if lost is None or others is not None:
@@ -223,7 +260,7 @@ class ClusterSync:
 
         What waits for a retry, for another record or for an unreachable cluster is not waited for.
         """
-        return await self._spell.drain(seconds)
+        return await self._session.drain(seconds)
 
     async def close(self, seconds: float) -> bool:
         """Start no write any more, in this term and all later ones, and wait for those in flight.
@@ -237,24 +274,12 @@ class ClusterSync:
             Whether they have ended.
         """
         self.closed = True
-        return await self._spell.close(seconds)
+        return await self._session.close(seconds)
 
-    def _new_spell(self, inherited: ObservedState, known: set[RecordKey], *, first_audit: float) -> SyncSession:
-        spell = SyncSession(
-            self.name,
-            self._backend,
-            self._wanted,
-            clock=self._clock,
-            rng=self._rng,
-            observer=self._observer,
-            inherited=inherited,
-            known=known,
-            concurrency=self._concurrency,
-            audit_interval=self._audit_interval,
-            check_interval=self._check_interval,
-            first_audit=first_audit,
-            adopt=self._adopt,
+    def _new_session(self, inherited: frozenset[RecordKey], *, first_audit: float) -> SyncSession:
+        session = SyncSession(
+            self._config, self._backend, inherited=inherited, ever_wanted=self._ever_wanted, first_audit=first_audit
         )
         if self.closed:
-            spell.dispatch.gate.close()
-        return spell
+            session.driver.breaker.stop()
+        return session

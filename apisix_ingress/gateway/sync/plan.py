@@ -11,13 +11,15 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from apisix_ingress.gateway.sync.records.observed import ObservedState
+from apisix_ingress.gateway.sync.records.table import RecordTable
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.records import UPSERT_RANK, Record
 
 UNUSUAL_SHARE = 0.3
 UNUSUAL_COUNT = 20
 """A sweep that would delete more than both, of records that this process never knew to be wanted, is held back."""
+
+FOREIGN_REMEDY = "the gateway has a record of this id which is not ours, so that it is not written: remove it there"
 
 Act = Literal["nothing", "put", "delete", "wait", "hold", "refuse"]
 IsHeld = Callable[[RecordKey, str, tuple[str, ...] | None], bool]
@@ -84,22 +86,22 @@ class Plan:
         )
 
 
-def decide(key: RecordKey, wanted_at: WantedAt, holdings: ObservedState, is_held: IsHeld) -> Step:
+def decide(key: RecordKey, wanted_at: WantedAt, table: RecordTable, is_held: IsHeld) -> Step:
     """Return what to do about one record now.
 
     Args:
         key: The record.
         wanted_at: Returns what the cluster is to have under a key; None: nothing.
-        holdings: What the cluster holds.
+        table: What the cluster holds.
         is_held: Whether a record that is not wanted must stay; asked with its key, name and hosts.
     """
     record = wanted_at(key)
     if record is None:
-        return _removal(key, holdings, is_held)
-    return _upsert(key, record, holdings, is_held=is_held, wanted_at=wanted_at)
+        return _removal(key, table, is_held)
+    return _upsert(key, record, table, is_held=is_held, wanted_at=wanted_at)
 
 
-def plan(keys: Iterable[RecordKey], wanted: Wanted, cluster: str, holdings: ObservedState, is_held: IsHeld) -> Plan:
+def plan(keys: Iterable[RecordKey], wanted: Wanted, cluster: str, table: RecordTable, is_held: IsHeld) -> Plan:
     """Return what is to be written to a cluster of the given records.
 
     A record that has to wait for another one has its place in the order as well.
@@ -110,7 +112,7 @@ def plan(keys: Iterable[RecordKey], wanted: Wanted, cluster: str, holdings: Obse
         return wanted.get(key, cluster)
 
     for key in keys:
-        act = decide(key, wanted_at, holdings, is_held).act
+        act = decide(key, wanted_at, table, is_held).act
         if act in ("wait", "delete"):
             act = "put" if wanted_at(key) is not None else "delete"
         sorted_in[act].append(key)
@@ -136,31 +138,30 @@ def unusual(deletes: Iterable[RecordKey], known: Collection[RecordKey], owned: i
     return orphans if len(orphans) > max(UNUSUAL_COUNT, UNUSUAL_SHARE * owned) else frozenset()
 
 
-def _upsert(key: RecordKey, record: Record, holdings: ObservedState, *, is_held: IsHeld, wanted_at: WantedAt) -> Step:
-    applied = holdings.applied.get(key)
-    if applied is not None and applied.matches(record):
+def _upsert(key: RecordKey, record: Record, table: RecordTable, *, is_held: IsHeld, wanted_at: WantedAt) -> Step:
+    slot = table.get(key)
+    if slot is not None:
+        if (applied := slot.applied) is not None and applied.matches(record):
+            return NOTHING
+        if slot.is_foreign:
+            return Step("refuse", record)
+        if slot.is_of_another(record.name):
+            step = _vacate(key, record, table, is_held=is_held, wanted_at=wanted_at)
+            if step is not None:
+                return step
+    if record.existing_only and (slot is None or not slot.exists):
         return NOTHING
-    if key in holdings.foreign:
-        return Step("refuse", record)
-    if record.existing_only and applied is None and not holdings.exists(key):
-        return NOTHING
-    if holdings.is_of_another(key, record.name):
-        step = _vacate(key, record, holdings, is_held=is_held, wanted_at=wanted_at)
-        if step is not None:
-            return step
-    missing = [ref for ref in record.refs if not _is_there(ref, record, holdings)]
+    missing = [ref for ref in record.refs if not _is_there(ref, record, table)]
     # The least, so that every replica names the same one in the condition of an object.
     return Step("wait", record, min(missing)) if missing else Step("put", record)
 
 
-def _is_there(ref: RecordKey, record: Record, holdings: ObservedState) -> bool:
+def _is_there(ref: RecordKey, record: Record, table: RecordTable) -> bool:
     """Say whether a record may rely on another one: that is there, and is not the one of another name."""
-    return holdings.exists(ref) and not (ref in record.meant and holdings.is_of_another(ref, record.meant[ref]))
+    return table.exists(ref) and not (ref in record.meant and table.is_of_another(ref, record.meant[ref]))
 
 
-def _vacate(
-    key: RecordKey, record: Record, holdings: ObservedState, *, is_held: IsHeld, wanted_at: WantedAt
-) -> Step | None:
+def _vacate(key: RecordKey, record: Record, table: RecordTable, *, is_held: IsHeld, wanted_at: WantedAt) -> Step | None:
     """Return what has to be done before a record takes the id of another name; None: it may be written.
 
     Whoever names that id may mean the other one. It is deleted first, so that the gateway has a say in it as well: it
@@ -169,11 +170,11 @@ def _vacate(
     """
     if record.existing_only:
         return NOTHING
-    known = holdings.get(key)
+    known = table.observed(key)
     if known is not None and is_held(key, known.name, known.hosts):
         return Step("hold", record)
     is_meant = False
-    for referrer in holdings.referrers(key):
+    for referrer in table.referrers(key):
         wanted = wanted_at(referrer)
         if wanted is None or key not in wanted.refs or wanted.meant.get(key, record.name) != record.name:
             return Step("wait", record, referrer)
@@ -181,13 +182,13 @@ def _vacate(
     return None if is_meant else DELETE
 
 
-def _removal(key: RecordKey, holdings: ObservedState, is_held: IsHeld) -> Step:
-    known = holdings.get(key)
+def _removal(key: RecordKey, table: RecordTable, is_held: IsHeld) -> Step:
+    known = table.observed(key)
     if known is None:
         return NOTHING
     if is_held(key, known.name, known.hosts):
         return HOLD
-    referrer = holdings.referrer(key)
+    referrer = table.referrer(key)
     return DELETE if referrer is None else Step("wait", None, referrer)
 
 

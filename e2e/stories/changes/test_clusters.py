@@ -143,4 +143,4 @@ def test_a_wiped_gateway_is_filled_again(stage: Stage, audited: Controller) -> N
     paths = put_paths(stage.gateway)
     assert (len(paths), len(set(paths))) == (42, 42)
     assert paths[0].startswith("/upstreams/")
-    assert audited.events("sweep.held") == []
+    assert audited.events("deletes.held_back") == []

@@ -61,7 +61,7 @@ def test_a_namespace_with_many_objects_goes_and_others_stay_quick(stage: Stage, 
     journal = proxy.entries(before)
     assert checks.dangling(journal) == checks.forced(journal) == []
     assert len([entry for entry in journal if entry.method == "DELETE"]) == GONE + 10
-    assert own.events("sweep.held") == []
+    assert own.events("deletes.held_back") == []
     note("F-20", routes=GONE, gone_s=round(took, 2), other_calm_s=round(calm, 3), other_meanwhile_s=spread(busy))
 
 

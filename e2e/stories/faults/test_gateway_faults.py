@@ -251,7 +251,7 @@ def test_an_older_backup_that_is_restored_is_put_right_and_others_records_stay(
     wait_until(lambda: own.metric(DRIFT), lambda got: got > 0, "the drift to be counted")
     line = own.events("audit.drift")[-1]
     assert (line["level"], "who has the admin key" in line["remedy"]) == ("warning", True)
-    assert own.events("sweep.held") == []
+    assert own.events("deletes.held_back") == []
     note("F-13", records=len(want), restored_backup_to_right_s=round(took, 2))
 
 
@@ -268,7 +268,7 @@ def test_a_sweep_that_would_empty_the_gateway_is_held_and_says_what_to_do(stage:
         stage.api.delete("ApisixRoute", f"web-{each}", namespace=stage.namespace)
     before = len(proxy.entries())
     own.start()
-    (line,) = wait_until(lambda: own.events("sweep.held"), bool, "the sweep to be held")
+    (line,) = wait_until(lambda: own.events("deletes.held_back"), bool, "the sweep to be held")
     wait_until(lambda: own.metric(HELD), lambda got: got == 1, "the metric to say so")
     assert (line["level"], line["cluster"], line["deletes"], line["owned"]) == ("error", "default", 29, 31)
     assert len(line["first"]) == 5
@@ -281,7 +281,7 @@ def test_a_sweep_that_would_empty_the_gateway_is_held_and_says_what_to_do(stage:
         if body["uris"][0] not in ("/v/0", "/new"):
             stage.gateway.call("DELETE", f"/routes/{id_}")
     wait_until(lambda: own.metric(HELD), lambda got: got == 0, "the hold to end")
-    assert len(own.events("sweep.held")) == 1
+    assert len(own.events("deletes.held_back")) == 1
     assert stage.traffic.send(stage.host, "/v/0").status == 200
 
 

@@ -1,13 +1,15 @@
-"""Comparing a cluster with what is wanted: at the start of a term, and from time to time while it lasts.
+"""The full comparison of a cluster with what is wanted: at the start of a session, and from time to time.
 
-One list a kind is read; what differs is queued, what is equal is taken as applied without a write. Records that were
-written while the list was read are left out: the list may be older or newer than they are.
+One list a kind is read; what it shows is posted as events, and what differs from what is wanted is queued. What is
+equal counts as applied without a write. Records that were written while the list was read are skipped: the list may be
+older or newer than they are.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+import math
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import replace
 from itertools import islice
 
@@ -16,10 +18,11 @@ import structlog
 from apisix_ingress.errors import GatewayError, GatewayUnauthorized, GatewayUnavailable
 from apisix_ingress.gateway.backend import Backend, ClusterListing, ObservedRecord
 from apisix_ingress.gateway.sync.comparison.gateway_defaults import Defaults, fills_in
+from apisix_ingress.gateway.sync.driver import Detail, RecordDriver
 from apisix_ingress.gateway.sync.observer import SyncObserver
-from apisix_ingress.gateway.sync.plan import Plan, Wanted, plan, unusual
-from apisix_ingress.gateway.sync.record_writer import FOREIGN_REMEDY, RecordWriter
-from apisix_ingress.gateway.sync.records.observed import ObservedState
+from apisix_ingress.gateway.sync.plan import FOREIGN_REMEDY, Plan, Wanted, plan, unusual
+from apisix_ingress.gateway.sync.records.slot import Unknown
+from apisix_ingress.gateway.sync.records.transitions import Event
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.names import told
 from apisix_ingress.model.records import UNLABELLED, Record
@@ -51,50 +54,70 @@ async def adopt_nothing(cluster: str, held: Mapping[RecordKey, ObservedRecord]) 
 
 
 class Audit:
-    """The comparison of one cluster."""
+    """The comparison of one cluster.
+
+    Args:
+        driver: Its records.
+        backend: How it is read.
+        wanted: The desired records.
+        clock: Measures the age of a list.
+        observer: Called with what a comparison found.
+        adopt: Makes ids follow what the cluster holds, before the first comparison.
+        on_listed: Called with the time at which a list of everything began.
+    """
 
     def __init__(
         self,
-        dispatch: RecordWriter,
+        driver: RecordDriver,
         backend: Backend,
         wanted: Wanted,
         *,
         clock: Clock,
         observer: SyncObserver,
-        adopt: Adopt = adopt_nothing,
+        adopt: Adopt,
+        on_listed: Callable[[float], None],
     ) -> None:
-        self._dispatch = dispatch
+        self._driver = driver
+        self._table = driver.table
         self._backend = backend
         self._wanted = wanted
         self._clock = clock
         self._observer = observer
         self._adopt = adopt
-        self._defaults = Defaults(dispatch.cluster, backend.read, clock=clock)
+        self._on_listed = on_listed
+        self._defaults = Defaults(driver.cluster, backend.read, clock=clock)
+        self.version = ""
+        """What the gateway called itself when it was read last, or empty."""
         self.failure = ""
         """Why the last comparison failed; empty: it did not."""
-        self._told_failure = ""
-        self._log = log.bind(cluster=dispatch.cluster)
+        self._logged_failure = ""
+        self._log = log.bind(cluster=driver.cluster)
 
-    async def take_over(
-        self, ready: asyncio.Event, inherited: ObservedState, *, stale_after: float, live: Callable[[], None]
+    async def initial_sync(
+        self,
+        ready: asyncio.Event,
+        inherited: Collection[RecordKey],
+        *,
+        stale_after: float,
+        on_compare: Callable[[], None],
     ) -> None:
-        """Read the cluster at the start of a term and queue what differs.
+        """Read the cluster at the start of a session and queue what differs.
 
         Args:
             ready: Set once what is wanted is complete; nothing is compared before.
-            inherited: What this process last knew of the cluster: it tells ours where labels can't.
+            inherited: The records that this process last knew the cluster to hold: ours, where labels can't say.
             stale_after: Seconds after which a list is read anew, if it took that long until ready.
-            live: Called before the comparison: from then on changes have to be queued.
+            on_compare: Called before the comparison: from then on changes have to be queued.
         """
         # Others may have led since: for records without labels only the ledger of the backend counts.
         ledger = frozenset(key for key in self._ledger(inherited) if key.kind not in UNLABELLED)
-        listing, listed_at = await self._list_surely(ledger), self._clock.monotonic()
+        listing, listed_at = await self._list_with_retry(ledger), self._clock.monotonic()
         await ready.wait()
         if self._clock.monotonic() - listed_at > stale_after:
-            listing = await self._list_surely(ledger)
-        await self._adopt(self._dispatch.cluster, {**listing.unclaimed, **listing.owned})
-        live()
-        await self._compare(listing)
+            listing = await self._list_with_retry(ledger)
+        await self._adopt(self._driver.cluster, {**listing.unclaimed, **listing.owned})
+        on_compare()
+        await self._compare(listing, self._table.ended)
         found = await self._queue_difference()
         self._log.info(
             "cluster.takeover",
@@ -107,174 +130,189 @@ class Audit:
 
     async def run_once(self) -> bool:
         """Compare, and repair what drifted; say whether the cluster could be read."""
-        dispatch = self._dispatch
-        dispatch.touched, began = set(dispatch.holdings.flying), self._clock.monotonic()
+        driver, cluster = self._driver, self._driver.cluster
+        ended, began = self._table.ended, self._clock.monotonic()
         try:
-            listing = await self._backend.list_managed(self._ledger(dispatch.holdings))
-            dispatch.looks.listed(began)
-            drift = await self._compare(listing)
-            dispatch.doubts.settle(began, lambda key: self._wanted.get(key, dispatch.cluster))
+            listing = await self._backend.list_managed(self._ledger(self._table.records()))
+            self._on_listed(began)
+            drift = await self._compare(listing, ended)
+            driver.unacked.audited(began, driver.wanted)
             found = await self._queue_difference()
         except GatewayError as error:
             self.failure = str(error)
-            self._observer.compared(dispatch.cluster, ok=False)
+            self._observer.compared(cluster, ok=False)
             if isinstance(error, GatewayUnauthorized):
-                dispatch.gate.shut(error)
+                driver.breaker.trip(error)
             return False
-        finally:
-            dispatch.touched = None
         self.failure = ""
-        self._observer.compared(dispatch.cluster, ok=True)
-        self._observer.drift(dispatch.cluster, drift)
+        self._observer.compared(cluster, ok=True)
+        self._observer.drift(cluster, drift)
         if drift:
             changes = {"upserts": len(found.upserts), "deletes": len(found.deletes)}
             self._log.warning("audit.drift", drift=drift, **changes, remedy=DRIFT_REMEDY)
         return True
 
-    def tell_failure(self) -> None:
-        """Log why the last comparison failed, once, unless that is told as an outage of the cluster."""
-        if self._dispatch.gate.outage is not None:
+    def log_failure(self) -> None:
+        """Log why the last comparison failed, once, unless that is logged as an outage of the cluster."""
+        if self._driver.breaker.outage is not None:
             return
-        if self.failure and self.failure != self._told_failure:
+        if self.failure and self.failure != self._logged_failure:
             self._log.warning("audit.failed", error=self.failure)
-        self._told_failure = self.failure
+        self._logged_failure = self.failure
 
     async def is_expected(self, key: RecordKey, found: ObservedRecord) -> bool:
         """Say whether a record that was read alone is what was written, or what the cluster makes of that."""
-        known = self._dispatch.holdings.applied.get(key)
+        known = self._table.applied(key)
         if known is not None and found.digest == known.digest:
             return True
-        if not fills_in(self._dispatch.version):
+        if not fills_in(self.version):
             return False
         records = self._expected(key)
         await self._defaults.learn(records)
         return any(self._defaults.filled(record, found.digest) == found.digest for record in records)
 
-    async def _list_surely(self, ledger: frozenset[RecordKey]) -> ClusterListing:
+    async def report_all(self) -> None:
+        """Tell the observer the state of every wanted record, except those whose write will end with a report."""
+        driver = self._driver
+        async for key in in_turns(self._wanted.keys()):
+            slot = self._table.get(key)
+            if driver.breaker.is_tripped or slot is None or not driver.order.is_counted(slot):
+                driver.report(key)
+
+    async def _list_with_retry(self, ledger: frozenset[RecordKey]) -> ClusterListing:
         """Read the cluster, however long it takes until it answers."""
-        gate = self._dispatch.gate
+        breaker = self._driver.breaker
         while True:
-            await gate.passable()
+            await breaker.writable()
             try:
                 began = self._clock.monotonic()
                 listing = await self._backend.list_managed(ledger)
             except GatewayError as error:
-                gate.shut(error)
-                self._observer.compared(self._dispatch.cluster, ok=False)
-                await self.tell_all()
+                breaker.trip(error)
+                self._observer.compared(self._driver.cluster, ok=False)
+                await self.report_all()
             except Exception as error:
                 self._log.error("audit.crashed", exc_info=error)
-                gate.shut(GatewayUnavailable("internal error: see the log of the controller", sent=False))
+                breaker.trip(GatewayUnavailable("internal error: see the log of the controller", sent=False))
             else:
-                self._dispatch.looks.listed(began)
-                gate.succeeded()
+                self._on_listed(began)
+                breaker.succeeded()
                 return listing
 
-    async def tell_all(self) -> None:
-        """Tell the observer the state of every wanted record but those under way, which is told when it ends."""
-        dispatch = self._dispatch
-        async for key in in_turns(self._wanted.keys()):
-            if not (dispatch.gate.is_open and dispatch.agenda.is_under_way(key)):
-                dispatch.tell(key)
-
-    def _ledger(self, holdings: ObservedState) -> frozenset[RecordKey]:
+    def _ledger(self, records: Collection[RecordKey]) -> frozenset[RecordKey]:
         """Return the records that are ours whatever their labels say: written or adopted by us before.
 
         One that lost its labels is given up with its object: somebody else may have taken it over.
         """
-        cluster, records = self._dispatch.cluster, holdings.records().union(self._dispatch.doubts.overtaken)
-        return frozenset(key for key in records if key.kind in UNLABELLED or self._wanted.get(key, cluster) is not None)
+        ours = {*records, *(slot.key for slot in self._table.timed.values() if slot.may_be_overwritten > -math.inf)}
+        return frozenset(key for key in ours if key.kind in UNLABELLED or self._driver.wanted(key) is not None)
 
-    async def _compare(self, listing: ClusterListing) -> int:
-        """Make the holdings follow the list; return how many records somebody else changed."""
-        dispatch, news = self._dispatch, 0
-        # What became of a write that was lost is no news of anybody else, however long ago it was.
-        unknown = set(dispatch.holdings.unknown)
-        dispatch.version = listing.version
-        shown = {**listing.owned, **self._adopted(listing)}
-        owned = await self._defaults.left_out(shown, self._expected, listing.version)
+    async def _compare(self, listing: ClusterListing, ended: int) -> int:
+        """Post what a list shows; return how many records somebody else changed.
+
+        Args:
+            listing: What the cluster holds.
+            ended: How many flights had ended when the list was begun.
+        """
+        driver, table, news = self._driver, self._table, 0
+        # What became of a write whose outcome is unknown is no news of anybody else, however long ago it was.
+        unknown = {slot.key for slot in table if isinstance(slot.observed, Unknown)}
+        self.version = listing.version
+        owned = await self._defaults.left_out(
+            {**listing.owned, **self._adopted(listing)}, self._expected, listing.version
+        )
+
+        def is_touched(key: RecordKey) -> bool:
+            slot = table.get(key)
+            return slot is not None and (slot.flight is not None or slot.ended > ended)
+
         async for key in in_turns(owned):
-            if not self._is_touched(key) and dispatch.holdings.observe(key, self._named(key, owned[key])):
+            if not is_touched(key):
+                known, found = table.applied(key), self._named(key, owned[key])
+                is_news = known is None or known.digest != found.digest
+                driver.post(key, Event.FOUND if is_news else Event.CONFIRMED, Detail(found=found))
+                news += is_news and self._is_drift(key) and key not in unknown
+        async for key in in_turns(table.records().difference(owned)):
+            if not is_touched(key):
+                driver.post(key, Event.MISSING)
                 news += self._is_drift(key) and key not in unknown
-                dispatch.wake(key)
-        async for key in in_turns(dispatch.holdings.records().difference(owned)):
-            if not self._is_touched(key):
-                dispatch.holdings.vanished(key)
-                news += self._is_drift(key) and key not in unknown
-                dispatch.wake(key)
-        strangers = {key for key in listing.foreign if not self._is_touched(key)}
-        appeared = strangers - dispatch.holdings.foreign
-        dispatch.holdings.foreign = strangers
-        for key in appeared:
-            dispatch.wake(key)
-        self._log_foreign(appeared)
-        dispatch.sentinels.listed(listing, dispatch.touched or ())
+        self._compare_foreign({key for key in listing.foreign if not is_touched(key)})
+        driver.sentinels.listed(listing, is_touched)
         return news
 
-    def _log_foreign(self, appeared: set[RecordKey]) -> None:
-        """Tell of records of somebody else that have the id of wanted ones: those are not written."""
-        taken = sorted(key for key in appeared if self._wanted.get(key, self._dispatch.cluster) is not None)
+    def _compare_foreign(self, strangers: set[RecordKey]) -> None:
+        """Post which records of somebody else appeared and which are gone; log those that take a wanted id."""
+        before = {slot.key for slot in self._table if slot.is_foreign}
+        for key in before - strangers:
+            self._driver.post(key, Event.MISSING)
+        for key in strangers - before:
+            self._driver.post(key, Event.FOREIGN)
+        taken = sorted(key for key in strangers - before if self._driver.wanted(key) is not None)
         if taken:
             first = [str(key) for key in taken[:5]]
             self._log.warning("audit.foreign", records=len(taken), first=first, remedy=FOREIGN_REMEDY)
 
     def _is_drift(self, key: RecordKey) -> bool:
         """Say whether a difference is somebody else's doing; what we wrote may have been carried out late."""
-        doubts = self._dispatch.doubts
-        if key in doubts.overtaken:
-            self._log.info("record.late", record=str(key))
-        return key not in doubts
+        slot = self._table.slot(key)
+        if slot.may_be_overwritten > -math.inf:
+            self._log.info("write.landed_late", record=str(key))
+        return not slot.is_uncertain
 
     def _adopted(self, listing: ClusterListing) -> dict[RecordKey, ObservedRecord]:
-        """Return the unclaimed records that are wanted; the others are no holdings, so that none is deleted."""
-        cluster = self._dispatch.cluster
-        return {key: found for key, found in listing.unclaimed.items() if self._wanted.get(key, cluster) is not None}
+        """Return the unclaimed records that are wanted; the others are not ours, so that none is deleted."""
+        return {key: found for key, found in listing.unclaimed.items() if self._driver.wanted(key) is not None}
 
     def _named(self, key: RecordKey, found: ObservedRecord) -> ObservedRecord:
-        """Return a record with the name that it is wanted under, if it tells none itself."""
-        wanted = self._wanted.get(key, self._dispatch.cluster) if not found.name else None
+        """Return a record with the name that it is wanted under, if the gateway returned none."""
+        wanted = self._driver.wanted(key) if not found.name else None
         return found if wanted is None else replace(found, name=told(wanted.name))
 
     def _expected(self, key: RecordKey) -> list[Record]:
         """Return what a record may be meant to be: what is wanted, and what we wrote, if that is not the same."""
-        known = self._dispatch.holdings.applied.get(key)
-        found = (self._wanted.get(key, self._dispatch.cluster), known and known.source)
+        known = self._table.applied(key)
+        found = (self._driver.wanted(key), known and known.source)
         return [record for record in found if isinstance(record, Record)]
-
-    def _is_touched(self, key: RecordKey) -> bool:
-        touched = self._dispatch.touched
-        return touched is not None and key in touched
 
     async def _queue_difference(self) -> Plan:
         """Queue whatever differs from what is wanted; hold back an unusual number of deletes."""
-        dispatch = self._dispatch
-        keys = list(dispatch.holdings.records().union(self._wanted.keys()))
+        driver, table = self._driver, self._table
+        keys = list(table.records().union(self._wanted.keys()))
         pieces = (keys[start : start + PIECE] for start in range(0, len(keys), PIECE))
         found = Plan.of(
             [
-                plan(piece, self._wanted, dispatch.cluster, dispatch.holdings, dispatch.is_held)
+                plan(piece, self._wanted, driver.cluster, table, driver.is_held)
                 async for piece in in_turns(pieces, every=1)
             ]
         )
         # Not the keys from above: what came while they were compared is known as well.
-        dispatch.known &= dispatch.holdings.records().union(self._wanted.keys(), dispatch.doubts.overtaken)
-        self._hold_back(found)
-        dispatch.agenda.turn()
+        uncertain = {slot.key for slot in table.timed.values() if slot.may_be_overwritten > -math.inf}
+        driver.ever_wanted &= table.records().union(self._wanted.keys(), uncertain)
+        withheld = self._hold_back(found)
+        driver.order.begin_batch()
         async for key in in_turns((*found.upserts, *found.deletes)):
-            if key not in dispatch.withheld:
-                dispatch.mark([key], same_turn=True)
-        dispatch.held.update(found.held)
+            if key not in withheld:
+                driver.mark([key], same_batch=True)
+        for key in found.held:
+            slot = table.timed[key] = table.slot(key)
+            slot.is_held = True
         for key in found.refused:
-            dispatch.tell(key)
+            driver.report(key)
         return found
 
-    def _hold_back(self, found: Plan) -> None:
-        dispatch = self._dispatch
-        owned = dispatch.holdings.records()
-        dispatch.withheld &= owned
-        fresh = unusual({*found.deletes, *dispatch.withheld}, dispatch.known, len(owned)) - dispatch.withheld
-        dispatch.withheld |= fresh
-        self._observer.held(dispatch.cluster, len(dispatch.withheld))
+    def _hold_back(self, found: Plan) -> set[RecordKey]:
+        """Withhold an unusual number of deletes; return all that are withheld."""
+        driver, table = self._driver, self._table
+        owned = table.records()
+        for key in (before := driver.withheld()) - owned:
+            table.slot(key).is_withheld = False
+            table.timed[key] = table.slot(key)
+        before &= owned
+        fresh = unusual({*found.deletes, *before}, driver.ever_wanted, len(owned)) - before
+        for key in fresh:
+            table.slot(key).is_withheld = True
+        self._observer.held(driver.cluster, len(before) + len(fresh))
         if fresh:
             shown = [str(key) for key in islice(sorted(fresh), 5)]
-            self._log.error("sweep.held", deletes=len(fresh), owned=len(owned), first=shown, remedy=REMEDY)
+            self._log.error("deletes.held_back", deletes=len(fresh), owned=len(owned), first=shown, remedy=REMEDY)
+        return before | fresh

@@ -1,16 +1,17 @@
 """The few records of one cluster that show whether a gateway still has what was written to it.
 
-The record that was written last tells: a gateway that lost its data does not have it, and one that was restored from a
-backup has an older revision of it. One record of each kind is kept in mind, so that no kind can be lost unnoticed, and
+The record that was written last shows it: a gateway that lost its data does not have it, and one that was restored from
+a backup has an older revision of it. One record of each kind is watched, so that no kind can be lost unnoticed, and
 the record that was deleted last. Nothing is read here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container
+from collections.abc import Callable
 
 from apisix_ingress.gateway.backend import ClusterListing, ObservedRecord
-from apisix_ingress.gateway.sync.records.observed import Applied, ObservedState
+from apisix_ingress.gateway.sync.records.slot import Applied, Unknown
+from apisix_ingress.gateway.sync.records.table import RecordTable
 from apisix_ingress.model.keys import RecordKey, RecordKind
 
 _DIFFERING = 2
@@ -18,29 +19,23 @@ _DIFFERING = 2
 
 
 class Sentinels:
-    """Which records to look at, and what they should be.
+    """Which records of a cluster to read, and whether they are what they should be."""
 
-    Args:
-        holdings: What the cluster is known to hold.
-        in_doubt: Writes that nobody answered: their records may change later.
-    """
-
-    def __init__(self, holdings: ObservedState, in_doubt: Container[RecordKey]) -> None:
-        self._holdings = holdings
-        self._in_doubt = in_doubt
+    def __init__(self, table: RecordTable) -> None:
+        self._table = table
         self._newest: dict[RecordKind, RecordKey] = {}
         """Kind → the record of it that was written last; the kind that was written last comes last."""
         self._deleted: RecordKey | None = None
+        self._deleted_revision = -1
+        """The revision under which the record that was deleted last was seen to be there again; -1: it was not."""
         self._turn = 0
-        self._seen: dict[RecordKey, tuple[Applied | None, int]] = {}
-        """Record → what was known of it when its revision was seen, and that revision."""
         self._differed = 0
         """How many bodies in a row differed from what was written: some gateways change what they keep."""
 
-    def landed(self, key: RecordKey, *, gone: bool) -> None:
+    def written(self, key: RecordKey, *, gone: bool) -> None:
         """Note that a record was written or deleted."""
         if gone:
-            self._deleted = key
+            self._deleted, self._deleted_revision = key, -1
             if self._newest.get(key.kind) == key:
                 del self._newest[key.kind]
         else:
@@ -49,7 +44,7 @@ class Sentinels:
             if self._deleted == key:
                 self._deleted = None
 
-    def listed(self, listing: ClusterListing, touched: Collection[RecordKey]) -> None:
+    def listed(self, listing: ClusterListing, is_touched: Callable[[RecordKey], bool]) -> None:
         """Take over what a list shows, but for records that were written while it was read."""
         newest: dict[RecordKind, RecordKey] = {}
         for key, found in listing.owned.items():
@@ -57,17 +52,14 @@ class Sentinels:
             if known is None or found.revision > listing.owned[known].revision:
                 newest[key.kind] = key
         ranked = sorted(newest.items(), key=lambda pair: listing.owned[pair[1]].revision)
-        ours = {kind: key for kind, key in self._newest.items() if key in touched}
+        ours = {kind: key for kind, key in self._newest.items() if is_touched(key)}
         self._newest = {**{kind: key for kind, key in ranked if kind not in ours}, **ours}
-        applied = self._holdings.applied
-        listed = ((key, listing.owned.get(key)) for key in self._newest.values() if key not in touched)
-        self._seen = {key: (applied.get(key), found.revision) for key, found in listed if found is not None}
         if any(self._deleted in shown for shown in (listing.owned, listing.unclaimed, listing.foreign)):
             self._deleted = None
 
     def due(self) -> tuple[RecordKey, ...]:
-        """Return the records to look at now: the last change, and one record of each kind in turn."""
-        there = [key for key in self._newest.values() if self._is_settled(key) and key in self._holdings.applied]
+        """Return the records to read now: the last change, and one record of each kind in turn."""
+        there = [key for key in self._newest.values() if self._is_settled(key) and self.known(key) is not None]
         due = dict.fromkeys(there[-1:])
         if there:
             self._turn += 1
@@ -78,27 +70,25 @@ class Sentinels:
 
     def known(self, key: RecordKey) -> Applied | None:
         """Return what the cluster is known to hold under a key: another object after each write."""
-        return self._holdings.applied.get(key)
+        return self._table.applied(key)
 
     def is_as_left(self, key: RecordKey, before: Applied | None, found: ObservedRecord | None) -> bool | None:
         """Say whether a record is as it was left; None: its body tells, since no revision was seen since its write.
 
         Args:
             key: The record.
-            before: What was known of it when it was asked for.
+            before: What was known of it when it was read.
             found: What the gateway has.
         """
         if self.known(key) is not before or not self._is_settled(key):
             return True  # written meanwhile
         if found is None:
             return before is None
-        known, revision = self._seen.get(key, (None, -1))
-        was_seen = revision >= 0 and known is before
-        self._seen[key] = before, found.revision
-        if was_seen and revision and found.revision:
+        revision = self._saw(key, found.revision)
+        if revision > 0 and found.revision:
             return found.revision == revision
         if before is None:
-            return was_seen
+            return revision >= 0
         return None if self._differed < _DIFFERING else True
 
     def compared(self, *, is_expected: bool) -> bool:
@@ -106,9 +96,20 @@ class Sentinels:
         self._differed = 0 if is_expected else self._differed + 1
         return is_expected or self._differed >= _DIFFERING
 
+    def _saw(self, key: RecordKey, revision: int) -> int:
+        """Note the revision of a record; return the one that was seen before, -1 if none was."""
+        slot = self._table.get(key)
+        if slot is not None and slot.observed is not None:
+            before, slot.revision = slot.revision, revision
+        else:
+            before, self._deleted_revision = self._deleted_revision, revision
+        return before
+
     def _is_settled(self, key: RecordKey) -> bool:
-        holdings = self._holdings
-        if key not in holdings.flying and key not in holdings.unknown and key not in self._in_doubt:
+        slot = self._table.get(key)
+        if slot is None or (slot.flight is None and not isinstance(slot.observed, Unknown) and not slot.is_uncertain):
             return True
-        self._seen.pop(key, None)
+        slot.revision = -1
+        if key == self._deleted:
+            self._deleted_revision = -1
         return False

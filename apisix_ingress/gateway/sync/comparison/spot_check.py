@@ -1,8 +1,8 @@
 """The check between audits: every few seconds a few records of a cluster are read, which is cheap.
 
-It answers two questions. Does the gateway answer at all? If it does not for as long as one request may take, the gate
-is shut, whether or not a write is waiting. And does it still have what was written? If not, it lost its data or was
-restored from a backup, and is audited at once. Nothing is written, and no repair is decided here.
+It answers two questions. Does the gateway answer at all? If it does not for as long as one request may take,
+the breaker trips, whether or not a write is waiting. And does it still have what was written? If not, it lost its data
+or was restored from a backup, and is audited at once. Nothing is written, and no repair is decided here.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class SpotCheck:
     Args:
         cluster: Its name.
         backend: How it is asked.
-        gate: Shut when the cluster does not answer.
+        breaker: Tripped when the cluster does not answer.
         sentinels: Which records are read.
         interval: Seconds between two checks at most.
         is_expected: Whether a record is what it should be, as far as its body shows.
@@ -51,7 +51,7 @@ class SpotCheck:
         self,
         cluster: str,
         backend: Backend,
-        gate: CircuitBreaker,
+        breaker: CircuitBreaker,
         sentinels: Sentinels,
         *,
         interval: float,
@@ -62,7 +62,7 @@ class SpotCheck:
     ) -> None:
         self._log = log.bind(cluster=cluster)
         self._backend = backend
-        self._gate = gate
+        self._breaker = breaker
         self._sentinels = sentinels
         self._interval = interval
         self._clock = clock
@@ -70,10 +70,10 @@ class SpotCheck:
         self._is_expected = is_expected
         self._suspect = suspect
 
-    async def attend(self) -> None:
-        """Check from time to time while the gate is open. Never returns."""
+    async def run_checks(self) -> None:
+        """Check from time to time while the cluster is written to. Never returns."""
         while True:
-            await self._gate.passable()
+            await self._breaker.writable()
             await self._clock.sleep(self._interval * self._rng.uniform(SPREAD, 1.0))
             try:
                 await self.run()
@@ -81,11 +81,11 @@ class SpotCheck:
                 self._log.error("check.crashed", exc_info=error)
 
     async def run(self) -> None:
-        """Ask until the cluster answers; shut the gate if it does not for as long as one request may take."""
+        """Ask until the cluster answers; trip the breaker if it does not for as long as one request may take."""
         began, since = self._clock.monotonic(), self._clock.now()
         end, unreached, tries = began + self._backend.timeout, 0, 0
         error: GatewayError = GatewayUnavailable("no answer")
-        while self._gate.is_passable:
+        while self._breaker.allows_writes:
             tries += 1
             try:
                 # The first try is bounded by the backend, which knows best how to say so.
@@ -105,8 +105,8 @@ class SpotCheck:
         return self._clock.monotonic()
 
     def _give_up(self, error: GatewayError, began: float, since: datetime) -> None:
-        if self._gate.is_passable and not self._gate.has_succeeded_since(began):
-            self._gate.shut(error, since=since)
+        if self._breaker.allows_writes and not self._breaker.has_succeeded_since(began):
+            self._breaker.trip(error, since=since)
 
     async def _ask(self) -> None:
         """Read the records that are due, or see that the cluster answers if there are none.

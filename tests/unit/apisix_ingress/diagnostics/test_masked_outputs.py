@@ -18,7 +18,7 @@ from apisix_ingress.model.secrets.value_mask import REDACTED
 from apisix_ingress.statuspage.record_masking import shown_body
 from tests.canary import FORMS, marked
 from tests.factories import make_record
-from tests.unit.apisix_ingress.gateway.sides import our_record, snapshot, wanted
+from tests.unit.apisix_ingress.diagnostics.sides import our_record, snapshot, wanted
 
 WORD = marked("of-a-plugin")
 VALUES: tuple[Any, ...] = (WORD, {"X-Any": WORD}, [WORD], [{"a": {"b": WORD}}])

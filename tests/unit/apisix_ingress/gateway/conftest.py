@@ -8,7 +8,7 @@ import pytest
 import structlog
 
 from tests.fakes.gateway import VirtualLoop
-from tests.unit.apisix_ingress.gateway.stage import Play
+from tests.unit.apisix_ingress.gateway.sync.stage import Play
 
 
 @pytest.fixture

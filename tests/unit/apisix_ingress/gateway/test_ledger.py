@@ -12,7 +12,7 @@ from apisix_ingress.gateway.sync.observer import RecordState
 from apisix_ingress.model.keys import RECORD_KINDS, RecordKey, RecordKind
 from apisix_ingress.model.records import Record
 from tests.fakes.gateway import FakeBackend, FakeGateway, make_record
-from tests.unit.apisix_ingress.gateway.stage import Stage, on_stage
+from tests.unit.apisix_ingress.gateway.sync.stage import Stage, on_stage
 
 RULE, OTHER = RecordKey("global_rules", "a1"), RecordKey("global_rules", "b2")
 ROUTE_RECORD = make_record(RecordKey("routes", "r1"), uri="/a")

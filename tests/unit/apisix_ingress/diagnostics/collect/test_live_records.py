@@ -10,8 +10,8 @@ from apisix_ingress.diagnostics.collect.live_records import Snapshot, beside
 from apisix_ingress.diagnostics.reports.diff import Wanted, difference
 from apisix_ingress.diagnostics.reports.orphans import adoptions
 from apisix_ingress.model.records import Record
+from tests.unit.apisix_ingress.diagnostics.sides import our_record, snapshot, wanted
 from tests.unit.apisix_ingress.gateway.adminapi.replies import make_backend
-from tests.unit.apisix_ingress.gateway.sides import our_record, snapshot, wanted
 
 OLD, NEW = "APISIX/3.13.0", "APISIX/3.14.0"
 FILLED = {"priority": 0, "status": 1}

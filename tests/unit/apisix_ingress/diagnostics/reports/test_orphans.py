@@ -7,7 +7,7 @@ from apisix_ingress.errors import ConfigError
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.names import owner_labels
 from apisix_ingress.state.desired import Hold
-from tests.unit.apisix_ingress.gateway.sides import our_record, snapshot, wanted
+from tests.unit.apisix_ingress.diagnostics.sides import our_record, snapshot, wanted
 
 MINE = RecordKey("routes", "mine")
 

@@ -17,10 +17,10 @@ from apisix_ingress.gateway.adminapi.redirects import STATUSES
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.records import Record
 from tests.fakes.gateway import FakeBackend, make_record
+from tests.unit.apisix_ingress.gateway.adminapi.carrying import HttpxCarrier
 from tests.unit.apisix_ingress.gateway.adminapi.replies import make_backend
-from tests.unit.apisix_ingress.gateway.carrying import HttpxCarrier
-from tests.unit.apisix_ingress.gateway.servers import OK, Behaviour, read_request, serving
-from tests.unit.apisix_ingress.gateway.stage import (
+from tests.unit.apisix_ingress.gateway.adminapi.servers import OK, Behaviour, read_request, serving
+from tests.unit.apisix_ingress.gateway.sync.stage import (
     APPLIED,
     OTHER,
     UPSTREAM,

@@ -7,7 +7,7 @@ import pytest
 
 from apisix_ingress.gateway.backend import ObservedRecord
 from apisix_ingress.gateway.sync.plan import DELETE, HOLD, NOTHING, Plan, Step, decide, plan, unusual
-from apisix_ingress.gateway.sync.records.observed import ObservedState
+from apisix_ingress.gateway.sync.records.table import RecordTable
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.names import short_id, wide_id
 from apisix_ingress.model.records import Record
@@ -20,71 +20,72 @@ ROUTE = RecordKey("routes", "r1")
 ROUTE_RECORD = make_record(ROUTE, upstream_id="u1")
 
 
-def make_holdings(*records: Record, foreign: tuple[RecordKey, ...] = ()) -> ObservedState:
-    """Return holdings in which these records were listed."""
-    holdings = ObservedState()
+def make_table(*records: Record, foreign: tuple[RecordKey, ...] = ()) -> RecordTable:
+    """Return a table in which these records were listed."""
+    table = RecordTable()
     for record in records:
-        holdings.observe(record.key, ObservedRecord(record.digest, record.refs, record.name))
-    holdings.foreign.update(foreign)
-    return holdings
+        table.found(table.slot(record.key), ObservedRecord(record.digest, record.refs, record.name))
+    for key in foreign:
+        table.foreign(table.slot(key))
+    return table
 
 
-def step(record: Record | None, holdings: ObservedState, key: RecordKey = ROUTE, *held: RecordKey) -> Step:
-    return decide(key, {key: record}.get, holdings, lambda key, name, hosts: key in held)
+def step(record: Record | None, table: RecordTable, key: RecordKey = ROUTE, *held: RecordKey) -> Step:
+    return decide(key, {key: record}.get, table, lambda key, name, hosts: key in held)
 
 
-def lose(holdings: ObservedState, key: RecordKey, record: Record | None) -> None:
-    holdings.take_off(key, record)
-    holdings.lost(key)
+def lose(table: RecordTable, key: RecordKey, record: Record | None) -> None:
+    table.write_started(table.slot(key), record)
+    table.write_unknown(table.slot(key))
 
 
 def test_record_whose_references_exist_is_put() -> None:
-    assert step(ROUTE_RECORD, make_holdings(make_record(UPSTREAM))) == Step("put", ROUTE_RECORD)
+    assert step(ROUTE_RECORD, make_table(make_record(UPSTREAM))) == Step("put", ROUTE_RECORD)
 
 
 def test_record_waits_for_what_it_names() -> None:
-    assert step(ROUTE_RECORD, make_holdings()) == Step("wait", ROUTE_RECORD, UPSTREAM)
+    assert step(ROUTE_RECORD, make_table()) == Step("wait", ROUTE_RECORD, UPSTREAM)
 
 
 def test_record_may_name_one_of_others() -> None:
-    assert step(ROUTE_RECORD, make_holdings(foreign=(UPSTREAM,))) == Step("put", ROUTE_RECORD)
+    assert step(ROUTE_RECORD, make_table(foreign=(UPSTREAM,))) == Step("put", ROUTE_RECORD)
 
 
 def test_listed_record_that_is_equal_needs_nothing() -> None:
-    assert step(ROUTE_RECORD, make_holdings(ROUTE_RECORD)) == NOTHING
+    assert step(ROUTE_RECORD, make_table(ROUTE_RECORD)) == NOTHING
 
 
 def test_written_record_needs_nothing() -> None:
-    holdings = make_holdings()
-    holdings.take_off(ROUTE, ROUTE_RECORD)
-    holdings.landed(ROUTE)
-    assert step(ROUTE_RECORD, holdings) == NOTHING
-    assert step(make_record(ROUTE, upstream_id="u1"), holdings) == NOTHING
+    table = make_table()
+    table.write_started(table.slot(ROUTE), ROUTE_RECORD)
+    table.write_succeeded(table.slot(ROUTE))
+    assert step(ROUTE_RECORD, table) == NOTHING
+    assert step(make_record(ROUTE, upstream_id="u1"), table) == NOTHING
 
 
 def test_change_that_a_gateway_never_shows_is_put_if_we_wrote_the_former_one() -> None:
     key = RecordKey("ssls", "s1")
-    holdings = make_holdings()
-    holdings.take_off(key, make_record(key, cert="c", key="old"))
-    holdings.landed(key)
+    table = make_table()
+    table.write_started(table.slot(key), make_record(key, cert="c", key="old"))
+    table.write_succeeded(table.slot(key))
     record = make_record(key, cert="c", key="new")
-    assert step(record, holdings, key) == Step("put", record)
-    assert step(record, make_holdings(make_record(key, cert="c")), key) == NOTHING
+    assert step(record, table, key) == Step("put", record)
+    assert step(record, make_table(make_record(key, cert="c")), key) == NOTHING
 
 
 def test_record_under_a_key_of_others_is_refused() -> None:
-    assert step(ROUTE_RECORD, make_holdings(foreign=(ROUTE,))) == Step("refuse", ROUTE_RECORD)
+    assert step(ROUTE_RECORD, make_table(foreign=(ROUTE,))) == Step("refuse", ROUTE_RECORD)
 
 
 def test_record_for_existing_ones_only_is_not_created() -> None:
     record = make_record(UPSTREAM, existing_only=True, nodes={"a": 1})
-    assert step(record, make_holdings(), UPSTREAM) == NOTHING
-    assert step(record, make_holdings(make_record(UPSTREAM)), UPSTREAM) == Step("put", record)
+    assert step(record, make_table(), UPSTREAM) == NOTHING
+    assert step(record, make_table(make_record(UPSTREAM)), UPSTREAM) == Step("put", record)
 
 
 def test_record_for_existing_ones_only_is_written_after_a_lost_update_but_not_after_a_lost_creation() -> None:
     record = make_record(UPSTREAM, existing_only=True, nodes={"a": 1})
-    updated, created = make_holdings(make_record(UPSTREAM)), make_holdings()
+    updated, created = make_table(make_record(UPSTREAM)), make_table()
     lose(updated, UPSTREAM, record)
     lose(created, UPSTREAM, record)
     assert step(record, updated, UPSTREAM) == Step("put", record)
@@ -93,99 +94,99 @@ def test_record_for_existing_ones_only_is_written_after_a_lost_update_but_not_af
 
 def test_lost_write_is_written_again_and_is_not_relied_on_if_it_was_a_creation() -> None:
     upstream = make_record(UPSTREAM)
-    created, updated = make_holdings(), make_holdings(make_record(UPSTREAM, nodes={}))
-    for holdings in (created, updated):
-        lose(holdings, UPSTREAM, upstream)
-        assert step(upstream, holdings, UPSTREAM) == Step("put", upstream)
+    created, updated = make_table(), make_table(make_record(UPSTREAM, nodes={}))
+    for table in (created, updated):
+        lose(table, UPSTREAM, upstream)
+        assert step(upstream, table, UPSTREAM) == Step("put", upstream)
     assert step(ROUTE_RECORD, created) == Step("wait", ROUTE_RECORD, UPSTREAM)
     assert step(ROUTE_RECORD, updated) == Step("put", ROUTE_RECORD)
 
 
 def test_record_that_is_being_deleted_is_not_relied_on() -> None:
-    holdings = make_holdings(make_record(UPSTREAM))
-    holdings.take_off(UPSTREAM, None)
-    assert step(ROUTE_RECORD, holdings) == Step("wait", ROUTE_RECORD, UPSTREAM)
-    holdings.refused(UPSTREAM)
-    assert step(ROUTE_RECORD, holdings) == Step("put", ROUTE_RECORD)
+    table = make_table(make_record(UPSTREAM))
+    table.write_started(table.slot(UPSTREAM), None)
+    assert step(ROUTE_RECORD, table) == Step("wait", ROUTE_RECORD, UPSTREAM)
+    table.write_failed(table.slot(UPSTREAM))
+    assert step(ROUTE_RECORD, table) == Step("put", ROUTE_RECORD)
 
 
 def test_record_that_nobody_wants_is_deleted() -> None:
-    assert step(None, make_holdings(ROUTE_RECORD)) == DELETE
-    assert step(None, make_holdings()) == NOTHING
+    assert step(None, make_table(ROUTE_RECORD)) == DELETE
+    assert step(None, make_table()) == NOTHING
 
 
 def test_lost_record_that_nobody_wants_is_deleted() -> None:
-    holdings = make_holdings()
-    lose(holdings, ROUTE, ROUTE_RECORD)
-    assert step(None, holdings) == DELETE
+    table = make_table()
+    lose(table, ROUTE, ROUTE_RECORD)
+    assert step(None, table) == DELETE
 
 
 def test_held_record_stays() -> None:
-    assert step(None, make_holdings(ROUTE_RECORD), ROUTE, ROUTE) == HOLD
+    assert step(None, make_table(ROUTE_RECORD), ROUTE, ROUTE) == HOLD
 
 
 def test_hold_is_asked_with_the_name_that_the_gateway_shows() -> None:
     nothing = dict[RecordKey, Record]()
     got = decide(
-        ROUTE, nothing.get, make_holdings(ROUTE_RECORD), lambda key, name, hosts: (key, name) == (ROUTE, "name-r1")
+        ROUTE, nothing.get, make_table(ROUTE_RECORD), lambda key, name, hosts: (key, name) == (ROUTE, "name-r1")
     )
     assert got == HOLD
 
 
 def test_delete_waits_for_the_last_record_that_names_it() -> None:
     other = make_record(RecordKey("routes", "r2"), upstream_id="u1")
-    holdings = make_holdings(make_record(UPSTREAM), ROUTE_RECORD, other)
-    assert step(None, holdings, UPSTREAM) == Step("wait", None, ROUTE)
-    holdings.take_off(ROUTE, None)
-    holdings.landed(ROUTE)
-    assert step(None, holdings, UPSTREAM) == Step("wait", None, other.key)
-    holdings.take_off(other.key, make_record(other.key, upstream_id="u2"))
-    assert step(None, holdings, UPSTREAM) == Step("wait", None, other.key)
-    holdings.landed(other.key)
-    assert step(None, holdings, UPSTREAM) == DELETE
+    table = make_table(make_record(UPSTREAM), ROUTE_RECORD, other)
+    assert step(None, table, UPSTREAM) == Step("wait", None, ROUTE)
+    table.write_started(table.slot(ROUTE), None)
+    table.write_succeeded(table.slot(ROUTE))
+    assert step(None, table, UPSTREAM) == Step("wait", None, other.key)
+    table.write_started(table.slot(other.key), make_record(other.key, upstream_id="u2"))
+    assert step(None, table, UPSTREAM) == Step("wait", None, other.key)
+    table.write_succeeded(table.slot(other.key))
+    assert step(None, table, UPSTREAM) == DELETE
 
 
 @pytest.mark.parametrize(("old", "new"), [("u1", "u2"), ("u2", "u1")])
 def test_delete_waits_for_both_bodies_of_a_lost_write(old: str, new: str) -> None:
-    holdings = make_holdings(make_record(UPSTREAM), make_record(ROUTE, upstream_id=old))
-    lose(holdings, ROUTE, make_record(ROUTE, upstream_id=new))
-    assert step(None, holdings, UPSTREAM) == Step("wait", None, ROUTE)
+    table = make_table(make_record(UPSTREAM), make_record(ROUTE, upstream_id=old))
+    lose(table, ROUTE, make_record(ROUTE, upstream_id=new))
+    assert step(None, table, UPSTREAM) == Step("wait", None, ROUTE)
 
 
 def test_delete_waits_for_a_traffic_split() -> None:
     split = {"traffic-split": {"rules": [{"weighted_upstreams": [{"upstream_id": "u1"}]}]}}
-    holdings = make_holdings(make_record(UPSTREAM), make_record(CONFIG, plugins=split))
-    assert step(None, holdings, UPSTREAM) == Step("wait", None, CONFIG)
+    table = make_table(make_record(UPSTREAM), make_record(CONFIG, plugins=split))
+    assert step(None, table, UPSTREAM) == Step("wait", None, CONFIG)
 
 
 def test_refused_write_leaves_the_former_references() -> None:
-    holdings = make_holdings(make_record(UPSTREAM), ROUTE_RECORD)
-    holdings.take_off(ROUTE, make_record(ROUTE, upstream_id="u2"))
-    holdings.refused(ROUTE)
-    assert holdings.referrer(UPSTREAM) == ROUTE
-    assert holdings.referrer(RecordKey("upstreams", "u2")) is None
+    table = make_table(make_record(UPSTREAM), ROUTE_RECORD)
+    table.write_started(table.slot(ROUTE), make_record(ROUTE, upstream_id="u2"))
+    table.write_failed(table.slot(ROUTE))
+    assert table.referrer(UPSTREAM) == ROUTE
+    assert table.referrer(RecordKey("upstreams", "u2")) is None
 
 
 def test_refused_creation_leaves_no_references() -> None:
-    holdings = make_holdings()
-    holdings.take_off(ROUTE, ROUTE_RECORD)
-    holdings.refused(ROUTE)
-    assert holdings.referrer(UPSTREAM) is None
+    table = make_table()
+    table.write_started(table.slot(ROUTE), ROUTE_RECORD)
+    table.write_failed(table.slot(ROUTE))
+    assert table.referrer(UPSTREAM) is None
 
 
 def test_doubted_record_is_written_again() -> None:
     upstream = make_record(UPSTREAM)
-    holdings = make_holdings(upstream)
-    holdings.doubt(UPSTREAM)
-    holdings.doubt(CONFIG)
-    assert step(upstream, holdings, UPSTREAM) == Step("put", upstream)
-    assert holdings.records() == {UPSTREAM}
+    table = make_table(upstream)
+    table.doubted(table.slot(UPSTREAM))
+    table.doubted(table.slot(CONFIG))
+    assert step(upstream, table, UPSTREAM) == Step("put", upstream)
+    assert table.records() == {UPSTREAM}
 
 
 def test_vanished_record_names_nothing() -> None:
-    holdings = make_holdings(make_record(UPSTREAM), ROUTE_RECORD)
-    holdings.vanished(ROUTE)
-    assert step(None, holdings, UPSTREAM) == DELETE
+    table = make_table(make_record(UPSTREAM), ROUTE_RECORD)
+    table.missing(table.slot(ROUTE))
+    assert step(None, table, UPSTREAM) == DELETE
 
 
 def test_plan_puts_in_rank_and_deletes_in_reverse_rank() -> None:
@@ -201,16 +202,16 @@ def test_plan_puts_in_rank_and_deletes_in_reverse_rank() -> None:
     equal = make_record(RecordKey("ssls", "equal"))
     wanted = FakeWanted([*new, stranger, equal])
     wanted.held.add(held.key)
-    holdings = make_holdings(*reversed(old), held, equal, foreign=(stranger.key,))
-    keys = {*holdings.records(), *wanted.keys()}
+    table = make_table(*reversed(old), held, equal, foreign=(stranger.key,))
+    keys = {*table.records(), *wanted.keys()}
     want = Plan(
         upserts=(UPSTREAM, CONFIG, ROUTE),
         deletes=(RecordKey("routes", "old"), RecordKey("plugin_configs", "old"), RecordKey("upstreams", "old")),
         held=(held.key,),
         refused=(stranger.key,),
     )
-    assert plan(keys, wanted, "c1", holdings, wanted.is_held) == want
-    parts = [plan([key], wanted, "c1", holdings, wanted.is_held) for key in keys]
+    assert plan(keys, wanted, "c1", table, wanted.is_held) == want
+    parts = [plan([key], wanted, "c1", table, wanted.is_held) for key in keys]
     assert Plan.of(parts) == want
 
 
@@ -243,61 +244,61 @@ def named(key: RecordKey, name: str, **fields: Any) -> Record:
     return Record(key, name, record.body, **fields)
 
 
-def decided(holdings: ObservedState, *wanted: Record, held: tuple[str, ...] = ()) -> Step:
+def decided(table: RecordTable, *wanted: Record, held: tuple[str, ...] = ()) -> Step:
     """Return what is to be done about the short id."""
     records = {record.key: record for record in wanted}
-    return decide(SHORT, records.get, holdings, lambda key, name, hosts: name in held)
+    return decide(SHORT, records.get, table, lambda key, name, hosts: name in held)
 
 
 def test_id_of_another_name_is_never_written_in_place() -> None:
-    assert decided(make_holdings(named(SHORT, VICTIM)), named(SHORT, FORGED)) == DELETE
+    assert decided(make_table(named(SHORT, VICTIM)), named(SHORT, FORGED)) == DELETE
 
 
 def test_id_of_another_name_is_left_alone_until_all_who_name_it_have_moved() -> None:
     route, forged, moved = make_record(ROUTE, upstream_id=SHORT.id), named(SHORT, FORGED), named(WIDE, VICTIM)
-    holdings = make_holdings(named(SHORT, VICTIM), route)
-    assert decided(holdings, forged) == Step("wait", forged, ROUTE)
+    table = make_table(named(SHORT, VICTIM), route)
+    assert decided(table, forged) == Step("wait", forged, ROUTE)
     wanted = make_record(ROUTE, upstream_id=WIDE.id)
-    assert decided(holdings, forged, moved, wanted) == Step("wait", forged, ROUTE)
-    holdings.take_off(ROUTE, wanted)
-    assert decided(holdings, forged, moved, wanted) == Step("wait", forged, ROUTE)
-    holdings.landed(ROUTE)
-    assert decided(holdings, forged, moved, wanted) == DELETE
+    assert decided(table, forged, moved, wanted) == Step("wait", forged, ROUTE)
+    table.write_started(table.slot(ROUTE), wanted)
+    assert decided(table, forged, moved, wanted) == Step("wait", forged, ROUTE)
+    table.write_succeeded(table.slot(ROUTE))
+    assert decided(table, forged, moved, wanted) == DELETE
 
 
 def test_id_that_only_those_name_who_mean_the_new_name_is_written() -> None:
     """A gateway was restored to when the id was somebody else's: to wait for those who name it would be for ever."""
     route, forged = make_record(ROUTE, upstream_id=SHORT.id), named(SHORT, FORGED)
-    assert decided(make_holdings(named(SHORT, VICTIM), route), forged, route) == Step("put", forged)
+    assert decided(make_table(named(SHORT, VICTIM), route), forged, route) == Step("put", forged)
 
 
 def test_id_of_a_name_whose_object_cannot_be_translated_stays_with_it() -> None:
     forged = named(SHORT, FORGED)
-    assert decided(make_holdings(named(SHORT, VICTIM)), forged, held=(VICTIM,)) == Step("hold", forged)
+    assert decided(make_table(named(SHORT, VICTIM)), forged, held=(VICTIM,)) == Step("hold", forged)
 
 
 def test_record_for_existing_ones_only_leaves_that_of_another_name_alone() -> None:
-    assert decided(make_holdings(named(SHORT, VICTIM)), named(SHORT, FORGED, existing_only=True)) == NOTHING
+    assert decided(make_table(named(SHORT, VICTIM)), named(SHORT, FORGED, existing_only=True)) == NOTHING
 
 
 @pytest.mark.parametrize(("there", "want"), [(VICTIM, "wait"), (FORGED, "put"), ("edited", "put")])
 def test_record_waits_for_what_it_names_while_another_name_has_its_id(there: str, want: str) -> None:
     route = replace(make_record(ROUTE, upstream_id=SHORT.id), meant={SHORT: FORGED})
-    got = decide(ROUTE, {ROUTE: route}.get, make_holdings(named(SHORT, there)), lambda key, name, hosts: False)
+    got = decide(ROUTE, {ROUTE: route}.get, make_table(named(SHORT, there)), lambda key, name, hosts: False)
     assert (got.act, got.record) == (want, route)
 
 
 def test_id_is_left_alone_while_somebody_is_to_mean_the_other_name_by_it() -> None:
     """What can't be translated anew may be wanted as it was when the id was the other one's."""
     route, forged = replace(make_record(ROUTE, upstream_id=SHORT.id), meant={SHORT: VICTIM}), named(SHORT, FORGED)
-    assert decided(make_holdings(named(SHORT, VICTIM), route), forged, route) == Step("wait", forged, ROUTE)
+    assert decided(make_table(named(SHORT, VICTIM), route), forged, route) == Step("wait", forged, ROUTE)
 
 
 def test_name_that_somebody_edited_by_hand_is_put_right_in_place() -> None:
     record = named(SHORT, VICTIM)
-    assert decided(make_holdings(named(SHORT, "edited")), record) == Step("put", record)
+    assert decided(make_table(named(SHORT, "edited")), record) == Step("put", record)
 
 
 def test_id_that_changes_hands_is_no_delete_of_a_sweep() -> None:
-    holdings, wanted = make_holdings(named(SHORT, VICTIM)), FakeWanted([named(SHORT, FORGED)])
-    assert plan([SHORT], wanted, "c", holdings, lambda key, name, hosts: False) == Plan(upserts=(SHORT,))
+    table, wanted = make_table(named(SHORT, VICTIM)), FakeWanted([named(SHORT, FORGED)])
+    assert plan([SHORT], wanted, "c", table, lambda key, name, hosts: False) == Plan(upserts=(SHORT,))

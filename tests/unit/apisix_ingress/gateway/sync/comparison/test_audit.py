@@ -3,34 +3,36 @@
 import asyncio
 import random
 
-from apisix_ingress.gateway.sync.comparison.audit import Audit
+from apisix_ingress.gateway.sync.comparison.audit import Audit, adopt_nothing
+from apisix_ingress.gateway.sync.driver import RecordDriver
 from apisix_ingress.gateway.sync.observer import SyncObserver
 from apisix_ingress.gateway.sync.plan import unusual
-from apisix_ingress.gateway.sync.record_writer import RecordWriter
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.records import Record
 from tests.fakes.clock import FakeClock
 from tests.fakes.gateway import FakeBackend, FakeGateway, FakeWanted, make_record
 
 
-def add(wanted: FakeWanted, dispatch: RecordWriter, first: int, last: int) -> list[RecordKey]:
+def add(wanted: FakeWanted, driver: RecordDriver, first: int, last: int) -> list[RecordKey]:
     """Want some more routes, as a burst of objects would."""
     records: list[Record] = [make_record(RecordKey("routes", f"{number:08x}")) for number in range(first, last)]
     wanted.records.update((record.key, record) for record in records)
     keys = [record.key for record in records]
-    dispatch.mark(keys)
+    driver.mark(keys)
     return keys
 
 
 async def test_records_that_come_while_an_audit_compares_are_no_orphans_later() -> None:
     clock, wanted = FakeClock(), FakeWanted()
     backend = FakeBackend(FakeGateway())
-    dispatch = RecordWriter("c", backend, wanted, clock=clock, rng=random.Random(0), observer=SyncObserver())
-    add(wanted, dispatch, 0, 200)
-    audit = Audit(dispatch, backend, wanted, clock=clock, observer=SyncObserver())
+    driver = RecordDriver("c", wanted, clock=clock, rng=random.Random(0), observer=SyncObserver(), ever_wanted=set())
+    add(wanted, driver, 0, 200)
+    audit = Audit(
+        driver, backend, wanted, clock=clock, observer=SyncObserver(), adopt=adopt_nothing, on_listed=lambda began: None
+    )
     comparing = asyncio.create_task(audit._queue_difference())
     await asyncio.sleep(0)
-    late = add(wanted, dispatch, 1000, 1100)
+    late = add(wanted, driver, 1000, 1100)
     assert not comparing.done()
     await comparing
-    assert unusual(late, dispatch.known, 200) == frozenset()
+    assert unusual(late, driver.ever_wanted, 200) == frozenset()

@@ -13,7 +13,7 @@ from apisix_ingress.model.json import canonical
 from apisix_ingress.model.keys import RecordKey, RecordKind
 from apisix_ingress.model.records import Record, comparable
 from tests.fakes.gateway import make_record
-from tests.unit.apisix_ingress.gateway.stage import ROUTE, on_stage
+from tests.unit.apisix_ingress.gateway.sync.stage import ROUTE, on_stage
 
 OLD = "APISIX/3.13.0"
 HTTP = "plugins?all=true&subsystem=http"

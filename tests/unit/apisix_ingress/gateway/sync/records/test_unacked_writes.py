@@ -1,58 +1,85 @@
-"""When writes that nobody answered make a look at the cluster due, and when they are forgotten."""
+"""When writes that were not acknowledged make an audit due, and when they are forgotten."""
 
+import math
+
+from apisix_ingress.gateway.sync.records.table import RecordTable
 from apisix_ingress.gateway.sync.records.unacked_writes import UnackedWrites
+from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.model.records import Record
 from tests.fakes.gateway import make_record
-from tests.unit.apisix_ingress.gateway.stage import OTHER, UPSTREAM, UPSTREAM_RECORD
+from tests.unit.apisix_ingress.gateway.sync.stage import OTHER, UPSTREAM, UPSTREAM_RECORD
 
 LATER = make_record(UPSTREAM, nodes={"b:80": 1})
 
 
-def test_a_look_is_due_once_when_the_last_doubt_is_over() -> None:
-    doubts = UnackedWrites()
-    doubts.note(UPSTREAM, UPSTREAM_RECORD, 115)
-    doubts.landed(UPSTREAM, LATER, 105)
-    doubts.note(OTHER, None, 120)
-    doubts.landed(OTHER, make_record(OTHER), 106)
-    assert [doubts.come_due(now) for now in (115, 119.9, 120, 121)] == [False, False, True, False]
+class Writes:
+    """Unacknowledged writes, by key."""
+
+    def __init__(self) -> None:
+        self.table = RecordTable()
+        self.unacked = UnackedWrites(self.table)
+
+    def note(self, key: RecordKey, record: Record | None, until: float) -> None:
+        self.unacked.note(self.table.slot(key), record, until)
+
+    def acknowledged(self, key: RecordKey, record: Record | None, started: float) -> None:
+        self.unacked.acknowledged(self.table.slot(key), record, started)
+
+    @property
+    def may_be_overwritten(self) -> dict[RecordKey, float]:
+        slots = self.table.timed.values()
+        return {slot.key: slot.may_be_overwritten for slot in slots if slot.may_be_overwritten > -math.inf}
 
 
-def test_a_write_that_began_after_the_doubt_needs_no_look() -> None:
-    doubts = UnackedWrites()
-    doubts.note(UPSTREAM, UPSTREAM_RECORD, 115)
-    doubts.landed(UPSTREAM, None, 115)
-    assert not doubts.come_due(1000)
-    assert doubts.overtaken == {}
+def test_an_audit_is_due_once_when_the_last_write_can_come_no_more() -> None:
+    writes = Writes()
+    writes.note(UPSTREAM, UPSTREAM_RECORD, 115)
+    writes.acknowledged(UPSTREAM, LATER, 105)
+    writes.note(OTHER, None, 120)
+    writes.acknowledged(OTHER, make_record(OTHER), 106)
+    assert [writes.unacked.come_due(now) for now in (115, 119.9, 120, 121)] == [False, False, True, False]
+
+
+def test_a_write_that_began_after_the_other_could_come_needs_no_audit() -> None:
+    writes = Writes()
+    writes.note(UPSTREAM, UPSTREAM_RECORD, 115)
+    writes.acknowledged(UPSTREAM, None, 115)
+    assert not writes.unacked.come_due(1000)
+    assert writes.may_be_overwritten == {}
 
 
 def test_one_write_counts_once_however_often_it_was_lost() -> None:
-    doubts = UnackedWrites()
-    doubts.note(UPSTREAM, UPSTREAM_RECORD, 110)
-    doubts.note(UPSTREAM, UPSTREAM_RECORD, 115)
-    doubts.landed(UPSTREAM, UPSTREAM_RECORD, 112)
-    assert doubts.overtaken == {}
-    doubts.landed(UPSTREAM, None, 112)
-    assert doubts.overtaken == {UPSTREAM: 115}
+    writes = Writes()
+    writes.note(UPSTREAM, UPSTREAM_RECORD, 110)
+    writes.note(UPSTREAM, UPSTREAM_RECORD, 115)
+    writes.acknowledged(UPSTREAM, UPSTREAM_RECORD, 112)
+    assert writes.may_be_overwritten == {}
+    writes.acknowledged(UPSTREAM, None, 112)
+    assert writes.may_be_overwritten == {UPSTREAM: 115}
 
 
-def test_a_look_that_comes_too_early_asks_for_another_one() -> None:
-    doubts = UnackedWrites()
-    doubts.note(UPSTREAM, UPSTREAM_RECORD, 115)
-    doubts.note(OTHER, make_record(OTHER), 115)
-    doubts.settle(110, lambda key: UPSTREAM_RECORD if key == UPSTREAM else None)
-    assert doubts.overtaken == {OTHER: 115}
-    assert doubts.come_due(115)
-    doubts.settle(115, lambda key: None)
-    assert doubts.overtaken == {}
+def test_an_audit_that_comes_too_early_asks_for_another_one() -> None:
+    writes = Writes()
+    writes.note(UPSTREAM, UPSTREAM_RECORD, 115)
+    writes.note(OTHER, make_record(OTHER), 115)
+    writes.unacked.audited(110, lambda key: UPSTREAM_RECORD if key == UPSTREAM else None)
+    assert writes.may_be_overwritten == {OTHER: 115}
+    assert writes.unacked.come_due(115)
+    writes.unacked.audited(115, lambda key: None)
+    assert writes.may_be_overwritten == {}
 
 
-def test_doubts_that_are_over_are_forgotten_unless_a_write_is_under_way() -> None:
-    doubts = UnackedWrites()
-    doubts.note(UPSTREAM, UPSTREAM_RECORD, 115)
-    doubts.note(UPSTREAM, LATER, 130)
-    doubts.note(OTHER, None, 115)
-    doubts.prune(120, {UPSTREAM, OTHER})
-    assert (UPSTREAM in doubts, OTHER in doubts) == (True, True)
-    doubts.prune(120, set())
-    assert (UPSTREAM in doubts, OTHER in doubts) == (True, False)
-    doubts.landed(UPSTREAM, LATER, 114)
-    assert doubts.overtaken == {}
+def test_writes_that_can_come_no_more_are_forgotten_unless_another_one_is_in_flight() -> None:
+    writes = Writes()
+    table = writes.table
+    writes.note(UPSTREAM, UPSTREAM_RECORD, 115)
+    writes.note(UPSTREAM, LATER, 130)
+    writes.note(OTHER, None, 115)
+    for key in (UPSTREAM, OTHER):
+        table.write_started(table.slot(key), None)
+    assert len(list(table.tick(120))) == 2
+    for key in (UPSTREAM, OTHER):
+        table.write_failed(table.slot(key))
+    assert [slot.key for slot in table.tick(120)] == [UPSTREAM]
+    writes.acknowledged(UPSTREAM, LATER, 114)
+    assert writes.may_be_overwritten == {}

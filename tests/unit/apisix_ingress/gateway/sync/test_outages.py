@@ -13,7 +13,7 @@ from apisix_ingress.gateway.sync.circuit_breaker import KEY_CHECK_INTERVAL, KEY_
 from apisix_ingress.gateway.sync.observer import RecordState
 from apisix_ingress.model.keys import RECORD_KINDS, RecordKey, RecordKind
 from tests.fakes.gateway import FakeBackend, make_record
-from tests.unit.apisix_ingress.gateway.stage import (
+from tests.unit.apisix_ingress.gateway.sync.stage import (
     APPLIED,
     OTHER,
     ROUTE_RECORD,

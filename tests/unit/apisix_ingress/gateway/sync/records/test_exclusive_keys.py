@@ -8,12 +8,14 @@ import pytest
 from apisix_ingress.errors import GatewayError, GatewayRejected, GatewayUnavailable
 from apisix_ingress.gateway.adminapi.responses import found_of
 from apisix_ingress.gateway.backend import DependencyPending
-from apisix_ingress.gateway.sync.records.handover import LET_GO_INTERVAL, Handover, letting_go
-from apisix_ingress.gateway.sync.records.observed import Applied
+from apisix_ingress.gateway.sync.ordering.write_order import WriteOrder
+from apisix_ingress.gateway.sync.records.slot import Applied
+from apisix_ingress.gateway.sync.records.table import RecordTable
+from apisix_ingress.gateway.sync.records.unique_keys import RELEASE_INTERVAL, UniqueKeys, released
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.records import Record
-from tests.fakes.gateway import make_record
-from tests.unit.apisix_ingress.gateway.stage import APPLIED, Stage, on_stage
+from tests.fakes.gateway import FakeWanted, make_record
+from tests.unit.apisix_ingress.gateway.sync.stage import APPLIED, Stage, on_stage
 
 FIRST = RecordKey("global_rules", "first")
 SECOND = RecordKey("global_rules", "second")
@@ -154,7 +156,7 @@ def test_a_rule_that_lets_go_keeps_the_plugins_it_has_as_they_are_wanted(
     had: dict[str, Any] | None, wanted: dict[str, Any], want: dict[str, Any]
 ) -> None:
     applied = None if had is None else Applied(found_of("global_rules", {"id": "first", "plugins": had}))
-    got = letting_go(make_record(FIRST, plugins=wanted), applied)
+    got = released(make_record(FIRST, plugins=wanted), applied)
     assert got.body["plugins"] == want
 
 
@@ -163,7 +165,7 @@ def test_a_consumer_that_lets_go_keeps_everything_but_the_credential_that_it_is_
     had = {"key-auth": {"key": "k1"}, "basic-auth": {"username": "u", "password": "old"}}
     wanted = {"key-auth": {"key": "k2"}, "basic-auth": {"username": "u", "password": "new"}, "cors": {}}
     applied = Applied(found_of("consumers", {"username": "jack", "plugins": had}))
-    got = letting_go(make_record(key, plugins=wanted), applied)
+    got = released(make_record(key, plugins=wanted), applied)
     assert got.body["plugins"] == {"basic-auth": {"username": "u", "password": "new"}, "cors": {}}
 
 
@@ -177,7 +179,7 @@ async def test_letting_go_is_tried_again_where_the_gateway_refuses_it() -> None:
         await asyncio.sleep(30)
         assert stage.sync.record_state(FIRST).kind == "waiting"
         exclusive.on_empty = None
-        await asyncio.sleep(2 * LET_GO_INTERVAL)
+        await asyncio.sleep(2 * RELEASE_INTERVAL)
         assert (stage.sync.record_state(FIRST), stage.sync.record_state(SECOND)) == (APPLIED, APPLIED)
 
 
@@ -220,7 +222,7 @@ async def test_letting_go_that_the_gateway_refuses_is_tried_once_a_minute() -> N
         await asyncio.sleep(3000)
         exclusive.tries.clear()
         exclusive.empty = 0
-        await asyncio.sleep(10 * LET_GO_INTERVAL)
+        await asyncio.sleep(10 * RELEASE_INTERVAL)
     assert 10 <= exclusive.empty <= 20
     assert len(exclusive.tries) < 10 * 2 * 24
 
@@ -245,23 +247,25 @@ async def test_an_edit_that_ends_the_circle_lets_nothing_go() -> None:
     stage = Stage([rule(FIRST, "cors"), rule(SECOND, "gzip")])
     exclusive = Exclusive(stage)
     async with stage.running():
-        dispatch = stage.sync._spell.dispatch
-        dispatch._handover.wait(FIRST, SECOND)
-        dispatch._handover.wait(SECOND, FIRST)
-        dispatch._letting_go.update((FIRST, SECOND))
+        exclusive.on_empty = GatewayUnavailable("busy", status=429, sent=False, retry_after=30.0)
+        stage.want(rule(FIRST, "gzip"), rule(SECOND, "cors"))
+        await asyncio.sleep(10)
+        tried = exclusive.empty
         stage.want(rule(FIRST, "cors", "echo"), rule(SECOND, "gzip"))
-        dispatch._letting_go.add(FIRST)
         await asyncio.sleep(5)
         assert [stage.sync.record_state(key) for key in (FIRST, SECOND)] == [APPLIED, APPLIED]
-    assert exclusive.empty == 0
+    assert (tried, exclusive.empty) == (1, 1)
 
 
 def test_a_circle_is_seen_by_those_in_it_alone() -> None:
-    handover = Handover()
-    handover.wait(FIRST, SECOND)
-    handover.wait(SECOND, FIRST)
-    handover.wait(THIRD, FIRST)
-    assert [handover.circle(key) for key in (FIRST, SECOND, THIRD)] == [(SECOND, FIRST), (FIRST, SECOND), ()]
-    assert handover.freed(FIRST) == (SECOND, THIRD)
-    assert [handover.circle(key) for key in (FIRST, SECOND, THIRD)] == [(), (), ()]
-    assert handover.freed(FIRST) == ()
+    table = RecordTable()
+    unique_keys = UniqueKeys("c", FakeWanted(), table, WriteOrder())
+    first, second, third = map(table.slot, (FIRST, SECOND, THIRD))
+    for slot, holder in ((first, SECOND), (second, FIRST), (third, FIRST)):
+        table.set_holder(slot, holder)
+    assert [unique_keys.circle(slot) for slot in (first, second, third)] == [(second, first), (first, second), ()]
+    assert table.successors == {FIRST: {SECOND: None, THIRD: None}, SECOND: {FIRST: None}}
+    for slot in (second, third):
+        table.set_holder(slot, None)
+    assert [unique_keys.circle(slot) for slot in (first, second, third)] == [(), (), ()]
+    assert table.successors == {SECOND: {FIRST: None}}

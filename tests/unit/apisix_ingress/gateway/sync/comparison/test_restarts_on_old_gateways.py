@@ -3,7 +3,7 @@
 import asyncio
 
 from tests.fakes.gateway import make_record
-from tests.unit.apisix_ingress.gateway.stage import ROUTE, UPSTREAM, Stage, on_stage
+from tests.unit.apisix_ingress.gateway.sync.stage import ROUTE, UPSTREAM, Stage, on_stage
 
 UPSTREAM_RECORD = make_record(UPSTREAM, nodes={"a:80": 1})
 ROUTE_RECORD = make_record(ROUTE, upstream_id="u1", plugins={"cors": {}})

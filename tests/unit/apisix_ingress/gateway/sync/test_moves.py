@@ -5,7 +5,7 @@ import asyncio
 from apisix_ingress.gateway.sync.observer import RecordState
 from apisix_ingress.model.keys import RecordKey
 from tests.fakes.gateway import FakeBackend, FakeGateway, make_record
-from tests.unit.apisix_ingress.gateway.stage import (
+from tests.unit.apisix_ingress.gateway.sync.stage import (
     APPLIED,
     OTHER,
     ROUTE,

@@ -7,13 +7,12 @@ import pytest
 from apisix_ingress.errors import GatewayRejected, GatewayUnavailable
 from apisix_ingress.model.records import Record
 from tests.fakes.gateway import make_record
-from tests.unit.apisix_ingress.gateway.stage import (
+from tests.unit.apisix_ingress.gateway.sync.stage import (
     OTHER,
     ROUTE_RECORD,
     UPSTREAM_RECORD,
     Play,
     Stage,
-    counts,
     many,
     on_stage,
 )
@@ -39,7 +38,7 @@ async def test_what_is_in_flight_gets_its_answer_and_nothing_else_starts() -> No
         takes(stage, 4.0)
         stage.want(*many(50))
         await asyncio.sleep(1)
-        assert counts(stage.sync)["in_flight"] == 4
+        assert stage.sync.snapshot().in_flight == 4
         assert await stage.sync.close(6)
         assert len(stage.log) == 4
         stage.want(UPSTREAM_RECORD)
@@ -69,7 +68,7 @@ async def test_closing_waits_only_so_long_and_what_is_cancelled_then_is_in_doubt
         await asyncio.sleep(1)
         assert not await stage.sync.close(2)
         assert stage.term.in_doubt() == 0
-    assert counts(stage.sync)["unknown"] == 1
+    assert stage.sync.snapshot().unknown == 1
     assert stage.term.in_doubt() == pytest.approx(6)  # it took 3 s, and may take twice as long again
 
 
@@ -87,11 +86,13 @@ async def test_a_write_that_is_cancelled_at_once_is_in_doubt_for_its_whole_time(
 async def test_closed_for_good_means_also_after_an_outage_a_move_and_a_new_term() -> None:
     stage = Stage([UPSTREAM_RECORD])
     async with stage.running():
-        assert await stage.sync.close(1)
-        gate = stage.sync._spell.dispatch.gate
-        gate.shut(GatewayUnavailable("down"))
+        stage.gateway.faults.down = True
         await asyncio.sleep(10)
-        assert gate.is_open
+        assert stage.sync.snapshot().is_tripped
+        assert await stage.sync.close(1)
+        stage.gateway.faults.down = False
+        await asyncio.sleep(10)
+        assert not stage.sync.snapshot().is_tripped
         stage.want(UPSTREAM_RECORD, make_record(OTHER))
         await asyncio.sleep(10)
         stage.sync.move(stage.backend)

@@ -7,7 +7,7 @@ import pytest
 from apisix_ingress.errors import GatewayError, GatewayRejected, GatewayUnavailable
 from apisix_ingress.gateway.backend import DependencyPending, NotTried
 from tests.fakes.gateway import make_record
-from tests.unit.apisix_ingress.gateway.stage import (
+from tests.unit.apisix_ingress.gateway.sync.stage import (
     OTHER,
     ROUTE,
     ROUTE_RECORD,

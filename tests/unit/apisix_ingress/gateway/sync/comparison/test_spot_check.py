@@ -15,7 +15,7 @@ from apisix_ingress.gateway.backend import ClusterListing, ObservedRecord
 from apisix_ingress.model.keys import RECORD_KINDS, RecordKey, RecordKind
 from apisix_ingress.model.records import Record
 from tests.fakes.gateway import make_record
-from tests.unit.apisix_ingress.gateway.stage import (
+from tests.unit.apisix_ingress.gateway.sync.stage import (
     OTHER,
     ROUTE_RECORD,
     UPSTREAM,

@@ -3,15 +3,15 @@
 import asyncio
 from dataclasses import replace
 
-from apisix_ingress.gateway.sync.comparison.pre_write_check import SEEN
 from apisix_ingress.gateway.sync.observer import RecordState
 from apisix_ingress.gateway.sync.record_writer import BULK
+from apisix_ingress.gateway.sync.records.slot import FREE_SECONDS
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.names import short_id, wide_id
 from apisix_ingress.model.records import Record
 from tests.fakes.gateway import OURS, make_record
 from tests.forging import forge
-from tests.unit.apisix_ingress.gateway.stage import APPLIED, ROUTE, ROUTE_RECORD, UPSTREAM_RECORD, Stage, on_stage
+from tests.unit.apisix_ingress.gateway.sync.stage import APPLIED, ROUTE, ROUTE_RECORD, UPSTREAM_RECORD, Stage, on_stage
 
 THEIRS = {"id": "r1", "uri": "/by-hand"}
 VICTIM = "victim_bank_80"
@@ -72,7 +72,7 @@ async def test_first_sync_and_changes_of_records_that_are_known_take_no_look() -
 async def test_record_made_by_hand_soon_after_a_list_is_left_alone() -> None:
     stage = Stage([UPSTREAM_RECORD])
     async with stage.running():
-        await asyncio.sleep(SEEN + 0.5)
+        await asyncio.sleep(FREE_SECONDS + 0.5)
         stage.gateway.stored[ROUTE] = {"id": ROUTE.id, "uri": "/by-hand"}
         stage.want(UPSTREAM_RECORD, ROUTE_RECORD)
         await asyncio.sleep(5)

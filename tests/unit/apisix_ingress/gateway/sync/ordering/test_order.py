@@ -5,10 +5,10 @@ import math
 
 from apisix_ingress.errors import GatewayUnavailable
 from apisix_ingress.gateway.sync.observer import RecordState
-from apisix_ingress.gateway.sync.records.retries import PATIENCE
+from apisix_ingress.gateway.sync.records.slot import WARN_AFTER
 from apisix_ingress.model.keys import RecordKey
 from tests.fakes.gateway import make_record
-from tests.unit.apisix_ingress.gateway.stage import (
+from tests.unit.apisix_ingress.gateway.sync.stage import (
     APPLIED,
     OTHER,
     ROUTE_RECORD,
@@ -16,7 +16,6 @@ from tests.unit.apisix_ingress.gateway.stage import (
     UPSTREAM_RECORD,
     FailingBackend,
     Stage,
-    counts,
     many,
     on_stage,
 )
@@ -47,8 +46,8 @@ async def test_equal_records_are_adopted_without_a_write() -> None:
         assert stage.log == []
         assert stage.sync.idle()
         assert (UPSTREAM, APPLIED) in stage.notes.outcomes
-        assert counts(stage.sync) == {
-            "applied": 2, "unknown": 0, "in_flight": 0, "queued": 0, "rejected": 0, "held": 0
+        assert stage.sync.snapshot()._asdict() == {
+            "applied": 2, "unknown": 0, "in_flight": 0, "queued": 0, "rejected": 0, "withheld": 0, "is_tripped": False
         }  # fmt: skip
 
 
@@ -86,7 +85,7 @@ async def test_delete_goes_on_when_a_write_before_it_keeps_failing() -> None:
         await asyncio.sleep(30)
         assert UPSTREAM not in stage.gateway.stored
         assert stage.sync.record_state(OTHER) == RecordState("unreachable", "HTTP 502", is_away=True)
-    assert refusing.calls > PATIENCE
+    assert refusing.calls > WARN_AFTER
 
 
 @on_stage

@@ -8,11 +8,11 @@ from structlog.testing import capture_logs
 
 from apisix_ingress.errors import GatewayUnavailable
 from apisix_ingress.gateway.sync.observer import RecordState
-from apisix_ingress.gateway.sync.record_writer import FOREIGN_REMEDY
+from apisix_ingress.gateway.sync.plan import FOREIGN_REMEDY
 from apisix_ingress.gateway.sync.records.retries import CRASH_REMEDY
 from apisix_ingress.model.records import Record
 from tests.fakes.gateway import FakeBackend, make_record
-from tests.unit.apisix_ingress.gateway.stage import (
+from tests.unit.apisix_ingress.gateway.sync.stage import (
     APPLIED,
     OTHER,
     ROUTE,
@@ -21,7 +21,6 @@ from tests.unit.apisix_ingress.gateway.stage import (
     UPSTREAM_RECORD,
     FailingBackend,
     Stage,
-    counts,
     on_stage,
 )
 
@@ -108,7 +107,7 @@ async def test_bug_in_a_write_is_retried_and_counts_as_lost() -> None:
     stage = Stage([UPSTREAM_RECORD])
     failing = FailingBackend(stage, UPSTREAM, ValueError("bug"))
     async with stage.running():
-        assert counts(stage.sync)["unknown"] == 1
+        assert stage.sync.snapshot().unknown == 1
         await asyncio.sleep(5)
         want = RecordState("unreachable", "internal error: see the log of the controller")
         assert stage.sync.record_state(UPSTREAM) == want
@@ -172,7 +171,7 @@ async def test_record_of_others_under_our_id_is_left_alone() -> None:
     async with stage.running():
         await asyncio.sleep(100)
         assert stage.gateway.stored == {UPSTREAM: theirs}
-        want = "the gateway has another record upstreams/u1, which belongs to another controller: remove it there"
+        want = "the gateway has another record upstreams/u1, which is not ours: remove it there"
         assert stage.sync.record_state(UPSTREAM) == RecordState("rejected", want)
         del stage.gateway.stored[UPSTREAM]
         await asyncio.sleep(70)

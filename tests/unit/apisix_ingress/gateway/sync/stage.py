@@ -132,16 +132,3 @@ class FailingBackend:
 
 def many(count: int) -> list[Record]:
     return [make_record(RecordKey("routes", f"many{n}")) for n in range(count)]
-
-
-def counts(sync: ClusterSync) -> dict[str, int]:
-    """Return how many records are applied, unknown, in flight, queued, rejected and held back."""
-    dispatch = sync._spell.dispatch
-    return {
-        "applied": len(dispatch.holdings.applied),
-        "unknown": len(dispatch.holdings.unknown),
-        "in_flight": len(dispatch.holdings.flying),
-        "queued": dispatch.queue.depth + dispatch.queue.delayed,
-        "rejected": len(dispatch.quarantine),
-        "held": len(dispatch.withheld),
-    }

@@ -9,7 +9,7 @@ from apisix_ingress.gateway.sync.records.unique_keys import MEMORY_SECONDS
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.records import Record
 from tests.fakes.gateway import make_record
-from tests.unit.apisix_ingress.gateway.stage import APPLIED, ROUTE, Stage, on_stage
+from tests.unit.apisix_ingress.gateway.sync.stage import APPLIED, ROUTE, Stage, on_stage
 
 LAG = MEMORY_SECONDS / 2
 OLD = RecordKey("consumers", "z_old")

@@ -11,7 +11,7 @@ from apisix_ingress.errors import GatewayUnavailable
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.records import Record
 from tests.fakes.gateway import make_record
-from tests.unit.apisix_ingress.gateway.stage import (
+from tests.unit.apisix_ingress.gateway.sync.stage import (
     APPLIED,
     UPSTREAM,
     UPSTREAM_RECORD,
@@ -118,7 +118,7 @@ async def test_what_was_late_is_no_drift_and_is_told() -> None:
         stage.want()
         with capture_logs() as lines:
             await asyncio.sleep(20)
-        assert [line["record"] for line in lines if line["event"] == "record.late"] == [str(UPSTREAM)]
+        assert [line["record"] for line in lines if line["event"] == "write.landed_late"] == [str(UPSTREAM)]
         assert stage.notes.drifts == [0]
 
 

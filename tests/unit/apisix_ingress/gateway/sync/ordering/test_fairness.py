@@ -13,7 +13,7 @@ from apisix_ingress.errors import GatewayRejected, GatewayUnavailable
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.records import Former, Record
 from tests.fakes.gateway import make_record
-from tests.unit.apisix_ingress.gateway.stage import Play, Stage
+from tests.unit.apisix_ingress.gateway.sync.stage import Play, Stage
 
 WRITE_SECONDS = 0.02
 ROUTE_SECONDS, REVOCATION_SECONDS = 2.0, 1.0

@@ -7,7 +7,7 @@ import pytest
 from apisix_ingress.errors import LeadershipLost
 from apisix_ingress.model.keys import RecordKey
 from tests.fakes.gateway import make_record
-from tests.unit.apisix_ingress.gateway.stage import (
+from tests.unit.apisix_ingress.gateway.sync.stage import (
     APPLIED,
     OTHER,
     ROUTE,
@@ -15,7 +15,6 @@ from tests.unit.apisix_ingress.gateway.stage import (
     UPSTREAM,
     UPSTREAM_RECORD,
     Stage,
-    counts,
     many,
     on_stage,
 )
@@ -37,8 +36,8 @@ async def test_write_in_flight_at_the_end_of_a_term_is_unknown_and_the_next_term
     stage = Stage([UPSTREAM_RECORD, ROUTE_RECORD])
     stage.gateway.faults.slow = 1.0
     async with stage.running():
-        assert counts(stage.sync)["in_flight"] == 1
-    assert (counts(stage.sync)["in_flight"], counts(stage.sync)["unknown"]) == (0, 1)
+        assert stage.sync.snapshot().in_flight == 1
+    assert (stage.sync.snapshot().in_flight, stage.sync.snapshot().unknown) == (0, 1)
     stage.gateway.faults.slow = 0.0
     stage.gateway.stored[UPSTREAM] = UPSTREAM_RECORD.body
     async with stage.running():
@@ -122,7 +121,7 @@ async def test_unusual_number_of_orphans_is_held_back() -> None:
         assert stage.notes.helds[-1] == 30
         stage.want(*many(40))
         await asyncio.sleep(1)
-        assert counts(stage.sync)["held"] == 0
+        assert stage.sync.snapshot().withheld == 0
         stage.want(*many(5))
         await asyncio.sleep(30)
         assert len(stage.gateway.stored) == 5

@@ -1,0 +1,356 @@
+"""Performs the effects of events: on slots, on the queue of records that are due, and on whoever observes the cluster.
+
+Which effects an event has is in `records.transitions`. Nothing here awaits, so that each event is one indivisible step.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple, TypeVar
+
+import structlog
+
+from apisix_ingress.errors import GatewayError, GatewayRejected
+from apisix_ingress.gateway.backend import ObservedRecord
+from apisix_ingress.gateway.sync.circuit_breaker import CircuitBreaker
+from apisix_ingress.gateway.sync.comparison.sentinels import Sentinels
+from apisix_ingress.gateway.sync.observer import SyncObserver
+from apisix_ingress.gateway.sync.ordering.write_order import WriteOrder
+from apisix_ingress.gateway.sync.plan import Wanted
+from apisix_ingress.gateway.sync.record_status import RecordStatus
+from apisix_ingress.gateway.sync.records.retries import explained, note_failure, note_rejection, offer_again
+from apisix_ingress.gateway.sync.records.slot import WARN_AFTER, RecordSlot, Write
+from apisix_ingress.gateway.sync.records.table import RecordTable
+from apisix_ingress.gateway.sync.records.transitions import TRANSITIONS, Effect, Event, InvalidTransition, Phase
+from apisix_ingress.gateway.sync.records.unacked_writes import UnackedWrites
+from apisix_ingress.gateway.sync.records.unique_keys import UniqueKeys
+from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.model.records import UNKNOWN, Former, Record
+from apisix_ingress.runtime.clock import Clock
+from apisix_ingress.runtime.queue.rate_limiters import FastSlow
+from apisix_ingress.runtime.queue.workqueue import WorkQueue
+
+log = structlog.get_logger()
+
+T = TypeVar("T")
+
+
+class Detail(NamedTuple):
+    """What an event is about: each effect reads what it needs."""
+
+    record: Record | None = None
+    former: Former = UNKNOWN
+    on: RecordKey | None = None
+    error: GatewayError | None = None
+    found: ObservedRecord | None = None
+    at: float = 0.0
+
+
+NO_DETAIL = Detail()
+
+
+class RecordDriver:
+    """The records of one cluster in one session.
+
+    Attributes:
+        table: What is known of them.
+        order: Which of their writes others wait for.
+        queue: Which are due.
+        unacked: Which of their writes may still be carried out.
+        unique_keys: Which of them want the same.
+        sentinels: Which of them show whether the cluster still has what was written.
+        status: How far each is.
+        ever_wanted: Records that were wanted at some time in this process' life and still exist or are wanted: their
+            deletion is expected.
+        breaker: Whether the cluster is written to.
+    """
+
+    def __init__(
+        self,
+        cluster: str,
+        wanted: Wanted,
+        *,
+        clock: Clock,
+        rng: random.Random,
+        observer: SyncObserver,
+        ever_wanted: set[RecordKey],
+    ) -> None:
+        self.cluster = cluster
+        self.table = RecordTable()
+        self.order = WriteOrder()
+        self.unacked = UnackedWrites(self.table)
+        self.unique_keys = UniqueKeys(cluster, wanted, self.table, self.order)
+        self.sentinels = Sentinels(self.table)
+        self.ever_wanted = ever_wanted
+        self.breaker = CircuitBreaker(
+            cluster,
+            clock=clock,
+            rng=rng,
+            on_change=self._breaker_changed,
+            on_outage=lambda is_open: observer.breaker(cluster, is_open),
+        )
+        self.status = RecordStatus(cluster, wanted, self.table, self.order, self.breaker)
+        # Its own retries are not used: the backoff of a record is in its slot.
+        self.queue: WorkQueue[RecordKey] = WorkQueue(
+            clock=clock, limiter=FastSlow(0.0, 0.0, 0), name=f"sync-{cluster}", group=self._namespace
+        )
+        self._wanted = wanted
+        self._clock = clock
+        self._rng = rng
+        self._observer = observer
+        self._log = log.bind(cluster=cluster)
+        # The table of transitions, with what performs each effect in its place.
+        effects = self._effects()
+        self._rules = {
+            phase: {event: (after, tuple(effects[each] for each in found)) for event, (after, found) in row.items()}
+            for phase, row in TRANSITIONS.items()
+        }
+
+    def post(self, key: RecordKey, event: Event, detail: Detail = NO_DETAIL) -> None:
+        """Have an event change the phase of a record, and perform its effects.
+
+        Raises:
+            InvalidTransition: It can't happen in this phase: a bug.
+        """
+        slot = self.table.slot(key)
+        rule = self._rules[slot.phase].get(event)
+        if rule is None:
+            raise InvalidTransition(f"{event} while {slot.phase}")
+        slot.phase, effects = rule
+        if slot.blocked_on is not None and slot.phase is not Phase.BLOCKED:
+            self.table.unblock(slot)
+        for perform in effects:
+            perform(slot, detail)
+
+    def mark(
+        self,
+        keys: Iterable[RecordKey],
+        *,
+        urgent: bool = False,
+        same_batch: bool = False,
+        former: Former = UNKNOWN,
+    ) -> None:
+        """Queue records that may differ from what is wanted; `former` is what their owner wanted before.
+
+        Those of one call belong together: deletes among them wait for the writes. With `same_batch` they belong to
+        those of the call before as well.
+        """
+        if not same_batch:
+            self.order.begin_batch()
+        for key in keys:
+            record, slot = self.wanted(key), self.table.slot(key)
+            # It is tried again anyway: what it was refused for may not be wanted any more.
+            if slot.holder is not None:
+                self.table.set_holder(slot, None)
+            slot.release = False
+            slot.urgent = slot.urgent or urgent
+            if record is not None:
+                self.ever_wanted.add(key)
+                slot.is_withheld = False
+            self.post(key, Event.UNWANTED if record is None else Event.WANTED, Detail(record, former))
+            if self.breaker.is_tripped:
+                self.report(key)
+
+    def remember(self, keys: Iterable[RecordKey]) -> None:
+        """Note which of the records are wanted, while nothing is queued yet."""
+        for key in keys:
+            if self.wanted(key) is not None:
+                self.ever_wanted.add(key)
+            if self.breaker.is_tripped:
+                self.report(key)
+
+    def wanted(self, key: RecordKey) -> Record | None:
+        """Return what the cluster is to have under a key; None: nothing."""
+        return self._wanted.get(key, self.cluster)
+
+    def is_held(self, key: RecordKey, name: str, hosts: tuple[str, ...] | None) -> bool:
+        """Say whether a record that is not wanted must stay."""
+        slot = self.table.get(key)
+        return (slot is not None and slot.is_withheld) or self._wanted.is_held(key, name, hosts)
+
+    def withheld(self) -> set[RecordKey]:
+        """Return the records whose deletion a sweep held back."""
+        return {slot.key for slot in self.table if slot.is_withheld}
+
+    def enqueue(self, key: RecordKey) -> None:
+        """Queue a record once more, as urgent as it was."""
+        slot = self.table.get(key)
+        self.queue.add(key, urgent=slot is not None and slot.urgent)
+
+    def enqueue_after(self, key: RecordKey, seconds: float) -> None:
+        """Queue a record for later."""
+        slot = self.table.get(key)
+        self.queue.add_after(key, seconds, urgent=slot is not None and slot.urgent)
+
+    def report(self, key: RecordKey) -> None:
+        """Tell the observer the state of a record."""
+        self._observer.outcome(self.cluster, key, self.status.state(key))
+
+    def unblock_others(self, key: RecordKey) -> None:
+        """Queue the records that wait for this one, and the deletes that may be due."""
+        for waiter in tuple(self.table.blocked.get(key, ())):
+            self.post(waiter, Event.UNBLOCK)
+        self.release_deletes()
+
+    def release_deletes(self) -> None:
+        """Queue the deletes that wait for no write any more."""
+        for delete in self.order.due():
+            self.enqueue(delete)
+
+    def retry(self, key: RecordKey, error: GatewayError) -> None:
+        """Try a record again after its own backoff; if it failed often, let deletes go on without it."""
+        self.post(key, Event.RETRY_LATER, Detail(error=error))
+        slot = self.table.slot(key)
+        if slot.failures == WARN_AFTER:
+            self._log.warning("record.failing", record=str(key), error=explained(error))
+        if slot.persistent_error is not None:
+            self.post(key, Event.GAVE_UP)
+
+    def wait_for_holder(self, key: RecordKey, holder: RecordKey) -> None:
+        """Try a record again as soon as the one that has an exclusive key of it is written or deleted.
+
+        That one may be about to be deleted: no delete waits for this record any more. If it waits for this record
+        itself, again and again, then this one releases what it has, unless it did so in vain a short time ago.
+        """
+        slot = self.table.slot(key)
+        self.table.set_holder(slot, holder)
+        self.post(key, Event.GAVE_UP)
+        if self.unique_keys.may_release(slot, self._clock.monotonic()):
+            slot.release = True
+            self.enqueue(key)
+
+    def tick(self, now: float) -> None:
+        """Queue what time alone makes due: rejected records to try again, and records that are held no longer."""
+        self.unique_keys.prune(now)
+        if due := [slot.key for slot in self.table.tick(now) if self._is_released(slot) or offer_again(slot, now)]:
+            self.mark(due)
+
+    def _is_released(self, slot: RecordSlot) -> bool:
+        """Say, once, that a record which was held need not stay any longer."""
+        known = slot.observed
+        if not slot.is_held or (known is not None and self.is_held(slot.key, known.name, known.hosts)):
+            return False
+        slot.is_held = False
+        return True
+
+    def _namespace(self, key: RecordKey) -> str:
+        """Return the namespace whose turn it is when a record is written or deleted."""
+        slot = self.table.get(key)
+        return (slot.namespace if slot is not None else "") or self._wanted.namespace(key, self.cluster)
+
+    def _breaker_changed(self) -> None:
+        if not self.breaker.is_tripped:
+            for slot in self.table:
+                if slot.error is not None:
+                    self.enqueue(slot.key)
+        for key in [*self.order.counted(), *self._blocked_writes()]:
+            self.report(key)
+
+    def _blocked_writes(self) -> Iterator[RecordKey]:
+        for waiters in self.table.blocked.values():
+            yield from (key for key in waiters if isinstance(self.table.slot(key).order, Write))
+
+    # Effects. Each is described in `transitions.Effect`.
+
+    def _effects(self) -> dict[Effect, Callable[[RecordSlot, Detail], None]]:
+        table, order = self.table, self.order
+        return {
+            Effect.ORDER: self._order,
+            Effect.ORDER_NEXT: self._order_next,
+            Effect.TAKE_NEXT: lambda slot, _: order.take_next(slot, in_place=False),
+            Effect.TAKE_NEXT_IN_PLACE: lambda slot, _: order.take_next(slot, in_place=True),
+            Effect.DROP_ORDER: self._drop_order,
+            Effect.STOP_COUNTING: lambda slot, _: order.stop_counting(slot),
+            Effect.WAIT: self._wait,
+            Effect.RESUME: lambda slot, _: order.resume(slot),
+            Effect.START: self._start,
+            Effect.KEEP_WRITTEN: self._keep_written,
+            Effect.KEEP_UNWRITTEN: lambda slot, _: table.write_failed(slot),
+            Effect.KEEP_UNKNOWN: self._keep_unknown,
+            Effect.KEEP_FOUND: lambda slot, of: table.found(slot, _given(of.found)),
+            Effect.KEEP_MISSING: lambda slot, _: table.missing(slot),
+            Effect.KEEP_FOREIGN: lambda slot, _: table.foreign(slot),
+            Effect.KEEP_DOUBTED: lambda slot, _: table.doubted(slot),
+            Effect.KEEP_REJECTION: self._keep_rejection,
+            Effect.CLEAR_REJECTION: _clear_rejection,
+            Effect.CLEAR_ERROR: _clear_error,
+            Effect.CLEAR_FAILURES: self._clear_failures,
+            Effect.BACK_OFF: lambda slot, of: self.enqueue_after(
+                slot.key, note_failure(slot, _given(of.error), self._rng)
+            ),
+            Effect.ENQUEUE: lambda slot, _: self.queue.add(slot.key, urgent=slot.urgent),
+            Effect.UNBLOCK_OTHERS: lambda slot, _: self.unblock_others(slot.key),
+            Effect.HAND_OVER: self._hand_over,
+            Effect.RELEASE_DELETES: lambda slot, _: self.release_deletes(),
+            Effect.REPORT: lambda slot, _: self.report(slot.key),
+        }
+
+    def _order(self, slot: RecordSlot, of: Detail) -> None:
+        self.order.order(slot, of.record, self._owner_namespace(slot), of.former)
+
+    def _order_next(self, slot: RecordSlot, of: Detail) -> None:
+        self.order.order_next(slot, of.record, self._owner_namespace(slot), of.former)
+
+    def _owner_namespace(self, slot: RecordSlot) -> str:
+        return self._wanted.namespace(slot.key, self.cluster)
+
+    def _drop_order(self, slot: RecordSlot, _: Detail) -> None:
+        self.order.drop(slot)
+        slot.urgent = False
+        if slot.observed is None:
+            self.table.timed[slot.key] = slot  # it may say nothing any more
+
+    def _wait(self, slot: RecordSlot, of: Detail) -> None:
+        self.table.block(slot, _given(of.on))
+        self.order.wait(slot, of.record, self._owner_namespace(slot))
+
+    def _start(self, slot: RecordSlot, of: Detail) -> None:
+        if slot.holder is not None:
+            self.table.set_holder(slot, None)
+        self.table.write_started(slot, of.record, of.at)
+
+    def _keep_written(self, slot: RecordSlot, _: Detail) -> None:
+        record, started = _given(slot.flight)
+        self.table.write_succeeded(slot)
+        self.sentinels.written(slot.key, gone=record is None)
+        self.unacked.acknowledged(slot, record, started)
+        # One that comes back since an earlier write of it was late is expected as well.
+        if record is None and slot.may_be_overwritten == -math.inf:
+            self.ever_wanted.discard(slot.key)
+        if record is not None and record.takes:
+            self.unique_keys.written(record, self._clock.monotonic())
+
+    def _keep_unknown(self, slot: RecordSlot, _: Detail) -> None:
+        record = _given(slot.flight).record
+        self.table.write_unknown(slot)
+        if record is not None and record.takes:
+            self.unique_keys.written(record, self._clock.monotonic())
+
+    def _keep_rejection(self, slot: RecordSlot, of: Detail) -> None:
+        assert isinstance(of.error, GatewayRejected)
+        note_rejection(slot, of.record, of.error.message, self._clock.monotonic(), self._rng)
+        self.table.timed[slot.key] = slot
+
+    def _clear_failures(self, slot: RecordSlot, _: Detail) -> None:
+        self.table.set_holder(slot, None)
+        slot.failures = 0
+
+    def _hand_over(self, slot: RecordSlot, _: Detail) -> None:
+        for successor in tuple(self.table.successors.get(slot.key, ())):
+            self.post(successor, Event.HANDED_OVER)
+
+
+def _clear_error(slot: RecordSlot, _: Detail) -> None:
+    slot.error, slot.failures = None, 0
+
+
+def _clear_rejection(slot: RecordSlot, _: Detail) -> None:
+    slot.rejection = None
+
+
+def _given(detail: T | None) -> T:
+    """Return what an event of its sort always comes with."""
+    assert detail is not None
+    return detail

@@ -1,0 +1,252 @@
+"""What the sync engine knows about one record in one gateway cluster: one value, `RecordSlot`.
+
+No other place holds per-record state; everything else keyed by record is an index over slots. Which phase follows which
+is decided in `transitions`; nothing here decides or waits.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from apisix_ingress.errors import GatewayError
+from apisix_ingress.gateway.backend import ObservedRecord
+from apisix_ingress.gateway.sync.records.transitions import Phase
+from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.model.names import is_id_of, told
+from apisix_ingress.model.records import UNKNOWN, Former, Record
+
+WARN_AFTER = 3
+"""After so many failures in a row the status of a record says so, and deletes stop waiting for it."""
+
+FREE_SECONDS = 1.0
+"""Seconds for which any list or read says that an id is free: the first writes of a term follow its list at once."""
+
+_NO_REFS: frozenset[RecordKey] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """A record that exists in the gateway: as this process wrote it, or as a list showed it."""
+
+    source: Record | ObservedRecord
+
+    @property
+    def refs(self) -> frozenset[RecordKey]:
+        """The records that it names."""
+        return self.source.refs
+
+    @property
+    def name(self) -> str:
+        """Its name as a gateway returns it, or empty."""
+        return told(self.source.name)
+
+    @property
+    def digest(self) -> bytes:
+        """Its comparable form."""
+        return self.source.digest
+
+    @property
+    def exclusive_keys(self) -> frozenset[tuple[str, str]]:
+        """What no other record of its kind may have while it has it."""
+        return self.source.takes
+
+    @property
+    def hosts(self) -> tuple[str, ...] | None:
+        """The hosts that it takes requests or handshakes for."""
+        return self.source.hosts
+
+    def matches(self, record: Record) -> bool:
+        """Say whether it is what is wanted: to the byte if we wrote it, else as far as a gateway shows it."""
+        source = self.source
+        if source is record:
+            return True
+        if isinstance(source, Record):
+            return source.payload == record.payload
+        return source.digest == record.digest
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A record whose last write may or may not have been carried out.
+
+    Attributes:
+        refs: What any of its possible bodies names.
+        name: Its name as a gateway returns it, or empty.
+        exists: Whether it certainly exists, in one version or another.
+        hosts: None: those of any of its possible bodies.
+    """
+
+    refs: frozenset[RecordKey]
+    name: str
+    exists: bool
+    hosts: None = None
+
+
+class Flight(NamedTuple):
+    """A write under way: what is written (None: a delete), and since when."""
+
+    record: Record | None
+    started: float
+
+
+class Write(NamedTuple):
+    """An outstanding put. `record` is None if the body is not known; `batch` is the batch in which it was ordered."""
+
+    batch: int
+    record: Record | None
+    namespace: str
+
+
+class Delete(NamedTuple):
+    """An outstanding delete, and what the owner of the record wanted before."""
+
+    batch: int
+    former: Former = UNKNOWN
+
+
+class Rejection(NamedTuple):
+    """A body (None: a delete) that the gateway rejected, with its message; not sent again before `until`."""
+
+    payload: bytes | None
+    message: str
+    until: float
+    tries: int
+
+    def is_of(self, record: Record | None) -> bool:
+        """Say whether it is this very write that was rejected."""
+        return self.payload == (record.payload if record is not None else None)
+
+
+class UnackedWrite(NamedTuple):
+    """A write that was not acknowledged: until when it may still be carried out. None is a delete."""
+
+    record: Record | None
+    until: float
+
+
+@dataclass(slots=True)
+class RecordSlot:
+    """Everything known about one record in one cluster. Times are seconds of the monotonic clock.
+
+    Attributes:
+        key: The record.
+        phase: What is being done about it.
+        observed: What the gateway holds; None: nothing of ours.
+        is_foreign: Whether the gateway holds a record of somebody else under this key.
+        refs: The records that any body it may have names.
+        revision: The gateway's revision of it when it was last seen since its last write; -1: not seen since.
+        flight: The write under way.
+        ended: The number of flights of the session that had ended when the last one of this record did.
+        order: The outstanding write or delete; deletes wait for a write only while it is counted (`WriteOrder`).
+        next_order: What was ordered during the flight.
+        blocked_on: The record that has to change first.
+        blocked_by_rival: Whether that is because an older record is to have one of its exclusive keys.
+        holder: The record that still had an exclusive key of it when the gateway refused it.
+        release: Whether it is to be written without the exclusive keys that it is to get (see `exclusive_keys`).
+        released_at: When that was last done.
+        urgent: Whether it goes ahead of others when it is queued again.
+        error: The last failure; None once it succeeded or nothing is outstanding.
+        failures: How many writes failed in a row.
+        rejection: What the gateway rejected.
+        bucket_full_at: When its token bucket is full again (`rate_limit`).
+        unacked: Writes that may still be carried out.
+        may_be_overwritten: Until when an earlier, different write may replace it; -inf: none can.
+        free_at: When its key was last seen to be free.
+        is_held: Whether it is not wanted, but must stay for now.
+        is_withheld: Whether a sweep held its deletion back.
+    """
+
+    key: RecordKey
+    phase: Phase = Phase.IDLE
+    observed: Applied | Unknown | None = None
+    is_foreign: bool = False
+    refs: frozenset[RecordKey] = field(default=_NO_REFS)
+    revision: int = -1
+    flight: Flight | None = None
+    ended: int = 0
+    order: Write | Delete | None = None
+    next_order: Write | Delete | None = None
+    blocked_on: RecordKey | None = None
+    blocked_by_rival: bool = False
+    holder: RecordKey | None = None
+    release: bool = False
+    released_at: float = -math.inf
+    urgent: bool = False
+    error: GatewayError | None = None
+    failures: int = 0
+    rejection: Rejection | None = None
+    bucket_full_at: float = -math.inf
+    unacked: tuple[UnackedWrite, ...] = ()
+    may_be_overwritten: float = -math.inf
+    free_at: float = -math.inf
+    is_held: bool = False
+    is_withheld: bool = False
+
+    @property
+    def applied(self) -> Applied | None:
+        """The record as it certainly exists, or None."""
+        return self.observed if isinstance(self.observed, Applied) else None
+
+    @property
+    def exists(self) -> bool:
+        """Whether another record may rely on this one: it certainly exists, and is not being deleted."""
+        if self.flight is not None and self.flight.record is None:
+            return False
+        known = self.observed
+        return self.is_foreign or isinstance(known, Applied) or (known is not None and known.exists)
+
+    @property
+    def is_uncertain(self) -> bool:
+        """Whether it may be otherwise than expected, since an earlier write of it was not acknowledged."""
+        return bool(self.unacked) or self.may_be_overwritten > -math.inf
+
+    @property
+    def persistent_error(self) -> GatewayError | None:
+        """The last error of a record that failed too often for others to wait for it."""
+        return self.error if self.failures >= WARN_AFTER else None
+
+    @property
+    def namespace(self) -> str:
+        """The namespace that its order is for; empty if there is no order, or that is not known."""
+        if isinstance(self.order, Write):
+            return self.order.namespace
+        return self.order.former.namespace if self.order is not None else ""
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names under which a record of ours exists, or may; empty if the gateway returns none."""
+        flying = self.flight.record if self.flight is not None else None
+        found = (self.observed.name if self.observed else None, told(flying.name) if flying else None)
+        return tuple(name for name in found if name is not None)
+
+    def is_of_another(self, name: str) -> bool:
+        """Say whether the existing record was made for another name, one whose short id is the same."""
+        other = self.observed.name if self.observed is not None else ""
+        return bool(other) and other != told(name) and is_id_of(self.key.id, other)
+
+    def rejected(self, record: Record | None) -> str | None:
+        """Return why this very write was rejected, None if it was not."""
+        entry = self.rejection
+        return entry.message if entry is not None and entry.is_of(record) else None
+
+    def expire(self, now: float) -> bool:
+        """Drop what time has made void; say whether nothing is left that may become void."""
+        if self.bucket_full_at <= now:
+            self.bucket_full_at = -math.inf
+        if self.free_at < now - FREE_SECONDS:
+            self.free_at = -math.inf
+        if self.unacked and self.flight is None:  # a flight may have begun before one of them was over
+            self.unacked = tuple(each for each in self.unacked if each.until > now)
+        return (
+            self.bucket_full_at == self.free_at == -math.inf
+            and not self.is_uncertain
+            and self.rejection is None
+            and not self.is_held
+        )
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it says nothing that an absent slot would not say. Asked for slots that `expire` is done with."""
+        at_rest = self.phase is Phase.IDLE and self.flight is None and self.holder is None and self.error is None
+        return at_rest and self.observed is None and not self.is_foreign and not self.is_withheld

@@ -1,0 +1,213 @@
+"""All slots of one gateway cluster, with the indexes that follow from them.
+
+Both the body that a gateway holds and the one that it may get by a write under way count, for what must not be deleted
+and for what must not be relied on. Nothing here decides what to write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from apisix_ingress.gateway.backend import ObservedRecord
+from apisix_ingress.gateway.sync.records.slot import Applied, Flight, RecordSlot, Unknown
+from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.model.names import told
+from apisix_ingress.model.records import Record
+
+_NO_REFS: frozenset[RecordKey] = frozenset()
+
+Links = dict[RecordKey, dict[RecordKey, None]]
+"""Record → the records that point to it, in the order in which they came to."""
+
+
+class RecordTable:
+    """The slots of one cluster by key; a record without a slot does not exist and nothing is outstanding for it.
+
+    Attributes:
+        in_flight: The slots of which a write is under way.
+        blocked: Record → those that wait for it (from `RecordSlot.blocked_on`).
+        successors: Record → those that are to get an exclusive key of it (from `RecordSlot.holder`).
+        timed: The slots that hold something which becomes void, or due, with time.
+        ended: How many flights have ended.
+    """
+
+    def __init__(self) -> None:
+        self._slots: dict[RecordKey, RecordSlot] = {}
+        self._referrers: Links = {}
+        self.in_flight: dict[RecordKey, RecordSlot] = {}
+        self.blocked: Links = {}
+        self.successors: Links = {}
+        self.timed: dict[RecordKey, RecordSlot] = {}
+        self.ended = 0
+
+    def __iter__(self) -> Iterator[RecordSlot]:
+        """Yield all slots."""
+        return iter(self._slots.values())
+
+    def get(self, key: RecordKey) -> RecordSlot | None:
+        """Return the slot of a record if it has one."""
+        return self._slots.get(key)
+
+    def slot(self, key: RecordKey) -> RecordSlot:
+        """Return the slot of a record, a new one if it has none."""
+        slot = self._slots.get(key)
+        if slot is None:
+            slot = self._slots[key] = RecordSlot(key)
+        return slot
+
+    def tick(self, now: float) -> Iterator[RecordSlot]:
+        """Drop what time has made void, and slots that say nothing; yield the others that have to do with time."""
+        for key, slot in list(self.timed.items()):
+            if not slot.expire(now):
+                yield slot
+            elif slot.flight is None:
+                del self.timed[key]
+                if slot.is_empty:
+                    self._slots.pop(key, None)
+
+    # What the gateway holds.
+
+    def records(self) -> set[RecordKey]:
+        """Return the keys of all records of ours that exist or may exist."""
+        return {key for key, slot in self._slots.items() if slot.observed is not None}
+
+    def observed(self, key: RecordKey) -> Applied | Unknown | None:
+        """Return what is known of a record."""
+        slot = self._slots.get(key)
+        return slot.observed if slot is not None else None
+
+    def applied(self, key: RecordKey) -> Applied | None:
+        """Return a record as it certainly exists, or None."""
+        slot = self._slots.get(key)
+        return slot.applied if slot is not None else None
+
+    def exists(self, key: RecordKey) -> bool:
+        """Say whether another record may rely on this one: it certainly exists, and is not being deleted."""
+        slot = self._slots.get(key)
+        return slot is not None and slot.exists
+
+    def is_foreign(self, key: RecordKey) -> bool:
+        """Say whether the gateway holds a record of somebody else under a key."""
+        slot = self._slots.get(key)
+        return slot is not None and slot.is_foreign
+
+    def is_of_another(self, key: RecordKey, name: str) -> bool:
+        """Say whether the existing record was made for another name, one whose short id is the same."""
+        slot = self._slots.get(key)
+        return slot is not None and slot.is_of_another(name)
+
+    def referrers(self, key: RecordKey) -> Iterable[RecordKey]:
+        """Return the records that name this one, or may name it."""
+        return self._referrers.get(key, ())
+
+    def referrer(self, key: RecordKey) -> RecordKey | None:
+        """Return a record that names this one, or may name it; None if there is none."""
+        return next(iter(self.referrers(key)), None)
+
+    # Writes.
+
+    def write_started(self, slot: RecordSlot, record: Record | None, now: float = 0.0) -> None:
+        """Note that a write (None: a delete) starts: from now on both bodies count."""
+        slot.flight = Flight(record, now)
+        slot.revision = -1
+        self.in_flight[slot.key] = slot
+        if record is not None:
+            self._refer(slot, slot.refs | record.refs if slot.refs else record.refs)
+
+    def write_succeeded(self, slot: RecordSlot) -> None:
+        """Note that the write was carried out."""
+        record = self._end_flight(slot).record
+        slot.observed = None if record is None else Applied(record)
+        self._refer(slot, _NO_REFS if record is None else record.refs)
+        if record is None:
+            self.timed[slot.key] = slot
+
+    def write_failed(self, slot: RecordSlot) -> None:
+        """Note that the write was certainly not carried out."""
+        self._end_flight(slot)
+        self._refer(slot, slot.observed.refs if slot.observed is not None else _NO_REFS)
+
+    def write_unknown(self, slot: RecordSlot) -> None:
+        """Note that nobody knows whether the write was carried out."""
+        existed = slot.exists
+        record, known = self._end_flight(slot).record, slot.observed
+        name = told(record.name) if record is not None else known.name if known is not None else ""
+        slot.observed = Unknown(slot.refs, name, existed and record is not None)
+
+    def _end_flight(self, slot: RecordSlot) -> Flight:
+        flight, slot.flight = slot.flight, None
+        assert flight is not None
+        del self.in_flight[slot.key]
+        self.ended += 1
+        slot.ended = self.ended
+        self.timed[slot.key] = slot
+        return flight
+
+    # Lists.
+
+    def found(self, slot: RecordSlot, found: ObservedRecord) -> None:
+        """Take over what a list shows of a record."""
+        known = slot.applied
+        slot.is_foreign = False
+        slot.revision = found.revision
+        if known is None or known.digest != found.digest:
+            slot.observed = Applied(found)
+            self._refer(slot, found.refs)
+
+    def missing(self, slot: RecordSlot) -> None:
+        """Note that a list does not show a record of ours (any more)."""
+        slot.observed = None
+        slot.is_foreign = False
+        self._refer(slot, _NO_REFS)
+        self.timed[slot.key] = slot
+
+    def foreign(self, slot: RecordSlot) -> None:
+        """Note that a record of somebody else exists under a key."""
+        self.missing(slot)
+        slot.is_foreign = True
+
+    def doubted(self, slot: RecordSlot) -> None:
+        """Note that the gateway does not find a record that was taken to exist."""
+        slot.is_foreign = False
+        known = slot.applied
+        if known is not None:
+            slot.observed = Unknown(known.refs, known.name, exists=False)
+
+    # Links between records.
+
+    def block(self, slot: RecordSlot, on: RecordKey) -> None:
+        """Note that a record waits for another one."""
+        self.unblock(slot)
+        slot.blocked_on = on
+        self.blocked.setdefault(on, {})[slot.key] = None
+
+    def unblock(self, slot: RecordSlot) -> None:
+        """Note that a record waits for no other one."""
+        _unlink(self.blocked, slot.blocked_on, slot.key)
+        slot.blocked_on, slot.blocked_by_rival = None, False
+
+    def set_holder(self, slot: RecordSlot, holder: RecordKey | None) -> None:
+        """Note which record still has an exclusive key of this one; None: nothing of that is known any more."""
+        _unlink(self.successors, slot.holder, slot.key)
+        slot.holder = holder
+        if holder is not None:
+            self.successors.setdefault(holder, {})[slot.key] = None
+
+    def _refer(self, slot: RecordSlot, refs: frozenset[RecordKey]) -> None:
+        """Set what the bodies of a record name."""
+        before, slot.refs = slot.refs, refs
+        if before == refs:
+            return
+        for ref in before - refs:
+            _unlink(self._referrers, ref, slot.key)
+        for ref in refs - before:
+            self._referrers.setdefault(ref, {})[slot.key] = None
+
+
+def _unlink(links: Links, to: RecordKey | None, key: RecordKey) -> None:
+    if to is None:
+        return
+    others = links[to]
+    del others[key]
+    if not others:
+        del links[to]

@@ -1,0 +1,202 @@
+"""The life of a record in one gateway cluster: phase and event → next phase and effects. Pure.
+
+The table is the rule: `driver` performs the effects. A pair that is not in it is a bug, and raises
+`InvalidTransition`. A flight is one request to the gateway; what is ordered during a flight is decided after it.
+
+    idle, rejected ── wanted, unwanted ──► ready ── started ──► in flight ── succeeded ──► idle
+                                            │ ▲                    │ ▲ │
+                                    blocked │ │ unblocked   wanted │ │ └── rejected ──► rejected
+                                            ▼ │           unwanted ▼ │
+                                          blocked                 changed  (ends as in flight, but in ready)
+
+    in flight ── failed, unknown ──► ready ── retry later ──► retrying ── its time ──► started, blocked, ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+
+
+class Phase(StrEnum):
+    """What is being done about a record."""
+
+    IDLE = "idle"
+    """Nothing is outstanding."""
+    READY = "ready"
+    """A write or delete is outstanding: it is queued, or waits for its turn or for the rate limit."""
+    BLOCKED = "blocked"
+    """Another record has to be written or deleted first."""
+    IN_FLIGHT = "in-flight"
+    """A request is under way."""
+    CHANGED = "changed"
+    """A request is under way, and something else was ordered since it started."""
+    RETRYING = "retrying"
+    """The last try failed; the next one waits for its time."""
+    REJECTED = "rejected"
+    """The gateway rejected it; it is sent again once its body changes, or after a long time."""
+
+
+class Event(StrEnum):
+    """What happens to a record."""
+
+    WANTED = "wanted"
+    """It may differ from what is wanted."""
+    UNWANTED = "unwanted"
+    """It is not wanted, and may exist."""
+    STARTED = "started"
+    """A request is sent."""
+    SUCCEEDED = "succeeded"
+    """The gateway carried the request out."""
+    WRITE_REJECTED = "write-rejected"
+    """The gateway will not take this body."""
+    FAILED = "failed"
+    """The request was certainly not carried out."""
+    UNKNOWN = "unknown"
+    """The request may have been carried out."""
+    RETRY_LATER = "retry-later"
+    """It is to be tried again after its own backoff."""
+    RETRY_NOW = "retry-now"
+    """It is to be tried again as soon as the cluster can be written to."""
+    GAVE_UP = "gave-up"
+    """It failed so often that deletes no longer wait for it."""
+    BLOCK = "block"
+    """Another record has to change first."""
+    UNBLOCK = "unblock"
+    """The record that it waited for changed."""
+    HANDED_OVER = "handed-over"
+    """The record that had an exclusive key of it was written or deleted."""
+    AS_WANTED = "as-wanted"
+    """Nothing is to be done."""
+    LEFT = "left"
+    """It is not as wanted and must stay so: it is held, or it is somebody else's."""
+    STILL_REJECTED = "still-rejected"
+    """What would be sent was rejected before, and is not due yet."""
+    FOUND = "found"
+    """The gateway was read and holds it."""
+    CONFIRMED = "confirmed"
+    """The gateway was read and holds what it was known to hold."""
+    MISSING = "missing"
+    """The gateway was read and does not hold it."""
+    FOREIGN = "foreign"
+    """The gateway was read and holds a record of somebody else under its key."""
+    DOUBTED = "doubted"
+    """The gateway said of another record that it does not find this one."""
+
+
+class Effect(StrEnum):
+    """What is done about an event, in the order of the tuple. *Counted* writes are those that deletes wait for."""
+
+    ORDER = "order"  # the write or delete is outstanding
+    ORDER_NEXT = "order-next"  # the same, once the flight has ended
+    TAKE_NEXT = "take-next"  # what was ordered during the flight is outstanding now
+    TAKE_NEXT_IN_PLACE = "take-next-in-place"  # the same, in the batch of what it replaces
+    DROP_ORDER = "drop-order"  # nothing is outstanding
+    STOP_COUNTING = "stop-counting"  # deletes no longer wait for its write
+    WAIT = "wait"  # it waits for another record, and deletes do not wait for it meanwhile
+    RESUME = "resume"  # it is counted again, in its former batch
+    START = "start"  # from now on both bodies count for what others may rely on
+    KEEP_WRITTEN = "keep-written"  # the gateway holds what was sent
+    KEEP_UNWRITTEN = "keep-unwritten"  # the gateway holds what it held before
+    KEEP_UNKNOWN = "keep-unknown"  # the gateway holds one or the other
+    KEEP_FOUND = "keep-found"
+    KEEP_MISSING = "keep-missing"
+    KEEP_FOREIGN = "keep-foreign"
+    KEEP_DOUBTED = "keep-doubted"
+    KEEP_REJECTION = "keep-rejection"
+    CLEAR_REJECTION = "clear-rejection"
+    CLEAR_ERROR = "clear-error"
+    CLEAR_FAILURES = "clear-failures"  # the backoff starts anew, since what it failed for has changed
+    BACK_OFF = "back-off"  # count the failure, and queue it for after its backoff
+    ENQUEUE = "enqueue"
+    UNBLOCK_OTHERS = "unblock-others"  # queue who waits for it, and the deletes that waited for its write
+    HAND_OVER = "hand-over"  # queue the records that are to get an exclusive key of it
+    RELEASE_DELETES = "release-deletes"  # queue the deletes that waited for its write
+    REPORT = "report"  # tell the observer its state
+
+
+class InvalidTransition(Exception):
+    """An event came in a phase in which it can't happen: a bug of the engine."""
+
+
+Outcome = tuple[Phase, tuple[Effect, ...]]
+
+_P, _E, _F = Phase, Event, Effect
+_END = (_F.UNBLOCK_OTHERS, _F.REPORT)
+
+# The gateway was read. Whoever reads it skips records that were written meanwhile: such an answer may be outdated.
+_READ: dict[Event, tuple[Effect, ...]] = {
+    _E.FOUND: (_F.KEEP_FOUND, _F.UNBLOCK_OTHERS),
+    _E.CONFIRMED: (_F.KEEP_FOUND,),
+    _E.MISSING: (_F.KEEP_MISSING, _F.UNBLOCK_OTHERS),
+    _E.FOREIGN: (_F.KEEP_FOREIGN, _F.UNBLOCK_OTHERS),
+    _E.DOUBTED: (_F.KEEP_DOUBTED,),
+}
+
+
+def _unsent(phase: Phase) -> dict[Event, Outcome]:
+    """Return what events do to a record that is not in flight."""
+    return {
+        _E.WANTED: (_P.READY, (_F.ORDER, _F.ENQUEUE)),
+        _E.UNWANTED: (_P.READY, (_F.ORDER, _F.ENQUEUE)),
+        _E.STARTED: (_P.IN_FLIGHT, (_F.START,)),
+        _E.RETRY_LATER: (_P.RETRYING, (_F.BACK_OFF,)),
+        _E.RETRY_NOW: (_P.READY, (_F.ENQUEUE,)),
+        _E.BLOCK: (_P.BLOCKED, (_F.WAIT, _F.RELEASE_DELETES, _F.REPORT)),
+        _E.UNBLOCK: (phase, ()),
+        _E.HANDED_OVER: (phase, (_F.CLEAR_FAILURES, _F.ENQUEUE)),
+        _E.AS_WANTED: (_P.IDLE, (_F.CLEAR_REJECTION, _F.DROP_ORDER, _F.CLEAR_ERROR, *_END)),
+        _E.LEFT: (_P.IDLE, (_F.DROP_ORDER, _F.CLEAR_ERROR, *_END)),
+        _E.STILL_REJECTED: (_P.REJECTED, (_F.DROP_ORDER, _F.CLEAR_ERROR, *_END)),
+        **{event: (phase, effects) for event, effects in _READ.items()},
+    }
+
+
+def _in_flight(phase: Phase) -> dict[Event, Outcome]:
+    """Return what events do to a record that is in flight, whatever phase its end leads to."""
+    return {
+        _E.WANTED: (_P.CHANGED, (_F.ORDER_NEXT, _F.ENQUEUE)),
+        _E.UNWANTED: (_P.CHANGED, (_F.ORDER_NEXT, _F.ENQUEUE)),
+        _E.UNBLOCK: (phase, ()),
+        _E.HANDED_OVER: (phase, (_F.CLEAR_FAILURES, _F.ENQUEUE)),
+        _E.DOUBTED: (phase, _READ[_E.DOUBTED]),
+    }
+
+
+_WRITTEN = (_F.KEEP_WRITTEN, _F.CLEAR_REJECTION, _F.HAND_OVER)
+_REFUSED = (_F.KEEP_UNWRITTEN, _F.KEEP_REJECTION)
+
+TRANSITIONS: Mapping[Phase, Mapping[Event, Outcome]] = MappingProxyType(
+    {
+        _P.IDLE: _unsent(_P.IDLE),
+        _P.REJECTED: _unsent(_P.REJECTED),
+        _P.READY: _unsent(_P.READY),
+        _P.RETRYING: {
+            **_unsent(_P.RETRYING),
+            _E.GAVE_UP: (_P.RETRYING, (_F.STOP_COUNTING, *_END)),
+            _E.HANDED_OVER: (_P.READY, (_F.CLEAR_FAILURES, _F.ENQUEUE)),
+        },
+        _P.BLOCKED: {
+            **_unsent(_P.BLOCKED),
+            _E.STARTED: (_P.IN_FLIGHT, (_F.RESUME, _F.START)),
+            _E.RETRY_LATER: (_P.RETRYING, (_F.RESUME, _F.BACK_OFF)),
+            _E.RETRY_NOW: (_P.READY, (_F.RESUME, _F.ENQUEUE)),
+            _E.UNBLOCK: (_P.READY, (_F.RESUME, _F.ENQUEUE)),
+        },
+        _P.IN_FLIGHT: {
+            **_in_flight(_P.IN_FLIGHT),
+            _E.SUCCEEDED: (_P.IDLE, (*_WRITTEN, _F.DROP_ORDER, _F.CLEAR_ERROR, *_END)),
+            _E.WRITE_REJECTED: (_P.REJECTED, (*_REFUSED, _F.DROP_ORDER, _F.CLEAR_ERROR, *_END)),
+            _E.FAILED: (_P.READY, (_F.KEEP_UNWRITTEN,)),
+            _E.UNKNOWN: (_P.READY, (_F.KEEP_UNKNOWN,)),
+        },
+        _P.CHANGED: {
+            **_in_flight(_P.CHANGED),
+            _E.SUCCEEDED: (_P.READY, (*_WRITTEN, _F.TAKE_NEXT, _F.CLEAR_ERROR, *_END)),
+            _E.WRITE_REJECTED: (_P.READY, (*_REFUSED, _F.TAKE_NEXT, _F.CLEAR_ERROR, *_END)),
+            _E.FAILED: (_P.READY, (_F.KEEP_UNWRITTEN, _F.TAKE_NEXT_IN_PLACE)),
+            _E.UNKNOWN: (_P.READY, (_F.KEEP_UNKNOWN, _F.TAKE_NEXT_IN_PLACE)),
+        },
+    }
+)
