@@ -11,7 +11,7 @@ from apisix_ingress.gateway.adminapi.client import AdminClient, AdminKey
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import RecordKey, RecordKind
 from apisix_ingress.model.records import Record
-from tests.unit.apisix_ingress.gateway.adminapi.carrying import HttpxCarrier
+from tests.unit.apisix_ingress.gateway.adminapi.transport.carrying import HttpxCarrier
 
 Handler = Callable[[httpx.Request], httpx.Response]
 Call = Callable[[AdminClient], Awaitable[object]]

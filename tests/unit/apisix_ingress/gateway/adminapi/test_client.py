@@ -12,8 +12,8 @@ from pydantic import SecretStr
 from apisix_ingress.errors import GatewayError, GatewayUnauthorized, GatewayUnavailable
 from apisix_ingress.gateway.adminapi.client import AdminClient, AdminKey
 from apisix_ingress.model.keys import RecordKey
-from tests.unit.apisix_ingress.gateway.adminapi.carrying import HttpxCarrier
 from tests.unit.apisix_ingress.gateway.adminapi.replies import ROUTE, WRITTEN, make_backend, make_record, replying
+from tests.unit.apisix_ingress.gateway.adminapi.transport.carrying import HttpxCarrier
 
 
 async def test_put_sends_the_payload_with_the_key() -> None:

@@ -12,8 +12,8 @@ from apisix_ingress.gateway.backend import ObservedRecord
 from apisix_ingress.model.keys import RECORD_KINDS, RecordKey
 from apisix_ingress.model.names import owner_labels
 from apisix_ingress.model.records import comparable
-from tests.unit.apisix_ingress.gateway.adminapi.carrying import HttpxCarrier
 from tests.unit.apisix_ingress.gateway.adminapi.replies import OFF, Call, Handler, item, listing, make_backend, replying
+from tests.unit.apisix_ingress.gateway.adminapi.transport.carrying import HttpxCarrier
 
 OURS = owner_labels("apisix-ingress")
 

@@ -14,7 +14,7 @@ from apisix_ingress.gateway.adminapi.client import AdminClient, AdminKey
 from apisix_ingress.gateway.adminapi.responses import error_of
 from apisix_ingress.gateway.adminapi.transport import LARGEST_ANSWER, LARGEST_ERROR, AiohttpTransport, Limits, Request
 from tests.factories import make_record
-from tests.unit.apisix_ingress.gateway.adminapi.servers import pouring, serving
+from tests.unit.apisix_ingress.gateway.adminapi.transport.servers import pouring, serving
 
 BOUND = 60.0
 PIECE = b"x" * 65536

@@ -17,9 +17,9 @@ from apisix_ingress.gateway.adminapi.redirects import STATUSES
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.records import Record
 from tests.fakes.gateway import FakeBackend, make_record
-from tests.unit.apisix_ingress.gateway.adminapi.carrying import HttpxCarrier
 from tests.unit.apisix_ingress.gateway.adminapi.replies import make_backend
-from tests.unit.apisix_ingress.gateway.adminapi.servers import OK, Behaviour, read_request, serving
+from tests.unit.apisix_ingress.gateway.adminapi.transport.carrying import HttpxCarrier
+from tests.unit.apisix_ingress.gateway.adminapi.transport.servers import OK, Behaviour, read_request, serving
 from tests.unit.apisix_ingress.gateway.sync.stage import (
     APPLIED,
     OTHER,

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from apisix_ingress.gateway.adminapi.transport import AiohttpTransport, Limits, Request
-from tests.unit.apisix_ingress.gateway.adminapi.servers import OK, read_request, serving
+from tests.unit.apisix_ingress.gateway.adminapi.transport.servers import OK, read_request, serving
 
 
 @contextlib.asynccontextmanager

@@ -15,8 +15,8 @@ import trustme
 from apisix_ingress.gateway.adminapi.tls import TlsContext, TlsFiles
 from apisix_ingress.gateway.adminapi.transport import AiohttpTransport, Limits, Request
 from tests.fakes.clock import FakeClock
-from tests.unit.apisix_ingress.gateway.adminapi.carrying import CarriedTransport
-from tests.unit.apisix_ingress.gateway.adminapi.servers import OK, Behaviour, read_request, serving
+from tests.unit.apisix_ingress.gateway.adminapi.transport.carrying import CarriedTransport
+from tests.unit.apisix_ingress.gateway.adminapi.transport.servers import OK, Behaviour, read_request, serving
 
 QUICK = httpx.Timeout(0.2)
 PATIENT = httpx.Timeout(30)

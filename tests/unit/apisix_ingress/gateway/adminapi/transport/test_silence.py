@@ -12,7 +12,7 @@ from pydantic import SecretStr
 
 from apisix_ingress.errors import GatewayUnavailable
 from apisix_ingress.gateway.adminapi.client import AdminClient, AdminKey
-from tests.unit.apisix_ingress.gateway.adminapi.servers import Behaviour, read_request, serving
+from tests.unit.apisix_ingress.gateway.adminapi.transport.servers import Behaviour, read_request, serving
 
 SILENCE, WHOLE = 10.0, 60.0
 
