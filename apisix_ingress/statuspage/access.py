@@ -34,10 +34,10 @@ _LOOPBACK = (ipaddress.ip_address("127.0.0.1"), ipaddress.ip_address("::1"))
 
 
 def is_local(request: web.BaseRequest) -> bool:
-    """Say whether a request comes over loopback and means it.
+    """Say whether a request comes over loopback and is meant for it.
 
-    The Host counts as well: a site elsewhere whose name turns into 127.0.0.1 would be read by the browser as one with
-    this page. The side-car of a mesh hands foreign requests on from another address of 127.0.0.0/8.
+    The Host is checked as well: the browser would treat a site whose name resolves to 127.0.0.1 as this page. The side-
+    car of a mesh forwards external requests from another address of 127.0.0.0/8.
     """
     return _is_loopback(request.remote or "") and _names_loopback(request.headers.get(hdrs.HOST, ""))
 
@@ -60,7 +60,7 @@ def _names_loopback(authority: str) -> bool:
 
 
 async def protect(request: web.Request, response: web.StreamResponse) -> None:
-    """Add the headers to whatever is answered below `/status`, refusals included (a signal of aiohttp)."""
+    """Add the headers to every response below `/status`, including errors (a signal of aiohttp)."""
     if request.path == "/status" or request.path.startswith("/status/"):
         response.headers.update(HEADERS)
         response.headers.setdefault(hdrs.CACHE_CONTROL, "private, no-cache")

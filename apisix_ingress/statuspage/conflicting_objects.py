@@ -1,6 +1,6 @@
-"""Conflicts: who takes the requests of one host and path, or has its certificate there, and who stands behind.
+"""Conflicts: which object gets the requests of a host and path, or has its certificate there, and which are behind it.
 
-What the objects themselves are told names no object of another namespace; whoever may see this page sees all.
+The messages of the objects name no object of another namespace; users who may see this page see all of them.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from translation.hosts.host_certificates import faces
 
 KINDS = kinds_with(MATCHER_INDEX)
 MOST_OBJECTS, MOST_MATCHERS, MOST_ROWS = 200, 1_000, 200
-"""Objects that are looked into, pairs of host and path of one of them, and rows that are shown."""
+"""Maximum number of objects, of pairs of host and path per object, and of rows shown."""
 
 
 async def conflicts(facts: PageInputs, snapshot: Snapshot) -> JsonObject:
-    """Return what several objects want: hosts with their paths, hosts of certificates, records."""
+    """Return what several objects claim: hosts with their paths, hosts of certificates, records."""
     behind = _told(snapshot, "Conflicted")
     rows: dict[str, JsonObject] = {}
     async for owner in in_turns(list(islice((key for key in behind if key.kind in KINDS), MOST_OBJECTS))):
@@ -57,17 +57,17 @@ async def conflicts(facts: PageInputs, snapshot: Snapshot) -> JsonObject:
 
 
 def count(snapshot: Snapshot) -> int:
-    """Return how many objects stand behind an older one."""
+    """Return how many objects are behind an older one."""
     return len({owner for code in ("Conflicted", CONFLICT) for owner in _told(snapshot, code)})
 
 
 def _told(snapshot: Snapshot, code: str) -> list[ObjectKey]:
-    """Return the objects that have a problem of a code, each once."""
+    """Return the objects that have a problem with a code, each once."""
     return list(dict.fromkeys(owner for owner, problem in snapshot.problems if problem.code == code))
 
 
 async def _certificates(facts: PageInputs, owners: list[ObjectKey]) -> list[JsonObject]:
-    """Return each host whose certificates differ, with the objects that want one there, the older first."""
+    """Return each host with differing certificates, with its objects, oldest first."""
     found = [facts.world.stores[owner.kind].get(owner) for owner in owners[:MOST_OBJECTS]]
     rows: dict[tuple[str, ObjectKey], JsonObject] = {}
     async for item in in_turns(sorted((each for each in found if each is not None), key=lambda each: each.meta.age)):
@@ -80,7 +80,7 @@ async def _certificates(facts: PageInputs, owners: list[ObjectKey]) -> list[Json
 
 
 def _lost(facts: PageInputs, item: CustomObject) -> Iterator[tuple[str, ObjectKey]]:
-    """Yield each host of an object that an older one has with another certificate, and that one."""
+    """Yield each host of an object for which an older one has a different certificate, and that object."""
     view = facts.world.view()
     rivals = HostConflicts(item, view, facts.options)
     for host, face in dict(faces(item, view, facts.options)).items():
@@ -94,7 +94,7 @@ def _matchers(facts: PageInputs, owner: ObjectKey) -> tuple[Matcher, ...]:
 
 
 def _takers(facts: PageInputs, matcher: Matcher) -> list[ObjectKey]:
-    """Return who takes the requests of a matcher, the oldest first; only objects that are ours."""
+    """Return the objects that match the requests of a matcher, oldest first; only served objects."""
     ages = sorted(age for kind in KINDS for age in _oldest(facts, kind, matcher))
     return [ObjectKey(kind, namespace, name) for _, namespace, name, kind in ages[:NEAR]]
 

@@ -1,4 +1,4 @@
-"""The form of `explain`: reads what was asked, and answers from the desired records in a thread, within a deadline."""
+"""The form of `explain`: parses the input, and answers from the desired records in a thread, within a deadline."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from apisix_ingress.explain.report import Records
 
 DEADLINE = 2.0
-"""Seconds for one answer."""
+"""Seconds for one result."""
 
 LONGEST_URL, LONGEST_HEADERS, MOST_HEADERS, LONGEST_PORT = 2_048, 4_096, 20, 10
 
@@ -36,7 +36,7 @@ _WORDS = {
 
 
 class Busy(Exception):
-    """No answer in time, or another one is being worked out; the message is for people."""
+    """No result in time, or another one is being computed; the message is shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +56,10 @@ class Question:
         return cls(**{field.name: query[field.name].strip() for field in fields(cls) if query.get(field.name)})
 
     def request(self) -> ProbeRequest:
-        """Return the request that is asked about.
+        """Return the request to explain.
 
         Raises:
-            UsageError: A field can't be read.
+            UsageError: A field is invalid.
         """
         if len(self.url) > LONGEST_URL or len(self.headers) > LONGEST_HEADERS:
             raise UsageError(f"too long: a URL has {LONGEST_URL} characters at most, headers {LONGEST_HEADERS}")
@@ -80,7 +80,7 @@ class Question:
 
 @dataclass(frozen=True)
 class _Timed(ProbeRequest):
-    """A request that stops answering at an instant of `time.monotonic`: conditions are asked in a thread."""
+    """A request that stops answering at an instant of `time.monotonic`: conditions are evaluated in a thread."""
 
     until: float = 0.0
 
@@ -105,8 +105,8 @@ class Explainer:
         """Return the document that `explain -o json` prints.
 
         Raises:
-            UsageError: The question can't be read.
-            Busy: There is no answer in time.
+            UsageError: The input is invalid.
+            Busy: There is no result in time.
         """
         asked = question.request()
         if self._running is not None and not self._running.done():
@@ -140,7 +140,7 @@ async def _explained(request: ProbeRequest, facts: PageInputs, snapshot: Snapsho
 
 
 def _missing(facts: PageInputs, cluster: str, entry: Entry, state: RecordState) -> Unapplied | None:
-    """Return what a gateway does not have as it should be; what this replica did not compare counts as applied."""
+    """Return the records that a gateway does not have in the desired version; uncompared ones count as applied."""
     if state.kind == "applied" or state is NOT_COMPARED:
         return None
     has_earlier = any(each.holds(entry.key) for each in facts.clusters if each.name == cluster)
@@ -167,7 +167,7 @@ def _explain(
 
 
 def _looked_at(done: asyncio.Future[JsonObject]) -> None:
-    """Take note of how it ended: after the deadline nobody else does."""
+    """Retrieve the result: after the deadline it would otherwise be reported as never retrieved."""
     if not done.cancelled():
         done.exception()
 

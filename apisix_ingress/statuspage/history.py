@@ -14,12 +14,12 @@ from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.runtime.clock import Clock
 
 REMEMBERED = 50
-"""So many repairs of drift are remembered for each cluster."""
+"""Maximum number of drift repairs kept for each cluster."""
 
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """An audit that found records changed, missing or added behind our back."""
+    """An audit that found records changed, missing or added by someone else."""
 
     at: datetime
     records: int
@@ -27,12 +27,12 @@ class Repair:
 
 @dataclass(slots=True)
 class ClusterHistory:
-    """What is known of one cluster.
+    """What is known about one cluster.
 
     Attributes:
-        compared_at: When it was last read and compared with what is wanted.
+        compared_at: When it was last read and compared with the desired records.
         failed_at: When that last failed; None if it has succeeded since.
-        held: Deletes that are held back, since there would be unusually many.
+        held: The number of deletes that are held back because there are unusually many.
         repairs: The latest repairs of drift, the oldest first.
     """
 
@@ -43,7 +43,7 @@ class ClusterHistory:
 
 
 class History(SyncObserver):
-    """Listens to the sync engines of all clusters. `revision` grows whenever a page may look otherwise than before."""
+    """Listens to the sync engines of all clusters. `revision` grows whenever a page may look different."""
 
     def __init__(self, clock: Clock) -> None:
         self.revision = 0
@@ -56,7 +56,7 @@ class History(SyncObserver):
         return self._clusters.setdefault(cluster, ClusterHistory())
 
     def stands(self, standing: object) -> None:
-        """Note how things stand of which no engine tells; other than the last time it is news."""
+        """Record state that no engine reports; a change of it increases the revision."""
         if self._standing not in (None, standing):
             self.revision += 1
         self._standing = standing

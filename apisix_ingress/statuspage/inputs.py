@@ -1,4 +1,4 @@
-"""Where the page's facts come from: the live parts of the program behind a few read-only questions."""
+"""The inputs of the page: the live parts of the program behind a few read-only methods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Live updates: a stream of server-sent events that says that something changed, never what. Clients are counted."""
+"""Live updates: a stream of server-sent events that announce changes without their content. Clients are limited."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from apisix_ingress.statuspage.views import replica
 
 MOST_CLIENTS = 32
 TICK, HEARTBEAT = 0.5, 15.0
-"""Seconds between two looks, and between two signs of life."""
+"""Seconds between two checks, and between two keep-alives."""
 
 SLOWEST = 10.0
 """Seconds that a client may take to read."""
@@ -31,7 +31,7 @@ class LiveUpdates:
         self._closing = True
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
-        """Tell one client of changes until it leaves; 503 if there are too many."""
+        """Notify one client of changes until it disconnects; 503 if there are too many."""
         if self._closing or self._clients >= MOST_CLIENTS:
             text = f"{MOST_CLIENTS} pages already receive updates; this one does not\n"
             return web.Response(status=503, text=text, headers={hdrs.RETRY_AFTER: "10"})

@@ -1,8 +1,8 @@
-"""Bodies of records as they may be shown: without private keys, credentials and whatever came out of a Secret.
+"""Bodies of records for display: without private keys, credentials and values from Secrets.
 
-A value is masked by its name and plugin (code as well), by the pattern of its text, or because the Secrets that its
-owner read hold it. Of consumers no value of a plugin is shown at all, nor of an object that can't be translated: its
-last good record may have come out of a Secret that has gone since.
+A value is masked because of its name and plugin (code as well), because of the pattern of its text, or because the
+Secrets that its owner read contain it. No plugin value of a consumer is shown at all, nor of an object that cannot be
+translated: its last valid record may contain values of a Secret that has been deleted since.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ def clean(text: str) -> str:
 
 
 def shown_body(record: Record, values: frozenset[str], *, outdated: bool = False) -> JsonObject:
-    """Return the body of a record for people.
+    """Return the body of a record for display.
 
     Args:
         record: The record.
-        values: Texts that nobody may see.
-        outdated: Whether its owner can't be translated now, so that `values` may not be all.
+        values: Strings to hide.
+        outdated: Whether its owner cannot be translated now, so that `values` may be incomplete.
     """
     shown: JsonObject = masked(record.body, place_of(*record.key), leaf=ValueMask(values))
     if (outdated or record.key.kind == "consumers") and isinstance(record.body.get("plugins"), dict):

@@ -1,12 +1,12 @@
-"""The status page as a part of the HTTP server: addresses, what is read from them, and which view answers.
+"""The status page as a part of the HTTP server: addresses, parameters, and views.
 
 ==========================  ===========================================================================
-/status                     gateway clusters, refused records, drift, what is read
+/status                     gateway clusters, rejected records, drift, watches
 /status/records             hosts, paths, objects, upstreams; `kind`, `q`, `state`, `page`
-/status/record              one record: chain, states, body; `kind`, `id`
+/status/record              one record: references, states, body; `kind`, `id`
 /status/object              one object: problems, records; `kind`, `namespace`, `name`
-/status/problems            what is wrong with objects; `q`, `page`
-/status/conflicts           who takes which requests, and who stands behind
+/status/problems            mistakes in objects; `q`, `page`
+/status/conflicts           which object wins, and which are behind it
 /status/explain             which route answers a request
 /status/api/…               the same as JSON, under the same names, `overview` and, for records, `routes`
 /status/events              server-sent events
@@ -38,7 +38,7 @@ from apisix_ingress.statuspage.snapshot import Snapshot, SnapshotCache
 NO_URL = "add the URL: /status/api/explain?url=https://host/path"
 
 LONGEST_QUERY = 200
-"""Characters of a search."""
+"""Maximum length of a search, in characters."""
 
 JSON = "application/json; charset=utf-8"
 HTML = "text/html; charset=utf-8"
@@ -48,11 +48,11 @@ View = Callable[[web.Request, Snapshot], Awaitable[JsonObject]]
 
 
 class StatusPage:
-    """Answers whoever looks; nothing here changes anything.
+    """Serves the page; read-only.
 
     Args:
-        facts: What is shown.
-        audience: local: whoever comes over loopback; everyone: whoever reaches the port.
+        facts: The inputs.
+        audience: local: clients on loopback; everyone: clients that can reach the port.
     """
 
     def __init__(self, facts: PageInputs, audience: Audience) -> None:
@@ -118,7 +118,7 @@ class StatusPage:
         return handle
 
     async def _look(self, view: View, request: web.Request) -> tuple[JsonObject, Snapshot, int]:
-        """Return what a view tells, or why it tells nothing."""
+        """Return the result of a view, or why it fails."""
         snapshot = await self._keeper.latest()
         try:
             data = await view(request, snapshot)

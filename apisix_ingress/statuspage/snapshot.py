@@ -1,7 +1,6 @@
-"""Everything that the page tells of records and objects, gathered at one moment, piece by piece so that others run.
+"""The data of the page about records and objects, collected at one moment, in small steps so that other tasks can run.
 
-A snapshot is built when somebody asks, at most so often, and dropped when nobody does. What a page makes of it is in
-`views`.
+A snapshot is built on request, at a limited rate, and dropped when it is no longer requested. `views` presents it.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ CHUNK = 200
 """So many steps are done before other tasks get their turn: about 2 ms."""
 
 PAUSE, SHARE = 0.3, 4.0
-"""Seconds between two snapshots at least, and the multiple of the time that one takes."""
+"""Minimum seconds between two snapshots, and the multiple of the time that one takes."""
 
 KEPT = 60.0
-"""Seconds that a snapshot nobody asks for is kept."""
+"""Seconds until an unused snapshot is dropped."""
 
 NOT_COMPARED = RecordState("pending", "not compared with this cluster by this replica")
-"""What a follower, or a leader that has just begun, knows of a record."""
+"""The state of a record for a follower, or for a leader that has just started."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,7 +129,7 @@ async def records(facts: PageInputs, snapshot: Snapshot, kind: str, query: str, 
 
 
 async def _unpublished(facts: PageInputs, words: list[str]) -> list[JsonObject]:
-    """Return objects with problems, or that are not ours, whose name, hosts or paths have every word."""
+    """Return objects with problems, or unserved ones, whose name, hosts or paths contain every word."""
     found: list[JsonObject] = []
     async for key in in_turns(tuple(candidates(facts.world))):
         if len(found) < MOST_LISTED and (each := claimant(facts.world, facts.options, key)) is not None:
@@ -322,7 +322,7 @@ def _of(snapshot: Snapshot, owner: ObjectKey) -> Iterable[tuple[ObjectKey, Probl
 
 
 def _listed(snapshot: Snapshot, kind: str) -> tuple[list[JsonObject], int]:
-    """Return what is told of the first records in a state, and how many more there are."""
+    """Return the first records in a state, and the number of further ones."""
     shown = list(islice((told for entry in snapshot.unwell for told in _told(entry, kind)), MOST_LISTED))
     return shown, sum(counts[kind] for counts in snapshot.counts.values()) - len(shown)
 

@@ -17,14 +17,14 @@ T = TypeVar("T", bound=KubeObject)
 
 
 class OverlayView(TrackingView):
-    """A view of the stores with one object over them; nobody is told what was read.
+    """A view of the stores with one object over them; reads are not recorded.
 
-    Ids are plain: they are right but for names that share a CRC, and nothing is published.
+    Ids are simple: correct except for names with the same CRC, and nothing is published.
 
     Args:
-        world: The world.
+        world: The stores.
         item: The object.
-        shows_secrets: Whether there are Secrets; without them an answer can't depend on what they hold.
+        shows_secrets: Whether Secrets exist in the view; without them a response cannot depend on their content.
     """
 
     def __init__(self, world: World, item: CustomObject, *, shows_secrets: bool = True) -> None:

@@ -1,4 +1,4 @@
-"""The HTTPS server of the webhook, `POST /validate`: listening and TLS. What it answers is decided in `admission`."""
+"""The HTTPS server of the webhook, `POST /validate`: listening and TLS. `admission` generates the responses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from apisix_ingress.webhook.server_certificate import ServerCertificate
 PATH = "/validate"
 
 _SHUTDOWN_TIMEOUT = 1.0
-"""Seconds that a request in flight, and TLS, get to end when the server stops."""
+"""Seconds to finish requests in flight, and TLS, when the server stops."""
 
 
 class WebhookServer:
@@ -28,11 +28,11 @@ class WebhookServer:
     Args:
         host: Address to listen on, empty for every interface.
         port: 0 for any free one, see `port`.
-        certificate: What is shown to clients.
+        certificate: The server certificate.
         judge: Decides; called in a thread for large objects.
-        observer: Told about every request.
-        clock: Where time comes from.
-        limits: The bounds.
+        observer: Receives every request.
+        clock: Provides the time.
+        limits: The limits.
     """
 
     def __init__(

@@ -30,16 +30,16 @@ class Webhook:
 
     Args:
         address: Host (empty: every interface) and port to listen on.
-        certificate: What is shown to clients.
+        certificate: The server certificate.
         world: Stores and records of the controller; only read.
         options: The settings of translations.
-        gateways: Gateway cluster → how its Admin API is asked.
-        ready: Whether the world is complete.
-        observer: Told about every request.
-        clock: Where time comes from.
-        rng: Spreads what several replicas ask.
-        limits: The bounds of the server.
-        tells_others: Whether who asks may know what is wrong with other objects.
+        gateways: Gateway cluster → function that reads from its Admin API.
+        ready: Whether the stores are complete.
+        observer: Receives every request.
+        clock: Provides the time.
+        rng: Spreads the requests of several replicas.
+        limits: The limits of the server.
+        tells_others: Whether clients may learn about problems in other objects.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class Webhook:
         return self._checks.verdict(review) if self._ready() else NOT_READY
 
     def schema_ages(self) -> dict[str, float]:
-        """Return how old each cluster's schemas are, in seconds; a cluster that never told them has none."""
+        """Return the age of each cluster's schemas in seconds; a cluster that never returned any is absent."""
         return {name: cache.age for name, cache in self._caches.items() if cache.age is not None}
 
     def _books(self) -> Books:
@@ -106,7 +106,7 @@ class Webhook:
 
 
 class ReviewMetrics:
-    """Counts requests. Kinds that are not checked have one label: an API server may be told to send any."""
+    """Counts requests. Unchecked kinds share one label: an API server may be configured to send any kind."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
@@ -128,10 +128,10 @@ async def open_webhook(
     rng: random.Random,
     held: AsyncExitStack,
 ) -> Webhook:
-    """Return the webhook that the settings ask for; it listens, and is closed by `held`.
+    """Return the configured webhook; it listens, and is closed by `held`.
 
     Raises:
-        ConfigError: The address or the certificate can't be used.
+        ConfigError: The address or the certificate is invalid.
     """
     webhook = Webhook(
         split_address(settings.listen),

@@ -31,9 +31,9 @@ class AskedAnnotations(dict[str, str]):
 
 
 def useless_annotations(annotations: AskedAnnotations) -> Iterator[Problem]:
-    """Yield a warning for each annotation that does nothing: ours that nobody asked for, and those of others.
+    """Yield a warning for each annotation without effect: own ones that were not read, and those of other controllers.
 
-    Nothing is known of ours if the translation gave the Ingress up before it came to them.
+    Nothing is reported for own annotations if the translation failed before it read them.
     """
     known = [name.removeprefix(PREFIX) for name in annotations.asked if name.startswith(PREFIX)]
     for name in sorted(annotations):

@@ -1,6 +1,6 @@
 """The cache of one gateway cluster's plugin schemas, filled in the background and never while an API server waits.
 
-What a cluster said counts until it fails to answer: then nothing is known about it until it answers again.
+Schemas are valid until the cluster fails to answer: then nothing is known about it until it answers again.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ from apisix_ingress.webhook.schemas.book import SchemaBook, Subsystem, compile_s
 log = structlog.get_logger()
 
 Read = Callable[[str], Awaitable[bytes]]
-"""Path below the Admin API → body of the answer; raises GatewayError."""
+"""Path below the Admin API → body of the response; raises GatewayError."""
 
 REFRESH = 60.0
 """Seconds between two reads."""
 
 SOONEST = 5.0
-"""Seconds between two reads when somebody asks for one."""
+"""Seconds between two reads on request."""
 
 RETRY = (1.0, 30.0)
-"""Seconds until the next try after a first failure, and at most."""
+"""Seconds until the retry after a first failure, and at most."""
 
 _BULK = "plugins?all=true&subsystem="
 _SUBSYSTEMS = ("http", "stream")
 
 
 class SchemaCache:
-    """What one cluster publishes about its plugins.
+    """The published plugin schemas of one cluster.
 
     Args:
         cluster: Its name.
-        read: Asks its Admin API.
-        clock: Where time comes from.
-        rng: Spreads the tries of several replicas.
+        read: Reads from its Admin API.
+        clock: Provides the time.
+        rng: Spreads the requests of several replicas.
     """
 
     def __init__(self, cluster: str, read: Read, *, clock: Clock, rng: random.Random) -> None:
@@ -59,7 +59,7 @@ class SchemaCache:
 
     @property
     def book(self) -> SchemaBook | None:
-        """What the cluster said last; None while it does not answer."""
+        """The latest schemas of the cluster; None while it does not answer."""
         return self._book
 
     @property
@@ -68,7 +68,7 @@ class SchemaCache:
         return None if self._read_at is None else self._clock.monotonic() - self._read_at
 
     def ask(self) -> None:
-        """Have the schemas read soon, since the cluster may have a new plugin; may be called from any thread."""
+        """Read the schemas soon, since the cluster may have a new plugin; may be called from any thread."""
         self._asked = True
 
     async def run(self) -> None:
@@ -78,7 +78,7 @@ class SchemaCache:
             await self._pause()
 
     async def refresh(self) -> None:
-        """Read the schemas once; a failure is told when it is another one than before."""
+        """Read the schemas once; a failure is logged if it differs from the previous one."""
         try:
             self._book = await self._fetch()
         except GatewayError as error:
@@ -119,7 +119,7 @@ class SchemaCache:
         return SchemaBook(http, stream)
 
     async def _subsystem(self, name: str) -> JsonObject:
-        """Return the plugins of a subsystem with their schemas; a subsystem that is refused has none."""
+        """Return the plugins of a subsystem with their schemas; a subsystem that is disabled has none."""
         try:
             return _mapping(await self._read(f"{_BULK}{name}"))
         except GatewayRejected:
@@ -128,7 +128,7 @@ class SchemaCache:
             return await self._one_by_one()
 
     async def _one_by_one(self) -> JsonObject:
-        """Read the schemas as gateways tell them that don't give all at once."""
+        """Read the schemas of gateways that do not return them all at once."""
         names = _loads(await self._read("plugins/list"))
         found = [str(name) for name in names] if isinstance(names, list) else []
         return {name: await self._plugin(f"schema/plugins/{quote(name, safe='')}") for name in found}
@@ -148,7 +148,7 @@ def _compile(documents: list[JsonObject]) -> list[Subsystem]:
 def _mapping(content: bytes) -> JsonObject:
     document = _loads(content)
     if not isinstance(document, dict):
-        raise GatewayRejected(200, "the answer is no mapping of plugins")
+        raise GatewayRejected(200, "the response is not a mapping of plugins")
     return document
 
 
@@ -156,5 +156,5 @@ def _loads(content: bytes) -> object:
     try:
         document: object = orjson.loads(content)
     except orjson.JSONDecodeError:
-        raise GatewayRejected(200, "the answer is no JSON") from None
+        raise GatewayRejected(200, "the response is not valid JSON") from None
     return document

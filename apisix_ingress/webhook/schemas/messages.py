@@ -1,4 +1,4 @@
-"""Sentences for what breaks a schema. The words are those that tools of the 1.8 line look for; none holds a value."""
+"""Sentences for schema violations, in the wording that tools for 1.8 look for; none contains a value."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from jsonschema_rs import ValidationError, ValidationErrorKind
 
 _BRANCHES = 3
-"""Alternatives of which the first mistake is told."""
+"""Maximum number of alternatives whose first mistake is reported."""
 
 _PATTERN_LENGTH = 128
 
@@ -41,7 +41,7 @@ _JSON_TYPES: tuple[tuple[type | tuple[type, ...], str], ...] = (
 
 
 def path_of(path: Sequence[str | int]) -> str:
-    """Render a path as `rules[0].count`; empty for the whole."""
+    """Render a path as `rules[0].count`; empty for the whole value."""
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
 
 

@@ -1,6 +1,6 @@
-"""Plugins of an object, checked against what the gateways publish: those that it lists, and those made from it.
+"""The plugins of an object, listed or generated, validated against the schemas that the gateways publish.
 
-The gateway itself is asked again by whoever writes the record; here the answer is known before the object is stored.
+The gateway itself validates the record when it is written; here the result is known before the object is stored.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from translation.core.options import Options
 from translation.plugins.configs import translate_plugins
 
 Books = Mapping[str, SchemaBook | None]
-"""Gateway cluster → what it publishes; None: not known now."""
+"""Gateway cluster → its schemas; None: unknown at present."""
 
 _SOURCES = {"consumers": "spec.authParameter", "global_rules": "spec.monitoring"}
-"""Kind of record → the field that a plugin nobody listed is made from."""
+"""Kind of record → the field from which an unlisted plugin is generated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +34,10 @@ class Use:
     Attributes:
         path: The field that it comes from.
         name: Of the plugin.
-        config: With what a Secret adds; None where that is not known, so that only the name is checked.
-        config_path: The field of the configuration; empty where the object has no such field.
+        config: Merged with its Secret; None if that is unknown, so that only the name is checked.
+        config_path: The field of the configuration; empty if the object has no such field.
         in_stream: Whether it works on connections.
-        in_consumer: Whether it stands in a consumer.
+        in_consumer: Whether it belongs to a consumer.
         clusters: The gateway clusters that get it; None for all.
     """
 
@@ -58,9 +58,9 @@ def plugin_uses(item: CustomObject, view: View, options: Options, records: Itera
 
 
 def check_plugins(uses: Sequence[Use], books: Books, unknown: Callable[[str], None] = lambda cluster: None) -> Verdict:
-    """Return what is wrong with plugins by the schemas of each cluster that gets them.
+    """Return the mistakes in plugins according to the schemas of each cluster that gets them.
 
-    `unknown` is told each cluster that does not know a plugin.
+    `unknown` receives each cluster that does not know a plugin.
     """
     denials: dict[str, None] = {}
     warnings: list[str] = []
@@ -72,7 +72,9 @@ def check_plugins(uses: Sequence[Use], books: Books, unknown: Callable[[str], No
             where = f" in gateway cluster {cluster}" if len(books) > 1 else ""
             denials.update((text, None) for use in mine for text in _mistakes(use, book, where))
         elif mine:
-            warnings.append(f"plugins were not checked: the schemas of gateway cluster {cluster} are not known now")
+            warnings.append(
+                f"plugins were not checked: the schemas of gateway cluster {cluster} are unknown at present"
+            )
     return Verdict(tuple(denials), tuple(warnings))
 
 
@@ -80,7 +82,7 @@ def _mistakes(use: Use, book: SchemaBook, where: str) -> Iterator[str]:
     subsystem = _subsystem(use, book)
     if _is_unknown(use, book):
         nearest = subsystem.nearest(use.name)
-        remedy = f"did you mean {nearest}?" if nearest else "enable it at the gateway or remove it"
+        remedy = f"did you mean {nearest}?" if nearest else "enable it in the gateway or remove it"
         yield f"{use.path}: unknown plugin {use.name}{where}; {remedy}"
         return
     found = subsystem.mistakes(use.name, use.config, in_consumer=use.in_consumer) if use.config is not None else ()
@@ -97,7 +99,7 @@ def _subsystem(use: Use, book: SchemaBook) -> Subsystem:
 
 
 def _is_unknown(use: Use, book: SchemaBook) -> bool:
-    """Say whether a cluster lacks a plugin; one that publishes none has the subsystem switched off."""
+    """Say whether a cluster lacks a plugin; one without any plugins has disabled the subsystem."""
     known = _subsystem(use, book).plugins
     return bool(known) and use.name not in known
 

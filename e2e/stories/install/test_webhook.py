@@ -284,7 +284,7 @@ def test_nothing_is_held_up_by_a_gateway_or_a_controller_that_is_away(
         guarded.controller.start()
         # The gateway is away: its schemas are not known.
         got = guarded.send("ApisixRoute", "web", route("/b/*"))
-        assert "plugins were not checked: the schemas of gateway cluster default are not known now" in got
+        assert "plugins were not checked: the schemas of gateway cluster default are unknown at present" in got
         guarded.gateway.start()
         message = guarded.wait_condition("ApisixUpstream", "nodes", "False")
         assert message.partition(": ")[2] in denial

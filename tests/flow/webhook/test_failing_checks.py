@@ -63,7 +63,7 @@ async def test_gateway_that_is_away_is_a_warning_until_it_is_back(tmp_path: Path
     gateway = Gateway(error=GatewayUnavailable("no answer"))
     async with serving(tmp_path, gateway, PATIENT, lambda: True) as client:
         got = await client.ask(BAD)
-        want = "plugins were not checked: the schemas of gateway cluster default are not known now"
+        want = "plugins were not checked: the schemas of gateway cluster default are unknown at present"
         assert (got["allowed"], got["warnings"]) == (True, [want])
         asked = len(gateway.asked)
         await client.ask(BAD)

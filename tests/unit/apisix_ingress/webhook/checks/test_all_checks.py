@@ -344,7 +344,7 @@ def test_check_leaves_no_trace_in_the_world() -> None:
 def test_gateway_that_never_answered_costs_the_plugin_check_alone() -> None:
     checks = make_checks(make_service(), books={"default": None})
     got = ask(checks, manifest(route_spec(plugin("no-such-plugin"))))
-    want = "plugins were not checked: the schemas of gateway cluster default are not known now"
+    want = "plugins were not checked: the schemas of gateway cluster default are unknown at present"
     assert got == Verdict(warnings=(want,))
     assert ask(checks, manifest(route_spec())) == ALLOWED
 

@@ -78,7 +78,7 @@ def test_unknown_plugin_is_denied_with_the_nearest_known_name() -> None:
     got = ask(make_checks(make_service()), manifest(route_spec(plugin("limit-cuont"), plugin("no-such-plugin"))))
     assert got.denials == (
         "spec.http[0].plugins[0]: unknown plugin limit-cuont; did you mean limit-count?",
-        "spec.http[0].plugins[1]: unknown plugin no-such-plugin; enable it at the gateway or remove it",
+        "spec.http[0].plugins[1]: unknown plugin no-such-plugin; enable it in the gateway or remove it",
     )
 
 
@@ -115,7 +115,7 @@ def test_plugins_of_connections_have_their_own_schemas() -> None:
     assert got.denials == (
         "spec.stream[0].plugins[0]: mqtt-proxy plugin's config is invalid",
         "spec.stream[0].plugins[0].config: protocol_level is required",
-        "spec.stream[1].plugins[0]: unknown plugin redirect; enable it at the gateway or remove it",
+        "spec.stream[1].plugins[0]: unknown plugin redirect; enable it in the gateway or remove it",
     )
     assert ask(make_checks(make_service(), books={"default": book(stream=False)}), item) == ALLOWED
 
@@ -131,7 +131,7 @@ def test_plugin_made_from_annotations_is_checked_once() -> None:
     assert sorted(got.denials) == [
         "metadata.annotations.uri: String length must be less than or equal to 20",
         "metadata.annotations: proxy-rewrite plugin's config is invalid",
-        "metadata.annotations: unknown plugin cors; enable it at the gateway or remove it",
+        "metadata.annotations: unknown plugin cors; enable it in the gateway or remove it",
     ]
 
 
@@ -141,7 +141,7 @@ def test_credentials_are_checked_by_the_schema_for_consumers() -> None:
     assert got.denials[1] == "spec.plugins[0].config.key: Invalid type. Expected: string, given: integer"
     made = {"authParameter": {"basicAuth": {"value": {"username": "u", "password": "s3cret"}}}}
     got = ask(make_checks(), manifest(made, kind="ApisixConsumer"))
-    assert got == Verdict(("spec.authParameter: unknown plugin basic-auth; enable it at the gateway or remove it",))
+    assert got == Verdict(("spec.authParameter: unknown plugin basic-auth; enable it in the gateway or remove it",))
 
 
 def test_each_cluster_is_told_by_name_and_the_unknown_one_is_a_warning() -> None:
@@ -150,9 +150,9 @@ def test_each_cluster_is_told_by_name_and_the_unknown_one_is_a_warning() -> None
     assert got == Verdict(
         (
             "spec.http[0].plugins[0]: unknown plugin limit-count in gateway cluster b; "
-            "enable it at the gateway or remove it",
+            "enable it in the gateway or remove it",
         ),
-        ("plugins were not checked: the schemas of gateway cluster c are not known now",),
+        ("plugins were not checked: the schemas of gateway cluster c are unknown at present",),
     )
 
 
@@ -164,7 +164,7 @@ def test_plugins_of_one_cluster_are_checked_by_its_schemas_alone() -> None:
     assert ask(checks, manifest(spec, kind="ApisixClusterConfig", name="b", namespace="")) == ALLOWED
     got = ask(checks, manifest(spec, kind="ApisixClusterConfig", name="a", namespace=""))
     assert got.denials == (
-        "spec.monitoring: unknown plugin prometheus in gateway cluster a; enable it at the gateway or remove it",
+        "spec.monitoring: unknown plugin prometheus in gateway cluster a; enable it in the gateway or remove it",
     )
 
 
