@@ -23,7 +23,7 @@ from apisix_ingress.kube.status.events import EventRecorder
 from apisix_ingress.kube.status.interface import GatewayLoad
 from apisix_ingress.kube.status.writer import WRITE_SECONDS, StatusWriter
 from apisix_ingress.model.condition import Condition
-from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kinds.resource import Resource
 from apisix_ingress.model.objects import KubeObject
@@ -128,7 +128,7 @@ class ApiStatus:
         published = settings.status.publish_service, settings.status.addresses
         self._addresses = Addresses(parts.world, *published, leaves_alone=parts.leaves_alone)
         self._events = EventRecorder(api, clock=clock, rng=rng, observer=observer, gateways=gateways, timeout=timeout)
-        documents = GatewayStatus(
+        self._documents = GatewayStatus(
             parts.world, parts.conditions, self._addresses, controller=settings.ingress_class_controller
         )
         self._writer = StatusWriter(
@@ -141,7 +141,6 @@ class ApiStatus:
             recorder=self._events,
             observer=observer,
             queue_observer=parts.metrics.queue("status"),
-            documents=documents.change,
             manager=settings.controller_name,
             timeout=timeout,
         )
@@ -156,6 +155,10 @@ class ApiStatus:
     def addresses(self, key: ObjectKey) -> Sequence[JsonObject] | None:
         """Return the addresses that an Ingress should show; None: leave it alone."""
         return self._addresses.of(key)
+
+    def document(self, key: ObjectKey, status: FrozenJson, now: str) -> JsonObject:
+        """Return the fields that have to be written to the status of an object of the Gateway API."""
+        return self._documents.change(key, status, now)
 
     def wake(self, key: ObjectKey, *, urgent: bool = False) -> None:
         """Check the status of an object soon; an urgent one before others."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from apisix_ingress.kube.status.interface import Load
 from apisix_ingress.model.condition import Condition
-from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import ObjectKey
 
 
@@ -14,9 +14,13 @@ class Wanted:
 
     conditions: dict[ObjectKey, Condition] = field(default_factory=dict)
     load: Load = "idle"
+    documents: dict[ObjectKey, JsonObject] = field(default_factory=dict)
 
     def condition(self, key: ObjectKey) -> Condition | None:
         return self.conditions.get(key)
 
     def addresses(self, key: ObjectKey) -> list[JsonObject] | None:
         return None
+
+    def document(self, key: ObjectKey, status: FrozenJson, now: str) -> JsonObject:
+        return dict(self.documents.get(key, {}))

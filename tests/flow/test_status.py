@@ -18,6 +18,7 @@ from apisix_ingress.kube.status.events import EventRecorder
 from apisix_ingress.kube.status.interface import StatusObserver
 from apisix_ingress.kube.status.writer import StatusWriter
 from apisix_ingress.model.condition import Condition, aborted, synced
+from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.runtime.clock import MonotonicClock
@@ -58,6 +59,9 @@ class StatusHarness(StatusObserver):
 
     def addresses(self, key: ObjectKey) -> list[dict[str, Any]] | None:
         return self.published if key == SHOP else None
+
+    def document(self, key: ObjectKey, status: FrozenJson, now: str) -> JsonObject:
+        raise AssertionError(f"{key} has no document to be made of {status} at {now}")
 
     def status_written(self, kind: str, outcome: str) -> None:
         self.outcomes.append((kind, outcome))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal, Protocol
 
 from apisix_ingress.model.condition import Condition
-from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import ObjectKey
 
 Load = Literal["idle", "changes", "bulk"]
@@ -21,6 +21,9 @@ class WantedStatus(Protocol):
 
     def addresses(self, key: ObjectKey) -> Sequence[JsonObject] | None:
         """Return `status.loadBalancer.ingress` that an Ingress should have; None: leave it alone."""
+
+    def document(self, key: ObjectKey, status: FrozenJson, now: str) -> JsonObject:
+        """Return the fields to write to the status of an object of the Gateway API; `now` is RFC 3339."""
 
 
 class GatewayLoad(Protocol):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import structlog
@@ -48,8 +48,8 @@ from apisix_ingress.state.store import Store
 log = structlog.get_logger()
 
 
-Documents = Callable[[ObjectKey, FrozenJson, str], JsonObject]
-"""What has to be written to a status: key, the status, now as RFC 3339."""
+_WHOLE = frozenset({"status"})
+"""What differs where a whole document is written."""
 
 WRITE_SECONDS = 5.0
 """Bound of one request, unless a shorter lease asks for less."""
@@ -79,7 +79,6 @@ class StatusWriter:
         observer: Notified of each write.
         queue_observer: Notified by the queue.
         manager: The field manager that writes: it tells our addresses from those of other controllers.
-        documents: What has to be written to the status of an object of the Gateway API, given what it says.
         resources: Kind → resource.
         timeout: Bound of one request in seconds; the term has to last as long when one begins.
     """
@@ -96,7 +95,6 @@ class StatusWriter:
         recorder: EventRecorder | None = None,
         observer: StatusObserver | None = None,
         queue_observer: QueueObserver | None = None,
-        documents: Documents = lambda key, status, now: {},
         manager: str = DEFAULT_CONTROLLER,
         resources: Mapping[str, Resource] = RESOURCES,
         timeout: float = WRITE_SECONDS,
@@ -108,7 +106,6 @@ class StatusWriter:
         self._rng = rng
         self._gateways = gateways or Idle()
         self._observer = observer or StatusObserver()
-        self._documents = documents
         self._manager = manager
         self._resources = resources
         self._timeout = timeout
@@ -228,11 +225,14 @@ class StatusWriter:
         """Write what differs in the status of an object of the Gateway API."""
         key = item.meta.key
         now = timestamp(self._clock.now())
-        if key.kind in self._without_status or not self._documents(key, item.status, now):
+        if key.kind in self._without_status or not self._wanted.document(key, item.status, now):
+            return
+        if (left := self._schedule.until_rewrite(key, _WHOLE)) > 0:
+            self.queue.add_after(key, left)
             return
         term.check(self._timeout)
         held = await self._known.of(resource, item)
-        if change := self._documents(key, held.status, now):
+        if change := self._wanted.document(key, held.status, now):
             await self._write(term, resource, item, held, change=change, condition=None)
 
     def _settled(self, key: ObjectKey, condition: Condition | None) -> Condition | None:

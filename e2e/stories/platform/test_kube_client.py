@@ -44,7 +44,14 @@ THINGS = Resource("Thing", "contract.example.com", "v1", "things", partial(decod
 LATECOMERS = Resource(
     "Latecomer", "late.example.com", "v1", "latecomers", partial(decode_custom, kind="Latecomer"), optional=True
 )
-OURS = Resource("ContractThing", CUSTOM_GROUP, "v1", "contractthings", partial(decode_custom, kind="ContractThing"))
+OURS = Resource(
+    "ContractThing",
+    CUSTOM_GROUP,
+    "v1",
+    "contractthings",
+    partial(decode_custom, kind="ContractThing"),
+    status="conditions",
+)
 
 
 def definition(resource: Resource) -> dict[str, Any]:

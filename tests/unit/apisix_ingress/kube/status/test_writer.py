@@ -9,7 +9,15 @@ import pytest
 from structlog.testing import capture_logs
 
 from apisix_ingress.kube.status.interface import Load
-from apisix_ingress.kube.status.schedule import CREDIT_SECONDS, DEBOUNCE_SECONDS, FULL_RATE, HIGH_RATE, LOW_RATE
+from apisix_ingress.kube.status.schedule import (
+    CREDIT_SECONDS,
+    DEBOUNCE_SECONDS,
+    FULL_RATE,
+    HIGH_RATE,
+    LOW_RATE,
+    REWRITE_BURST,
+    REWRITE_SECONDS,
+)
 from apisix_ingress.kube.status.writer import BULK, StatusWriter
 from apisix_ingress.model.condition import Condition, aborted, synced
 from apisix_ingress.model.json import JsonObject
@@ -143,3 +151,32 @@ async def test_statuses_are_written_as_soon_as_the_gateways_are_idle() -> None:
         wanted.load = "idle"
         await clock.advance(WORKERS / LOW_RATE + OBJECTS / FULL_RATE)
         assert api.writes == OBJECTS
+
+
+class DocumentApi(AcceptingApi):
+    """Accepts every patch of a status document."""
+
+    async def patch(self, path: str, body: Any, *, manager: str = "", timeout: float = 0.0) -> JsonObject:
+        self.paths.append(path)
+        return {"metadata": {"resourceVersion": f"{self.writes} {manager} {timeout}"}, "status": body["status"]}
+
+
+async def test_gateway_status_that_another_controller_keeps_overwriting_is_written_rarely() -> None:
+    api, clock, item = DocumentApi(), FakeClock(), CustomObject(Meta("Gateway", "default", "web", generation=1), {})
+    store: Store[CustomObject] = Store("Gateway", lambda read: None)
+    store.set(item)
+    writer = StatusWriter(
+        api,
+        {store.kind: store},
+        Wanted(documents={item.meta.key: {"conditions": []}}),
+        clock=clock,
+        rng=random.Random(1),
+    )
+    task = asyncio.create_task(writer.run(Term(clock, holder="tester")))
+    for _ in range(150):
+        writer.noticed(item)
+        await clock.advance(0.1)
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+    assert REWRITE_BURST < api.writes <= REWRITE_BURST + 15 / REWRITE_SECONDS
