@@ -15,7 +15,7 @@ CLUSTER ?= local
 E2E_WORKERS := --dist loadfile --tx '$(WORKERS)*popen//python=$(NETNS) $(BIN)/python'
 
 .DEFAULT_GOAL := help
-.PHONY: help install lock check format generate docs changelog test test-fast test-simulated coverage simulate test-e2e faults kill soak demo demo-cluster bench clean
+.PHONY: help install lock check format generate docs changelog test test-fast test-simulated coverage simulate test-e2e faults kill soak conformance demo demo-cluster bench clean
 
 help: ## list the tasks
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{sub(/:.*/, "", $$1); printf "  make %-14s %s\n", $$1, $$2}'
@@ -49,6 +49,10 @@ kill: install binaries ## for the night: kill -9 at random points (KILLS=200), l
 
 faults: install binaries ## for the night: API servers that misbehave for minutes (OUTAGE=600, SLOW=180, seconds)
 	OUTAGE=$(or $(OUTAGE),600) SLOW=$(or $(SLOW),180) $(NETNS) $(PYTEST) e2e/faults/nightly_api.py
+
+conformance: install binaries ## the official suite of the Gateway API against an APISIX: START, STOP (commands), ADMIN_URL, ADMIN_KEY; see e2e/README.md
+	$(BIN)/python -m e2e.conformance.programs
+	$(NETNS) $(BIN)/python -m e2e.conformance.run --start '$(START)' --stop '$(or $(STOP),true)' --admin-url '$(or $(ADMIN_URL),http://127.0.0.1:9180/apisix/admin)' --admin-key '$(ADMIN_KEY)' -- $(ARGUMENTS)
 
 soak: install binaries ## for the night: edits without end, watches that end; files, threads, memory (SOAK=600, seconds)
 	SOAK=$(or $(SOAK),600) $(NETNS) $(PYTEST) e2e/stories/faults/test_faults_gateway_soak.py -s

@@ -1,7 +1,8 @@
-"""Runs the official suite against the controller and a gateway, inside a network namespace (`e2e.netns`).
+"""Runs the official suite against the controller and an APISIX, inside a network namespace (`e2e.netns`).
 
-Starts an API server, the CRDs, the stand-in for kubelets and the controller. Every Gateway gets an address of its own
-from a pool, on which the gateway listens with all ports that the suite uses.
+Starts an API server with the CRDs, the stand-in for kubelets, the gateway by a command of the user, and the controller.
+Every Gateway gets an address of its own from a pool; the gateway has to listen on every address, with the ports in
+`PORTS`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,17 @@ from pathlib import Path
 from e2e.cluster.client import KubeClient
 from e2e.cluster.local import LocalCluster
 from e2e.conformance.kubelet import Kubelet
+from e2e.conformance.programs import crds, located
 from e2e.controller import Controller
+from translation.gateway.entry.gateway_class import FEATURES
+
+PORTS = {
+    "http": (80, 8080, 8090),
+    "https": (443, 6443, 7443, 8443),
+    "tcp": (9300, 9301, 9302, 9310, 9311, 9312, 9313, 9320, 9321),
+    "udp": (5300, 5301, 5302, 5310, 5311, 5312),
+}
+"""Ports on which the gateway has to listen."""
 
 POOL = "10.246.0.0/24"
 GATEWAY_CLASS = "apisix"
@@ -37,15 +48,16 @@ class AdminApi:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the suite; return its exit status."""
     parser = argparse.ArgumentParser(prog="python -m e2e.conformance.run", description=__doc__)
-    parser.add_argument("--suite", type=Path, required=True, help="test binary of the suite")
-    parser.add_argument("--echo", type=Path, required=True, help="the suite's echo server")
-    parser.add_argument("--crds", type=Path, required=True, help="folder with the CRDs")
+    parser.add_argument("--start", required=True, help="command that starts the gateway, and returns when it is ready")
+    parser.add_argument("--stop", default="true", help="command that stops it")
     parser.add_argument("--admin-url", default="http://127.0.0.1:9180/apisix/admin")
     parser.add_argument("--admin-key", required=True)
     parser.add_argument("--out", type=Path, default=Path("build/conformance"))
     parser.add_argument("suite_arguments", nargs="*", metavar="-- ARGUMENTS", help="of the suite")
     arguments = parser.parse_args(argv)
     with ExitStack() as stack:
+        subprocess.run(arguments.start, shell=True, check=True)
+        stack.callback(subprocess.run, arguments.stop, shell=True, check=False)
         return _run(arguments, stack)
 
 
@@ -53,13 +65,14 @@ def _run(arguments: argparse.Namespace, stack: ExitStack) -> int:
     out: Path = arguments.out
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
+    programs = located()
     subprocess.run(["ip", "route", "add", "local", POOL, "dev", "lo"], check=True)
     cluster = stack.enter_context(LocalCluster())
     api = stack.enter_context(cluster.client())
-    for path in sorted(arguments.crds.glob("gateway*.yaml")):
+    for path in sorted(crds().glob("gateway*.yaml")):
         api.apply(path)
     root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="conformance-")))
-    kubelet = Kubelet(stack.enter_context(cluster.client()), arguments.echo, root)
+    kubelet = Kubelet(stack.enter_context(cluster.client()), programs / "echo-basic", root)
     kubelet.start()
     stack.callback(kubelet.stop)
     gateway = AdminApi(arguments.admin_url, arguments.admin_key)
@@ -73,9 +86,9 @@ def _run(arguments: argparse.Namespace, stack: ExitStack) -> int:
     stack.enter_context(controller)
     _add_class(api)
     command = [
-        str(arguments.suite),
+        str(programs / "suite"),
         "-test.v",
-        "-test.run=^TestConformance$",
+        f"-supported-features={','.join(FEATURES)}",
         "-test.timeout=40m",
         f"-kubeconfig={cluster.kubeconfig}",
         f"-gateway-class={GATEWAY_CLASS}",

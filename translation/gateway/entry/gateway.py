@@ -25,6 +25,7 @@ from translation.gateway.entry.certificates import (
 from translation.gateway.entry.listeners import Entry, Listener, entry_of
 from translation.gateway.entry.matching import guards
 from translation.gateway.names import listener_name, record_prefix
+from translation.gateway.ownership import foreign
 from translation.hosts.certificates import KeyPair
 
 _DEPTH = 10
@@ -118,6 +119,8 @@ def assess_listeners(draft: Builder, entry: Entry) -> list[ListenerOutcome]:
 
 def _outcome(draft: Builder, entry: Entry, listener: Listener) -> ListenerOutcome:
     found = ListenerOutcome(listener, refusal=listener.refusal)
+    if found.is_accepted and (why := _foreign(draft, listener)):
+        found.refusal = ("UnsupportedValue", why)
     if listener.has_other_kinds:
         found.unresolved = Unresolved("InvalidRouteKinds", "allowedRoutes.kinds has kinds that it can't take")
     if found.is_accepted and listener.protocol in ("HTTPS", "TLS") and not listener.is_passthrough:
@@ -125,6 +128,15 @@ def _outcome(draft: Builder, entry: Entry, listener: Listener) -> ListenerOutcom
         found.unresolved = wrong or found.unresolved
         _check_clients(draft, entry, found)
     return found
+
+
+def _foreign(draft: Builder, listener: Listener) -> str:
+    """Return why the namespace of a listener may not have its hostname, or an empty text."""
+    if draft.options.host_ownership == "shared" or listener.protocol in ("TCP", "UDP"):
+        return ""
+    if not listener.hostname and listener.protocol == "HTTP":
+        return ""  # it has no records of its own, and hosts of routes are looked at one by one
+    return foreign(draft, listener.owner.namespace, listener.hostname)
 
 
 def _check_clients(draft: Builder, entry: Entry, found: ListenerOutcome) -> None:

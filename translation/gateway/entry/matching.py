@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from translation.core.options import Options
+from translation.gateway.entry.certificates import validation_of
 from translation.gateway.entry.listeners import Entry, Listener
 from translation.gateway.hostnames import pattern
 
@@ -41,6 +42,19 @@ def server_names(entry: Entry, listener: Listener) -> Conditions:
     return found
 
 
+def handshake(entry: Entry, listener: Listener) -> Conditions:
+    """Return the conditions on the handshake of a connection: its server name, and the client's certificate.
+
+    Gateways choose certificates by server name alone: with the certificate of another Gateway of the same hostname, a
+    client would need none of its own (APISIX 3.18).
+    """
+    found = server_names(entry, listener)
+    validation = validation_of(entry.spec, listener.port) if listener.protocol == "HTTPS" else None
+    if validation is not None and validation.mode == "AllowValidOnly":
+        found.append(["ssl_client_verify", "==", "SUCCESS"])
+    return found
+
+
 def guards(entry: Entry, listener: Listener, address: str, options: Options) -> Sequence[tuple[str, dict[str, Any]]]:
     """Return the records, by a word for their names, that keep requests of a listener from falling through.
 
@@ -52,7 +66,7 @@ def guards(entry: Entry, listener: Listener, address: str, options: Options) -> 
     found = []
     if listener.hostname:
         found.append(("isolation", {"uri": "/*", **hosts, "priority": -100, "vars": where} | abort(404)))
-    if names := server_names(entry, listener):
+    if names := handshake(entry, listener):
         misdirected = [*where, ["!AND", ["scheme", "==", "https"], *names]]
         found.append(("misdirected", {"uri": "/*", **hosts, "priority": -99, "vars": misdirected} | abort(421)))
     return found

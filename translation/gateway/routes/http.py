@@ -22,8 +22,9 @@ from translation.core.result import Translation
 from translation.core.scope import class_is_ours, in_scope
 from translation.core.text_checks import check_object
 from translation.gateway.entry.listeners import Listener
-from translation.gateway.entry.matching import abort, address_and_port, server_names
+from translation.gateway.entry.matching import abort, address_and_port, handshake
 from translation.gateway.names import record_prefix, route_name
+from translation.gateway.ownership import usable as usable_hosts
 from translation.gateway.parsing import spec_of
 from translation.gateway.routes.attachment import Attached, Parent, parents_of
 from translation.gateway.routes.backends import Backends, Invalid, Wanted, backend_fields, backends_of, resolved
@@ -141,11 +142,11 @@ class _Route:
         draft, listener = self._draft, attached.listener
         where = [
             *address_and_port(listener, attached.address, draft.options),
-            *server_names(attached.entry, listener),
+            *handshake(attached.entry, listener),
         ]
         hosts = by_priority(self._obj, match, position, attached.hosts, listener, draft.view)
         for number, (priority, names_) in enumerate(hosts.items()):
-            usable = draft.usable(names_, "spec.hostnames")
+            usable = usable_hosts(draft, names_, "spec.hostnames")
             if not usable:
                 continue
             name = route_name(self._obj.meta.key, match.rule, match.match, listener.key)

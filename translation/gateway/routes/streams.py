@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from apisix_ingress.model.network.host_claims import claimed_port
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
 from crds import SpecError
@@ -14,6 +15,7 @@ from translation.core.options import Options
 from translation.core.result import Translation
 from translation.core.text_checks import check_object
 from translation.gateway.names import route_name
+from translation.gateway.ownership import usable
 from translation.gateway.parsing import spec_of
 from translation.gateway.routes.attachment import Attached, parents_of
 from translation.gateway.routes.backends import Backends, Invalid, Wanted, backends_of
@@ -52,6 +54,9 @@ def _records(draft: Builder, obj: CustomObject, attached: Attached, rule: int, b
     port = draft.options.listener_ports.get(listener.port, listener.port)
     where = {"server_addr": attached.address} if attached.address else {}
     for number, server_name in enumerate(_server_names(obj, attached)):
+        claim = str(server_name.get("sni") or claimed_port(port))
+        if not usable(draft, [claim], "spec.hostnames" if "sni" in server_name else "spec.parentRefs"):
+            continue
         name = route_name(obj.meta.key, rule, number, listener.key)
         body = draft.stamp("stream_routes", name)
         del body["name"]  # as other stream routes

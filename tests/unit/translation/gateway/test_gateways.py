@@ -23,6 +23,7 @@ from tests.unit.translation.gateway.objects import (
     verdicts,
 )
 from tests.unit.translation.objects import OPTIONS, make, pem, secret, service
+from tests.unit.translation.objects import rule as apisix_rule
 from tests.unit.translation.settling import bodies, problems, settle
 
 ACCEPTED = {"Accepted": "Accepted", "Programmed": "Programmed"}
@@ -175,6 +176,25 @@ def test_client_certificates_are_verified_with_a_ca() -> None:
         assert ("InsecureFrontendValidationMode" in verdicts(found, "Gateway", "gw")) == skipped
 
 
+def test_routes_behind_client_certificates_ask_for_a_verified_one() -> None:
+    for mode, want in (("AllowValidOnly", True), ("AllowInsecureFallback", False)):
+        tls = frontend({"kind": "ConfigMap", "name": "ca"}, mode=mode)
+        bundle = ca(**{"ca.crt": pem(4).certificate})
+        found = settle(CLASS, gateway(secure("https", "cert"), tls=tls), pair(), bundle, route(rule()), service())
+        (app,) = (body for body in bodies(found).values() if str(body.get("name", "")).startswith("HTTPRoute"))
+        assert (["ssl_client_verify", "==", "SUCCESS"] in app["vars"]) == want
+
+
+def test_a_hostname_of_another_namespace_is_refused() -> None:
+    older = make("ApisixRoute", "web", namespace="other", spec={"http": [apisix_rule(match={"hosts": ["a.test"]})]})
+    older["metadata"]["creationTimestamp"] = "2020-01-01T00:00:00Z"
+    owned = replace(OPTIONS, host_ownership="namespace")
+    entry = gateway(listener("a", hostname="a.test"), listener("b", hostname="b.test"), listener("c", 90, "TCP"))
+    found = settle(CLASS, entry, older, service(namespace="other"), options=owned)
+    accepted = {name: each["Accepted"] for name, each in of_listeners(found).items()}
+    assert accepted == {"a": "!UnsupportedValue", "b": "Accepted", "c": "Accepted"}
+
+
 @pytest.mark.parametrize(
     ("reference", "reason"),
     [
@@ -287,3 +307,15 @@ def test_a_set_that_cannot_be_read_is_no_set() -> None:
     broken = make("ListenerSet", "set", spec={"parentRef": {"name": "gw"}, "listeners": "all"})
     found = settle(CLASS, gateway(**FROM_ALL), broken)
     assert assessed(found, "Gateway", "gw").listener_sets == 0
+
+
+def test_with_assigned_hosts_others_are_left_out() -> None:
+    own = make("Namespace", "default", namespace="", annotations={"apisix.apache.org/hosts": "a.test"})
+    assigned = replace(OPTIONS, host_ownership="assigned")
+    app = route(rule(), hostnames=["a.test", "b.test"])
+    found = settle(CLASS, gateway(), own, app, service(), options=assigned)
+    (body,) = (body for body in bodies(found).values() if str(body.get("name", "")).startswith("HTTPRoute"))
+    assert body["hosts"] == ["a.test"]
+    tcp = gateway(listener("tcp", 9000, "TCP"))
+    found = settle(CLASS, tcp, own, route(rule(), kind="TCPRoute"), service(), options=assigned)
+    assert not [path for path in bodies(found) if path.startswith("stream_routes")]
