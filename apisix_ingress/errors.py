@@ -1,27 +1,27 @@
-"""The error tree. The class says who deals with it; nothing here does I/O or knows an object's or record's field.
+"""The error tree. The class determines who handles it; nothing here does I/O or knows a field of an object or record.
 
 ::
 
     IngressError
-    ├── ConfigError              nobody retries: the start fails with one line that says what to fix
-    ├── UsageError               nobody retries: a command was given something it can't read
-    ├── KubeError                an answer of the API server that no other class describes
+    ├── ConfigError              not retried: the start fails with one line that says what to fix
+    ├── UsageError               not retried: a command got an invalid argument
+    ├── KubeError                a response of the API server that no other class describes
     │   ├── KubeUnavailable      reflector, elector, status writer: after a jittered backoff
-    │   │   ├── KubeUnreachable  the same; the outage was told already, once for all of them
-    │   │   └── KubeTimeout      the same; a command gives up: whatever else it asks would wait as long
+    │   │   ├── KubeUnreachable  the same; the outage is logged already, once for all of them
+    │   │   └── KubeTimeout      the same; a command gives up: further requests would wait as long
     │   ├── KubeConflict         the caller, once it has read the object again
     │   ├── KubeGone             the reflector, with a full list
-    │   ├── KubeForbidden        the reflector, slowly: the missing permission is reported, other kinds go on
-    │   └── KubeNotFound         nobody: absence is an answer (for a kind: the reflector waits for its CRD)
-    ├── GatewayError             an answer of a gateway that no other class describes
+    │   ├── KubeForbidden        the reflector, slowly: the missing permission is reported, other kinds continue
+    │   └── KubeNotFound         not retried: absence is a result (for a kind: the reflector waits for its CRD)
+    ├── GatewayError             a response of a gateway that no other class describes
     │   ├── GatewayUnavailable   tenacity within one attempt, then the backoff of the record
-    │   ├── GatewayRejected      nobody, until the body changes: the record is quarantined
-    │   ├── GatewayRedirected    as unavailable, but it does not pass before the address is changed
+    │   ├── GatewayRejected      not retried until the body changes: the record is quarantined
+    │   ├── GatewayRedirected    as unavailable, but permanent until the address is changed
     │   └── GatewayUnauthorized  the whole cluster pauses and probes
-    └── LeadershipLost           nobody: the term ends and its writers are cancelled
+    └── LeadershipLost           not retried: the term ends and its writers are cancelled
 
-A user's mistake in an object is no exception but a ``Problem``. A message names the object, the field and the
-remedy, and never holds a key, a token or a request header.
+A user's mistake in an object is a ``Problem``, not an exception. A message names the object, the field and the
+remedy, and never contains a key, a token or a request header.
 """
 
 
@@ -30,18 +30,18 @@ class IngressError(Exception):
 
 
 class ConfigError(IngressError):
-    """The configuration can't work. The text is for the person who wrote it; one line per thing to fix."""
+    """The configuration is invalid. The text is for its author; one line per correction."""
 
 
 class UsageError(IngressError):
-    """A command, or a form of the status page, was given something malformed. The text says what to write instead."""
+    """A command, or a form of the status page, got malformed input. The text gives the correct form."""
 
 
 class KubeError(IngressError):
-    """The API server refused or failed.
+    """The API server rejected a request or failed.
 
     Attributes:
-        status: HTTP status of the answer, None when there was no answer.
+        status: HTTP status of the response, None without a response.
     """
 
     def __init__(self, message: str, *, status: int | None = None) -> None:
@@ -62,11 +62,11 @@ class KubeUnavailable(KubeError):
 
 
 class KubeUnreachable(KubeUnavailable):
-    """No connection to the API server, or it was cut. The client tells of an outage: its callers need not."""
+    """No connection to the API server, or it was interrupted. The client logs an outage, so callers need not."""
 
 
 class KubeTimeout(KubeUnavailable):
-    """The API server took the request and did not answer it in time."""
+    """The API server accepted the request and did not answer it in time."""
 
 
 class KubeConflict(KubeError):
@@ -123,11 +123,11 @@ class GatewayUnavailable(GatewayError):
 
 
 class GatewayRejected(GatewayError):
-    """4xx: the gateway will not take this body. Terminal until the body changes.
+    """4xx: the gateway rejects this body. Terminal until the body changes.
 
     Attributes:
-        status: HTTP status of the answer.
-        message: the gateway's own words, as the owner of the record will read them.
+        status: HTTP status of the response.
+        message: the gateway's error, as shown to the owner of the record.
     """
 
     status: int

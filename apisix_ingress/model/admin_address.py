@@ -1,4 +1,4 @@
-"""The Admin API of a cluster as data: where it is, its key, its version, what is wrong with them. Nothing is called."""
+"""The Admin API of a cluster as data: its address, key and version, and what is wrong with them. Nothing is sent."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from apisix_ingress.model.network.ip_address import is_ip
 
 PUBLISHED_KEYS = frozenset({"edd1c9f034335f136f87ad84b625c8f1", "4054f7cf07e344346cd3f287985e76a2"})
-"""The keys in APISIX's default configuration, of admin and viewer: whoever reads its source knows them."""
+"""The keys in APISIX's default configuration, of admin and viewer, which are public."""
 
 PUBLISHED_KEY = (
     "is a key from APISIX's default configuration, which everybody knows: set a secret one in the gateway "
@@ -20,16 +20,16 @@ HEADER_VALUE = re.compile(r"[\x21-\x7e]*")
 """What the value of an HTTP header may be, as far as keys and URLs go."""
 
 _VERSION = re.compile(r"APISIX/([0-9]{1,6})\.([0-9]{1,6})")
-_URL_REMEDY = "write it like http://127.0.0.1:9180/apisix/admin"
+_URL_REMEDY = "use the form http://127.0.0.1:9180/apisix/admin"
 
 
 @dataclass(frozen=True, slots=True)
 class AdminAddress:
-    """Where the Admin API of a cluster is.
+    """The address of a cluster's Admin API.
 
     Attributes:
         url: As `check_admin_url` returns it.
-        key: The admin key; empty: none is sent.
+        key: The admin key; empty: requests have no key.
     """
 
     url: str
@@ -37,27 +37,27 @@ class AdminAddress:
 
 
 def check_admin_url(text: str) -> str:
-    """Return the URL of an Admin API without a slash at its end. An error does not repeat it: it may hold a password.
+    """Return the URL of an Admin API without a trailing slash. An error does not repeat it: it may contain a password.
 
     Raises:
-        ValueError: It is none.
+        ValueError: It is invalid.
     """
     try:
         parts = urlsplit(text)
         port_is_valid = parts.port != 0
     except ValueError as error:
-        raise ValueError(f"is no URL ({error}); {_URL_REMEDY}") from None
+        raise ValueError(f"is not a URL ({error}); {_URL_REMEDY}") from None
     if parts.scheme not in ("http", "https") or not parts.hostname or not port_is_valid:
         raise ValueError(f"must be an http or https URL; {_URL_REMEDY}")
     if "@" in parts.netloc:
-        raise ValueError("must not hold credentials; the admin key has a field of its own")
+        raise ValueError("must not contain credentials; the admin key has its own field")
     if parts.query or parts.fragment or not HEADER_VALUE.fullmatch(text):
         raise ValueError(f"must be plain, without query, fragment or spaces; {_URL_REMEDY}")
     return f"{parts.scheme}://{parts.netloc.lower()}{parts.path.rstrip('/')}"
 
 
 def version_of(server: str) -> tuple[int, int] | None:
-    """Return the version, in two numbers, that a gateway has by the Server header of its answers; None: not told."""
+    """Return the version, in two numbers, in the Server header of a gateway's responses; None if it has none."""
     match = _VERSION.search(server)
     return (int(match[1]), int(match[2])) if match else None
 

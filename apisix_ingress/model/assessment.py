@@ -1,7 +1,6 @@
-"""Assessments: what a translation found out about an object of the Gateway API, as its status tells it.
+"""Assessments: the result of translating an object of the Gateway API, as the data of its status.
 
-Plain data: which conditions and reasons apply is decided by translations, how a status document is made of them by
-`translation.gateway.statuses`.
+Translations decide conditions and reasons; `translation.gateway.statuses` generates the status document.
 """
 
 from __future__ import annotations
@@ -55,13 +54,13 @@ class ParentState:
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """What the status of one object says.
+    """The content of the status of one object.
 
     Attributes:
         verdicts: Conditions of the object as a whole.
         listeners: Of a Gateway or ListenerSet.
         parents: Of a route or policy.
-        addresses: Of a Gateway: (type, value); None: those that are published for every Ingress.
+        addresses: Of a Gateway: (type, value); None: the addresses published for every Ingress.
         listener_sets: Of a Gateway: how many ListenerSets are attached.
         features: Of a GatewayClass.
     """

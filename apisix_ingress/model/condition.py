@@ -9,7 +9,7 @@ CONDITION_TYPE = "ResourcesAvailable"
 SYNCED = "ResourcesSynced"
 ABORTED = "ResourceSyncAborted"
 AWAY = "waits for a gateway that does not answer: "
-"""How a message begins that tells of nothing else: the reason, as in the 1.8 line, is that of every failure."""
+"""Start of a message without any other problem: the reason is that of every failure, as in 1.8."""
 SYNCED_MESSAGE = "Sync Successfully"
 
 
@@ -35,5 +35,5 @@ def aborted(generation: int, message: str, *, away: bool = False) -> Condition:
 
 
 def is_away(message: str) -> bool:
-    """Say whether a condition tells of nothing but gateways that do not answer: that may pass by itself."""
+    """Say whether a condition only reports gateways that do not answer, which may be temporary."""
     return message.startswith(AWAY)

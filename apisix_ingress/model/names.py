@@ -1,7 +1,7 @@
-"""Names, ids and ownership marks of records: the only place where one is made.
+"""Names, ids and ownership marks of records: the only place where they are generated.
 
-They are those of the 1.8 line (v1-behaviour.md §2.1), so that a gateway which it filled is adopted without a write:
-an id is the CRC-32 of the record's name in lower-case hex, without padding.
+They equal those of 1.8 (v1-behaviour.md §2.1), so that a gateway filled by 1.8 is adopted without a write: an id is the
+CRC-32 of the record's name in lower-case hex, without padding.
 """
 
 from __future__ import annotations
@@ -53,28 +53,28 @@ def wide_id(name: str) -> str:
 
 
 def told(name: str) -> str:
-    """Return a name as a record tells it: cut where it is too long for a gateway. Ids are made of the whole name."""
+    """Return the name to write to a record: shortened if it is too long for a gateway. Ids use the whole name."""
     return name if len(name) <= NAME_LIMIT else f"{name[:_KEPT]}~{wide_id(name)}"
 
 
 def is_cut(name: str) -> bool:
-    """Say whether a name that a record tells is only the beginning of its name."""
+    """Say whether the name in a record is only the beginning of its full name."""
     return len(name) == NAME_LIMIT and _CUT.fullmatch(name, _KEPT) is not None
 
 
 def is_id_of(id_: str, name: str) -> bool:
-    """Say whether an id is made of a name, as a record tells it. That of a cut name may be, if it is a short one."""
+    """Say whether an id belongs to the name in a record. For a shortened name, any short id may."""
     if id_ in (short_id(name), wide_id(name)):
         return True
     return is_cut(name) and (len(id_) < WIDE or id_ == name[-WIDE:])
 
 
 def owner_labels(controller: str, labels: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the record labels that stamp a record as ours, over the object's own labels.
+    """Return the record labels that mark a record as created by this controller, over the object's own labels.
 
-    The stamp wins over a label of the same name. Values that the Admin API refuses
-    (empty, longer than 256, with white space) are left out: labels only inform. A controller with another name than
-    the default adds that name, so that two controllers on one gateway tell their records apart.
+    The mark overrides a label with the same name. Values that the Admin API rejects (empty, longer than 256, with white
+    space) are omitted: labels are informational. A controller with a name other than the default adds that name, so
+    that two controllers on one gateway can distinguish their records.
     """
     kept = {key: value for key, value in (labels or {}).items() if _is_record_label(value)}
     kept[MANAGED_BY] = MANAGED_BY_VALUE
@@ -96,7 +96,7 @@ def is_owned(labels: object, controller: str) -> bool:
 
 
 def route_prefix(namespace: str, name: str, first: str = "") -> str:
-    """Return what the told names of all routes of an object begin with (object names hold no underscore).
+    """Return the common prefix of the names of all routes of an object (object names contain no underscore).
 
     `first` is the `record_prefix` of its kind; an ApisixRoute has none. Two objects whose very long names begin alike
     have one prefix.
@@ -123,7 +123,7 @@ def stream_route_name(namespace: str, name: str, rule: str) -> str:
 
 
 def ingress_prefix(namespace: str, name: str) -> str:
-    """Return what the told names of all routes of an Ingress begin with, as `route_prefix` does."""
+    """Return the common prefix of the names of all routes of an Ingress, like `route_prefix`."""
     return route_prefix(namespace, name, INGRESS)
 
 
@@ -133,7 +133,7 @@ def ingress_route_name(namespace: str, name: str, host: str, path: str) -> str:
 
 
 def nginx_prefix(host: str) -> str:
-    """Return what the told names of all routes of a host of ingress-nginx begin with."""
+    """Return the common prefix of the names of all routes of a host of ingress-nginx."""
     return f"{NGINX}_{host}_"[:_KEPT]
 
 
@@ -178,9 +178,9 @@ def object_name(namespace: str, name: str, first: str = "") -> str:
 def consumer_name(namespace: str, name: str, style: ConsumerNames = "compatible") -> str:
     """Return the username of an ApisixConsumer.
 
-    `compatible` is that of the 1.8 line: dashes become underscores, so that `team/a-admin` and `team-a/admin` have one
-    username. `unambiguous` keeps the dashes. Names of namespaces and objects hold no underscore, so the one in the
-    middle tells where the namespace ends, and a username with two of them can only be a compatible one.
+    `compatible` is that of 1.8: dashes become underscores, so that `team/a-admin` and `team-a/admin` have one username.
+    `unambiguous` keeps the dashes. Names of namespaces and objects contain no underscore, so the one in the middle
+    separates namespace and name, and a username with two of them can only be a compatible one.
     """
     username = f"{namespace}_{name}"
     return username if style == "unambiguous" else username.replace("-", "_")

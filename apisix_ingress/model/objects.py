@@ -1,7 +1,7 @@
 """Trimmed, frozen Kubernetes objects: what translations read of them, and the decoders from raw JSON.
 
-A change of a field that is not kept here is no change: the store stays silent. `resource_version` and `status` are
-kept for writers and never compared. A decoder raises `ValueError`, `TypeError` or `KeyError` for an object that
+A change of a field that is not kept here is ignored: the store reports no change. `resource_version` and `status`
+are kept for writers and never compared. A decoder raises `ValueError`, `TypeError` or `KeyError` for an object that
 cannot be what it claims to be; the reflector reports it and goes on.
 """
 
@@ -29,7 +29,7 @@ _UNTOLD = "which is older is not known"
 
 
 def why_first(winner: Age, other: Age) -> str:
-    """Say why one object goes before another: by age, or of one age, or where manifests tell none, by name."""
+    """Say why one object wins over another: by age, or if ages are equal or unknown (manifests), by name."""
     if winner[0] != other[0]:
         return "is older"
     return f"comes first by namespace and name ({'neither is older' if winner[0] != _YET_TO_COME else _UNTOLD})"

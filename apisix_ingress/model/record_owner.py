@@ -17,9 +17,9 @@ from apisix_ingress.model.names import MANAGED_BY, MANAGED_BY_VALUE, is_cut, obj
 
 
 def origin(key: RecordKey, body: FrozenJson) -> ObjectKey | None:
-    """Return the object that a record says it is for, or None if it does not say, or is not of this program's making.
+    """Return the owner in a record, or None if it contains none or was not created by this program.
 
-    A certificate tells its Secret, an upstream its Service or ApisixUpstream.
+    A certificate contains its Secret, an upstream its Service or ApisixUpstream.
     """
     labels = body.get("labels")
     if not isinstance(labels, dict) or labels.get(MANAGED_BY) != MANAGED_BY_VALUE:
@@ -31,9 +31,9 @@ def origin(key: RecordKey, body: FrozenJson) -> ObjectKey | None:
 
 
 def origin_of_name(kind: RecordKind, name: str) -> ObjectKey | None:
-    """Return the object that the name of a record tells, or None if it tells none.
+    """Return the owner in the name of a record, or None if it contains none.
 
-    A route of an ApisixRoute in a namespace `ing` may look like one of an Ingress; people can tell it from its body.
+    A route of an ApisixRoute in a namespace `ing` may look like one of an Ingress; its body shows the difference.
     """
     if is_cut(name):
         return None
@@ -42,7 +42,7 @@ def origin_of_name(kind: RecordKind, name: str) -> ObjectKey | None:
 
 
 def namespace_of_name(kind: RecordKind, name: str) -> str:
-    """Return the namespace that the name of a record tells, even if the rest is cut; empty if it tells none.
+    """Return the namespace in the name of a record, even if the rest is cut; empty if it contains none.
 
     A cut name that begins with the prefix of a kind, as those of Ingresses do, counts as one of that kind.
     """

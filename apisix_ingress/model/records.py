@@ -53,7 +53,7 @@ _CREDENTIALS = {
     "hmac-auth": "key_id",
     "ldap-auth": "user_dn",
 }
-"""By plugin the field that tells which consumer it is."""
+"""Plugin → the field that identifies a consumer."""
 
 NO_NAMES: Mapping[RecordKey, str] = {}
 
@@ -120,7 +120,7 @@ class Record:
             return _UNENCODABLE
 
     def prepare(self) -> None:
-        """Work out what is made of the body, which takes long for a large one: nobody has to wait for it later.
+        """Compute the values derived from the body, which is slow for a large one, so that later uses do not wait.
 
         Past the lock of `cached_property`, which all records share: it may be called in a thread.
         """
@@ -148,7 +148,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Former:
-    """What an owner wanted until now: of a record that is not wanted any more nothing else tells whose it was.
+    """The previous records of an owner: the only information about the owner of a record that is no longer desired.
 
     Attributes:
         namespace: The owner's; empty for an owner outside of namespaces, or an unknown one.
@@ -160,7 +160,7 @@ class Former:
 
 
 UNKNOWN = Former()
-"""Nobody knows what was wanted before: it is long ago, or was in the life of another process."""
+"""The previous records are unknown: it is too long ago, or another process had them."""
 
 
 def references(kind: RecordKind, body: FrozenJson) -> Iterator[RecordKey]:

@@ -30,5 +30,5 @@ def _parse_text(text: str) -> float:
         return float(text)
     parts = list(_PART.finditer(text))
     if not parts or "".join(part.group() for part in parts) != text:
-        raise ValueError(f"{text!r} is no duration; write for instance 500ms, 5s, 1m30s or 1h")
+        raise ValueError(f"{text!r} is not a duration; write for instance 500ms, 5s, 1m30s or 1h")
     return sum(float(number) * _SECONDS[unit] for number, unit in (part.groups() for part in parts))

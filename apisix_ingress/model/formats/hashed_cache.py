@@ -1,7 +1,7 @@
-"""Results of a function of long texts, kept by what tells the texts apart and not by the texts themselves.
+"""Caches results of a function of long strings, keyed by a hash and not by the strings themselves.
 
-A cache that has its arguments as keys, as `functools.lru_cache` does, holds what was deleted long ago: certificates
-that nobody serves any more, and their private keys. What is worth keeping, and how much of it, is said by the caller.
+A cache with its arguments as keys, such as `functools.lru_cache`, keeps deleted data: certificates that are no longer
+served, and their private keys. The caller decides what is cached, and how much of it.
 """
 
 from __future__ import annotations

@@ -69,10 +69,10 @@ def read_yaml(content: bytes, *, deepest: int) -> Iterator[Any]:
 
     Args:
         content: UTF-8.
-        deepest: Levels that a document may have.
+        deepest: Maximum nesting of a document.
 
     Raises:
-        DocumentError: it is no YAML, or over a budget.
+        DocumentError: Invalid YAML, or a limit is exceeded.
     """
     for found in read_each(content, deepest=deepest):
         if isinstance(found, DocumentError):
@@ -81,27 +81,27 @@ def read_yaml(content: bytes, *, deepest: int) -> Iterator[Any]:
 
 
 def read_each(content: bytes, *, deepest: int) -> Iterator[Any]:
-    """Yield the data of each document of a text, or the DocumentError of one that holds what can't be read.
+    """Yield the data of each document of a text, or the DocumentError of an unreadable one.
 
     Args:
         content: UTF-8.
-        deepest: Levels that a document may have.
+        deepest: Maximum nesting of a document.
 
     Raises:
-        DocumentError: it is no YAML, so that nobody knows where the next document begins.
+        DocumentError: Invalid YAML, so that the start of the next document is unknown.
     """
     return map(_data, compose_each(content, deepest=deepest))
 
 
 def compose_each(content: bytes, *, deepest: int) -> Iterator[yaml.Node | None]:
-    """Yield the nodes of each document of a text, None for an empty one; they know where they stand.
+    """Yield the nodes of each document of a text with their positions, None for an empty one.
 
     Args:
         content: UTF-8.
-        deepest: Levels that a document may have.
+        deepest: Maximum nesting of a document.
 
     Raises:
-        DocumentError: it is no YAML, or over the budget.
+        DocumentError: Invalid YAML, or the limit is exceeded.
     """
     loader = None
     try:
@@ -174,7 +174,7 @@ def _fields(node: yaml.Node, field: str) -> Iterator[tuple[str, yaml.Node]]:
 
 
 def _reason(builder: _Loader, node: yaml.Node) -> str:
-    """Say why a value can't be read; empty: it can, as far as it is no collection of others. Never quotes it."""
+    """Say why a value cannot be read; empty if it can, apart from its items. Never quotes it."""
     tag = node.tag.removeprefix(_STANDARD)
     if node.tag not in builder.yaml_constructors:
         return f"could not determine a constructor for the tag '{node.tag[:_LONGEST_TAG]}'"

@@ -1,7 +1,7 @@
-"""Defaults of a JSON schema, filled into a value as APISIX's own validator does while it checks one.
+"""Defaults of a JSON schema, applied to a value like APISIX's own validator does while it checks one.
 
-Only what tells branches of a schema apart is looked at: types, listed values, required fields. Whether a value is valid
-is not said here, and no pattern is run.
+Only what distinguishes branches of a schema is evaluated: types, listed values, required fields. The value is not
+validated, and no pattern is run.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def with_defaults(schema: object, value: Any, depth: int = DEEPEST_DEFAULT) -> A
 
 
 def _read(schema: object, value: Any, depth: int) -> tuple[Any, bool]:
-    """Return a value with defaults, and whether it is one of those that a schema is for."""
+    """Return a value with defaults, and whether the schema applies to it."""
     if not isinstance(schema, dict) or depth == 0:
         return value, schema is not False
     if not _is_meant(schema, value):

@@ -1,7 +1,6 @@
 """Label selectors as Kubernetes writes them in a string: equality based and set based.
 
-Grammar: apimachinery ``labels.Parse``, without the numeric ``>`` and ``<``. Only parsing and matching lives
-here; who is selected and what follows is decided elsewhere.
+Grammar: apimachinery ``labels.Parse``, without the numeric ``>`` and ``<``. Only parsing and matching lives here.
 """
 
 import re
@@ -99,10 +98,10 @@ def _requirement(part: str, key: str, operator: Operator, values: list[str]) -> 
     prefix, slash, name = key.rpartition("/")
     if not _NAME.fullmatch(name) or (slash and not _PREFIX.fullmatch(prefix)):
         remedy = "write a=b, a!=b, a in (b,c), a notin (b), a or !a"
-        raise SelectorError(f"{part!r}: {key!r} is no label key; {remedy}")
+        raise SelectorError(f"{part!r}: {key!r} is not a label key; {remedy}")
     stripped = frozenset(value.strip() for value in values)
     for value in stripped:
         if not _VALUE.fullmatch(value):
             remedy = "use at most 63 letters, digits, '-', '_' or '.'"
-            raise SelectorError(f"{part!r}: {value!r} is no label value; {remedy}")
+            raise SelectorError(f"{part!r}: {value!r} is not a label value; {remedy}")
     return Requirement(key, operator, stripped)

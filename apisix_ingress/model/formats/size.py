@@ -18,7 +18,7 @@ def parse_size(value: str | int) -> int:
         raise ValueError(f"a size is a text such as 512KiB or 256MiB, not {type(value).__name__}")
     found = _SIZE.fullmatch(str(value).strip())
     if found is None:
-        raise ValueError(f"{value!r} is no size; write for instance 512KiB, 256MiB or 1GiB")
+        raise ValueError(f"{value!r} is not a size; write for instance 512KiB, 256MiB or 1GiB")
     return int(found[1]) * _BYTES[found[2] or ""]
 
 

@@ -18,7 +18,7 @@ BY_ADDRESS = "address"
 """Index of Pods and Services: each IP address that they have, in its one spelling."""
 
 DEFAULT_CLASS = "default"
-"""Index of IngressClasses: `true` holds those that carry the default-class annotation."""
+"""Index of IngressClasses: `true` contains the ones with the default-class annotation."""
 
 PLUGIN_INDEX = "plugin"
 """Index of ApisixGlobalRules: the names of the plugins that they enable."""
@@ -51,7 +51,7 @@ NGINX_SERVICE_INDEX = "nginx-service"
 """Index of Ingresses: `namespace/service` of each Service that their paths name."""
 
 NGINX_CANARY_INDEX = "nginx-canary"
-"""Index of Ingresses: the namespaces of those that may be canaries, by any prefix of the annotation."""
+"""Index of Ingresses: the namespaces of possible canaries, by any prefix of the annotation."""
 
 NGINX_INDEXES = frozenset({NGINX_HOST_INDEX, NGINX_SERVICE_INDEX, NGINX_CANARY_INDEX})
 """Indexes that only the ingress-nginx provider asks."""
@@ -66,7 +66,7 @@ EVERY = "every"
 """Index of Gateways: all of them under the empty text."""
 
 GRANTS_BY_NAMESPACES = "namespaces"
-"""Index of ReferenceGrants: `namespace/namespace of those that may refer to it`."""
+"""Index of ReferenceGrants: `namespace/namespace that may refer to it`."""
 
 
 def slice_service(item: kube.EndpointSlice) -> Iterable[str]:

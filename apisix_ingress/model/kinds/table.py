@@ -275,7 +275,7 @@ def kinds_with(index: str) -> tuple[str, ...]:
 
 
 def kinds_of_records(record_kind: str) -> tuple[str, ...]:
-    """Return the kinds whose objects make records of a kind whose names tell the object."""
+    """Return the kinds whose objects own records of a kind with names that identify the object."""
     return tuple(kind for kind, resource in RESOURCES.items() if record_kind in resource.record_names)
 
 

@@ -19,13 +19,13 @@ _DASHED_IPV4 = re.compile(r"\d{1,3}(?:-\d{1,3}){3}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class ClusterName:
-    """What a name of the cluster domain stands for.
+    """What a name of the cluster domain refers to.
 
     Attributes:
-        namespace: Of the Service or Pod; empty where the name is of the domain and stands for neither.
+        namespace: Of the Service or Pod; empty if the name is in the domain and refers to neither.
         service: Name of the Service; empty for a Pod by its address.
-        address: The Pod's address that the name spells, or empty.
-        is_sure: Whether the name can stand for nothing else. `web.shop` may be a name of the Internet, too.
+        address: The Pod's address in the name, or empty.
+        is_sure: Whether the name cannot mean anything else. `web.shop` may also be a name of the Internet.
     """
 
     namespace: str = ""

@@ -1,8 +1,8 @@
-"""Matches of HTTPRoutes and GRPCRoutes: the order that the Gateway API gives them, and an index of equal ones.
+"""Matches of HTTPRoutes and GRPCRoutes: their order in the Gateway API, and an index of equal ones.
 
-Read from raw specs, as every index is. A gateway asks the longest literal path first by itself; the rank orders what
-has one literal path: exact before regular expression before prefix, then with a method, then by the number of headers
-and of query parameters. What is left equal is decided by age (`translation.gateway.routes.precedence`).
+Derived from raw specs, like every index. A gateway evaluates the longest literal path first; the rank orders matches
+with one literal path: exact before regular expression before prefix, then with a method, then by the number of headers
+and of query parameters. Age decides between equal ones (`translation.gateway.routes.precedence`).
 """
 
 from __future__ import annotations

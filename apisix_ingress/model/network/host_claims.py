@@ -1,7 +1,7 @@
 """Host claims: the hosts that an object names, and the wildcards above them, so that the owner of a host can be found.
 
-Read from raw specs, as every index is, so that an object that can't be translated has its claims as well. The port of a
-stream rule without a host is claimed like a host, as `:9100`.
+Derived from raw specs, like every index, so that untranslatable objects have claims as well. The port of a stream rule
+without a host is claimed like a host, as `:9100`.
 """
 
 from __future__ import annotations
@@ -70,24 +70,24 @@ def names_over(obj: CustomObject) -> Iterable[str]:
 
 
 def assigned_hosts(item: Namespace) -> tuple[str, ...]:
-    """Return the hosts that a Namespace was given, without those that nobody can own."""
+    """Return the hosts that are assigned to a Namespace, without names that cannot be owned."""
     hosts = map(claimed_name, texts_in(item.meta.annotations.get(ASSIGNED_HOSTS, "")))
     found = tuple(dict.fromkeys(host for host in hosts if is_ownable(host) or host == EVERY_HOST))
     return found if _count(found) <= MOST_NAMES else ()
 
 
 def assigned_over(item: Namespace) -> Iterable[str]:
-    """Return the wildcards over the hosts that a Namespace was given."""
+    """Return the wildcards over the hosts that are assigned to a Namespace."""
     return _over(assigned_hosts(item))
 
 
 def shares_with(obj: CustomObject, namespace: str) -> bool:
-    """Say whether an object lets a namespace use the hosts that it names."""
+    """Say whether an object lends the hosts that it names to a namespace."""
     return namespace in texts_in(obj.meta.annotations.get(SHARED_WITH, ""))
 
 
 def lent_hosts(obj: CustomObject) -> Iterable[str]:
-    """Return the hosts that an object lets other namespaces use, with its own namespace: only there it can lend."""
+    """Return the hosts that an object lends to other namespaces, with its own namespace: it can lend only there."""
     if SHARED_WITH not in obj.meta.annotations:
         return ()
     return [lent_key(obj.meta.namespace, host) for host in claimed_hosts(obj)]

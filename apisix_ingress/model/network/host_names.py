@@ -1,6 +1,6 @@
-"""Host names as requests have them: one spelling for each host, and what no host can be.
+"""Host names as requests contain them: one canonical spelling for each host, and what an invalid host is.
 
-Gateways look at neither case nor a dot at the end of what a request asks for (contract: matching fact 1).
+Gateways ignore case and a trailing dot in the host of a request (contract: matching fact 1).
 """
 
 from __future__ import annotations
@@ -45,22 +45,22 @@ def without_dot(host: str) -> str:
 
 
 def host_mistake(host: str) -> str:
-    """Return what keeps a host from being one, as the end of a sentence; empty if nothing does."""
+    """Return what is wrong with a host, as the end of a sentence; empty if it is valid."""
     name = without_dot(host)
     if len(name) > LONGEST_HOST:
-        return f"is no host name: it has {len(name)} characters, and no host has more than {LONGEST_HOST}"
+        return f"is not a host name: it has {len(name)} characters; the limit is {LONGEST_HOST}"
     longest = max(map(len, name.split(".")))
     if longest > LONGEST_LABEL and not name.startswith("["):
-        return f"is no host name: a part of it has {longest} characters, and none may have more than {LONGEST_LABEL}"
+        return f"is not a host name: one of its labels has {longest} characters; the limit is {LONGEST_LABEL}"
     if host and not _HOST.fullmatch(name):
         return (
-            f"is no host name: it may hold letters, digits, '-', '_' and '.', and '*' as its first one{in_ascii(name)}"
+            f"is not a host name: use letters, digits, '-', '_' and '.', with an optional leading '*'{in_ascii(name)}"
         )
     return ""
 
 
 def in_ascii(host: str) -> str:
-    """Return how a host is written that has other letters than those of the DNS; empty if it can't be told."""
+    """Return the ASCII spelling of a host with other letters, as a remedy; empty if there is none."""
     try:
         return "" if host.isascii() else f"; write {host.encode('idna').decode()}"
     except UnicodeError:
@@ -68,7 +68,7 @@ def in_ascii(host: str) -> str:
 
 
 def mixed_scripts(host: str) -> tuple[str, ...]:
-    """Return the scripts of a label in which letters of several ones stand that look alike; empty if there is none."""
+    """Return the scripts of a label that mixes similar letters of several scripts; empty if it does not."""
     if "xn--" not in host.lower():
         return ()
     for label in host.lower().split("."):

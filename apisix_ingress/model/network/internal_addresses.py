@@ -14,7 +14,9 @@ from apisix_ingress.model.network.cluster_dns import DEFAULT_DOMAIN, shorten
 from apisix_ingress.model.network.ip_address import IpAddress, IpNetwork, parse_ip
 
 _NAME = re.compile(r"(?=.{1,253}$)(?:\*\.)?[a-z0-9_](?:[a-z0-9_-]*[a-z0-9])?(?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9])?)*")
-_SHAPES = "write a network (10.1.0.0/16), an address, a name or *.name; of the last three host:port for one port only"
+_SHAPES = (
+    "write a network (10.1.0.0/16), an address, a name or *.name; append :port to an address or name for one port only"
+)
 
 Ports = frozenset[int | None]
 """Ports; with None every port."""
@@ -22,7 +24,7 @@ Ports = frozenset[int | None]
 
 @dataclass(frozen=True, slots=True)
 class InternalAddresses:
-    """What requests must not be sent to, whoever asks.
+    """Destinations that are refused for every object.
 
     Attributes:
         networks: Networks, for every port.

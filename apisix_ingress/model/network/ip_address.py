@@ -24,7 +24,7 @@ _LONGEST = 64
 
 
 def is_ip(text: str) -> bool:
-    """Say whether a text is an IPv4 or IPv6 address; one with a zone is none to the API server."""
+    """Say whether a string is an IPv4 or IPv6 address; the API server does not accept a zone."""
     try:
         ipaddress.ip_address(text)
     except ValueError:

@@ -1,7 +1,7 @@
-"""Matchers: which requests the rules of an object take, so that two objects with one and the same are found.
+"""Matchers: the requests that the rules of an object match, so that two objects with an equal matcher are found.
 
-Read from raw specs, as every index is, so that what can't be translated counts as well. Two matchers are one if host,
-path, and everything else that tells requests apart are equal; so a canary with another condition or priority is none.
+Derived from raw specs, like every index, so that untranslatable objects count as well. Two matchers are equal if host,
+path, and all other conditions on requests are; a canary with another condition or priority therefore differs.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def _rest(
     conditions: Iterable[Any] = (),
     function: object = None,
 ) -> str:
-    """Return what else tells requests apart; empty if nothing does."""
+    """Return the other conditions on requests; empty if there are none."""
     told = sorted({json.dumps(_condition(item), sort_keys=True) for item in conditions})
     parts = [priority, sorted(set(methods)), sorted(set(addresses)), told, function or ""]
     return _digest(json.dumps(parts, default=str)) if any(parts) else ""

@@ -24,8 +24,8 @@ class TlsEntry(NamedTuple):
 
     Attributes:
         field: Where in the object, e.g. `spec.tls[0]`.
-        secret: The name of the Secret; empty where an ApisixTls has to be asked.
-        hosts: In canonical spelling; empty: those that the certificate is for.
+        secret: The name of the Secret; empty if it is in the spec of an ApisixTls.
+        hosts: In canonical spelling; empty: the hosts in the certificate.
     """
 
     field: str

@@ -290,7 +290,7 @@ class Place:
 
 
 ANYWHERE = Place()
-"""Where a document begins that is no record's body."""
+"""Where a document begins that is not the body of a record."""
 
 
 def place_of(kind: str, id_: str) -> Place:

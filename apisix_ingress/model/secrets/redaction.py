@@ -127,9 +127,9 @@ def _all_of(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def sanitize(value: object, depth: int = 0, place: Place = ANYWHERE) -> object:
-    """Return `value` as plain data that JSON can hold, masked and escaped at every level.
+    """Return `value` as plain data that JSON can represent, masked and escaped at every level.
 
-    Mappings and iterables are copied; an object that is none of JSON's types is shown as its `str`.
+    Mappings and iterables are copied; an object of another type is shown as its `str`.
     """
     if value is None or isinstance(value, bool | float):
         return value

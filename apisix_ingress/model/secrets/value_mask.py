@@ -45,7 +45,7 @@ class ValueMask:
         return mask
 
     def __call__(self, value: Any) -> Any:
-        """Return a value of JSON that is no list or mapping, hidden as far as it is secret."""
+        """Return a JSON value other than a list or mapping, masked as far as it is secret."""
         if value is None or isinstance(value, bool):
             return value
         if str(value) in self._whole:

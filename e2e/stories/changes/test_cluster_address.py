@@ -97,7 +97,7 @@ def test_an_address_that_can_not_be_used_changes_nothing(stage: Stage) -> None:
         stage.apply(route(stage.host, path="/old"))
         stage.traffic.until_status(200, stage.host, "/old")
         move(stage, name, "http://127.0.0.1:99999/apisix/admin", SECRET)
-        wait_config(stage, name, "False", "spec.admin.baseURL", "write it like")
+        wait_config(stage, name, "False", "spec.admin.baseURL", "use the form")
         stage.apply(route(stage.host, path="/new"))
         stage.traffic.until_status(200, stage.host, "/new")
         stage.wait_route(says("True"), "to be synced")

@@ -31,10 +31,10 @@ def test_every_host_has_one_spelling(host: str, want: str) -> None:
     ("host", "want"),
     [
         ("a." + "b" * 63 + ".com", ""),
-        ("a." + "b" * 64 + ".com", "is no host name: a part of it has 64 characters, and none may have more than 63"),
+        ("a." + "b" * 64 + ".com", "is not a host name: one of its labels has 64 characters; the limit is 63"),
         (".".join(["a" * 49] * 5) + ".com.", ""),
-        (".".join(["a" * 49] * 5) + ".comx", "is no host name: it has 254 characters, and no host has more than 253"),
-        ("a" * 65536, "is no host name: it has 65536 characters, and no host has more than 253"),
+        (".".join(["a" * 49] * 5) + ".comx", "is not a host name: it has 254 characters; the limit is 253"),
+        ("a" * 65536, "is not a host name: it has 65536 characters; the limit is 253"),
         ("[" + "0:" * 60 + "]", ""),
         ("", ""),
     ],
@@ -50,7 +50,7 @@ def test_what_gateways_take_is_a_host(host: str) -> None:
 
 @pytest.mark.parametrize("host", [".", "a.*.com", "a b.com", "a/b", "bücher.example", "fe80::1%eth0", "a\n"])
 def test_what_no_gateway_takes_is_no_host(host: str) -> None:
-    assert host_mistake(host).startswith("is no host name: it may hold ")
+    assert host_mistake(host).startswith("is not a host name: use ")
 
 
 @pytest.mark.parametrize(
