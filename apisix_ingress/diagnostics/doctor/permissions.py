@@ -62,7 +62,7 @@ def _has_status(resource: Resource, settings: Settings) -> bool:
     """Say whether the status of a kind is written; for an Ingress, only its addresses are."""
     status = settings.kubernetes.status
     publishes = bool(status.publish_service or status.addresses)
-    return status.enabled and (resource.status == "conditions" or (resource.status == "addresses" and publishes))
+    return status.enabled and bool(resource.status) and (resource.status != "addresses" or publishes)
 
 
 def _of_events(settings: Settings) -> Iterator[Right]:
