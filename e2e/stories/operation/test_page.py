@@ -330,7 +330,7 @@ def test_form_explains_as_the_command_line_does(stage: Stage, look: Look, tmp_pa
         assert got == [[each["outcome"], each["reason"]] for each in want["candidates"]]
     page.get_by_label("URL").fill("ftp://nowhere")
     page.get_by_role("button", name="Explain").click()
-    expect(page.get_by_role("alert")).to_contain_text("write http:// or https://")
+    expect(page.get_by_role("alert")).to_contain_text("use http:// or https://")
     reader.assert_well()
 
 
