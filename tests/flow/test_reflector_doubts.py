@@ -171,7 +171,7 @@ async def test_pages_without_end_are_given_up(server: FakeApiServer, tmp_path: P
     server.faults.append(endless)
     async with reflecting(server, tmp_path) as harness:
         await harness.until(lambda: "unavailable" in harness.notes.failures, "a failure")
-        assert "have no end" in harness.reflector.problem
+        assert "the continue token repeats" in harness.reflector.problem
         server.faults.remove(endless)
         await harness.until_names(*want)
 
@@ -188,7 +188,7 @@ async def test_what_is_found_by_name_is_not_deleted_however_often_lists_lack_it(
         server.order(harness.plural, error_event(410))
         await harness.until(lambda: len(harness.notes.lists) > 4, "some lists")
         assert (harness.names(), harness.notes.holds) == (want, [40])
-        assert harness.reflector.problem.startswith("40 objects are missing from lists, but found by name")
+        assert harness.reflector.problem.startswith("40 objects are missing from lists, but GET finds them")
         server.faults.remove(empty)
         await harness.until(lambda: harness.notes.holds == [40, 0], "the end of the suspicion")
         assert harness.names() == want
@@ -250,7 +250,7 @@ async def test_a_404_for_whatever_is_asked_empties_nothing(
         server.order(harness.plural, "end")
         await harness.until(lambda: harness.notes.failures.count("unavailable") > 3, "some looks")
         assert (harness.names(), harness.reflector.absent) == (want, False)
-        assert "which no API server answers" in harness.reflector.problem
+        assert "which an API server never returns here" in harness.reflector.problem
         server.faults.remove(lost)
         await harness.until_watching()
     assert "delete" not in harness.notes.changes
@@ -264,7 +264,7 @@ async def test_objects_stay_while_their_crds_are_replaced(server: FakeApiServer,
         server.order(harness.plural, "end")
         await harness.until(lambda: harness.notes.failures.count("absent") > 3, "some looks")
         assert (harness.names(), harness.reflector.absent) == (want, False)
-        assert "3 objects that nobody deleted stay for 3600 s" in harness.reflector.problem
+        assert "3 objects without a delete event stay for 3600 s" in harness.reflector.problem
         server.install(kind)
         await harness.until(lambda: harness.reflector.problem == "", "the end of the problem")
         assert harness.names() == want

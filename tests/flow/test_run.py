@@ -39,7 +39,7 @@ def kubeconfig(server: str) -> str:
         (["--config", "typo.yaml"], "clusterz: unknown key, did you mean clusters?"),
         (["--kubeconfig", "nowhere"], "kubeconfig nowhere: no such file"),
         (["--kubeconfig", "typo.yaml"], "kubeconfig typo.yaml"),
-        ([], "kubernetes: no way to the API server: this is no Pod, KUBECONFIG is not set and "),
+        ([], "kubernetes: no API server credentials: not running in a Pod, KUBECONFIG is not set and "),
         (["--manifests", "nowhere"], "--manifests nowhere: no such file or folder"),
         (["--manifests", ""], "--manifests '': no such file or folder"),
         (["--manifests", ".", "--admin-url", "ftp://x"], "clusters[0].admin_url: must be an http or https URL"),

@@ -1,7 +1,7 @@
-"""The API server as the rest of `kube` sees it: raw JSON in and out, every failure a member of the error tree.
+"""The client of the API server: raw JSON in and out; every failure is an exception of `errors`.
 
-One method a verb, each with a bound in seconds. Nothing here retries, apart from one more try with re-read
-credentials after a 401: who retries is said by the class of the error.
+One method per verb, each with a timeout in seconds. The client retries only once, with re-read credentials, after
+a 401. The class of an error says who retries other failures.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from apisix_ingress.runtime.clock import Clock, MonotonicClock
 log = structlog.get_logger()
 
 CUT_OFF = (aiohttp.ClientPayloadError, aiohttp.ServerDisconnectedError, ConnectionResetError)
-"""An exchange that ended in the middle; whether that is an outage shows when the next one begins."""
+"""Errors of an exchange that was cut off. The next request shows whether the API server is down."""
 
 REQUEST_SECONDS = 10.0
 LIST_SECONDS = 60.0
@@ -47,7 +47,7 @@ CONNECT_SECONDS = 10.0
 _LONGEST_REASON = 500
 
 NO_VERSIONS = ("", "0")
-"""resourceVersions that mean "any" to who asks for one: a watch from there would miss deletes."""
+"""resourceVersions that mean "any version": a watch that starts at one of them misses deletes."""
 
 _MERGE_PATCH = {"Content-Type": "application/merge-patch+json"}
 _JSON_PATCH = {"Content-Type": "application/json-patch+json"}
@@ -60,7 +60,7 @@ class Page:
 
     Attributes:
         version: resourceVersion of the list, opaque.
-        more: Token of the next page, empty on the last one.
+        more: Continue token of the next page; empty on the last page.
     """
 
     items: Sequence[JsonObject]
@@ -76,24 +76,24 @@ class KubeApi:
         self.host = host
         """Host and port, for messages."""
         self.namespace = namespace
-        """The namespace that this process runs in, or that its kubeconfig names."""
+        """The namespace of this Pod, or of the kubeconfig's current context."""
         self.outage = ""
-        """Why no connection can be made right now, for people; empty: the last try succeeded."""
+        """Why no connection can be made, for people. Empty if the last attempt succeeded."""
         self._reachable = asyncio.Event()
         self._reachable.set()
         self.date = ""
-        """When the API server sent its last answer but watches, by its own clock, as HTTP writes it."""
+        """The Date header of the API server's last response, watches excluded."""
 
     @classmethod
     async def connect(cls, kubeconfig: str = "", *, clock: Clock | None = None) -> Self:
-        """Read the credentials; sends nothing yet.
+        """Read the credentials; send no request yet.
 
         Args:
-            kubeconfig: Path; empty: the Pod's account, else $KUBECONFIG, else ~/.kube/config.
-            clock: For the age of credentials.
+            kubeconfig: Path. If empty, the Pod's service account, $KUBECONFIG or ~/.kube/config, in this order.
+            clock: Measures the age of credentials.
 
         Raises:
-            ConfigError: there are none, or they are malformed.
+            ConfigError: The credentials are missing or malformed.
         """
         clock = clock or MonotonicClock()
         transport = Transport(find_credentials(kubeconfig, clock=clock, environ=os.environ), clock=clock)
@@ -111,27 +111,42 @@ class KubeApi:
         await self.close()
 
     async def end_of_outage(self) -> None:
-        """Return as soon as any request has been answered again."""
+        """Return as soon as the API server has answered any request."""
         await self._reachable.wait()
 
     async def get(self, path: str, *, timeout: float = REQUEST_SECONDS) -> JsonObject:
-        """Return an object, or whatever else is at a path."""
+        """Return the object, or any other JSON, at a path."""
         return await self._request("GET", path, timeout=timeout)
 
     async def create(self, path: str, body: JsonObject, *, timeout: float = REQUEST_SECONDS) -> JsonObject:
-        """Create an object in a collection; KubeConflict if it exists."""
+        """Create an object in a collection.
+
+        Raises:
+            KubeConflict: The object exists.
+        """
         return await self._request("POST", path, body=body, timeout=timeout)
 
     async def update(self, path: str, body: JsonObject, *, timeout: float = REQUEST_SECONDS) -> JsonObject:
-        """Replace an object; KubeConflict unless `metadata.resourceVersion` in it is the current one."""
+        """Replace an object.
+
+        Raises:
+            KubeConflict: The body's `metadata.resourceVersion` is not the current one.
+        """
         return await self._request("PUT", path, body=body, timeout=timeout)
 
     async def patch(
         self, path: str, body: object, *, manager: str = "", timeout: float = REQUEST_SECONDS
     ) -> JsonObject:
-        """Merge-patch an object; KubeConflict if the patch holds a resourceVersion that is not the current one.
+        """Merge-patch an object.
 
-        The API server keeps who set which field: `manager`, or if empty the name of this program.
+        Args:
+            path: The object.
+            body: The patch.
+            manager: Field manager; if empty, the API server uses the name of this program.
+            timeout: Seconds.
+
+        Raises:
+            KubeConflict: The patch has a resourceVersion that is not the current one.
         """
         query = [("fieldManager", manager)] if manager else []
         return await self._request("PATCH", path, query=query, body=body, headers=_MERGE_PATCH, timeout=timeout)
@@ -139,7 +154,11 @@ class KubeApi:
     async def edit(
         self, path: str, operations: Sequence[JsonObject], *, timeout: float = REQUEST_SECONDS
     ) -> JsonObject:
-        """JSON-patch an object (RFC 6902), all or nothing; KubeConflict with status 422 if a `test` in it fails."""
+        """JSON-patch an object (RFC 6902), all or nothing.
+
+        Raises:
+            KubeConflict: A `test` operation failed; the status is 422.
+        """
         try:
             return await self._request("PATCH", path, body=list(operations), headers=_JSON_PATCH, timeout=timeout)
         except KubeError as error:
@@ -150,47 +169,48 @@ class KubeApi:
     async def page(
         self, path: str, *, limit: int, more: str = "", fields: str = "", timeout: float = LIST_SECONDS
     ) -> Page:
-        """Return a page of a list, of the objects that match the field selector `fields` if there is one.
+        """Return one page of a list; with `fields`, only of the objects that match this field selector.
 
-        No resourceVersion is asked for: the first page is as new as etcd is, and the others belong to it.
+        The request has no resourceVersion: the first page is a consistent read from etcd, and the other pages belong
+        to the same version.
 
         Raises:
-            KubeGone: the token is too old; the list has to begin anew.
-            KubeUnavailable: among others, when the answer is no list with a resourceVersion.
+            KubeGone: The continue token expired; start the list again.
+            KubeUnavailable: Among others, the response is not a list with a resourceVersion.
         """
         query = [("limit", str(limit)), *([("continue", more)] if more else ()), *_selecting(fields)]
         answer = await self._request("GET", path, query=query, timeout=timeout)
         meta, items = answer.get("metadata"), answer.get("items", ())
         version = meta.get("resourceVersion") if isinstance(meta, dict) else None
         if not isinstance(version, str) or version in NO_VERSIONS or "items" not in answer:
-            raise KubeUnavailable(f"{self._at('GET', path)}: the answer is no list")
+            raise KubeUnavailable(f"{self._at('GET', path)}: the response is not a list")
         if not isinstance(items, list | None):
-            raise KubeUnavailable(f"{self._at('GET', path)}: the items of the answer are no list")
+            raise KubeUnavailable(f"{self._at('GET', path)}: the items of the response are not a list")
         return Page(items or (), version, str(meta.get("continue") or "") if meta else "")
 
     async def serves(self, resource: Resource) -> bool:
-        """Say whether the API server knows a kind in its version, by the resource list of the API group.
+        """Return whether the API server serves a kind in its version, according to the API group's resource list.
 
-        A 404 is no proof: who stands before the API server may answer so whatever is asked. The list of all groups has
-        to lack the version, too.
+        A 404 alone is not proof, because a proxy may return it for every request. The list of all API groups must lack
+        the version, too.
 
         Raises:
-            KubeUnavailable: among others, when what is answered is no such list, or the two disagree.
+            KubeUnavailable: Among others, a response is not such a list, or the two lists disagree.
         """
         try:
             answer = await self.get(resource.base_path)
         except KubeNotFound:
             if resource.api_version in await self._group_versions(resource):
                 where = self._at("GET", resource.base_path)
-                raise KubeUnavailable(f"{where}: 404, though the list of all API groups has it") from None
+                raise KubeUnavailable(f"{where}: 404, but the list of all API groups contains it") from None
             return False
         known = answer.get("resources")
         if not isinstance(known, list):
-            raise KubeUnavailable(f"{self._at('GET', resource.base_path)}: the answer is no list of resources")
+            raise KubeUnavailable(f"{self._at('GET', resource.base_path)}: the response is not a list of resources")
         return any(isinstance(item, dict) and item.get("name") == resource.plural for item in known)
 
     async def _group_versions(self, resource: Resource) -> set[str]:
-        """Return all versions of API groups that are served, of the core group those of it."""
+        """Return the versions of the core group, or of all other API groups."""
         path = "/apis" if resource.group else "/api"
         try:
             answer = await self.get(path)
@@ -198,22 +218,22 @@ class KubeApi:
                 return set(map(str, answer["versions"]))
             return {str(each["groupVersion"]) for group in answer["groups"] for each in group["versions"]}
         except KubeNotFound:
-            problem = "404, which no API server answers: check what stands before it, and the server of the kubeconfig"
+            problem = "404, which an API server never returns here: check the kubeconfig's server and any proxy"
         except (KeyError, TypeError):
-            problem = "the answer is no list of API groups"
+            problem = "the response is not a list of API groups"
         raise KubeUnavailable(f"{self._at('GET', path)}: {problem}")
 
     def watch(
         self, path: str, *, version: str, seconds: int, margin: float, fields: str = ""
     ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
-        """Watch a collection from a resourceVersion on; hands out the lines of the answer as they come.
+        """Watch a collection from a resourceVersion on and return the lines of the response as they arrive.
 
         Args:
             path: Of the collection.
             version: Where to begin.
-            seconds: After which the API server ends the watch.
-            margin: Seconds on top: after both together without a byte, the watch is given up.
-            fields: Field selector; empty: all objects.
+            seconds: The API server ends the watch after this time.
+            margin: The client gives up the watch after `seconds` plus this without a byte.
+            fields: Field selector; empty for all objects.
         """
         return self._watch(path, version, seconds, margin, fields)
 
@@ -276,9 +296,9 @@ class KubeApi:
         try:
             answer = await _loads(content)
         except orjson.JSONDecodeError:
-            raise KubeUnavailable(f"{where}: the answer is no JSON") from None
+            raise KubeUnavailable(f"{where}: the response is not valid JSON") from None
         if not isinstance(answer, dict) or not isinstance(answer.get("metadata") or {}, dict):
-            raise KubeUnavailable(f"{where}: the answer is no JSON object of the API")
+            raise KubeUnavailable(f"{where}: the response is not a Kubernetes API object")
         return answer
 
     async def _raise_for(self, response: aiohttp.ClientResponse, where: str) -> None:
@@ -287,12 +307,12 @@ class KubeApi:
 
     @contextmanager
     def _mapped(self, where: str) -> Iterator[None]:
-        """Turn the errors of the transport into KubeUnavailable; they never hold headers."""
+        """Turn errors of the transport into KubeUnavailable; their messages never contain headers."""
         try:
             yield
         except (aiohttp.ClientError, OSError) as error:
-            # A stream of aiohttp keeps its error, and the frames of that the stream: all would stay until the garbage
-            # collector runs, which it does rarely.
+            # An aiohttp stream references its error, and the frames of the error's traceback reference the stream.
+            # This cycle would stay in memory until the garbage collector runs, which is rare.
             error.__traceback__ = None
             raise self._translated(error, where) from None
 
@@ -306,9 +326,9 @@ class KubeApi:
         return kind(f"{where}: {_explain(error)}")
 
     def _lost(self, why: str) -> None:
-        """Tell of an outage once, however many requests find it out."""
+        """Log an outage once, no matter how many requests fail."""
         if not self.outage:
-            remedy = "check that it runs and that the kubeconfig names it rightly"
+            remedy = "check that the API server runs and that the kubeconfig has its address"
             log.error("apiserver.unreachable", server=self.host, problem=why, remedy=remedy)
         self.outage = why
         self._reachable.clear()
@@ -324,15 +344,15 @@ class KubeApi:
 
 
 async def _loads(content: bytes) -> Any:
-    """Parse JSON; where one object is nested too deep to be parsed, all but its depths are.
+    """Parse JSON. If it is nested too deeply for the parser, cut off the levels that are too deep.
 
     Raises:
-        orjson.JSONDecodeError: it is no JSON.
+        orjson.JSONDecodeError: It is not valid JSON.
     """
     try:
         return orjson.loads(content)
     except orjson.JSONDecodeError:
-        # It may take long, and is rarely needed: the loop goes on meanwhile.
+        # Cutting is rare but may take long, so it must not block the event loop.
         return orjson.loads(await asyncio.to_thread(cut, content))
 
 
@@ -341,12 +361,12 @@ def _selecting(fields: str) -> list[tuple[str, str]]:
 
 
 def error_of(status: int, content: bytes, where: str, retry_after: str | None = None) -> KubeError:
-    """Return the error for an answer: its class by the status, its text in the API server's own words."""
+    """Return the error for a response: the status selects its class; its text is the API server's message."""
     details = _status_object(content)
     message = f"{where}: {status}: {str(details.get('message') or 'no reason given')[:_LONGEST_REASON]}"
     if 300 <= status < 400:
         return KubeUnavailable(
-            f"{where}: {status}: no API server redirects: check the kubeconfig's server", status=status
+            f"{where}: {status}: an API server never redirects: check the kubeconfig's server", status=status
         )
     if status in (401, 403):
         return KubeForbidden(message, status=status)
@@ -369,20 +389,20 @@ def _retry_after(status: Mapping[str, Any], header: str | None) -> float | None:
     asked = header or (details.get("retryAfterSeconds") if isinstance(details, dict) else None)
     try:
         return max(0.0, float(asked)) if asked is not None else None
-    except (TypeError, ValueError):  # a date, or anything
+    except (TypeError, ValueError):  # an HTTP date, or malformed
         return None
 
 
 def _explain(error: Exception) -> str:
     match error:
         case aiohttp.ClientConnectorCertificateError() | ssl.SSLCertVerificationError():
-            return "its certificate is not trusted: check the certificate authority of the credentials"
+            return "the server's certificate is not trusted: check the CA certificate of the credentials"
         case aiohttp.ClientConnectorDNSError():
             return "the host name can't be resolved"
         case aiohttp.ClientConnectorSSLError() | ssl.SSLError():
             return "TLS failed: check the URL's scheme and the client certificate"
         case aiohttp.ClientConnectorError():
-            # asyncio words the error itself when it tries several addresses; the system's words are plainer.
+            # asyncio writes its own text when it tries several addresses; the system's text is clearer.
             number = error.os_error.errno
             return f"can't connect: {os.strerror(number) if number else error.os_error.strerror or 'refused'}"
         case TimeoutError():
@@ -392,4 +412,4 @@ def _explain(error: Exception) -> str:
         case aiohttp.InvalidURL():
             return "the server's URL is not valid"
         case _:
-            return f"the exchange failed ({type(error).__name__})"
+            return f"the request failed ({type(error).__name__})"

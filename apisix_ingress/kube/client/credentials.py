@@ -1,7 +1,7 @@
-"""Where the API server is and who we are there: in-cluster files or a kubeconfig, read again when they change.
+"""Reads the API server's address and the client's credentials from the Pod's service account or a kubeconfig.
 
-Nothing here sends a request. A file that is missing or half written for a moment is no reason to forget credentials
-that worked: whoever holds them keeps them until a later read succeeds. Messages name files and fields, never values.
+Nothing here sends a request. A caller keeps the credentials it has until a later read succeeds, because a file may be
+missing or half written for a moment. Messages name files and fields, never values.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ from apisix_ingress.runtime.regular_files import FileVersion, file_version, read
 
 ACCOUNT_FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 EXEC_SECONDS = 30.0
-"""Bound of one run of a credential plugin."""
+"""Timeout of a credential plugin."""
 _EXPIRY_SKEW = 30.0
 _LARGEST = 10 * 2**20
 _ANONYMOUS = "(anonymous)"
+_ACCOUNT = "the Pod's service account"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +41,11 @@ class Access:
 
     Attributes:
         configuration: A `kubernetes.aio.client.Configuration`, without token.
-        authorization: Value of the Authorization header; empty: client certificate or anonymous.
-        tls: Contents of the files that make the TLS context; a change needs a new client.
-        expires_at: Monotonic time at which the token should be renewed, None when unknown.
-        costly: Whether a read runs a program, so that it is not repeated just in case.
-        files: Every file that was read.
+        authorization: Value of the Authorization header; empty for a client certificate or anonymous access.
+        tls: Contents of the files of the TLS context; a change needs a new client.
+        expires_at: Monotonic time at which to renew the token; None if unknown.
+        costly: Whether a read runs a program; such reads are not repeated without a reason.
+        files: All files that were read.
     """
 
     configuration: Any = field(repr=False)
@@ -61,26 +62,26 @@ class Access:
         return urlsplit(str(self.configuration.host)).netloc.rpartition("@")[2]
 
     def stamp(self) -> tuple[FileVersion, ...]:
-        """Return the versions of the files; a missing file counts as a change."""
+        """Return the versions of the files; a file that disappears is a change."""
         return tuple(file_version(path) for path in self.files)
 
 
 class Credentials(Protocol):
-    """A place that credentials come from."""
+    """A source of credentials."""
 
     async def load(self) -> Access:
-        """Read everything anew.
+        """Read everything again.
 
         Raises:
-            ConfigError: something is missing or malformed; the text names the file and the remedy.
+            ConfigError: Something is missing or malformed; the text names the file and the remedy.
         """
 
 
 def find_credentials(kubeconfig: str, *, clock: Clock, environ: Mapping[str, str]) -> Credentials:
-    """Choose the source: `kubeconfig` if given, else the Pod's account, else $KUBECONFIG, else ~/.kube/config.
+    """Return the first source that exists: `kubeconfig`, the Pod's service account, $KUBECONFIG, ~/.kube/config.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: None of them exists.
     """
     if kubeconfig:
         return Kubeconfig(kubeconfig, clock=clock)
@@ -92,8 +93,8 @@ def find_credentials(kubeconfig: str, *, clock: Clock, environ: Mapping[str, str
     if home.is_file():
         return Kubeconfig(str(home), clock=clock)
     raise ConfigError(
-        f"kubernetes: no way to the API server: this is no Pod, KUBECONFIG is not set and {home} does not exist; "
-        "give --kubeconfig FILE or set kubernetes.kubeconfig"
+        f"kubernetes: no API server credentials: not running in a Pod, KUBECONFIG is not set and {home} does not exist;"
+        " pass --kubeconfig FILE or set kubernetes.kubeconfig"
     )
 
 
@@ -105,7 +106,7 @@ class InCluster:
         self._folder = folder
 
     async def load(self) -> Access:
-        """Read the account's token and CA."""
+        """Read the token and the CA certificate."""
         return self._load()
 
     def _load(self) -> Access:
@@ -113,25 +114,25 @@ class InCluster:
         token_file, ca_file, namespace_file = (self._folder / name for name in ("token", "ca.crt", "namespace"))
         configuration = Configuration(host=f"https://{f'[{host}]' if ':' in host else host}:{port}")
         configuration.ssl_ca_cert = str(ca_file)
-        namespace = _read(namespace_file, "the Pod's account").decode().strip() if namespace_file.is_file() else ""
+        namespace = _read(namespace_file, _ACCOUNT).decode().strip() if namespace_file.is_file() else ""
         return Access(
             configuration,
             namespace=namespace or "default",
             authorization=f"Bearer {_read_token(token_file)}",
-            tls=(_read(ca_file, "the Pod's account"),),
+            tls=(_read(ca_file, _ACCOUNT),),
             files=(token_file, ca_file),
         )
 
 
 class Kubeconfig:
-    """The current context of a kubeconfig; several files are merged as kubectl does."""
+    """The current context of a kubeconfig; several files are merged like in kubectl."""
 
     def __init__(self, paths: str, *, clock: Clock) -> None:
         self._paths = paths
         self._clock = clock
 
     async def load(self) -> Access:
-        """Read the files, the ones that they name, and run the credential plugin if there is one."""
+        """Read the kubeconfig files and the files they reference, and run the credential plugin if there is one."""
         files, merged = self._merged()
         user = _user_of(merged, self._paths)
         plugin = user.pop("exec", None)
@@ -159,11 +160,11 @@ class Kubeconfig:
         try:
             files = tuple(Path(name).expanduser() for name in self._paths.split(os.pathsep) if name)
             found = tuple(path for path in files if exists(path))
-        except (OSError, RuntimeError) as error:  # the second: `~` of a user that nobody knows
-            reason = error.strerror if isinstance(error, OSError) else "its folder is that of an unknown user"
-            raise ConfigError(f"kubeconfig {self._paths}: {reason}; give the right path with --kubeconfig") from None
+        except (OSError, RuntimeError) as error:  # RuntimeError: `~` of an unknown user
+            reason = error.strerror if isinstance(error, OSError) else "unknown user in the path"
+            raise ConfigError(f"kubeconfig {self._paths}: {reason}; set the path with --kubeconfig") from None
         if not found:
-            raise ConfigError(f"kubeconfig {self._paths}: no such file; give the right path with --kubeconfig")
+            raise ConfigError(f"kubeconfig {self._paths}: no such file; set the path with --kubeconfig")
         for path in found:
             _check_kubeconfig(path)
         try:
@@ -185,7 +186,7 @@ class Kubeconfig:
         return configuration
 
     async def _run(self, plugin: Any, configuration: Any) -> tuple[str, float | None]:
-        """Run the credential plugin; it answers with a token or a client certificate."""
+        """Run the credential plugin, which returns a token or a client certificate."""
         where = f"kubeconfig {self._paths}: credential plugin {plugin.get('command')!r}"
         try:
             async with asyncio.timeout(EXEC_SECONDS):
@@ -194,11 +195,11 @@ class Kubeconfig:
             reason = error.strerror if isinstance(error, OSError) else str(error)[:200]
             raise ConfigError(f"{where}: {reason}") from None
         except TimeoutError:
-            raise ConfigError(f"{where}: no answer within {EXEC_SECONDS:g} s") from None
+            raise ConfigError(f"{where}: no response within {EXEC_SECONDS:g} s") from None
         if token := str(status.get("token") or "").strip():
             return f"Bearer {token}", self._expiry(status)
         if not status.get("clientCertificateData") or not status.get("clientKeyData"):
-            raise ConfigError(f"{where}: the answer holds neither a token nor a client certificate with its key")
+            raise ConfigError(f"{where}: the response has neither a token nor a client certificate with its key")
         for name, attribute in (("clientCertificateData", "cert_file"), ("clientKeyData", "key_file")):
             setattr(configuration, attribute, FileOrData(status, "", name, base64_file_content=False).as_file())
         return "", self._expiry(status)
@@ -214,14 +215,14 @@ class Kubeconfig:
 def _check_kubeconfig(path: Path) -> None:
     try:
         content = yaml.safe_load(_read(path, f"kubeconfig {path}"))
-    except (yaml.YAMLError, RecursionError, ValueError):  # nested without end; no such date
-        raise ConfigError(f"kubeconfig {path}: not YAML") from None
+    except (yaml.YAMLError, RecursionError, ValueError):  # the last two: nested too deeply, invalid date
+        raise ConfigError(f"kubeconfig {path}: not valid YAML") from None
     if not isinstance(content, dict):
         raise ConfigError(f"kubeconfig {path}: not a kubeconfig: the top level must be a mapping")
 
 
 def _user_of(merged: Any, paths: str) -> dict[str, Any]:
-    """Return the user of the current context, as a mapping that is part of `merged`; add an empty one if absent."""
+    """Return the current context's user, a mapping inside `merged`; add an empty one if the context has no user."""
     context = _context_of(merged)
     name = context.get("user")
     for node in merged.value["users"]:
@@ -233,8 +234,8 @@ def _user_of(merged: Any, paths: str) -> dict[str, Any]:
                 )
             return user
     if name:
-        raise ConfigError(f"kubeconfig {paths}: the current context names the user {name!r}, which is not there")
-    # The package can't read a context without user: it gets an empty one.
+        raise ConfigError(f"kubeconfig {paths}: the current context uses the user {name!r}, which does not exist")
+    # The kubernetes package can't read a context without a user, so add an empty user.
     anonymous: dict[str, Any] = {}
     merged.value["users"].append(ConfigNode(_ANONYMOUS, {"name": _ANONYMOUS, "user": anonymous}, merged.path))
     context["user"] = _ANONYMOUS
@@ -254,7 +255,7 @@ def _namespace_of(merged: Any) -> str:
 
 
 def _token_file(user: dict[str, Any], kubeconfig: Path) -> Path | None:
-    """Take the token file out of a user: it is read here, since the package keeps the first token for ever."""
+    """Remove the token file from a user and return it: the kubernetes package would keep the first token forever."""
     name = user.pop("tokenFile", None)
     if not name or user.get("token"):
         return None
@@ -267,12 +268,12 @@ def _read(path: Path, where: str) -> bytes:
     except OSError as error:
         raise ConfigError(f"{where}: {path}: {error.strerror}") from None
     if len(content) > _LARGEST:
-        raise ConfigError(f"{where}: {path}: larger than {_LARGEST // 2**20} MB: is it the right file?")
+        raise ConfigError(f"{where}: {path}: larger than {_LARGEST // 2**20} MB: check the path")
     return content
 
 
 def _read_token(path: Path) -> str:
     token = _read(path, "token file").decode("ascii", "replace").strip()
     if not token or not token.isprintable() or any(character.isspace() for character in token):
-        raise ConfigError(f"token file {path}: must hold one token and nothing else")
+        raise ConfigError(f"token file {path}: must contain one token and nothing else")
     return token

@@ -1,7 +1,7 @@
-"""The depth of JSON: how deep an object may be nested, and how what is deeper is kept from harming its neighbours.
+"""Limits how deeply JSON may be nested, so that one object that is too deep does not break a whole list.
 
-The API server accepts 10,000 levels where a plugin's config may hold anything; our parser reads 1,024 and writes 254.
-Text and values only: who is told of what was too deep is decided elsewhere.
+The API server accepts 10,000 levels in fields without a schema, such as a plugin's config. orjson reads 1,024 levels
+and writes 254. Callers report objects that are too deep.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ import re
 from typing import Any
 
 DEEPEST = 200
-"""Levels of an object, itself included; deeper ones are not read."""
+"""Maximum levels of an object, including the object; deeper objects are not read."""
 
 CUT_BELOW = DEEPEST + 50
-"""Levels of an answer that survive `cut`: what is left of an object that lost something is still too deep itself."""
+"""Levels of a response that `cut` keeps. An object that was cut is still deeper than `DEEPEST`, and thus detected."""
 
 _TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[{]|[\]}]', re.DOTALL)
-"""Brackets, and texts as a whole, ended or not: no byte is looked at twice."""
+"""A bracket or a whole string, terminated or not, so that the scan visits each byte once."""
 
 
 def cut(content: bytes, levels: int = CUT_BELOW) -> bytes:
-    """Return JSON text with null in place of every array and object that is nested deeper; takes linear time."""
+    """Replace every array and object below `levels` in JSON text with null, in linear time."""
     if content.count(b"[") + content.count(b"{") <= levels:
         return content
     kept: list[bytes] = []
@@ -31,7 +31,7 @@ def cut(content: bytes, levels: int = CUT_BELOW) -> bytes:
             depth += 1
             if depth == levels + 1:
                 kept += (content[position : token.start()], b"null")
-                position = len(content)  # unless it is closed, nothing follows
+                position = len(content)  # if no bracket closes it, drop the rest
         elif sign in b"]}":
             if depth == levels + 1:
                 position = token.end()
@@ -40,7 +40,7 @@ def cut(content: bytes, levels: int = CUT_BELOW) -> bytes:
 
 
 def is_deep(value: Any, levels: int) -> bool:
-    """Say whether a parsed JSON value has more levels of arrays and objects; a plain value has none."""
+    """Return whether a parsed JSON value has more than `levels` levels of arrays and objects; a scalar has 0."""
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(levels):
         if not level:
@@ -55,10 +55,10 @@ def is_deep(value: Any, levels: int) -> bool:
 
 
 def check_depth(value: Any) -> None:
-    """Refuse an object with more than `DEEPEST` levels.
+    """Check that a value has at most `DEEPEST` levels.
 
     Raises:
-        ValueError: it has.
+        ValueError: It has more.
     """
     if is_deep(value, DEEPEST):
         raise ValueError(f"nested deeper than {DEEPEST} levels")

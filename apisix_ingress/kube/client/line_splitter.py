@@ -1,7 +1,7 @@
-"""Cuts a stream of chunks into lines of any length. What a line means is the reader's business.
+"""Splits a stream of chunks into lines of any length.
 
-The line limits of stream readers (64 KiB to 4 MiB) do not hold for watch events: an object of 1.5 MB is several times
-as large once its text is escaped.
+The line limits of common stream readers (64 KiB to 4 MiB) are too low for watch events: an object of 1.5 MB grows
+several times when its text is escaped.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from collections.abc import Iterator
 
 
 class LineSplitter:
-    """Collects chunks; a line that spans many of them is joined once."""
+    """Collects chunks and joins each line once, even if it spans many chunks."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
-        """Yield the lines that this chunk completes, without their line end; empty lines are left out."""
+        """Yield the lines that this chunk completes, without line ends; skip empty lines."""
         *complete, rest = chunk.split(b"\n")
         for piece in complete:
             self._parts.append(piece)
@@ -29,5 +29,5 @@ class LineSplitter:
 
     @property
     def pending(self) -> bool:
-        """Whether a line has begun and not ended: at the end of a stream it was cut off."""
+        """Whether a line is incomplete. At the end of a stream this means that the line was cut off."""
         return bool(self._parts)

@@ -1,10 +1,9 @@
-"""One request to the API server over the `kubernetes` package's connections, with credentials that stay fresh.
+"""Sends requests to the API server over the `kubernetes` package's session and keeps the credentials fresh.
 
-Only here is that package's client touched, and only for the session that it makes of TLS, proxy and pool: no typed
-model, no retry, no watch of its own, and nothing of its layers above the session, whose copies of headers and bodies
-took a fifth of a status write. There is no bound to its connections, so that watches never starve requests; a watch
-goes on over the connection that its list has opened, which saves the making of one. What an answer means is known to
-`api`.
+This is the only module that uses that package's client, and only its session with TLS, proxy and connection pool. The
+layers above the session are not used: their copies of headers and bodies took a fifth of the time of a status write.
+The pool is unlimited so that watches never starve requests. A watch reuses the connection of its list. `api`
+interprets responses.
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ from apisix_ingress.runtime.clock import Clock
 log = structlog.get_logger()
 
 LOOK_SECONDS = 1.0
-"""How often files are looked at for a change."""
+"""How often the files are checked for a change."""
 REREAD_SECONDS = 60.0
-"""How often they are read although they look unchanged."""
+"""How often the files are read even if they look unchanged."""
 RETRY_SECONDS = 5.0
-"""How soon a read that failed is tried again."""
+"""Delay before a failed read is repeated."""
 _HEADERS = {
     "Accept": "application/json",
     # Compression costs the API server more than a local network gains.
@@ -46,12 +45,12 @@ _JSON = {"Content-Type": "application/json"}
 
 
 class _Client:
-    """The REST client for one server and TLS identity; closed when the last exchange of a retired one ends."""
+    """The REST client for one server and TLS identity. A retired client closes when its last exchange ends."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
         self._rest = _make_client(access)
-        # The factory is there to be overridden, and what it made is closed with the client.
+        # `close` of the REST client closes the session that its factory created.
         self._session: aiohttp.ClientSession = self._rest.pool_manager or self._rest._create_pool_manager()
         self._rest.pool_manager = self._session
         self._options = _options(self._rest)
@@ -61,28 +60,28 @@ class _Client:
     async def request(
         self, method: str, url: str, *, headers: dict[str, str], body: object, timeout: aiohttp.ClientTimeout
     ) -> aiohttp.ClientResponse:
-        """Send a request; the body goes as JSON."""
+        """Send a request with a JSON body."""
         data = None if body is None else orjson.dumps(body)
         return await self._session.request(
             method, url, headers=headers, data=data, timeout=timeout, allow_redirects=False, **self._options
         )
 
     def is_for(self, access: Access) -> bool:
-        """Whether the same server and TLS identity are meant."""
+        """Return whether `access` has the same server and TLS identity."""
         return self._access.tls == access.tls and _target(self._access) == _target(access)
 
     def enter(self) -> None:
-        """Count an exchange."""
+        """Count the start of an exchange."""
         self._active += 1
 
     async def leave(self) -> None:
-        """End an exchange."""
+        """Count the end of an exchange."""
         self._active -= 1
         if self._retired and not self._active:
             await self.close()
 
     async def retire(self) -> None:
-        """Close as soon as nobody uses it any more."""
+        """Close as soon as no exchange is active."""
         self._retired = True
         if not self._active:
             await self.close()
@@ -94,8 +93,8 @@ class _Client:
 
 def _make_client(access: Access) -> Any:
     configuration = access.configuration
-    configuration.connection_pool_maxsize = 0  # no bound
-    # With trust_env aiohttp would read the environment and ~/.netrc for each request, in a thread.
+    configuration.connection_pool_maxsize = 0  # unlimited
+    # With trust_env, aiohttp reads the environment and ~/.netrc in a thread for each request.
     configuration.client_session_kwargs = {
         "cookie_jar": aiohttp.DummyCookieJar(),
         "trust_env": False,
@@ -105,7 +104,7 @@ def _make_client(access: Access) -> Any:
 
 
 def _options(rest: Any) -> dict[str, Any]:
-    """Return what each request needs beside its own: the server's name for TLS and the proxy, where they are given."""
+    """Return the options that all requests share: TLS server name and proxy, if configured."""
     found = {
         "server_hostname": rest.configuration.tls_server_name,
         "proxy": rest.proxy,
@@ -115,7 +114,7 @@ def _options(rest: Any) -> dict[str, Any]:
 
 
 def environment_proxy(url: str) -> str | None:
-    """Return the proxy that the environment names for a URL; one that a kubeconfig names goes before it."""
+    """Return the proxy from the environment for a URL. A proxy in the kubeconfig takes precedence."""
     parts = urlsplit(url)
     return None if proxy_bypass(parts.netloc) else getproxies().get(parts.scheme)
 
@@ -127,7 +126,7 @@ def _target(access: Access) -> tuple[object, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request; `timeout` bounds all of it."""
+    """One request; `timeout` covers the whole exchange."""
 
     method: str
     path: str
@@ -138,11 +137,11 @@ class Request:
 
 
 class Transport:
-    """Sends requests with the credentials of the moment.
+    """Sends requests with the current credentials.
 
     Args:
-        credentials: Where they come from; read by `open`.
-        clock: Tells when to look at files again.
+        credentials: Source of the credentials; `open` reads it for the first time.
+        clock: Schedules checks of the files.
     """
 
     def __init__(self, credentials: Credentials, *, clock: Clock) -> None:
@@ -152,21 +151,21 @@ class Transport:
         self._client: _Client | None = None
         self._stamp: tuple[object, ...] = ()
         self._look_at = self._reread_at = 0.0
-        self._complaint = ""
-        # One read at a time: a plugin is not run once for every request that was refused.
+        self._logged_reason = ""
+        # One read at a time, so that a credential plugin does not run once per rejected request.
         self._reading = asyncio.Lock()
 
     async def open(self) -> Access:
         """Read the credentials for the first time.
 
         Raises:
-            ConfigError: they are missing or malformed.
+            ConfigError: The credentials are missing or malformed.
         """
         access = await self._credentials.load()
         try:
             self._client = _Client(access)
         except OSError as error:
-            raise ConfigError(f"API server {access.host}: its TLS files can't be used: {_reason(error)}") from None
+            raise ConfigError(f"API server {access.host}: can't use the TLS files: {_reason(error)}") from None
         self._adopt(access)
         return access
 
@@ -178,17 +177,17 @@ class Transport:
 
     @property
     def access(self) -> Access:
-        """The credentials of the moment."""
+        """The current credentials."""
         if self._access is None:
             raise RuntimeError("the transport is not open")
         return self._access
 
     @asynccontextmanager
     async def exchange(self, request: Request) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Send a request and hand out its answer, whatever the status; once more after a 401.
+        """Send a request and yield its response, whatever the status. Retry once after a 401.
 
         Raises:
-            aiohttp.ClientError, TimeoutError, OSError: there was no answer.
+            aiohttp.ClientError, TimeoutError, OSError: There was no response.
         """
         await self._refresh()
         used = self.access
@@ -212,7 +211,7 @@ class Transport:
         return self._client
 
     async def _refresh(self) -> None:
-        """Read the credentials again if a file changed, the token is about to expire, or a minute has passed."""
+        """Read the credentials again if a file changed, the token expires soon, or a minute has passed."""
         now = self._clock.monotonic()
         if now < self._look_at:
             return
@@ -224,7 +223,7 @@ class Transport:
             await self._read_again(access)
 
     async def _read_again(self, used: Access) -> bool:
-        """Read the credentials unless somebody did since `used`; return whether newer ones are there now."""
+        """Read the credentials unless they were replaced since `used`; return whether there are newer ones now."""
         async with self._reading:
             if self.access is not used:
                 return True
@@ -232,17 +231,17 @@ class Transport:
                 access = await self._credentials.load()
                 replaced = self._switch(access)
             except (ConfigError, OSError) as error:
-                self._complain(_reason(error))
+                self._report_failure(_reason(error))
                 self._look_at = self._clock.monotonic() + RETRY_SECONDS
                 return False
-            # Nothing is awaited since the client was replaced: no request goes to the old server with the new TLS.
+            # There is no await between `_switch` and here, so client and credentials always belong together.
             self._adopt(access)
             if replaced is not None:
                 await replaced.retire()
             return True
 
     def _switch(self, access: Access) -> _Client | None:
-        """Make a client for other credentials if they need one; return the one that it replaces."""
+        """Replace the client if the new credentials need another one; return the former client."""
         client = self._client
         if client is None or client.is_for(access):
             return None
@@ -255,13 +254,13 @@ class Transport:
         self._stamp = access.stamp()
         now = self._clock.monotonic()
         self._look_at, self._reread_at = now + LOOK_SECONDS, now + REREAD_SECONDS
-        self._complaint = ""
+        self._logged_reason = ""
         register_secret(access.authorization.rpartition(" ")[2])
 
-    def _complain(self, reason: str) -> None:
-        if reason != self._complaint:
-            self._complaint = reason
-            log.warning("credentials.unreadable", reason=reason, remedy="those read before stay in use")
+    def _report_failure(self, reason: str) -> None:
+        if reason != self._logged_reason:
+            self._logged_reason = reason
+            log.warning("credentials.unreadable", reason=reason, remedy="the previous credentials stay in use")
 
 
 async def _send(client: _Client, access: Access, request: Request) -> aiohttp.ClientResponse:
@@ -279,9 +278,10 @@ async def _send(client: _Client, access: Access, request: Request) -> aiohttp.Cl
 
 
 def _finish(response: aiohttp.ClientResponse) -> None:
-    """Give the connection back if the body was read to its end, else cut it.
+    """Return the connection to the pool if the body was read to its end, else abort it.
 
-    A TLS connection that is closed waits for the other side's goodbye, up to 30 s; a watch that we leave needs none.
+    Closing a TLS connection waits up to 30 s for the peer's close_notify. A watch that the client leaves does not need
+    that.
     """
     if response.content.at_eof():
         response.release()

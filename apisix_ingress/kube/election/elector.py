@@ -1,8 +1,8 @@
-"""Leader election on a Lease: makes terms, and sees to it that no work outlives the lease it was done under.
+"""Leader election on a Lease: creates terms and ensures that no work outlives the lease it was done under.
 
 Every deadline is monotonic. The holder counts from the moment before it sent the renewal, followers from the moment
-after they saw it, so that the holder gives up first whatever the wall clocks say; times in the Lease are for people.
-What is done within a term is the business of whoever calls `lead`.
+after they observed it. So the holder gives up first, whatever the wall clocks say; the times in the Lease are
+informational. The caller of `lead` decides what to do within a term.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from apisix_ingress.runtime.term import Term
 log = structlog.get_logger()
 
 HOLD_SECONDS = 5.0
-"""So long a lease is held at the end for writes that nobody answered; if they may take longer, it has to run out."""
+"""How long a lease is held for unacknowledged writes at the end. If they may take longer, the lease is not released."""
 
 _SHORTEST, _LONGEST = 0.6, 0.8
-"""From one look to the next in retry periods: so that a lease that was given back is taken within one, all told."""
+"""Time between two looks at the lease, in retry periods: a released lease is acquired within one retry period."""
 
 
 class LeaderElector:
@@ -50,36 +50,36 @@ class LeaderElector:
 
     @property
     def problem(self) -> str:
-        """Why this process can't campaign, for people; empty: it can."""
+        """Why this process can't campaign, for people; empty if it can."""
         return self._lease.problem
 
     @property
     def holder(self) -> str:
-        """Identity of the holder that was seen last."""
+        """Identity of the last observed holder."""
         return self._lease.holder
 
     @property
     def leading(self) -> bool:
-        """Whether a term lasts."""
+        """Whether this process has a term now."""
         return self._term is not None and self._term.remaining() > 0
 
     async def lead(self, work: Work) -> None:
-        """Run `work` in every term that is won, until cancelled.
+        """Run `work` in every term until cancelled.
 
-        In each term `work` runs as a task. When the lease could not be renewed in time, the term ends, and the work is
-        cancelled and awaited before the next campaign. What the work raises goes to the caller, with the lease
-        released; LeadershipLost alone counts as the end of the term. When this call is cancelled, the work is
-        cancelled and awaited first, then the lease is released. It is not released, and there is no next campaign,
-        while the term is in doubt.
+        In each term `work` runs as a task. If the lease could not be renewed in time, the term ends: the work is
+        cancelled and awaited before the next campaign. If the work raises LeadershipLost, the term ends; any other
+        exception is raised to the caller after the lease was released. When this call is cancelled, the work is
+        cancelled and awaited first, then the lease is released. The lease is not released, and no campaign starts,
+        while writes of the term are unacknowledged.
         """
         while True:
             term = await self._campaign()
             renewal = Renewal(self._lease, term, self._options, clock=self._clock, rng=self._rng)
             if await self._is_confirmed(renewal):
-                await self._reign(term, renewal, work)
+                await self._run_term(term, renewal, work)
             await self._clock.sleep(max(self._pause(), term.in_doubt()))
 
-    async def _reign(self, term: Term, renewal: Renewal, work: Work) -> None:
+    async def _run_term(self, term: Term, renewal: Renewal, work: Work) -> None:
         self._term = term
         log.info("term.started", identity=self._options.identity)
         try:
@@ -99,7 +99,7 @@ class LeaderElector:
             await self._clock.sleep(self._pause())
 
     async def _try_acquire(self) -> Term | None:
-        """Look at the lease and take it if it is free; None if it is not, or if that can't be told."""
+        """Read the lease and acquire it if it is free; return None if it is not free or the attempt failed."""
         try:
             seen = await self._lease.look()
             if not self._lease.is_free():
@@ -107,14 +107,14 @@ class LeaderElector:
             began = self._clock.monotonic()
             await self._write(self._lease.take(seen))
         except KubeConflict:
-            return None  # somebody was faster
+            return None  # another candidate was faster
         except KubeError as error:
-            self._lease.complain(error)
+            self._lease.report(error)
             return None
         return Term(self._clock, holder=self._options.identity, deadline=began + self._options.lease_duration)
 
     async def _write(self, request: Coroutine[Any, Any, None]) -> None:
-        """Carry out a write that may win the lease; if we are stopped meanwhile, it is given back at once."""
+        """Send a write that may acquire the lease; if cancelled meanwhile, release the lease at once."""
         write = asyncio.ensure_future(request)
         try:
             await asyncio.shield(write)
@@ -127,7 +127,7 @@ class LeaderElector:
             raise
 
     async def _is_confirmed(self, renewal: Renewal) -> bool:
-        """Say whether a lease that was won is ours for long enough to begin work under it."""
+        """Return whether an acquired lease lasts long enough to start work."""
         try:
             await renewal.confirm()
         except LeadershipLost as error:
@@ -141,7 +141,7 @@ class LeaderElector:
     # Keeping.
 
     async def _serve(self, term: Term, renewal: Renewal, work: Work) -> None:
-        """Renew while the work runs; end the work when the term ends, in whatever way."""
+        """Renew the lease while the work runs; end the work when the term ends for any reason."""
 
         async def run() -> None:
             await work(term)
@@ -154,7 +154,7 @@ class LeaderElector:
         except asyncio.CancelledError:
             ended = await self._end_work(term, task)
             await renewal.end()
-            self._tell(task)
+            self._log_error(task)
             if ended:
                 await self._give_back(term)
             raise
@@ -163,12 +163,12 @@ class LeaderElector:
             await asyncio.wait((ending,))
         except asyncio.CancelledError:
             await asyncio.wait((ending,))
-            self._tell(ending)
+            self._log_error(ending)
             raise
         ending.result()
 
     async def _conclude(self, term: Term, renewal: Renewal, task: asyncio.Task[None]) -> None:
-        """End the work of a term that is over, and pass on how it ended."""
+        """End the work of a term and raise its exception, if any."""
         await self._end_work(term, task)
         await renewal.end()
         error = None if task.cancelled() else task.exception()
@@ -178,15 +178,15 @@ class LeaderElector:
         if error is not None:
             raise error
 
-    def _tell(self, task: asyncio.Task[None]) -> None:
-        """Log what the work raised while it was shut down: the cancellation goes first."""
+    def _log_error(self, task: asyncio.Task[None]) -> None:
+        """Log the exception of work that was cancelled: the caller raises the cancellation instead."""
         if not task.cancelled() and (error := task.exception()) is not None and not _is_leadership_lost(error):
             log.error("term.failed", identity=self._options.identity, exc_info=error)
 
-    # Giving up.
+    # Releasing.
 
     async def _end_work(self, term: Term, task: asyncio.Task[None]) -> bool:
-        """Let no write start any more, then cancel the work and wait for it; return whether it ended in time."""
+        """End the term so that no write starts, then cancel the work and wait; return whether it ended in time."""
         left = max(0.0, term.remaining())
         term.end()
         task.cancel()
@@ -202,22 +202,22 @@ class LeaderElector:
             in_time.cancel()
 
     async def _give_back(self, term: Term) -> None:
-        """Release the lease of a term when none of its writes can be carried out after those of the next leader."""
+        """Release the lease once no write of the term can take effect after writes of the next leader."""
         left = term.in_doubt()
         if left > HOLD_SECONDS:
-            reason = f"a write that got no answer may still be carried out, for {left:.3g} s perhaps"
-            log.warning("lease.kept", lease=self._options.name, reason=reason)
+            reason = f"an unacknowledged write may still take effect for up to {left:.3g} s"
+            log.warning("lease.not_released", lease=self._options.name, reason=reason)
             return
         if left > 0:
             await self._clock.sleep(left)
         await self._release()
 
     async def _release(self) -> None:
-        """Give the lease up, so that nobody has to wait for it to run out. Failing to is no harm."""
+        """Release the lease, so that other candidates need not wait until it expires. A failure does no harm."""
         try:
             released = await bounded(self._lease.free(), RELEASE_SECONDS, clock=self._clock)
         except (KubeError, TimeoutError) as error:
-            log.warning("lease.kept", lease=self._options.name, reason=str(error) or "no answer in time")
+            log.warning("lease.not_released", lease=self._options.name, reason=str(error) or "no answer in time")
             return
         if released:
             log.info("lease.released", lease=self._options.name)

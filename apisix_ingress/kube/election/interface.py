@@ -1,6 +1,6 @@
-"""What an election is to those who work under it: its options, and the one of a single replica, which always leads.
+"""The interface of leader election, its options, and the implementation for a single replica, which always leads.
 
-How one is held among several replicas is in `elector`; terms themselves are in `runtime.term`.
+`elector` implements it for several replicas; `runtime.term` defines terms.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ class Election(Protocol):
 
     @property
     def problem(self) -> str:
-        """Why this process can't campaign, for people; empty: it can."""
+        """Why this process can't campaign, for people; empty if it can."""
 
     @property
     def holder(self) -> str:
-        """Identity of the holder that was seen last."""
+        """Identity of the last observed holder."""
 
     @property
     def leading(self) -> bool:
@@ -41,10 +41,10 @@ class LeaseOptions:
     Attributes:
         name: Of the Lease.
         namespace: Of the Lease.
-        identity: Unique for each process, e.g. the Pod's name and something random.
-        lease_duration: Others wait so long after the last renewal that they saw.
-        renew_deadline: Without a renewal for so long, the work is ended; the rest of the lease is its time to end.
-        retry_period: Between two tries at most.
+        identity: Unique per process, e.g. the Pod's name and a random suffix.
+        lease_duration: How long other candidates wait after the last renewal they observed.
+        renew_deadline: The work is ended after this time without a renewal; it has the rest of the lease to end.
+        retry_period: Maximum time between two attempts.
     """
 
     name: str
@@ -56,7 +56,7 @@ class LeaseOptions:
 
 
 class NoElection:
-    """Leads at once and always: for a single replica, and without an API server."""
+    """Leads at once and always: for a single replica, or without an API server."""
 
     problem = ""
 
@@ -67,11 +67,11 @@ class NoElection:
 
     @property
     def leading(self) -> bool:
-        """Whether work is being done."""
+        """Whether `lead` is running."""
         return self._leading
 
     async def lead(self, work: Work) -> None:
-        """Run `work` in a term that ends with this call only."""
+        """Run `work` in one term that lasts as long as this call."""
         term = Term(self._clock, holder=self.holder)
         self._leading = True
         try:

@@ -1,6 +1,6 @@
-"""One Lease at the API server, as one candidate sees it: who has it, and the requests that take, renew and free it.
+"""One Lease as one candidate sees it: its holder, and the requests that acquire, renew and release it.
 
-Each call is one try. When to make it, and what follows for the work, is decided in `elector` and `renewal`.
+Each call is one attempt. `elector` and `renewal` decide when to make it and what follows for the work.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ log = structlog.get_logger()
 RELEASE_SECONDS = 3.0
 _FORBIDDEN, _TEST_FAILED = 403, 422
 _RELEASED = 1
-"""The duration of a lease that its holder gave back, as client-go writes it; one that people emptied has another."""
+"""Duration that a holder writes when it releases a lease, as in client-go. A manually emptied lease has another."""
 
 _MOST_TRANSITIONS = 2**31 - 1
-"""The API server takes no larger number."""
+"""Maximum that the API server accepts."""
 
 
 class LeaseApi(Protocol):
-    """What a candidate needs of the API server; `api.KubeApi` has it."""
+    """The requests that a candidate needs; `api.KubeApi` implements them."""
 
     async def get(self, path: str, *, timeout: float = ...) -> JsonObject:
         """Return an object."""
@@ -48,15 +48,15 @@ class LeaseApi(Protocol):
         """Create an object."""
 
     async def update(self, path: str, body: JsonObject, *, timeout: float = ...) -> JsonObject:
-        """Replace an object if it is still the version that the body names."""
+        """Replace an object if it still has the body's resourceVersion."""
 
     async def edit(self, path: str, operations: Sequence[JsonObject], *, timeout: float = ...) -> JsonObject:
-        """JSON-patch an object; KubeConflict of status 422 if one of the tests in it fails."""
+        """JSON-patch an object; raise KubeConflict with status 422 if a `test` operation fails."""
 
 
 @dataclass(slots=True)
 class _Observed:
-    """What a follower knows of the lease: the spec that counts for it, and since when no change was seen."""
+    """What a follower knows of the lease: the relevant spec, and since when it has not changed."""
 
     spec: JsonObject
     since: float
@@ -66,9 +66,9 @@ class Lease:
     """The Lease of one election.
 
     Attributes:
-        problem: Why the last try failed, for people; empty: it did not.
-        holder: Identity of the holder that was seen last.
-        overlaps: Whether a renewal may be sent while another one is under way.
+        problem: Why the last attempt failed, for people; empty if it succeeded.
+        holder: Identity of the last observed holder.
+        overlaps: Whether a renewal may be sent while another one is in flight.
     """
 
     def __init__(self, api: LeaseApi, options: LeaseOptions, *, clock: Clock) -> None:
@@ -80,31 +80,31 @@ class Lease:
         self._clock = clock
         self._collection = f"/apis/coordination.k8s.io/v1/namespaces/{options.namespace}/leases"
         self._path = f"{self._collection}/{options.name}"
-        # As we wrote it last; None: the next who needs it has to look.
+        # As we last wrote it; None if it has to be read again.
         self._held: JsonObject | None = None
         self._observed: _Observed | None = None
         self._seen: JsonObject | None = None
-        # Whether a lease in our name may be one that we took, with the answer lost.
+        # Whether a lease in our name may be one that we acquired without receiving the answer.
         self._asked = False
 
-    # Taking.
+    # Acquiring.
 
     async def look(self) -> JsonObject | None:
-        """Return the Lease, None if there is none yet."""
+        """Return the Lease, or None if it does not exist yet."""
         try:
             lease = await self._get(self._options.renew_deadline)
         except KubeNotFound:
             self._observe(None, "")
             return None
         self._see(lease)
-        self.complain(None)
+        self.report(None)
         return lease
 
     def is_free(self) -> bool:
-        """Whether the lease that was seen last may be taken.
+        """Return whether the last observed lease may be acquired.
 
-        One that was deleted, emptied or given to us by somebody has to run out all the same: whoever held it goes on
-        until the next renewal.
+        A lease that someone deleted, emptied or assigned to us must expire all the same: its holder continues until
+        its next renewal.
         """
         if self._observed is None:
             return True
@@ -117,16 +117,16 @@ class Lease:
         return self._clock.monotonic() >= self._observed.since + waits
 
     async def take(self, lease: JsonObject | None) -> None:
-        """Take the lease as it was seen, None: create it.
+        """Acquire the lease that was observed, or create it if None.
 
         Raises:
-            KubeConflict: Somebody was faster.
+            KubeConflict: Another candidate was faster.
         """
         self._asked = True
-        taken = self._ours(await (self._create() if lease is None else self._replace(lease)))
+        taken = self._verified(await (self._create() if lease is None else self._replace(lease)))
         self._held = taken
-        self.overlaps = True  # what was forbidden in another term may be granted again
-        self.complain(None)
+        self.overlaps = True  # the permission may have been granted since another term
+        self.report(None)
         self._see(taken)
 
     async def _create(self) -> JsonObject:
@@ -146,26 +146,26 @@ class Lease:
         return await self._api.update(self._path, wanted, timeout=self._options.renew_deadline)
 
     def _see(self, lease: JsonObject) -> None:
-        """Remember since when the lease looks as it does; only what we watched ourselves counts."""
+        """Record the observed lease. Expiry is measured from our own observations only, never from times in it."""
         spec = lease.get("spec") or {}
         holder = str(spec.get("holderIdentity") or "")
         if holder and holder not in (self.holder, self._options.identity):
-            log.info("term.awaited", lease=self._options.name, leader=holder)
+            log.info("leader.observed", lease=self._options.name, leader=holder)
         self.holder = holder
         self._observe(spec, holder)
         self._asked = self._asked and holder in ("", self._options.identity)
 
     def _observe(self, spec: JsonObject | None, holder: str) -> None:
-        """Count from now if something changed: whoever held the lease may have renewed it until a moment ago."""
+        """Restart the expiry if something changed, because the holder may have renewed the lease just before."""
         former, changed = self._observed, spec != self._seen
         self._seen = spec
-        counts = spec is not None and (former is None or self._counts(spec, holder))
-        kept = spec if counts or former is None else former.spec
+        is_genuine = spec is not None and (former is None or self._is_genuine(spec, holder))
+        kept = spec if is_genuine or former is None else former.spec
         if changed and kept is not None:
             self._observed = _Observed(kept, self._clock.monotonic())
 
-    def _counts(self, spec: JsonObject, holder: str) -> bool:
-        """Whether a holder wrote that, and not somebody who edits the Lease of one that may still work."""
+    def _is_genuine(self, spec: JsonObject, holder: str) -> bool:
+        """Return whether a candidate wrote this, not someone who edited the Lease while its holder may still work."""
         if not holder:
             return bool(spec.get("leaseDurationSeconds") == _RELEASED)
         return holder != self._options.identity or self._asked
@@ -182,17 +182,17 @@ class Lease:
         }
 
     def _duration(self) -> int:
-        """Return what the Lease says of its duration: followers believe it, so it is never less than we count on."""
+        """Return the duration for the Lease. Followers rely on it, so round up."""
         return math.ceil(self._options.lease_duration)
 
-    # Keeping.
+    # Renewing.
 
     async def renew(self, seconds: float) -> None:
-        """Say that we are still there, in so many seconds at most.
+        """Renew the lease within a number of seconds.
 
         Raises:
-            LeadershipLost: It is not ours any more.
-            KubeError: It failed, or nobody knows.
+            LeadershipLost: We no longer hold the lease.
+            KubeError: The renewal failed, or its result is unknown.
         """
         try:
             await bounded(self._touch(seconds) if self.overlaps else self._put(seconds), seconds, clock=self._clock)
@@ -202,10 +202,10 @@ class Lease:
             raise LeadershipLost("the lease was deleted") from None
 
     async def _touch(self, seconds: float) -> None:
-        """Change its time, on condition that it is still ours.
+        """Patch the renew time on the condition that we still hold the lease.
 
-        That asks for no version, and so for no answer to the renewal before. An update of what the last answer showed
-        takes two answers a renewal, one after the other, both within renew_deadline.
+        The patch needs no resourceVersion and thus no answer to the previous renewal. With updates, `renew_deadline`
+        has to cover the answers to two renewals in sequence.
         """
         operations: list[JsonObject] = [
             {"op": "test", "path": "/spec/holderIdentity", "value": self._options.identity},
@@ -213,7 +213,7 @@ class Lease:
             {"op": "add", "path": "/spec/renewTime", "value": micro_time(self._clock.now())},
         ]
         try:
-            self._held = self._ours(await self._api.edit(self._path, operations, timeout=seconds))
+            self._held = self._verified(await self._api.edit(self._path, operations, timeout=seconds))
         except KubeForbidden as error:
             if error.status != _FORBIDDEN:
                 raise
@@ -225,66 +225,70 @@ class Lease:
             raise
 
     def _stop_overlapping(self, error: KubeForbidden) -> None:
-        """Take note that this process may not patch: it goes on with what else it may do."""
+        """Continue with updates, because this process lacks the permission to patch."""
         if self.overlaps:
             self.overlaps = False
             where = f"on leases in namespace {self._options.namespace}"
-            remedy = f"grant patch {where}; until the next term answers are needed in half of renew_deadline"
-            log.warning("renewal.restricted", lease=self._options.name, problem=str(error), remedy=remedy)
+            remedy = f"grant patch {where}; until the next term, the API server must answer within renew_deadline / 2"
+            log.warning("lease.patch_forbidden", lease=self._options.name, problem=str(error), remedy=remedy)
 
     async def _put(self, seconds: float) -> None:
-        """Put the lease as we know it with a new time; if we do not know it any more, look who has it now."""
+        """Update the lease as we know it with a new time; if we no longer know it, read it first."""
         known = self._held
         lease = known or await self._get(seconds)
         spec = self._check(lease)
-        self._held = None  # until the answer says that the write came through
+        self._held = None  # until the answer confirms the write
         transitions = int(spec.get("leaseTransitions") or 0)
         wanted = {**lease, "spec": self._spec(spec, acquired=False, transitions=transitions)}
         try:
-            self._held = self._ours(await self._api.update(self._path, wanted, timeout=seconds))
+            self._held = self._verified(await self._api.update(self._path, wanted, timeout=seconds))
         except KubeConflict:
             if known is None:
                 raise
-            await self._put(seconds)  # somebody wrote it: look at once who has it
+            await self._put(seconds)  # someone else wrote it: read its holder at once
 
     def _check(self, lease: JsonObject) -> JsonObject:
-        """Return the spec of a lease if it is ours."""
+        """Return the spec of a lease that we hold.
+
+        Raises:
+            LeadershipLost: We do not hold it.
+        """
         spec: JsonObject = lease.get("spec") or {}
         if spec.get("holderIdentity") != self._options.identity:
-            raise LeadershipLost(f"{spec.get('holderIdentity') or 'nobody'} holds the lease")
+            raise LeadershipLost(f"the lease is held by {spec.get('holderIdentity') or 'no one'}")
         return spec
 
     async def _get(self, seconds: float) -> JsonObject:
-        """Return the Lease as it is.
+        """Return the current Lease.
 
         Raises:
-            KubeUnavailable: Among others, when the answer is another thing.
+            KubeUnavailable: Among others, the response is not this Lease.
         """
         lease = await self._api.get(self._path, timeout=seconds)
         meta = lease.get("metadata")
         named = isinstance(meta, dict) and meta.get("name") == self._options.name
         if not named or not isinstance(lease.get("spec") or {}, dict):
-            raise KubeUnavailable(f"the lease {self._options.name} was asked for: the answer is something else")
+            raise KubeUnavailable(f"lease {self._options.name}: the response to the read is not this lease")
         return lease
 
-    def _ours(self, answer: JsonObject) -> JsonObject:
-        """Return the answer to a write if it is our Lease: who says 200 to anything has not renewed it.
+    def _verified(self, answer: JsonObject) -> JsonObject:
+        """Return the response to a write if it is our Lease: a proxy may answer 200 without a write.
 
         Raises:
             KubeUnavailable: It is not.
         """
         spec = answer.get("spec")
         if not isinstance(spec, dict) or spec.get("holderIdentity") != self._options.identity:
-            raise KubeUnavailable(f"the lease {self._options.name} was written: the answer is not what was written")
+            raise KubeUnavailable(f"lease {self._options.name}: the response to the write is not what was written")
         return answer
 
-    # Giving it up.
+    # Releasing.
 
     async def free(self) -> bool:
-        """Take our name out of the lease; False if it is somebody else's."""
+        """Release the lease; return False if someone else holds it."""
         try:
             return await self._free()
-        except KubeConflict:  # with another write that was under way
+        except KubeConflict:  # with another write of ours that was in flight
             self._held = None
             return await self._free()
         finally:
@@ -294,13 +298,14 @@ class Lease:
         return await (self._clear() if self.overlaps else self._put_free())
 
     async def _clear(self) -> bool:
-        """Take our name out on condition that it is there, whatever the version.
+        """Remove our identity if it is there, whatever the resourceVersion.
 
-        So a renewal that was given up does no harm: before this one it changes the time, after it it finds no holder.
+        So a renewal that we stopped waiting for is harmless: before this request it changes only the time, after it its
+        `test` fails.
         """
         operations: list[JsonObject] = [
             {"op": "test", "path": "/spec/holderIdentity", "value": self._options.identity},
-            *({"op": "add", "path": f"/spec/{name}", "value": value} for name, value in self._nobody().items()),
+            *({"op": "add", "path": f"/spec/{name}", "value": value} for name, value in self._released().items()),
         ]
         try:
             await self._api.edit(self._path, operations, timeout=RELEASE_SECONDS)
@@ -320,21 +325,21 @@ class Lease:
         spec = lease.get("spec") or {}
         if spec.get("holderIdentity") != self._options.identity:
             return False
-        await self._api.update(self._path, {**lease, "spec": {**spec, **self._nobody()}}, timeout=RELEASE_SECONDS)
+        await self._api.update(self._path, {**lease, "spec": {**spec, **self._released()}}, timeout=RELEASE_SECONDS)
         return True
 
-    def _nobody(self) -> JsonObject:
-        """Return the fields of a lease that nobody holds."""
+    def _released(self) -> JsonObject:
+        """Return the fields of a lease without a holder."""
         return {"holderIdentity": "", "leaseDurationSeconds": _RELEASED, "renewTime": micro_time(self._clock.now())}
 
-    # What went wrong.
+    # Failures.
 
-    def complain(self, error: KubeError | None) -> None:
-        """Note how a try went, and log what is new about it."""
+    def report(self, error: KubeError | None) -> None:
+        """Record the result of an attempt, and log a problem that is new."""
         problem = "" if error is None else str(error)
         if isinstance(error, KubeForbidden):
             where = f"namespace {self._options.namespace}"
-            problem = f"electing a leader is forbidden: grant get, create, update, patch on leases in {where} ({error})"
+            problem = f"leader election is forbidden: grant get, create, update, patch on leases in {where} ({error})"
         if problem and problem != self.problem:
             line = log.debug if isinstance(error, KubeUnreachable) else log.warning
             line("lease.unavailable", lease=self._options.name, problem=problem)
@@ -342,5 +347,5 @@ class Lease:
 
 
 def micro_time(moment: datetime) -> str:
-    """Return a MicroTime: RFC 3339 in UTC with six digits of the second."""
+    """Return a Kubernetes MicroTime: RFC 3339 in UTC with microseconds."""
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

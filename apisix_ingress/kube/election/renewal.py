@@ -1,8 +1,8 @@
-"""Renewing one lease for as long as a term lasts: when to try, how long, and when to give up.
+"""Renews a lease while a term lasts: decides when to try, how long to wait, and when to give up.
 
-A renewal counts from the moment before it was sent, so with answers that take long most of its time is over when it
-counts. Hence tries overlap: the next one is sent although nobody has answered the one before. As long as an answer
-takes `renew_deadline` less one `retry_period` at most, one comes in time. What a try does is in `lease`.
+A renewal extends the lease from the moment before it was sent, so a slow answer leaves little of that time. Therefore
+attempts overlap: the next one is sent before the previous one is answered. If every answer takes at most
+`renew_deadline` minus one `retry_period`, a renewal always succeeds in time. `lease` implements an attempt.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.term import Term
 
 _SHORTEST, _LONGEST = 0.75, 0.95
-"""From one try to the next in retry periods: less than one, so that what the bound above promises is kept."""
+"""Time between two attempts in retry periods; below 1, which the limit in the module docstring requires."""
 
 
 class Renewal:
     """Renewals of the lease that a term rests on.
 
     Args:
-        lease: Won a moment ago.
-        term: Its deadline moves on with each success.
+        lease: The lease, just acquired.
+        term: Each success extends its deadline.
         options: The times.
         clock: For every deadline.
         rng: For jitter.
@@ -43,10 +43,10 @@ class Renewal:
         self._tries: dict[asyncio.Task[None], float] = {}
 
     async def confirm(self) -> None:
-        """Return once the last success is young enough for the next one to come in time.
+        """Return once the last success is recent enough for the next one to follow in time.
 
         Raises:
-            LeadershipLost: There was none, or somebody else was faster.
+            LeadershipLost: No renewal succeeded, or another candidate holds the lease.
         """
         last, give_up = self._renewed, self._clock.monotonic() + self._options.lease_duration
         try:
@@ -57,16 +57,16 @@ class Renewal:
             raise
 
     async def keep(self, work: asyncio.Task[None]) -> None:
-        """Renew until the work has ended; `end` is for the caller, who has more urgent things to do first.
+        """Renew until the work has ended. The caller must call `end`, after more urgent steps.
 
         Raises:
-            LeadershipLost: The lease is lost, or may be soon.
+            LeadershipLost: The lease is lost or is about to expire.
         """
         while not work.done():
             await self._step(self._renewed + self._options.renew_deadline, work)
 
     async def end(self) -> None:
-        """Give up the tries that are under way; they may be carried out all the same."""
+        """Cancel the attempts in flight; they may still take effect."""
         for each in self._tries:
             each.cancel()
         if self._tries:
@@ -74,7 +74,7 @@ class Renewal:
         self._tries.clear()
 
     async def _step(self, give_up: float, *work: asyncio.Task[None]) -> None:
-        """Try if it is time to, wait until something happens, and see what came of it."""
+        """Start an attempt if one is due, wait for the next event, and handle finished attempts."""
         now = self._clock.monotonic()
         if now >= give_up:
             raise LeadershipLost(f"no renewal for {now - self._renewed:.3g} s: {self._lease.problem or 'no answer'}")
@@ -87,31 +87,31 @@ class Renewal:
             self._settle(each, self._tries.pop(each))
 
     def _due(self) -> float:
-        """Return when the next try is due."""
+        """Return when the next attempt is due."""
         return self._sent + self._pause if self._lease.overlaps or not self._tries else math.inf
 
     def _try(self) -> None:
         deadline = self._options.renew_deadline
-        # One that nobody can overtake has to leave time for another.
+        # Without overlap, an attempt must leave time for a second one.
         seconds = deadline if self._lease.overlaps else deadline / 2
         self._sent, self._pause = self._clock.monotonic(), self._draw()
         self._tries[asyncio.create_task(self._lease.renew(seconds), name="renewal")] = self._sent
 
     def _settle(self, done: asyncio.Task[None], sent: float) -> None:
-        """Take over how a try ended."""
-        # Not raised but for a lost lease: the error would keep this frame, and that the task with the error in it.
+        """Handle a finished attempt."""
+        # Raise only for a lost lease: a raised error references this frame, and the frame the task with the error.
         error = done.exception()
         if isinstance(error, KubeError):
-            self._lease.complain(error)
+            self._lease.report(error)
             return
         if error is not None:
             raise error
-        self._lease.complain(None)
+        self._lease.report(None)
         self._renewed = max(self._renewed, sent)
         self._term.deadline = self._renewed + self._options.lease_duration
 
     async def _wait(self, tasks: set[asyncio.Task[None]], seconds: float) -> None:
-        """Wait for the time or the end of a task, whichever comes first."""
+        """Wait for a timeout or the end of a task, whichever comes first."""
         timer = asyncio.ensure_future(self._clock.sleep(max(0.0, seconds)))
         try:
             await asyncio.wait((*tasks, timer), return_when=asyncio.FIRST_COMPLETED)

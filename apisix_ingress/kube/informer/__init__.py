@@ -1,1 +1,1 @@
-"""Reflectors: each keeps one store equal to one collection of the API server."""
+"""Reflectors: each keeps one store in sync with one collection of the API server."""

@@ -1,9 +1,9 @@
-"""Lists: every page of one is read, then the store is made equal to them, but for deletes that are held back.
+"""Lists one kind: reads all pages, then replaces the content of the store, except for deletes that are held back.
 
-A list is acted upon when it is complete. Deletes that a list implies and no event announced are held back when they
-are unusually many, or the list is empty, until a second list confirms them and none of a few of the objects is found
-under its name: something before the API server may cut lists for longer than two of them take. When to list is
-decided in `reflector`.
+A list has an effect only when it is complete. Objects may be missing from a list without a delete event. If these are
+unusually many, or the list is empty, their deletes are held back until a second list confirms them and GET finds none
+of a sample of them: a proxy in front of the API server may truncate two lists in a row. `reflector` decides when to
+list.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from apisix_ingress.state.namespaced_store import Fillable
 log = structlog.get_logger()
 
 PROBES = 5
-"""So many of the objects that two lists lacked are looked for by name."""
+"""Size of the sample of objects missing from two lists that are requested by name."""
 _EXPIRED_LIMIT = 2
-"""After so many lists in a row that expired between two pages, the next one is read as one page."""
+"""After this many lists in a row whose continue token expired, the next list is one page."""
 
 
 @dataclass(slots=True)
@@ -39,11 +39,11 @@ class WholeList:
     """A complete list.
 
     Attributes:
-        items: The objects that could be read.
-        seen: The keys of all, also of those that could not.
-        version: What a watch goes on from.
-        unusual: Whether it confirmed deletes that were held back before, or was the first one and lacked what every
-            API server has.
+        items: The objects that could be decoded.
+        seen: The keys of all objects, including objects that could not be decoded.
+        version: The resourceVersion from which a watch continues.
+        unusual: Whether the list confirmed deletes that were held back, or was the first list and empty although every
+            API server has such objects.
     """
 
     items: list[KubeObject] = field(default_factory=list)
@@ -53,24 +53,24 @@ class WholeList:
 
 
 class Relist:
-    """Lists one kind, and remembers between two lists what the first one lacked.
+    """Lists one kind and remembers between two lists which objects the first one lacked.
 
     Args:
         api: The API server.
-        store: What is made equal; only `intake` writes it.
-        intake: Decodes and stores.
-        standing: Told when the API server answers, and of deletes that are held back.
-        clock: Times the lists.
-        options: The size of a page, and which deletes are unusual.
-        observer: Told of lists, and of deletes that are held back.
+        store: The store to update; only `writer` writes it.
+        writer: Decodes and stores objects.
+        health: Records responses and deletes that are held back.
+        clock: Measures the duration of lists.
+        options: Page size, and which deletes are unusual.
+        observer: Called for lists and for deletes that are held back.
     """
 
     def __init__(
         self,
         api: KubeApi,
         store: Fillable,
-        intake: StoreWriter,
-        standing: WatchHealth,
+        writer: StoreWriter,
+        health: WatchHealth,
         *,
         clock: Clock,
         options: ReflectorOptions,
@@ -78,8 +78,8 @@ class Relist:
     ) -> None:
         self._api = api
         self._store = store
-        self._intake = intake
-        self._standing = standing
+        self._writer = writer
+        self._health = health
         self._clock = clock
         self._options = options
         self._observer = observer
@@ -87,19 +87,19 @@ class Relist:
         self._expired = 0
 
     async def run(self, path: str, fields: str) -> WholeList | None:
-        """List, and make the store equal to what was found; return that, None if deletes are held back.
+        """List the kind and update the store; return the list, or None if deletes are held back.
 
         Raises:
-            KubeError: There was no complete list; the store is as it was.
+            KubeError: There was no complete list; the store is unchanged.
         """
         began = self._clock.monotonic()
         found = await self._read(path, fields)
         await self._replace(found)
-        self._observer.listed(self._intake.resource.kind, len(found.seen), self._clock.monotonic() - began)
+        self._observer.listed(self._writer.resource.kind, len(found.seen), self._clock.monotonic() - began)
         return None if self._missing else found
 
     def forget_missing(self) -> None:
-        """Let no list of before count as the first of two."""
+        """Forget what earlier lists lacked, so that the next list is the first of two."""
         self._missing = frozenset()
 
     async def _read(self, path: str, fields: str) -> WholeList:
@@ -112,78 +112,84 @@ class Relist:
             except KubeGone:
                 self._expired += bool(more)
                 raise
-            self._standing.heard()
+            self._health.heard()
             await self._decode(page.items, found)
             if page.more and page.more == more:
-                raise KubeUnavailable(f"list of {self._intake.resource.plural}: its pages have no end")
+                raise KubeUnavailable(f"list of {self._writer.resource.plural}: the continue token repeats")
             if not (more := page.more):
                 found.version = page.version
                 self._expired = 0
                 return found
 
     async def _decode(self, page: Sequence[JsonObject], found: WholeList) -> None:
-        async for raw in in_turns(page, every=self._intake.yield_every):
-            key = key_of(self._intake.resource, raw)
+        async for raw in in_turns(page, every=self._writer.yield_every):
+            key = key_of(self._writer.resource, raw)
             if key is not None:
                 found.seen.add(key)
-            item = self._intake.decode(raw)
+            item = self._writer.decode(raw)
             if item is not None:
                 found.items.append(item)
 
     async def _replace(self, found: WholeList) -> None:
-        """Store what is there, then delete what is not; in steps, since the whole may take a while."""
-        async for item in in_turns(found.items, every=self._intake.yield_every):
-            self._intake.put(item)
-        gone = frozenset(self._store.keys()) - found.seen
-        twice = gone & self._missing
+        """Store the objects of a list, then delete the missing ones; yield to the event loop in between."""
+        async for item in in_turns(found.items, every=self._writer.yield_every):
+            self._writer.put(item)
+        missing = frozenset(self._store.keys()) - found.seen
+        twice = missing & self._missing
         is_first = not self._store.synced
-        found.unusual = bool(twice) or (is_first and not found.seen and self._intake.resource.never_empty)
+        found.unusual = bool(twice) or (is_first and not found.seen and self._writer.resource.never_empty)
         if twice and await self._is_contradicted(twice):
-            self._hold(gone, "are missing from lists, but found by name: what stands before the API server is at fault")
+            problem = "are missing from lists, but GET finds them: a proxy in front of the API server truncates lists"
+            self._hold_back(missing, problem)
             return
-        confirmed = self._confirmed(gone, is_empty=not found.seen)
-        async for key in in_turns(confirmed, every=self._intake.yield_every):
-            self._intake.delete(key)
+        confirmed = self._confirmed(missing, is_empty=not found.seen)
+        async for key in in_turns(confirmed, every=self._writer.yield_every):
+            self._writer.delete(key)
         if not self._missing:
-            self._intake.keep_reports(found.seen)
+            self._writer.keep_reports(found.seen)
 
-    def _confirmed(self, gone: frozenset[ObjectKey], *, is_empty: bool) -> frozenset[ObjectKey]:
-        """Return what may be deleted now; the rest is remembered until the next list.
+    def _confirmed(self, missing: frozenset[ObjectKey], *, is_empty: bool) -> frozenset[ObjectKey]:
+        """Return the objects that may be deleted now; remember the others until the next list.
 
-        One list that lacks much of a kind is no proof: an object goes when two lists in a row lack it, or when few do.
-        An empty list is never believed at once: the addresses of a few Services may be all that there is.
+        An object is deleted if two lists in a row lack it, or if a list lacks only few objects. One empty list is never
+        enough: a kind may have few objects, all of them important, such as the addresses of a few Services.
         """
-        twice = gone & self._missing
-        once = gone - twice
+        twice = missing & self._missing
+        once = missing - twice
         options = self._options
         many = len(once) > options.hold_count and len(once) > options.hold_share * len(self._store)
         unusual = bool(once) and (many or is_empty)
         if not unusual:
             if self._missing:
-                self._observer.held(self._intake.resource.kind, 0)
+                self._observer.held(self._writer.resource.kind, 0)
             self._missing = frozenset()
-            return gone
-        self._hold(once, "are missing from the list without delete events: checking again")
+            return missing
+        self._hold_back(once, "are missing from the list without delete events: checking again")
         return twice
 
-    def _hold(self, missing: frozenset[ObjectKey], problem: str) -> None:
-        """Keep objects that a list lacks until the next list, and say so."""
-        kind, before = self._intake.resource.kind, self._standing.problem
+    def _hold_back(self, missing: frozenset[ObjectKey], problem: str) -> None:
+        """Keep the missing objects until the next list, and report them."""
+        kind, before = self._writer.resource.kind, self._health.problem
         if len(missing) != len(self._missing):
             self._observer.held(kind, len(missing))
         self._missing = missing
-        self._standing.problem = f"{len(missing)} objects {problem}"
-        if self._standing.problem != before:
+        self._health.problem = f"{len(missing)} objects {problem}"
+        if self._health.problem != before:
             remedy = (
-                f"none: listed again in {self._options.hold_seconds:g} s; deleted is what no list and no name finds"
+                f"no action needed: relisting in {self._options.hold_seconds:g} s;"
+                " only objects missing from both lists and from GET are deleted"
             )
-            objects = len(self._store)
             log.warning(
-                "reflector.held", kind=kind, missing=len(missing), objects=objects, problem=problem, remedy=remedy
+                "relist.deletes_held_back",
+                kind=kind,
+                missing=len(missing),
+                objects=len(self._store),
+                problem=problem,
+                remedy=remedy,
             )
 
     async def _is_contradicted(self, missing: frozenset[ObjectKey]) -> bool:
-        """Look for some of the objects that two lists lacked; say whether one of them is there."""
+        """Return whether GET finds one of a sample of the objects that two lists lacked."""
         keys = sorted(missing)
         for key in keys[:: math.ceil(len(keys) / PROBES)]:
             if await self._exists(key):
@@ -191,12 +197,12 @@ class Relist:
         return False
 
     async def _exists(self, key: ObjectKey) -> bool:
-        """Ask for one object by its name; who may only list asks for a list of it.
+        """Return whether an object exists: by GET, or by a list with a field selector if GET is forbidden.
 
         Raises:
-            KubeError: Nobody knows.
+            KubeError: It could not be determined.
         """
-        resource = self._intake.resource
+        resource = self._writer.resource
         try:
             raw = await self._api.get(resource.path(key.namespace, key.name))
         except KubeNotFound:
@@ -205,5 +211,5 @@ class Relist:
             page = await self._api.page(resource.path(key.namespace), limit=1, fields=f"metadata.name={key.name}")
             return bool(page.items)
         if key_of(resource, raw) != key:
-            raise KubeUnavailable(f"{key}: the answer is another object")
+            raise KubeUnavailable(f"{key}: the response is a different object")
         return True

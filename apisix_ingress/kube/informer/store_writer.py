@@ -1,8 +1,8 @@
-"""The way of an object into a store: raw JSON is trimmed, and what changed is stored.
+"""Writes objects into a store: trims raw JSON and stores what changed.
 
-An object that can't be read is reported and skipped: what was stored of it stays. One that is only nested too deeply
-keeps the spec that was stored, with its new metadata, so that its status can say what is wrong. When something is read,
-and what is to be deleted, is decided in `reflector` and `listing`.
+An object that can't be decoded is reported and skipped; the stored version stays. An object that is only nested too
+deeply keeps the stored spec, with its new metadata, so that its status can report the problem. `reflector` and `relist`
+decide when to read objects and which to delete.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ log = structlog.get_logger()
 
 
 class StoreWriter:
-    """Puts objects of one kind into a store.
+    """Writes objects of one kind into a store.
 
     Args:
         resource: The kind.
-        store: Its store, or the portion of it for a namespace.
-        observer: Told of changes, and of objects that can't be read.
-        silent: Told of each object that the store took without telling anybody: it is equal in all that is compared.
-        yield_every: Objects in a row before other tasks get their turn.
+        store: Its store, or a namespace's part of it.
+        observer: Called for changes and for objects that can't be decoded.
+        silent: Called with each object that replaced an equal one, for which the store sends no notification.
+        yield_every: Objects in a row before other tasks run.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class StoreWriter:
         yield_every: int,
     ) -> None:
         self.resource = resource
-        """The kind in the version that is read now."""
+        """The kind, in the API version that is read now."""
         self._store = store
         self._observer = observer
         self._silent = silent
@@ -54,9 +54,9 @@ class StoreWriter:
         self._undecodable: dict[ObjectKey, str] = {}
 
     def decode(self, raw: JsonObject) -> KubeObject | None:
-        """Return the trimmed object, or None for one that can't be read: what was stored of it stays."""
+        """Return the trimmed object, or None if it can't be decoded; then the stored version stays."""
         try:
-            # Only custom resources have fields of any shape; notes on these in the metadata are not read.
+            # Only custom resources have fields without a schema. Metadata is not decoded in depth.
             if self.resource.group == CUSTOM_GROUP and (reason := _depth_problem(raw)):
                 self._report(raw, ValueError(reason))
                 return self._unread(raw, reason)
@@ -68,10 +68,10 @@ class StoreWriter:
         return item
 
     def _unread(self, raw: JsonObject, reason: str) -> KubeObject:
-        """Return an object with the spec that was read last.
+        """Return the object with the last spec that could be decoded.
 
         Raises:
-            DECODE_ERRORS: Not even its metadata can be read.
+            DECODE_ERRORS: Not even its metadata can be decoded.
         """
         status, spec = raw.get("status"), raw.get("spec")
         class_name = spec.get("ingressClassName") if isinstance(spec, dict) else None
@@ -95,26 +95,26 @@ class StoreWriter:
             self._silent(item)
 
     def delete(self, key: ObjectKey) -> None:
-        """Forget an object."""
+        """Delete an object."""
         if self._store.delete(key):
             self._observer.changed(self.resource.kind, "delete")
 
     def remove(self, key: ObjectKey) -> None:
-        """Forget an object of which an event says that it is gone, also that it could not be read."""
+        """Delete an object after a delete event, and forget whether it could not be decoded."""
         self._undecodable.pop(key, None)
         self.delete(key)
 
     async def empty(self) -> None:
-        """Forget all objects."""
+        """Delete all objects."""
         async for key in in_turns(self._store.keys(), every=self.yield_every):
             self.delete(key)
 
     def keep_reports(self, seen: set[ObjectKey]) -> None:
-        """Forget which objects can't be read but for these; one that comes again is told of again."""
+        """Forget objects that could not be decoded and are not in `seen`; if one comes back, report it again."""
         self._undecodable = {key: version for key, version in self._undecodable.items() if key in seen}
 
     def _report(self, raw: JsonObject, error: Exception) -> None:
-        """Tell of an object that can't be read, once for each version of it."""
+        """Report an object that can't be decoded, once per resourceVersion."""
         key = key_of(self.resource, raw)
         name = key or ObjectKey(self.resource.kind, "", "?")
         version = version_of(raw) if key else ""
@@ -122,13 +122,13 @@ class StoreWriter:
             return
         self._undecodable[name] = version
         self._observer.undecodable(self.resource.kind)
-        # The text of some errors quotes the value; of a Secret the class has to be enough.
+        # Some errors quote the value, so log only the class for a Secret.
         detail = "" if self.resource.kind == "Secret" else f": {str(error)[:200]}"
         log.warning("object.undecodable", object=str(name), version=version, error=type(error).__name__ + detail)
 
 
 def _depth_problem(raw: JsonObject) -> str:
-    """Return what is wrong with the depth of an object, or nothing."""
+    """Return what is wrong with the depth of an object; empty if nothing."""
     try:
         check_depth({**raw, "metadata": None})
     except ValueError as error:

@@ -1,6 +1,6 @@
-"""What a reflector knows of lists and watches as protocols: options, observers, and the reading of event lines.
+"""The list and watch protocol: options, the observer interface, and parsing of watch events.
 
-Pure but for the observer; who lists when, and what follows, is decided in `reflector`.
+Nothing here does I/O. `reflector` decides when to list and watch.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ Operation = Literal["add", "update", "delete"]
 
 
 class ReflectorObserver:
-    """What a metric may want to know; this one does nothing. Called synchronously: be quick and do not raise."""
+    """Receives what metrics count; this base class does nothing. Calls are synchronous: be quick and do not raise."""
 
     def listed(self, kind: str, objects: int, seconds: float) -> None:
-        """Note a complete list."""
+        """Record a complete list."""
 
     def changed(self, kind: str, operation: Operation) -> None:
-        """Note a change that reached the store."""
+        """Record a change of the store."""
 
     def undecodable(self, kind: str) -> None:
-        """Note a version of an object that can't be read."""
+        """Record a version of an object that can't be decoded."""
 
     def failed(self, kind: str, reason: str) -> None:
-        """Note a list or watch that ended badly; `reason` is one constant word."""
+        """Record a failed list or watch; `reason` is a constant."""
 
     def held(self, kind: str, objects: int) -> None:
-        """Note how many deletes are held back; 0: none any more."""
+        """Record how many deletes are held back now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,28 +43,28 @@ class ReflectorOptions:
     """How a reflector lists and watches; times in seconds.
 
     Attributes:
-        page_size: Objects a page of a list.
-        watch_shortest: After so many seconds the API server ends a watch at the earliest,
-        watch_longest: and at the latest; drawn for each watch, so that kinds do not reconnect together. The next watch
-            goes on from the last version, which costs no list, and delivers what a stalled one kept back.
-        watch_margin: A watch is given up when nothing arrived for so much longer than it was to last. `watch_longest`
-            and this together bound any silence: 19.5 s.
-        crowd: With more collections (kinds times namespaces) than this, each watch lasts proportionally longer, so that
-            the API server gets no more than three requests a second,
-        crowd_longest: but no longer than this.
-        backoff_base: First delay after a failure; doubled each time, with jitter,
-        backoff_cap: up to this. A request of each kind in so many seconds burdens no API server, and it is how late
-            its return may be noticed.
-        absent_poll: How often to look for a kind that the API server does not know.
-        absent_hold: For so long the objects of a kind stay that is not served any more though nobody deleted them, as
-            while CRDs are replaced: where CRDs are removed their objects are deleted first, one by one.
-        hold_seconds: Between two lists of which the second has to confirm unusual deletes.
-        hold_share: Deletes above this share of a kind,
-        hold_count: and above this number are unusual; so are those that leave nothing.
-        silent_watches: So many watches in a row without a word, and the version is checked for a roll-back; so it is
-            after each outage. That is rare: a quiet kind has bookmarks.
-        confirm_watches: After so many watches an unusual list is looked at again for the second time: a minute.
-        yield_every: Objects in a row before other tasks get their turn.
+        page_size: Objects per page of a list.
+        watch_shortest: Minimum duration that a watch requests.
+        watch_longest: Maximum duration. The duration is random, so that kinds do not reconnect together. The next watch
+            continues from the last version: it needs no list and delivers what a stalled watch held back.
+        watch_margin: A watch is given up if nothing arrived for its duration plus this. With `watch_longest` this
+            limits any silence to 19.5 s.
+        crowd: With more collections (kinds times namespaces) than this, watches last proportionally longer, so that
+            the API server gets at most three requests per second.
+        crowd_longest: Upper limit of this longer duration.
+        backoff_base: First delay after a failure; it doubles with each failure, with jitter.
+        backoff_cap: Maximum delay. One request per kind in this time is no load for an API server. It is also the
+            delay with which the end of an outage may be noticed.
+        absent_poll: Time between checks for a kind that the API server does not serve.
+        absent_hold: How long objects stay after their kind is no longer served, if no delete event removed them. This
+            covers the replacement of CRDs; removing a CRD deletes its objects one by one first.
+        hold_seconds: Time between a list with unusual deletes and the list that must confirm them.
+        hold_share: Deletes are unusual if they exceed this share of a kind and `hold_count`, or leave no object.
+        hold_count: See `hold_share`.
+        silent_watches: After this many watches in a row without an event, and after each outage, the version is checked
+            for a rollback. This is rare, because quiet kinds have bookmarks.
+        confirm_watches: After this many watches (about a minute), an unusual list is confirmed a second time.
+        yield_every: Objects in a row before other tasks run.
     """
 
     page_size: int = 500
@@ -86,7 +86,7 @@ class ReflectorOptions:
 
 
 def watch_seconds(options: ReflectorOptions, collections: int) -> tuple[float, float]:
-    """Return how long watches last, at least and at most, when so many collections are watched."""
+    """Return the minimum and maximum duration of watches for a number of collections."""
     stretch = max(1.0, min(collections / options.crowd, options.crowd_longest / options.watch_longest))
     return options.watch_shortest * stretch, options.watch_longest * stretch
 
@@ -101,15 +101,15 @@ class WatchEvent:
 
 
 class MalformedEvent(Exception):
-    """A line that is no event of the protocol."""
+    """A line is not a watch event."""
 
 
 def parse_event(line: bytes, where: str) -> WatchEvent:
-    """Read a line of a watch.
+    """Parse a line of a watch.
 
     Raises:
-        KubeError: the line is an ERROR event; KubeGone for 410, as if it had been the answer.
-        MalformedEvent: it is no event.
+        KubeError: The line is an ERROR event. Its code selects the class as for a response, so 410 is KubeGone.
+        MalformedEvent: The line is not a watch event.
     """
     try:
         event: Any = orjson.loads(line)
@@ -129,7 +129,7 @@ def parse_event(line: bytes, where: str) -> WatchEvent:
 
 
 def key_of(resource: Resource, item: JsonObject) -> ObjectKey | None:
-    """Return the key of a raw object, None if it does not even have a name."""
+    """Return the key of a raw object; None if it has no name."""
     meta = item.get("metadata") if isinstance(item, dict) else None
     if not isinstance(meta, dict) or not isinstance(meta.get("name"), str):
         return None
@@ -142,9 +142,9 @@ def version_of(item: JsonObject) -> str:
 
 
 def is_rolled_back(known: str, current: str) -> bool:
-    """Say whether the API server went back in time, as it does when a backup of etcd is restored.
+    """Return whether the API server went back in time, as after the restore of an etcd backup.
 
-    Versions are opaque everywhere else. Here it is only a suspicion that costs a list if it is wrong: a watch from
-    a version of the future is silent for ever.
+    A watch from a future version stays silent forever. resourceVersions are opaque everywhere else; here, a wrong
+    comparison costs only a list.
     """
     return known.isdecimal() and current.isdecimal() and int(current) < int(known)

@@ -150,17 +150,17 @@ def test_throttled_watches_wait_as_told_and_do_not_list(scene: ApiStand) -> None
 
 @pytest.mark.parametrize("keep", [0, 5], ids=["empty", "partial"])
 def test_a_list_that_lacks_most_objects_deletes_none(scene: ApiStand, own: Controller, keep: int) -> None:
-    writes, held = scene.writes(), len(own.events("reflector.held"))
+    writes, held = scene.writes(), len(own.events("relist.deletes_held_back"))
     scene.proxy.play(
         {"match": WATCHES, "action": "gone", "times": 1},
         {"match": LISTS, "action": "shorten", "keep": keep, "times": 1},
     )
     wait_until(lambda: own.metric("apisix_ingress_controller_deletes_held", kind="ApisixRoute"), bool, "the metric")
-    line = own.events("reflector.held")[held]
+    line = own.events("relist.deletes_held_back")[held]
     # Namespaces of other stories may be on their way out, with routes of theirs.
     assert line["kind"] == "ApisixRoute"
     assert line["missing"] >= len(scene.want) - keep
-    assert "again" in line["remedy"]
+    assert "relisting" in line["remedy"]
     assert scene.traffic.send(scene.host, scene.want[BASE[-1]]).status == 200
     gone = wait_until(
         lambda: own.metric("apisix_ingress_controller_deletes_held", kind="ApisixRoute"),
@@ -183,7 +183,7 @@ def test_an_empty_list_of_a_few_objects_takes_no_backend_away(scene: ApiStand, o
     scene.change()
     scene.until_right()
     assert [write["path"] for write in scene.gateway.write_log(writes) if "/upstreams" in write["path"]] == []
-    assert len(own.events("reflector.held")) > 0
+    assert len(own.events("relist.deletes_held_back")) > 0
 
 
 def test_conflicts_of_status_writes_are_no_hot_loop(scene: ApiStand) -> None:

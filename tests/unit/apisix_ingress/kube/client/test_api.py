@@ -149,7 +149,7 @@ async def test_nobody_is_followed_elsewhere(tmp_path: Path, server: FakeApiServe
         kubeconfig = server.kubeconfig(tmp_path / "k")
         kubeconfig.write_text(kubeconfig.read_text().replace(f":{server.port}", f":{runner.addresses[0][1]}"))
         async with await KubeApi.connect(str(kubeconfig)) as api:
-            with pytest.raises(KubeUnavailable, match="302: no API server redirects") as error:
+            with pytest.raises(KubeUnavailable, match="302: an API server never redirects") as error:
                 await api.get("/version")
     finally:
         await runner.cleanup()
@@ -161,9 +161,9 @@ async def test_nobody_is_followed_elsewhere(tmp_path: Path, server: FakeApiServe
     [
         (Fault(hang=True), "no answer in time"),
         (Fault(cut=True), "the connection was cut"),
-        (Fault(status=200, body="<html>"), "the answer is no JSON"),
-        (Fault(status=200, body="[]"), "the answer is no JSON object"),
-        (Fault(status=200, body='{"metadata": [1]}'), "the answer is no JSON object"),
+        (Fault(status=200, body="<html>"), "the response is not valid JSON"),
+        (Fault(status=200, body="[]"), "the response is not a Kubernetes API object"),
+        (Fault(status=200, body='{"metadata": [1]}'), "the response is not a Kubernetes API object"),
     ],
 )
 async def test_what_is_no_answer_is_unavailable(api: KubeApi, server: FakeApiServer, fault: Fault, want: str) -> None:

@@ -45,16 +45,16 @@ async def asked(server: FakeApiServer, url: str, tmp_path: Path) -> str:
     return str(error.value)
 
 
-async def test_a_certificate_that_is_not_trusted_is_told_with_the_remedy(
+async def test_an_untrusted_certificate_is_reported_with_a_remedy(
     server: FakeApiServer, secured: str, tmp_path: Path
 ) -> None:
     got = await asked(server, secured, tmp_path)
     assert got.endswith(
-        "GET /version: its certificate is not trusted: check the certificate authority of the credentials"
+        "GET /version: the server's certificate is not trusted: check the CA certificate of the credentials"
     )
 
 
-async def test_tls_where_none_is_spoken_is_told_with_the_remedy(server: FakeApiServer, tmp_path: Path) -> None:
+async def test_tls_to_a_plain_http_port_is_reported_with_a_remedy(server: FakeApiServer, tmp_path: Path) -> None:
     got = await asked(server, server.url.replace("http://", "https://"), tmp_path)
     assert got.endswith("GET /version: TLS failed: check the URL's scheme and the client certificate")
 

@@ -66,7 +66,7 @@ async def test_a_token_file_is_read_each_time_without_its_line_end(tmp_path: Pat
 @pytest.mark.parametrize("content", ["", "a b", "a\nb", "a\x00b"])
 async def test_a_half_written_token_file_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "token").write_text(content)
-    with pytest.raises(ConfigError, match="must hold one token and nothing else"):
+    with pytest.raises(ConfigError, match="must contain one token and nothing else"):
         await load(write_kubeconfig(tmp_path / "k", users=user(tokenFile="token")))
 
 
@@ -133,7 +133,7 @@ async def test_a_plugin_that_is_not_installed_is_named(tmp_path: Path) -> None:
             "no.crt",
         ),
         ({"users": user(**{"auth-provider": {"name": "oidc"}})}, "auth-provider is not supported"),
-        ({"users": []}, "names the user 'u', which is not there"),
+        ({"users": []}, "uses the user 'u', which does not exist"),
         ({"contexts": None}, "kubeconfig"),
         ({"users": [{"user": {}}]}, "kubeconfig"),
     ],
@@ -148,8 +148,8 @@ async def test_a_kubeconfig_that_is_wrong_is_named(tmp_path: Path, changes: dict
 @pytest.mark.parametrize(
     ("content", "want"),
     [
-        ("a: [", "not YAML"),
-        ("[" * 5000, "not YAML"),
+        ("a: [", "not valid YAML"),
+        ("[" * 5000, "not valid YAML"),
         ("- 1", "top level must be a mapping"),
     ],
 )
@@ -161,12 +161,12 @@ async def test_a_file_that_is_no_kubeconfig_is_named(tmp_path: Path, content: st
 
 @pytest.mark.parametrize(
     ("path", "want"),
-    [("x" * 300, "File name too long"), ("~no.such.user/config", "its folder is that of an unknown user")],
+    [("x" * 300, "File name too long"), ("~no.such.user/config", "unknown user in the path")],
 )
 async def test_a_path_that_leads_nowhere_is_named(path: str, want: str) -> None:
     with pytest.raises(ConfigError) as caught:
         await Kubeconfig(path, clock=FakeClock()).load()
-    assert str(caught.value) == f"kubeconfig {path}: {want}; give the right path with --kubeconfig"
+    assert str(caught.value) == f"kubeconfig {path}: {want}; set the path with --kubeconfig"
 
 
 async def test_a_context_without_user_is_anonymous(tmp_path: Path) -> None:
@@ -188,13 +188,13 @@ async def test_the_account_of_the_pod_is_read(tmp_path: Path) -> None:
         await InCluster(environ, tmp_path).load()
 
 
-def test_the_flag_goes_before_the_pod_and_the_environment(tmp_path: Path) -> None:
+def test_the_flag_takes_precedence_over_the_pod_and_the_environment(tmp_path: Path) -> None:
     clock = FakeClock()
     pod = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBECONFIG": "/k"}
     assert isinstance(find_credentials("/mine", clock=clock, environ=pod), Kubeconfig)
     assert isinstance(find_credentials("", clock=clock, environ=pod), InCluster)
     assert isinstance(find_credentials("", clock=clock, environ={"KUBECONFIG": "/k"}), Kubeconfig)
-    with pytest.raises(ConfigError, match="give --kubeconfig FILE"):
+    with pytest.raises(ConfigError, match="pass --kubeconfig FILE"):
         find_credentials("", clock=clock, environ={"HOME": str(tmp_path)})
 
 

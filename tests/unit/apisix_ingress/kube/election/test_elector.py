@@ -92,7 +92,7 @@ async def test_without_the_right_to_patch_it_renews_by_update(clock: FakeClock, 
         one.client.delay = 4.5
         await clock.advance(100)
     assert (len(one.terms), one.working, one.elector.problem) == (1, True, "")
-    (told,) = (line for line in logs if line["event"] == "renewal.restricted")
+    (told,) = (line for line in logs if line["event"] == "lease.patch_forbidden")
     assert told["remedy"].startswith("grant patch on leases in namespace ours")
 
 
@@ -172,7 +172,7 @@ async def test_who_stands_by_says_once_who_leads(clock: FakeClock, start: Start)
         await one.stop()
         await run_for(clock, 20)
     assert two.working
-    told = [(line["lease"], line["leader"]) for line in logs if line["event"] == "term.awaited"]
+    told = [(line["lease"], line["leader"]) for line in logs if line["event"] == "leader.observed"]
     assert told == [("leader", "one")]
 
 
@@ -278,6 +278,6 @@ async def test_a_missing_permission_is_named(clock: FakeClock, start: Start) -> 
     one = start("one")
     one.client.error = KubeForbidden("no", status=403)
     await run_for(clock, 5)
-    want = "electing a leader is forbidden: grant get, create, update, patch on leases in namespace ours"
+    want = "leader election is forbidden: grant get, create, update, patch on leases in namespace ours"
     assert one.elector.problem.startswith(want)
     assert not one.working

@@ -153,8 +153,8 @@ async def test_a_lease_has_to_run_out_where_a_write_may_be_carried_out_long_afte
     with capture_logs() as logs:
         await one.stop()
     assert server.spec["holderIdentity"] == "one"
-    assert [line["reason"] for line in logs if line["event"] == "lease.kept"] == [
-        "a write that got no answer may still be carried out, for 10 s perhaps"
+    assert [line["reason"] for line in logs if line["event"] == "lease.not_released"] == [
+        "an unacknowledged write may still take effect for up to 10 s"
     ]
     await run_for(clock, 10)
     assert two.terms == []

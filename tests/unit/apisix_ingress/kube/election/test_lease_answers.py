@@ -61,8 +61,8 @@ async def test_a_lease_is_taken_only_if_the_answer_shows_it(
 @pytest.mark.parametrize(
     "answer", [{}, {"metadata": [1]}, {"metadata": {"name": "x"}}, {"metadata": {"name": "leader"}, "spec": [1]}]
 )
-async def test_what_is_no_lease_is_nobodys_lease(answer: JsonObject, clock: FakeClock) -> None:
-    with pytest.raises(KubeUnavailable, match="the answer is something else"):
+async def test_a_response_that_is_not_the_lease_is_unavailable(answer: JsonObject, clock: FakeClock) -> None:
+    with pytest.raises(KubeUnavailable, match="the response to the read is not this lease"):
         await make_lease(answer, clock).look()
 
 
