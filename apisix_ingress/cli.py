@@ -1,6 +1,6 @@
-"""The entry point of the program: runs the command and turns errors into one line and an exit status.
+"""The entry point of the program: runs the command and turns an exception into one line and an exit status.
 
-Imports that take time are inside functions, so that `version` answers at once and SIGTERM is handled from the start.
+Slow imports are inside functions, so that `version` is fast and SIGTERM is handled from the start.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from typing import NoReturn
 from apisix_ingress.startup.std_streams import open_streams
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""Commands whose only write is their output; commands that write a file report failures themselves."""
+"""Errors of a full output device. Commands that write a file report failures themselves."""
 
 _INTERRUPTED = 128 + 2
-"""The exit status of shells for SIGINT, and typer's."""
+"""The exit status of shells and typer for SIGINT."""
 
 _TERMINATED = 128 + 15
 """The exit status of shells for SIGTERM."""
 
 
 def main() -> None:
-    """Run the command line; a configuration error, or a full output device, ends it with one line and exit status 2."""
-    _heed_sigterm()
+    """Run the command line. On a configuration error or a full output device, print one line and exit with status 2."""
+    _handle_sigterm()
     open_streams()
     try:
         _run_command()
@@ -39,22 +39,21 @@ def main() -> None:
         _flush()
 
 
-def _heed_sigterm() -> None:
-    """Let SIGTERM end the first process of a container too: there it is ignored unless the process handles it.
+def _handle_sigterm() -> None:
+    """Exit on SIGTERM also as PID 1, for which the kernel ignores the signal unless the process handles it.
 
-    Otherwise a process that is asked to stop before the controller listens for it would start, lead, and be killed in
-    the end.
+    Otherwise a process that gets SIGTERM before the controller installs its handler would start, lead, and be killed.
     """
     if os.getpid() == 1:
         signal.signal(signal.SIGTERM, lambda *_: os._exit(_TERMINATED))
 
 
 def _flush() -> None:
-    """Write buffered output: at the exit of the interpreter it would be too late to report a failure."""
+    """Write buffered output now, because the interpreter's exit is too late to report a failure."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        return  # whoever read it has enough
+        return  # the reader has closed the pipe
     except OSError as error:
         _fail_output(error)
 
@@ -65,7 +64,7 @@ def _fail_output(error: OSError) -> NoReturn:
 
 
 def _drop_output() -> None:
-    # What is left in the buffer goes nowhere, or the interpreter would try once more at its exit, and complain.
+    # Discard the rest of the buffer; otherwise the interpreter would try to write it at exit and print an error.
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
@@ -75,7 +74,7 @@ def _run_command() -> None:
     from apisix_ingress.errors import IngressError
 
     words = sys.argv[1:]
-    if words in (["version"], ["--version"]):  # the second is what many try first
+    if words in (["version"], ["--version"]):  # --version because many users try it first
         from apisix_ingress import __version__
 
         print(__version__)

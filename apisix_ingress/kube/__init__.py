@@ -1,5 +1,5 @@
-"""Everything that talks to the API server, and the file source that stands in for it.
+"""Everything that talks to the API server, and the manifest source that can replace it.
 
-Reflectors fill stores, the elector makes terms, writers change status and record events. What objects mean is
-decided elsewhere.
+Reflectors fill stores, the elector creates terms, and writers update status and record Events. `providers` and
+`translation` interpret the objects.
 """

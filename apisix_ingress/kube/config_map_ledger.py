@@ -1,4 +1,4 @@
-"""The ledger of records without labels, in a ConfigMap. What it is for is with the gateways' side of it.
+"""The ledger of records without labels, stored in a ConfigMap. `gateway` defines and uses the ledger.
 
 ::
 
@@ -8,8 +8,8 @@
     data:
       default: '["global_rules/3b5c2a1f","plugin_metadata/http-logger"]'      # gateway cluster: records
 
-Read once a term, written only when it changes, under optimistic locking: a former leader that is still at it can't undo
-what the present one wrote.
+It is read once per term and written only when it changes. Optimistic locking prevents a former leader from undoing
+what the current leader wrote.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from apisix_ingress.model.kinds.table import RESOURCES
 log = structlog.get_logger()
 
 ATTEMPTS = 5
-"""Writes that may meet another's before a change is given up."""
+"""Attempts to write a change before conflicts with other writers make it fail."""
 
 REQUEST_SECONDS = 3.0
 
@@ -43,11 +43,11 @@ Entry = tuple[str, RecordKey]
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    """What the API server has.
+    """The content of the API server.
 
     Attributes:
         entries: The records of all clusters.
-        version: resourceVersion of the ConfigMap; empty: there is none.
+        version: resourceVersion of the ConfigMap; empty if it does not exist.
     """
 
     entries: frozenset[Entry] = field(default_factory=frozenset)
@@ -55,14 +55,14 @@ class _Stored:
 
 
 class ConfigMapLedger:
-    """A ledger that outlives processes.
+    """A persistent ledger.
 
-    Changes that come while one is being written go together into the next write.
+    Changes that arrive during a write go into the next write together.
 
     Args:
         api: The API server.
         namespace: Of the ConfigMap.
-        controller: Name of this controller: each has a ConfigMap of its own.
+        controller: Name of this controller; each controller has its own ConfigMap.
     """
 
     def __init__(self, api: KubeApi, namespace: str, controller: str) -> None:
@@ -77,48 +77,48 @@ class ConfigMapLedger:
         self._path = RESOURCES["ConfigMap"].path(namespace, name)
         self._stored: _Stored | None = None
         self._waiting: list[Mapping[Entry, bool]] = []
-        """What callers want, in their order: entry → whether it is to be there."""
-        # Held over requests: one write at a time, or this process would conflict with itself.
-        self._turn = asyncio.Lock()
+        """Requested changes in the order of the calls: entry → whether it should exist."""
+        # Held during requests: concurrent writes of this process would conflict with each other.
+        self._lock = asyncio.Lock()
 
     def renew(self) -> None:
-        """Read it anew when next asked."""
+        """Read the ConfigMap again at the next use."""
         self._stored = None
 
     async def keys(self, cluster: str) -> frozenset[RecordKey]:
         """Return the records of a cluster.
 
         Raises:
-            KubeError: It could not be read.
+            KubeError: The ConfigMap could not be read.
         """
-        async with self._turn:
+        async with self._lock:
             stored = await self._known()
         return frozenset(key for name, key in stored.entries if name == cluster)
 
     async def note(self, cluster: str, keys: Collection[RecordKey]) -> bool:
-        """Add records; say whether that took a write.
+        """Add records; return whether that needed a write.
 
         Raises:
-            KubeError: It could not be written.
+            KubeError: The ConfigMap could not be written.
         """
         return await self._change({(cluster, key): True for key in keys})
 
     async def forget(self, cluster: str, keys: Collection[RecordKey]) -> None:
-        """Take records out.
+        """Remove records.
 
         Raises:
-            KubeError: It could not be written.
+            KubeError: The ConfigMap could not be written.
         """
         await self._change({(cluster, key): False for key in keys})
 
     async def _change(self, changes: Mapping[Entry, bool]) -> bool:
-        """Make the stored ledger reflect some changes; of two callers the later one has the last word."""
+        """Apply changes to the stored ledger; a later call overrides an earlier one."""
         if self._reflects(changes) and not any(other.keys() & changes.keys() for other in self._waiting):
             return False
         self._waiting.append(changes)
         try:
-            async with self._turn:
-                # Whoever had the turn before may have written these as well.
+            async with self._lock:
+                # The previous holder of the lock may have written these changes, too.
                 if not self._reflects(changes):
                     await self._flush()
         finally:
@@ -129,13 +129,13 @@ class ConfigMapLedger:
         return self._stored is not None and _changed(self._stored.entries, changes) == self._stored.entries
 
     async def _flush(self) -> None:
-        """Write what all who wait want; conflicts with other processes are retried."""
+        """Write the changes of all waiting callers; retry after conflicts with other processes."""
         for attempt in range(1, ATTEMPTS + 1):
             stored = await self._known()
             wanted: dict[Entry, bool] = {}
             for changes in self._waiting:
                 wanted.update(changes)
-            # Unknown, should the write fail or be cancelled.
+            # Unknown if the write fails or is cancelled.
             self._stored = None
             try:
                 self._stored = await self._write(_Stored(_changed(stored.entries, wanted), stored.version))
@@ -156,7 +156,7 @@ class ConfigMapLedger:
             return _Stored()
         version, data = self._version_of(found), found.get("data") or {}
         if not isinstance(data, dict):
-            raise KubeUnavailable(f"the ledger {self._path} was asked for: the answer is something else")
+            raise KubeUnavailable(f"ledger {self._path}: the response is not this ConfigMap")
         return _Stored(frozenset(_parse(data)), version)
 
     async def _write(self, wanted: _Stored) -> _Stored:
@@ -175,20 +175,20 @@ class ConfigMapLedger:
         return _Stored(wanted.entries, version)
 
     def _version_of(self, answer: JsonObject) -> str:
-        """Return the version that an answer shows of the ledger.
+        """Return the ledger's resourceVersion from a response.
 
         Raises:
-            KubeUnavailable: It shows something else; who says 200 to anything has read or written nothing.
+            KubeUnavailable: The response is not the ledger: a proxy may answer 200 to everything.
         """
         meta = answer.get("metadata") or {}
         if meta.get("name") != self._meta["name"] or not isinstance(version := meta.get("resourceVersion"), str):
-            raise KubeUnavailable(f"the ledger {self._path} was asked for: the answer is something else")
+            raise KubeUnavailable(f"ledger {self._path}: the response is not this ConfigMap")
         return version
 
 
 def _changed(entries: frozenset[Entry], changes: Mapping[Entry, bool]) -> frozenset[Entry]:
     """Return the entries after some changes."""
-    added = {entry for entry, there in changes.items() if there}
+    added = {entry for entry, is_wanted in changes.items() if is_wanted}
     return (entries | added) - (changes.keys() - added)
 
 
@@ -200,14 +200,14 @@ def _render(entries: Iterable[Entry]) -> dict[str, str]:
 
 
 def _parse(data: Mapping[str, str]) -> Iterable[Entry]:
-    """Yield what can be read; somebody may have edited it."""
+    """Yield the valid entries; someone may have edited the ConfigMap."""
     for cluster, text in data.items():
         try:
             items = orjson.loads(text)
         except orjson.JSONDecodeError:
             items = None
         if not isinstance(items, list):
-            log.warning("ledger.unreadable", cluster=cluster, reason="its value is no JSON list: it is passed over")
+            log.warning("ledger.unreadable", cluster=cluster, reason="the value is not a JSON list; it is ignored")
             continue
         for item in items:
             kind, _, id_ = item.partition("/") if isinstance(item, str) else ("", "", "")

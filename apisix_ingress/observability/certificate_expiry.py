@@ -1,4 +1,4 @@
-"""When the certificates expire that the gateways are given: by Secret, those that expire first. For a metric alone."""
+"""Expiry times of the certificates in use, by Secret, for a metric."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from functools import lru_cache
 from apisix_ingress.state.desired import Desired
 
 SHOWN = 200
-"""So many Secrets are shown: users can make any number of them, and the ones that expire last are no news."""
+"""Maximum number of Secrets in the metric, the first to expire: users can create any number of Secrets."""
 
 _KEPT = 4096
 _NAMESPACE, _NAME = "meta_secret_namespace", "meta_secret_name"
 
 
 def expiries(desired: Desired) -> Mapping[tuple[str, str], float]:
-    """Return namespace and name of each Secret with a certificate in use → its end in Unix time; the first ones."""
+    """Return (namespace, name) of a Secret whose certificate is in use → its expiry in Unix time; the first `SHOWN`."""
     soonest = heapq.nsmallest(SHOWN, {*_ends(desired)})
-    # Ascending, so of two certificates of one Secret (a rotation under way) the one that ends first counts.
+    # During a rotation one Secret has two certificates. The reversed order keeps the one that expires first.
     return {secret: end for end, secret in reversed(soonest)}
 
 
@@ -35,7 +35,7 @@ def _ends(desired: Desired) -> Iterator[tuple[float, tuple[str, str]]]:
 
 @lru_cache(maxsize=_KEPT)
 def _end(certificate: str) -> float:
-    """Return when a certificate expires; it was read before it became part of a record."""
-    from cryptography import x509  # the library is for those who have certificates
+    """Return when a certificate expires; it is valid PEM, because it is part of a record."""
+    from cryptography import x509  # import the library only if there are certificates
 
     return x509.load_pem_x509_certificate(certificate.encode()).not_valid_after_utc.timestamp()

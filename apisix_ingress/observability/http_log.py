@@ -1,4 +1,4 @@
-"""What the HTTP servers of the program log of themselves: not what anybody who reaches the port can have them log."""
+"""The logger of the program's HTTP servers: a client must not be able to fill the log."""
 
 import logging
 
@@ -8,14 +8,14 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 log = structlog.get_logger()
 
-# No HTTP, a body that is none, a connection that went while the body was read: the handlers open no other connections.
-_FAULTS_OF_CLIENTS = (HttpProcessingError, web.RequestPayloadError, ConnectionError)
+# Invalid HTTP, an invalid body, or a connection that closed during the body: handlers open no other connections.
+_CLIENT_ERRORS = (HttpProcessingError, web.RequestPayloadError, ConnectionError)
 
 
-def _is_own_fault(record: logging.LogRecord) -> bool:
-    """Let everything pass but the faults of clients, which are said at debug, without a traceback."""
+def _is_server_error(record: logging.LogRecord) -> bool:
+    """Return whether to log a record; log errors of clients at debug level, without a traceback."""
     error = record.exc_info[1] if record.exc_info else None
-    if not isinstance(error, _FAULTS_OF_CLIENTS):
+    if not isinstance(error, _CLIENT_ERRORS):
         return True
     client = record.args[0] if isinstance(record.args, tuple) and record.args else ""
     log.debug("http.malformed", client=str(client), error=type(error).__name__)
@@ -23,8 +23,8 @@ def _is_own_fault(record: logging.LogRecord) -> bool:
 
 
 def server_logger() -> logging.Logger:
-    """Return the logger to give to `web.AppRunner`; others of aiohttp are as they were."""
+    """Return the logger for `web.AppRunner`; aiohttp's other loggers are unchanged."""
     logger = logging.getLogger("aiohttp.server.apisix_ingress")
-    # The same filter twice is one.
-    logger.addFilter(_is_own_fault)
+    # Adding the same filter again has no effect.
+    logger.addFilter(_is_server_error)
     return logger

@@ -1,15 +1,15 @@
-"""The HTTP server of health, readiness and metrics. What ready means is decided by the checks it is given.
+"""The HTTP server for health, readiness and metrics. Its callers supply the readiness checks and other pages.
 
 ====================  ==================================================================================
-/healthz              200 as long as the event loop runs: the answer itself is the proof
-/readyz               200 or 503, and each check by name with ``ok`` or the reason why not; ``notes`` if there are any
-/apisix/healthz       200 ``{"status":"ok"}`` or 500 ``{"status":"<error>"}``, as in the 1.8 line: a gateway is not
-                      written to by who leads, or refuses the key of who follows
+/healthz              200 as long as the event loop runs
+/readyz               200 or 503, and for each check ``ok`` or the reason of its failure; ``notes`` if there are any
+/apisix/healthz       200 ``{"status":"ok"}`` or 500 ``{"status":"<error>"}``, as in 1.8: the leader can't write to a
+                      gateway, or a gateway rejects a follower's key
 /metrics              Prometheus text
 ====================  ==================================================================================
 
-What else is served is installed by whoever knows it. Listening and serving are two steps: who comes in between waits.
-Everybody in the cluster may reach the port, so the number of connections and their silence are bounded.
+Listening and serving are two steps; connections in between wait. Anyone in the Kubernetes cluster may reach the port,
+so the number of connections and their idle time are limited.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ from apisix_ingress.model.secrets.redaction import escape, redact_text
 from apisix_ingress.observability.metrics import CONTENT_TYPE, Metrics
 from apisix_ingress.runtime.clock import Clock, MonotonicClock
 
-if TYPE_CHECKING:  # the server of aiohttp is imported when it is to serve: no start waits for it
+if TYPE_CHECKING:  # aiohttp's server is imported when serving begins, so that it does not delay the start
     from aiohttp import web
 
     from apisix_ingress.runtime.connections import Connections
 
     _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-# Seconds that a request in flight gets to end when the server stops; every answer here is computed at once.
+# Seconds for requests in flight when the server stops; every response here is computed at once.
 _SHUTDOWN_TIMEOUT = 1.0
 
 _BACKLOG = 128
-"""Connections that wait until they are served."""
+"""Connections that may wait until `serve`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of the connections to the server.
+    """Limits for connections to the server.
 
     Attributes:
-        connections: Connections at once; with one more, the one that has been idle longest is closed.
-        first: Seconds to the first request.
-        idle: Seconds between two requests; more than Prometheus waits between two scrapes.
+        connections: Maximum number of connections; one more closes the connection that has been idle longest.
+        first: Seconds until the first request.
+        idle: Seconds between two requests; longer than a Prometheus scrape interval.
     """
 
     connections: int = 256
@@ -63,9 +63,9 @@ Check = Callable[[], str | None]
 
 
 class Readiness:
-    """Named checks. Each returns None when all is well, else a short reason for the person who asks.
+    """Named checks. Each returns None if it passes, else a short reason for people.
 
-    A note is a check that is told only: what a person has to mend, and no other replica would do better.
+    A note is a check that is reported but does not affect readiness: no other replica would do better.
     """
 
     def __init__(self) -> None:
@@ -73,19 +73,19 @@ class Readiness:
         self._notes: dict[str, Check] = {}
 
     def add(self, name: str, check: Check) -> None:
-        """Ask `check` from now on under `name`; it replaces one of that name."""
+        """Add a check; it replaces a check with the same name."""
         self._checks[name] = check
 
     def add_note(self, name: str, check: Check) -> None:
-        """Tell what `check` returns under `name`, ready or not."""
+        """Add a note; it does not affect readiness."""
         self._notes[name] = check
 
     def failures(self) -> dict[str, str]:
-        """Return the reasons of the checks that do not hold; empty means ready."""
+        """Return check → reason for the checks that fail; empty means ready."""
         return _reasons(self._checks)
 
     def notes(self) -> dict[str, str]:
-        """Return what there is to note."""
+        """Return note → text for the notes that have one."""
         return _reasons(self._notes)
 
     @property
@@ -103,34 +103,34 @@ def _ask(check: Check) -> str | None:
     try:
         reason = check()
     except Exception as error:
-        # A probe must answer; a broken check is a reason like any other.
+        # A probe must answer, so a check that raises is reported like a failed check.
         return f"the check failed: {type(error).__name__}"
     return None if reason is None else escape(redact_text(reason))
 
 
-def _all_well() -> str | None:
+def _healthy() -> str | None:
     return None
 
 
 class Pages(Protocol):
-    """More that is served."""
+    """Additional pages."""
 
     def install(self, app: web.Application) -> None:
-        """Add addresses."""
+        """Add the routes of the pages."""
 
 
 class HttpServer:
     """Serves the endpoints above; use ``async with`` and `serve`.
 
     Args:
-        host: address to listen on, empty for every interface.
-        port: 0 for any free one, see `port`.
-        readiness: what /readyz reports.
-        metrics: what /metrics exposes.
-        gateways: None if the gateways can be reached, else the error; what /apisix/healthz reports.
-        pages: What else is served.
+        host: Address to listen on; empty for all interfaces.
+        port: 0 for any free port, see `port`.
+        readiness: What /readyz reports.
+        metrics: What /metrics exposes.
+        gateways: What /apisix/healthz reports: None if the gateways can be reached, else the error.
+        pages: Additional pages, or None.
         clock: Measures how long connections are idle.
-        limits: The bounds.
+        limits: Limits for connections.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class HttpServer:
         *,
         readiness: Readiness,
         metrics: Metrics,
-        gateways: Check = _all_well,
+        gateways: Check = _healthy,
         pages: Pages | None = None,
         clock: Clock | None = None,
         limits: Limits | None = None,
@@ -159,14 +159,15 @@ class HttpServer:
         self._servers: list[asyncio.Server] = []
 
     async def listen(self) -> None:
-        """Take the address: who connects from now on is answered once `serve` was called.
+        """Listen on the address; connections wait until `serve`.
 
         Raises:
-            ConfigError: the address can't be listened on.
+            ConfigError: The address can't be used.
         """
         loop = asyncio.get_running_loop()
         try:
-            # It finds the addresses of a name, and takes all of them or none; its sockets can't wait, so ours do.
+            # create_server resolves names and binds all addresses or none. Its server would accept connections at
+            # once, so keep duplicates of its sockets, which let connections wait.
             taken = await loop.create_server(asyncio.Protocol, self._host or None, self._port, start_serving=False)
             self._sockets = [each.dup() for each in taken.sockets]
             taken.close()
@@ -177,7 +178,7 @@ class HttpServer:
             raise ConfigError(self._explain(error)) from None
 
     async def serve(self) -> None:
-        """Answer who is there and who comes, until `stop`."""
+        """Serve waiting and new connections until `stop`."""
         from aiohttp import web
 
         from apisix_ingress.observability.http_log import server_logger
@@ -216,12 +217,12 @@ class HttpServer:
             self._servers.append(server)
 
     async def run(self) -> None:
-        """Look after connections until cancelled; call it once `serve` has returned."""
+        """Enforce the limits until cancelled; call it after `serve`."""
         assert self._connections is not None, "the server is not started"
         await self._connections.run()
 
     async def stop(self) -> None:
-        """Stop listening and end what is in flight. Idempotent."""
+        """Stop listening and end requests in flight. Idempotent."""
         sockets, self._sockets = self._sockets, []
         for server in self._servers:
             server.close()
@@ -243,15 +244,15 @@ class HttpServer:
 
     @property
     def port(self) -> int:
-        """The port that is listened on; the configured one before `listen`."""
+        """The port of the server; before `listen`, the configured port."""
         return int(self._sockets[0].getsockname()[1]) if self._sockets else self._port
 
     def _explain(self, error: OSError | UnicodeError) -> str:
         where = f"http.listen: can't listen on {self._host}:{self._port}"
         if isinstance(error, UnicodeError):
-            return f"{where}: that is no host name; set http.listen to an address of this host"
+            return f"{where}: invalid host name; set http.listen to an address of this host"
         if error.errno == errno.EADDRINUSE:
-            return f"{where}: another process does; stop it or set http.listen to a free port"
+            return f"{where}: another process listens there; stop it or set http.listen to a free port"
         reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
         return f"{where}: {reason}; set http.listen to an address of this host and a port it may use"
 

@@ -1,8 +1,7 @@
-"""Logging: structlog set up once, at the start; JSON lines, or a console where a person is looking.
+"""Configures structlog once at the start: JSON lines, or a console format on a terminal.
 
-Every line, those of libraries included, goes through the redaction before it is rendered. What is worth
-logging is decided where it happens; nothing here is imported for its loggers, they come from
-`structlog.get_logger`.
+Every line, including lines of libraries, is redacted before it is rendered. Modules get their loggers from
+`structlog.get_logger`, not from here.
 """
 
 import logging
@@ -21,14 +20,14 @@ from apisix_ingress.startup.std_streams import open_streams
 __all__ = ["register_secret", "setup_logging"]
 
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
-# Text that structlog renders from tracebacks: line breaks belong there.
+# Keys with tracebacks, which contain line breaks.
 _MULTILINE = ("exception", "stack")
 _STAMP = structlog.processors.TimeStamper(fmt="iso", utc=True)
 _CHATTY_LIBRARIES = ("aiohttp", "asyncio", "httpx", "httpcore", "kubernetes", "urllib3")
 
 
 class _Lines(logging.Handler):
-    """Hands the lines of the standard library's loggers on to where all others go."""
+    """Writes the lines of the standard library's loggers to the program's log."""
 
     def __init__(self, outlet: LogStream) -> None:
         super().__init__()
@@ -44,10 +43,10 @@ def setup_logging(
     *,
     stream: TextIO | None = None,
 ) -> None:
-    """Send the logs of the program, and warnings of its libraries, to `stream` (stderr by default).
+    """Write the program's log and the warnings of its libraries to `stream` (default: stderr).
 
-    With ``auto`` it is the console format on a terminal and JSON elsewhere. Call it once, before the first
-    line is logged: loggers keep the set-up they had at first use.
+    ``auto`` selects the console format on a terminal and JSON otherwise. Call it once, before the first line is
+    logged: loggers keep the configuration of their first use.
     """
     if stream is None:
         open_streams()
@@ -55,7 +54,9 @@ def setup_logging(
     console = format == "console" or (format == "auto" and stream.isatty())
     shared = _shared_processors(console)
     render = _console_renderer(stream) if console else _render_json
-    outlet = LogStream(stream.buffer, tell=lambda count: _encode(None, "", render(None, "", _missing(count))) + b"\n")
+    outlet = LogStream(
+        stream.buffer, render_dropped=lambda count: _encode(None, "", render(None, "", _dropped(count))) + b"\n"
+    )
     structlog.configure(
         processors=[*shared, render, _encode],
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
@@ -65,20 +66,20 @@ def setup_logging(
     _route_libraries(outlet, shared, render)
 
 
-def _missing(count: int) -> EventDict:
-    """Return the event that tells of lines that nobody took."""
-    remedy = "see to it that whoever reads the log keeps up, and that its disk has room"
+def _dropped(count: int) -> EventDict:
+    """Return the event that reports dropped lines."""
+    remedy = "make sure that the log consumer keeps up and that its disk has free space"
     return _STAMP(None, "", {"event": "log.incomplete", "level": "warning", "lines": count, "remedy": remedy})
 
 
 def _shared_processors(console: bool) -> list[Processor]:
-    """Return what every line goes through before it is rendered."""
+    """Return the processors that run before rendering."""
     processors: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.StackInfoRenderer(),
         structlog.processors.format_exc_info,
         redact,
-        # After the redaction: no value that was passed in can stand for one of these.
+        # After the redaction, so that values of an event can't override these keys.
         structlog.processors.add_log_level,
         _STAMP,
     ]
@@ -95,7 +96,7 @@ def redact(_logger: object, _method: str, event: EventDict) -> EventDict:
 
 
 def _indent_tracebacks(_logger: object, _method: str, event: EventDict) -> EventDict:
-    """Put a bar before each line of a traceback: no line of an error's text can pass for a line of the log."""
+    """Prefix each line of a traceback with a bar, so that no line of an error's text looks like a log line."""
     for name in _MULTILINE:
         if name in event:
             event[name] = "\n".join(f"  | {line}" for line in event[name].splitlines())
@@ -117,7 +118,7 @@ def _encode(_logger: object, _method: str, line: Any) -> bytes:
 
 
 def _route_libraries(outlet: LogStream, shared: list[Processor], render: Processor) -> None:
-    """Have the standard library's loggers write the same lines, from warnings up."""
+    """Route the standard library's loggers, from level warning on, into the program's log."""
 
     def take_record(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
         record: logging.LogRecord = event.pop("_record")

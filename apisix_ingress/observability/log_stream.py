@@ -1,7 +1,7 @@
-"""Where the lines of the log go: a stream whose failures end nothing, and which holds nothing up.
+"""Writes log lines to a stream without ever failing or blocking for long.
 
-A full disk, a closed pipe or a reader that stands still costs lines, never the work: a write that blocks would stop the
-whole program, its lease and its answer to SIGTERM included. What a line says is not known here.
+A full disk, a closed pipe or a stalled reader costs log lines, never work: a write that blocks would stop the whole
+program, including lease renewal and the handling of SIGTERM.
 """
 
 import os
@@ -13,59 +13,59 @@ from collections.abc import Callable
 from typing import IO
 
 PIECE = select.PIPE_BUF
-"""So many bytes a pipe takes at once when it takes any."""
+"""A pipe that is ready accepts at least this many bytes at once."""
 
-_PATIENCE_SECONDS = 0.1
-"""So long a line waits for a reader that is merely slow."""
-_EVERY_SECONDS = 1.0
-"""Lines wait once in so many seconds only."""
+_WAIT_SECONDS = 0.1
+"""How long a line waits for a slow reader."""
+_WAIT_INTERVAL = 1.0
+"""Minimum time in seconds between two such waits."""
 
 
 class LogStream:
-    """A binary stream to which lines are written whole, or not at all where that can be helped.
+    """A binary stream that writes whole lines, or drops them if possible.
 
     Args:
-        stream: What is written to; the file under it, where there is one.
-        tell: Makes a line of the number of lines that were lost; it goes ahead of the next one.
+        stream: The destination; lines bypass it and go to its open file, if it has one.
+        render_dropped: Renders a line with the number of dropped lines, which precedes the next line.
 
     Attributes:
-        dropped: Lines that were lost since the last one that was not.
+        dropped: Number of lines dropped since the last line that was written.
     """
 
-    def __init__(self, stream: IO[bytes], *, tell: Callable[[int], bytes] = lambda count: b"") -> None:
+    def __init__(self, stream: IO[bytes], *, render_dropped: Callable[[int], bytes] = lambda count: b"") -> None:
         self.dropped = 0
         self._stream = stream
-        self._tell = tell
+        self._render_dropped = render_dropped
         self._file = _file_of(stream)
         self._poll = select.poll()
         self._piece = 0
-        self._torn = False
-        self._waited_at = -_EVERY_SECONDS
+        self._is_truncated = False
+        self._waited_at = -_WAIT_INTERVAL
         self._lock = threading.Lock()
         if self._file is not None:
             self._poll.register(self._file, select.POLLOUT)
-            # A plain file takes any length, and lines of several writers don't mix if each comes at once.
+            # A regular file accepts any length, and one write per line keeps the lines of several writers apart.
             self._piece = PIECE if not stat.S_ISREG(os.fstat(self._file).st_mode) else 1 << 30
 
     def write(self, data: bytes) -> int:
-        """Write a line, if it is taken soon."""
+        """Write a line, or drop it if the stream does not accept it soon."""
         with self._lock:
             try:
-                taken = self._put(self._missing() + data)
+                written = self._put(self._prefix() + data)
             except (OSError, ValueError):
-                taken = False
-            self.dropped = 0 if taken else self.dropped + 1
-            return len(data) if taken else 0
+                written = False
+            self.dropped = 0 if written else self.dropped + 1
+            return len(data) if written else 0
 
     def flush(self) -> None:
-        """Do nothing: a line goes out as it is written."""
+        """Do nothing: lines are not buffered."""
 
-    def _missing(self) -> bytes:
-        """Return what goes ahead of a line: the end of one that was cut off, and how many were lost."""
-        return (b"\n" if self._torn else b"") + (self._tell(self.dropped) if self.dropped else b"")
+    def _prefix(self) -> bytes:
+        """Return what precedes a line: the line end of a truncated line, and the number of dropped lines."""
+        return (b"\n" if self._is_truncated else b"") + (self._render_dropped(self.dropped) if self.dropped else b"")
 
     def _put(self, data: bytes) -> bool:
-        """Write, and return whether all was taken."""
+        """Write data; return whether all of it was accepted."""
         if self._file is None:
             self._stream.write(data)
             self._stream.flush()
@@ -79,21 +79,21 @@ class LogStream:
             return True
         finally:
             if done:
-                self._torn = done < len(data)
+                self._is_truncated = done < len(data)
 
     def _has_room(self) -> bool:
         if self._poll.poll(0):
             return True
         now = time.monotonic()
-        if now - self._waited_at < _EVERY_SECONDS:
+        if now - self._waited_at < _WAIT_INTERVAL:
             return False
-        found = self._poll.poll(_PATIENCE_SECONDS * 1000)
+        found = self._poll.poll(_WAIT_SECONDS * 1000)
         self._waited_at = time.monotonic()
         return bool(found)
 
 
 def _file_of(stream: IO[bytes]) -> int | None:
-    """Return the number of the open file under a stream, None: it has none."""
+    """Return the file descriptor of a stream; None if it has none."""
     try:
         stream.flush()
         return stream.fileno()

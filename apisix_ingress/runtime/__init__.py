@@ -1,1 +1,1 @@
-"""Time, queues and tasks: what an event loop needs and neither Kubernetes nor a gateway knows about."""
+"""Time, queues and tasks for one event loop, independent of Kubernetes and gateways."""

@@ -1,7 +1,4 @@
-"""The clock that whatever waits or measures is given, so that a virtual one can drive the whole program.
-
-Here lives the real clock and the contract; a clock never decides when something should happen.
-"""
+"""The clock interface and the real clock. All waits and measurements use it, so tests can run on a virtual clock."""
 
 import asyncio
 import time
@@ -10,10 +7,10 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Where time comes from. Deadlines and durations use `monotonic` only; `now` is for what people read."""
+    """A source of time. Deadlines and durations use `monotonic` only; `now` is for people."""
 
     def monotonic(self) -> float:
-        """Return seconds since an arbitrary start; never goes back, whatever happens to the wall clock."""
+        """Return seconds since an arbitrary start. It never goes back, even if the wall clock does."""
 
     async def sleep(self, seconds: float) -> None:
         """Return once `seconds` have passed by `monotonic`. Zero or less yields to the loop once."""

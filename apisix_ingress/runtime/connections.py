@@ -1,4 +1,4 @@
-"""Connections to a server of ours: how long each may be idle, and how many there may be."""
+"""Limits the number and the idle time of connections to the program's HTTP servers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from aiohttp.web_protocol import RequestHandler
 from apisix_ingress.runtime.clock import Clock
 
 SWEEP_INTERVAL = 1.0
-"""Seconds between two looks at all connections."""
+"""Seconds between two checks of all connections."""
 
 
 @dataclass(slots=True)
@@ -20,9 +20,9 @@ class Connections:
     """The connections of one server.
 
     Attributes:
-        server: Makes the handler of a connection.
-        clock: Where time comes from.
-        most: Connections at once; beyond them the one that has been idle longest is closed.
+        server: Creates the handler of a connection.
+        clock: Measures idle time.
+        most: Maximum number of connections; one more closes the connection that has been idle longest.
         handshake: Seconds after which the event loop ends a TLS handshake.
         first: Seconds from the end of the TLS handshake to the first request.
         idle: Seconds between two requests.
@@ -35,26 +35,26 @@ class Connections:
     first: float
     idle: float
     _since: dict[RequestHandler, float] = field(default_factory=dict)
-    """Connections → when each was accepted, then when it was first seen open, then when its last request ended."""
+    """Connection → when it was accepted; later, when it was first seen open; later, when its last request ended."""
     _open: set[RequestHandler] = field(default_factory=set)
     _served: set[RequestHandler] = field(default_factory=set)
     _active: set[RequestHandler] = field(default_factory=set)
 
     def __len__(self) -> int:
-        """How many connections there are, those in their TLS handshake included."""
+        """Return the number of connections, including those in their TLS handshake."""
         return len(self._since)
 
     def accept(self) -> RequestHandler:
         """Return the handler of a new connection."""
         if len(self._since) >= self.most:
-            self._drop_idlest()
+            self._close_idlest()
         connection = self.server()
         self._since[connection] = self.clock.monotonic()
         return connection
 
     @contextmanager
     def active(self, request: web.Request) -> Iterator[None]:
-        """Leave the connection of a request alone while the request is worked on."""
+        """Do not close the connection of a request while the request is handled."""
         connection = request.protocol
         self._active.add(connection)
         try:
@@ -66,13 +66,13 @@ class Connections:
                 self._served.add(connection)
 
     async def run(self) -> None:
-        """Look at all connections again and again, until cancelled."""
+        """Check all connections periodically until cancelled."""
         while True:
             await self.clock.sleep(SWEEP_INTERVAL)
             self.sweep()
 
     def sweep(self) -> None:
-        """Close the connections that have been idle for too long, forget those that are closed."""
+        """Close connections that have been idle for too long, and forget closed ones."""
         now, found = self.clock.monotonic(), set(self.server.connections)
         for connection, since in tuple(self._since.items()):
             if connection in found and connection not in self._open:
@@ -80,15 +80,15 @@ class Connections:
                 self._since[connection] = now
             elif connection in self._open and connection not in found:
                 self._forget(connection)
-            elif connection in found and connection not in self._active and now - since > self._patience(connection):
+            elif connection in found and connection not in self._active and now - since > self._limit(connection):
                 self._close(connection)
             elif connection not in found and now - since > self.handshake:
                 self._forget(connection)
 
-    def _patience(self, connection: RequestHandler) -> float:
+    def _limit(self, connection: RequestHandler) -> float:
         return self.idle if connection in self._served else self.first
 
-    def _drop_idlest(self) -> None:
+    def _close_idlest(self) -> None:
         idle = [each for each in self.server.connections if each not in self._active and each in self._since]
         if idle:
             self._close(min(idle, key=self._since.__getitem__))

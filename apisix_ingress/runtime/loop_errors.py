@@ -1,6 +1,6 @@
-"""What the event loop reports of errors that nobody awaits: each kind a few times a minute, and how many were left out.
+"""Rate-limits the event loop's reports of errors that no task awaits, and logs how many reports were dropped.
 
-While no file is free an accept fails a hundred times a second, and each would be a traceback.
+Without it, an accept that fails because all file descriptors are in use would log a hundred tracebacks per second.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from apisix_ingress.runtime.clock import Clock
 log = structlog.get_logger()
 
 WINDOW, MOST = 60.0, 3
-"""Reports of one kind in so many seconds."""
+"""Window in seconds, and the maximum number of reports of one kind in it."""
 
 _KINDS = 64
 
@@ -33,7 +33,7 @@ class LoopErrors:
 
     Args:
         clock: Measures.
-        report: What a report goes to; by default the loop's own handler, which logs it.
+        report: Receives a report; default: the loop's own handler, which logs it.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class LoopErrors:
         self._tallies: dict[str, _Tally] = {}
 
     def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Report an error, unless many of its kind were reported of late."""
+        """Report an error, unless too many of its kind were reported in this window."""
         kind = f"{context.get('message')}: {type(context.get('exception')).__name__}"
         now, tally = self._clock.monotonic(), self._tallies.get(kind)
         if tally is None or now - tally.since >= WINDOW:

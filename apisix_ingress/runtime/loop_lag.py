@@ -1,6 +1,6 @@
-"""Watches over the event loop: how long it kept a task waiting that was due. What follows from it is decided elsewhere.
+"""Measures the lag of the event loop: how long a due task had to wait.
 
-A leader whose loop stood still for long steps down by itself, since every write looks at the term's deadline first.
+A leader whose loop was blocked too long steps down anyway, because every write checks the term's deadline first.
 """
 
 from __future__ import annotations
@@ -8,14 +8,14 @@ from __future__ import annotations
 from apisix_ingress.runtime.clock import Clock
 
 TICK = 0.1
-"""Seconds between two looks: a shorter stall in between them may go unseen."""
+"""Seconds between two measurements; a shorter stall may be missed."""
 
 WINDOW = 60.0
-"""The longest stall is remembered for so many seconds, and for twice as many at most."""
+"""The longest stall is remembered for at least this many seconds, and at most twice as long."""
 
 
 class LoopLagWatch:
-    """Sleeps, and notes by how much each sleep was too long."""
+    """Sleeps repeatedly and records by how much each sleep was too long."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -27,13 +27,13 @@ class LoopLagWatch:
         while True:
             due = self._clock.monotonic() + TICK
             await self._clock.sleep(TICK)
-            self._note(self._clock.monotonic(), due)
+            self._record(self._clock.monotonic(), due)
 
     def longest(self) -> float:
-        """Return the longest stall of late, in seconds."""
+        """Return the longest recent stall in seconds."""
         return max(self._now, self._before)
 
-    def _note(self, now: float, due: float) -> None:
+    def _record(self, now: float, due: float) -> None:
         if now >= self._window_ends:
             self._before, self._now = self._now, 0.0
             self._window_ends = now + WINDOW

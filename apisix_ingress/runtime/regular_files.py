@@ -1,6 +1,6 @@
-"""Reads files that users name, and tells when one has changed.
+"""Reads files that users configure, and detects changes of files.
 
-Only regular files are read, and only up to a limit: opening a pipe or a device may block forever.
+It reads only regular files, and only up to a limit: opening a pipe or a device may block forever.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class FileVersion(NamedTuple):
 
 
 def file_version(path: Path | str) -> FileVersion:
-    """Return the version of a file, of its target if it is a symbolic link."""
+    """Return the version of a file; for a symbolic link, of its target."""
     try:
         found = os.stat(path)
     except OSError:
@@ -38,13 +38,13 @@ def file_version(path: Path | str) -> FileVersion:
 
 
 def read_regular(path: Path, largest: int) -> bytes:
-    """Return the content of a regular file: one byte more than `largest` if it is larger.
+    """Return the content of a regular file. If the file is larger than `largest`, return `largest` + 1 bytes.
 
     Raises:
-        OSError: It can't be read, or is no regular file; `strerror` says which.
+        OSError: The file can't be read or is not a regular file; `strerror` says which.
     """
     _check(path.stat())
-    # It may have been replaced since: nothing is waited for, and it is looked at again.
+    # It may have been replaced since, so open it without blocking and check it again.
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         _check(os.fstat(file.fileno()))
         return file.read(largest + 1)
@@ -53,5 +53,5 @@ def read_regular(path: Path, largest: int) -> bytes:
 def _check(found: os.stat_result) -> None:
     if stat.S_ISREG(found.st_mode):
         return
-    kind = next((words for is_one, words in _KINDS if is_one(found.st_mode)), "not a regular file")
+    kind = next((text for matches, text in _KINDS if matches(found.st_mode)), "not a regular file")
     raise OSError(errno.EINVAL, kind)

@@ -1,7 +1,7 @@
-"""Tasks: workers over a queue, bounds on waiting, and stopping a task for good.
+"""Tasks: workers for a queue, deadlines, and cancellation.
 
-Every helper keeps to structured concurrency: what it starts has ended when it returns, and a cancellation
-always goes on to the caller. Which tasks exist is decided by the composition root.
+Every function follows structured concurrency: the tasks that it starts have ended when it returns, and it passes a
+cancellation on to its caller. `app` decides which tasks exist.
 """
 
 import asyncio
@@ -24,11 +24,11 @@ OnError = Callable[[K, Exception], None]
 async def run_workers(
     queue: WorkQueue[K], handler: Handler[K], *, workers: int, name: str, on_error: OnError[K]
 ) -> None:
-    """Work on `queue` with `workers` tasks named ``<name>-<n>`` until it is shut down and drained.
+    """Process `queue` with `workers` tasks named ``<name>-<n>`` until it is shut down and drained.
 
-    A handler that returns has succeeded: the key's failures are forgotten. One that raises an `Exception` has
-    failed: `on_error` is told (it logs; what it raises ends all workers) and the key is retried. When the
-    workers are cancelled, the keys they had go back to the queue, for whoever works on it next.
+    If the handler returns, the key's failures are forgotten. If it raises an `Exception`, `on_error` is called and the
+    key is retried; an exception of `on_error` ends all workers. When the workers are cancelled, their keys go back to
+    the queue.
     """
     async with asyncio.TaskGroup() as group:
         for number in range(workers):
@@ -36,7 +36,7 @@ async def run_workers(
 
 
 async def _work(queue: WorkQueue[K], handler: Handler[K], on_error: OnError[K]) -> None:
-    """Be one worker."""
+    """Run one worker."""
     while True:
         try:
             key = await queue.get()
@@ -49,7 +49,7 @@ async def _work(queue: WorkQueue[K], handler: Handler[K], on_error: OnError[K]) 
 
 
 async def _handle(queue: WorkQueue[K], key: K, handler: Handler[K], on_error: OnError[K]) -> None:
-    """Handle `key` once and settle what follows from the outcome."""
+    """Handle `key` once, then forget its failures or retry it."""
     try:
         await handler(key)
     except asyncio.CancelledError:
@@ -64,10 +64,10 @@ async def _handle(queue: WorkQueue[K], key: K, handler: Handler[K], on_error: On
 
 @asynccontextmanager
 async def deadline(seconds: float, *, clock: Clock) -> AsyncIterator[None]:
-    """Bound the body to `seconds` of `clock`; like `asyncio.timeout`, but on any clock.
+    """Limit the body to `seconds` of `clock`; like `asyncio.timeout`, but on any clock.
 
     Raises:
-        TimeoutError: the body was cancelled because its time was up.
+        TimeoutError: The time was up, and the body was cancelled.
     """
     loop = asyncio.get_running_loop()
 
@@ -84,17 +84,17 @@ async def deadline(seconds: float, *, clock: Clock) -> AsyncIterator[None]:
 
 
 async def bounded(work: Awaitable[T], seconds: float, *, clock: Clock) -> T:
-    """Await `work` for `seconds` of `clock` at most.
+    """Await `work` for at most `seconds` of `clock`.
 
     Raises:
-        TimeoutError: it took longer and was cancelled.
+        TimeoutError: The time was up, and `work` was cancelled.
     """
     async with deadline(seconds, clock=clock):
         return await work
 
 
 async def in_turns(items: Iterable[T], *, every: int = 50) -> AsyncIterator[T]:
-    """Yield the items, with a turn for other tasks after every so many: 50 listed records take about 2 ms."""
+    """Yield the items; let other tasks run after every `every` items. 50 listed records take about 2 ms."""
     for number, item in enumerate(items, 1):
         yield item
         if number % every == 0:
@@ -102,10 +102,10 @@ async def in_turns(items: Iterable[T], *, every: int = 50) -> AsyncIterator[T]:
 
 
 async def cancel(task: asyncio.Task[T]) -> None:
-    """Cancel `task` and wait until it has ended; raise what it raised, if that was no cancellation.
+    """Cancel `task` and wait until it has ended; raise its exception unless that is the cancellation.
 
-    Does nothing to a task that has ended already, other than to raise its error. A cancellation of the caller
-    goes through, with `task` cancelled all the same.
+    For a task that has ended already, only raise its exception, if any. If the caller is cancelled, raise that; `task`
+    is cancelled all the same.
     """
     task.cancel()
     await asyncio.wait([task])
@@ -114,15 +114,15 @@ async def cancel(task: asyncio.Task[T]) -> None:
 
 
 async def in_daemon(work: Callable[[], T], *, name: str) -> T:
-    """Return what `work` returns or raise what it raises, from a thread that nobody waits for at the end.
+    """Run `work` in a daemon thread; return its result or raise its exception.
 
-    For what may hang for good, as a dead file system does: `asyncio.to_thread` would keep the process from ending.
+    For work that may hang forever, as on a dead file system: `asyncio.to_thread` would keep the process from ending.
     """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()
 
     def settle(set_: Callable[[], None]) -> None:
-        # Nobody may wait any more, and the loop may be closed.
+        # The caller may have been cancelled, and the loop may be closed.
         with contextlib.suppress(RuntimeError):
             loop.call_soon_threadsafe(lambda: None if done.done() else set_())
 

@@ -1,4 +1,4 @@
-"""Terms: one spell of leadership as a value that every writer holds. How one is won and renewed is the elector's."""
+"""Terms: a period of leadership, as a value that every writer holds. The elector creates and extends terms."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from apisix_ingress.runtime.clock import Clock
 
 
 class Term:
-    """The right to write, until a monotonic instant that each renewal moves on.
+    """The right to write, until a monotonic time that each renewal extends.
 
-    `deadline` is the instant (clock seconds) at which the lease may have run out for others: the start of the last
-    successful renewal plus the lease duration. Without election a term never ends.
+    `deadline` is the time (clock seconds) at which the lease may have expired for other candidates: the start of the
+    last successful renewal plus the lease duration. Without election a term never ends.
     """
 
     def __init__(self, clock: Clock, *, holder: str, deadline: float = math.inf) -> None:
@@ -23,22 +23,22 @@ class Term:
         self._lasted_until = -math.inf
 
     def remaining(self) -> float:
-        """Return the seconds for which writing is safe; zero or less once the lease may have run out."""
+        """Return the seconds for which writing is safe; zero or less once the lease may have expired."""
         return self.deadline - self._clock.monotonic()
 
     def check(self, seconds: float = 0.0) -> None:
-        """Raise LeadershipLost unless the term lasts longer than the given seconds: the bound of the write to start."""
+        """Raise LeadershipLost unless the term lasts longer than `seconds`, the timeout of the write to start."""
         if self.remaining() <= seconds:
-            raise LeadershipLost(f"the lease of {self.holder} may have run out")
+            raise LeadershipLost(f"the lease of {self.holder} may have expired")
 
     def doubt(self, until: float) -> None:
-        """Note that a write of this term which nobody answered may be carried out until an instant (clock seconds)."""
+        """Record that an unacknowledged write of this term may take effect until a time (clock seconds)."""
         self._doubted_until = max(self._doubted_until, until)
 
     def in_doubt(self) -> float:
-        """Return the seconds for which a write of this term may still be carried out before anybody else's.
+        """Return the seconds for which an unacknowledged write of this term may still take effect under its lease.
 
-        Zero if none is under way, or if others may have written since the lease ran out.
+        Zero if there is no such write, or if the lease has expired and another leader may have written.
         """
         lasts_until = max(self.deadline, self._lasted_until)
         return max(0.0, min(self._doubted_until, lasts_until) - self._clock.monotonic())

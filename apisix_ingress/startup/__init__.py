@@ -1,1 +1,1 @@
-"""What the process sets up before anything else is imported: imports, standard streams, the allocator."""
+"""Process setup that comes before other imports: standard streams and the allocator."""

@@ -1,13 +1,14 @@
-"""The standard streams of this process, which whoever started it may have closed. Nothing is written here."""
+"""Opens standard streams that the parent process has closed."""
 
 import os
 import sys
 
 
 def open_streams() -> None:
-    """Open standard streams that were closed on nothing: what is told on one of them must not get into another.
+    """Open closed standard streams on /dev/null.
 
-    Before that Python has None for a stream that was closed, and the next file or socket would get its number.
+    Python has None for a closed stream, and the next file or socket would get its number: output for the stream would
+    go into that file.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:

@@ -1,4 +1,4 @@
-"""Memory: objects, what was read of them, what is wanted and what should exist.
+"""The state in memory: objects, reads, claims and desired records.
 
-One event loop owns it: no locks, no I/O.
+One event loop owns it, so there are no locks; nothing here does I/O.
 """

@@ -1,7 +1,7 @@
-"""What gateways hold says which ids names have: read at the start of a term, before the first write.
+"""Adopts the ids of records that exist in gateways, at the start of a term and before the first write.
 
-A name keeps whichever of its two ids a gateway has, also after a restart and while its object can't be translated. A
-short id that a gateway holds for another name is given to nobody, even if that name is about to be deleted.
+A name keeps the one of its two ids that a gateway has, also after a restart and while its object can't be translated.
+A short id that a gateway has for another name is not assigned, even if that name is about to be deleted.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from apisix_ingress.model.names import WIDE, is_id_of, told, wide_id
 from apisix_ingress.state.id_table import HASHED, IdTable
 
 Fits = Callable[[RecordKey, str], bool]
-"""Says whether the record that a name wants is, but for its id, the one that the gateway holds under a key."""
+"""Returns whether the desired record of a name equals, except for its id, the record that the gateway has at a key."""
 
 
 class AdoptedIds:
-    """What one gateway cluster holds, against the table of ids.
+    """Adopts the ids of one gateway cluster into the id table.
 
     Args:
         ids: The table; it is settled.
-        held: The names that the records of ours in the gateway tell, or nothing; by key.
-        written: Returns the names under which clusters that are written to already hold a record.
-        proven: Short ids of which another cluster has said in this term whose they are; it grows.
-        fits: Tells names apart where the gateway tells none.
+        held: Key of each record of this controller in the gateway → the name in the record; empty if it has none.
+        written: Returns the names under which clusters that are already written to have a record.
+        proven: Short ids whose name another cluster has shown in this term; this set grows.
+        fits: Distinguishes names if the record in the gateway has no name.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class AdoptedIds:
         self._by_wide: dict[RecordKind, dict[str, str]] = {}
 
     def steps(self) -> Iterator[None]:
-        """Give names the ids that the gateway has for them, one record a step."""
+        """Assign the gateway's ids to names, one record per step."""
         for key, name in self._held.items():
             if key.kind in HASHED:
                 if len(key.id) < WIDE:
@@ -54,7 +54,7 @@ class AdoptedIds:
             yield
 
     def _decide(self, slot: RecordKey, name: str) -> None:
-        """Give a short id to the name that has it in the gateway."""
+        """Assign a short id to the name that has it in the gateway."""
         owner, holder = self._owner(slot, name), self._ids.holder(slot)
         if owner != holder and not self._is_written(slot, holder) and not self._yields(slot, owner, holder):
             self._ids.give(slot, owner)
@@ -62,7 +62,7 @@ class AdoptedIds:
             self._proven.add(slot)
 
     def _yields(self, slot: RecordKey, owner: str | None, holder: str | None) -> bool:
-        """Say whether clusters disagree, and what another one said counts: there the name is in use, or it is older."""
+        """Return whether another cluster disagrees and wins: the name is in use there, or its holder there is older."""
         if owner is not None and self._is_written(RecordKey(slot.kind, wide_id(owner)), owner):
             return True
         if slot not in self._proven or holder is None:
@@ -70,21 +70,21 @@ class AdoptedIds:
         return owner is None or self._ids.age(slot.kind, holder) < self._ids.age(slot.kind, owner)
 
     def _widen(self, slot: RecordKey, name: str) -> None:
-        """Give a name the wide id that it has in the gateway, unless it has the short one somewhere."""
+        """Assign the wide id that a name has in the gateway, unless it has the short id somewhere."""
         if self._ids.holder(slot) != name or self._is_written(slot, name) or slot in self._proven:
             return
         if slot not in self._held or self._owner(slot, self._held[slot]) != name:
             self._ids.give(slot, None)
 
     def _owner(self, slot: RecordKey, name: str) -> str | None:
-        """Return which of the names with a CRC-32 the record under it is for; None: for none that is known."""
+        """Return the known name that the record at a short id belongs to; None if it belongs to none."""
         names = self._ids.names(slot)
         for known in names:
             if told(known) == name:
                 return known
         if name and is_id_of(slot.id, name):
             return None
-        # The gateway tells no name. Who has a wide id there is not the one.
+        # The record has no name. A name with a wide id in the gateway is not its owner.
         left = [known for known in names if RecordKey(slot.kind, wide_id(known)) not in self._held]
         fitting = [known for known in left if self._fits(slot, known)] if len(left) > 1 else []
         return min(fitting or left, key=lambda known: self._ids.age(slot.kind, known), default=None)
@@ -93,7 +93,7 @@ class AdoptedIds:
         return name is not None and told(name) in self._written(key)
 
     def _of_wide_id(self, key: RecordKey, name: str) -> str | None:
-        """Return the known name that a wide id is made of."""
+        """Return the known name that has a wide id."""
         if name and wide_id(name) == key.id:
             return name if self._ids.known_id(key.kind, name) else None
         if key.kind not in self._by_wide:

@@ -1,6 +1,6 @@
-"""Upstreams that routes want. Routes claim, the provider of the target (Service, ApisixUpstream) owns the record.
+"""Claims of routes on upstreams. The provider of the target (Service or ApisixUpstream) owns the upstream's record.
 
-So a change of endpoints costs one translation and one write, and no route is translated again.
+So a change of endpoints needs one translation and one write, and no route is translated again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from apisix_ingress.model.names import Granularity, wide_id
 
 @dataclass(frozen=True, slots=True)
 class UpstreamOverrides:
-    """What an Ingress sets on the upstreams of its backends. Timeouts are seconds (connect, send, read)."""
+    """Settings of an Ingress for the upstreams of its backends. Timeouts are seconds (connect, send, read)."""
 
     scheme: str | None = None
     retries: int | None = None
@@ -48,14 +48,14 @@ class UpstreamClaim:
     """One upstream that a route needs.
 
     Attributes:
-        target: The Service or ApisixUpstream that it is made from.
+        target: The Service or ApisixUpstream from which the upstream is generated.
         port: Port number of the Service; 0 for an ApisixUpstream.
         subset: Name of the pod subset, or empty.
         granularity: Whether the nodes are the endpoints or the Service's address.
         overrides: Settings of the claiming Ingress, or None.
-        weak: The claimant can't be translated now. Its routes may still be in a gateway from an earlier life of the
-            controller: the upstream is kept right where it exists, and not created where it does not.
-        variant: What makes it another upstream than that of the same port; None: nothing.
+        weak: The claimant can't be translated now, but its routes may still be in a gateway since before a restart of
+            the controller. The upstream is updated where it exists, and not created where it does not.
+        variant: Distinguishes the upstream from others of the same port; None for the plain upstream.
     """
 
     target: ObjectKey
@@ -69,7 +69,7 @@ class UpstreamClaim:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Claimant:
-    """Who claims. Orders by age, then by key, so that precedence does not depend on the order of events."""
+    """The owner of a claim. Ordered by age, then by key, so that precedence does not depend on the order of events."""
 
     created: str
     owner: ObjectKey
@@ -80,13 +80,13 @@ class Claims:
 
     def __init__(self) -> None:
         self._by_owner: dict[ObjectKey, tuple[Claimant, frozenset[UpstreamClaim]]] = {}
-        # Target → claim → who makes it, in order: thousands of routes may claim the same of one Service.
+        # Target → claim → its claimants, ordered: thousands of routes may claim the same upstream of one Service.
         self._by_target: dict[ObjectKey, dict[UpstreamClaim, list[Claimant]]] = {}
 
     def replace(self, claimant: Claimant, claims: Iterable[UpstreamClaim]) -> frozenset[ObjectKey]:
-        """Replace an owner's claims; return the targets whose distinct claims changed, or the oldest who makes one.
+        """Replace an owner's claims; return the targets with a change of distinct claims or of their oldest claimants.
 
-        One more claimant of what an older one claims already changes nothing for the target.
+        An additional claimant of an upstream that an older one claims changes nothing for the target.
         """
         owner, after = claimant.owner, frozenset(claims)
         old_claimant, before = self._by_owner.get(owner, (claimant, frozenset()))
@@ -105,21 +105,21 @@ class Claims:
         return _ordered((claimant, claim) for claim, claimants in claims.items() for claimant in claimants)
 
     def distinct(self, target: ObjectKey) -> tuple[tuple[Claimant, UpstreamClaim], ...]:
-        """Return each claim on a target once, with the oldest who makes it; the oldest claimant first."""
+        """Return each claim on a target once, with its oldest claimant; the oldest claimant first."""
         return _ordered((claimants[0], claim) for claim, claimants in self._by_target.get(target, {}).items())
 
     def claims_of(self, owner: ObjectKey) -> frozenset[UpstreamClaim]:
-        """Return what an owner claims."""
+        """Return an owner's claims."""
         return self._by_owner[owner][1] if owner in self._by_owner else frozenset()
 
     def _add(self, claimant: Claimant, claim: UpstreamClaim) -> bool:
-        """Add a claimant; return whether it is the oldest one now."""
+        """Add a claimant; return whether it is now the oldest."""
         claimants = self._by_target.setdefault(claim.target, {}).setdefault(claim, [])
         insort(claimants, claimant)
         return claimants[0] == claimant
 
     def _drop(self, claimant: Claimant, claim: UpstreamClaim) -> bool:
-        """Remove a claimant; return whether it was the oldest one."""
+        """Remove a claimant; return whether it was the oldest."""
         claims = self._by_target[claim.target]
         claimants = claims[claim]
         index = bisect_left(claimants, claimant)

@@ -1,4 +1,4 @@
-"""Who looked at what: read → owners, recorded from a `TrackingView`, never kept by hand."""
+"""The reverse index of reads: read → owners whose translation made it, recorded by a `TrackingView`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from apisix_ingress.model.keys import ObjectKey, Read
 
 
 class Dependents:
-    """The reads of each owner's last translation, and the way back.
+    """The reads of each owner's last translation, and the owners of each read.
 
-    `unread` hears of a read that the last of its owners dropped.
+    `unread` is called with each read that its last owner dropped.
     """
 
     def __init__(self, unread: Callable[[Read], None] = lambda read: None) -> None:
@@ -19,7 +19,7 @@ class Dependents:
         self._owners: dict[Read, dict[ObjectKey, None]] = {}
 
     def record(self, owner: ObjectKey, reads: Iterable[Read]) -> None:
-        """Replace what the owner is known to have read; no reads forget it."""
+        """Replace an owner's reads; without reads, forget the owner."""
         after = frozenset(reads)
         before = self._reads.get(owner, frozenset())
         for read in before - after:
@@ -32,7 +32,7 @@ class Dependents:
             self._reads.pop(owner, None)
 
     def of(self, read: Read) -> tuple[ObjectKey, ...]:
-        """Return the owners whose last translation looked at this."""
+        """Return the owners whose last translation made this read."""
         return tuple(self._owners.get(read, ()))
 
     def is_read(self, read: Read) -> bool:
@@ -40,7 +40,7 @@ class Dependents:
         return read in self._owners
 
     def reads_of(self, owner: ObjectKey) -> frozenset[Read]:
-        """Return what the owner's last translation looked at."""
+        """Return the reads of the owner's last translation."""
         return self._reads.get(owner, frozenset())
 
     def _drop(self, read: Read, owner: ObjectKey) -> None:

@@ -1,8 +1,8 @@
-"""Records that should exist, by owner. The single place where two owners of one record are told apart.
+"""The desired records by owner. This module alone resolves conflicts between owners of one record.
 
-The older owner wins. What an owner published last stays until it publishes again: the last good record is kept by
-not calling `replace`. A hold protects records that a gateway has from an earlier life of the controller and whose
-owner can't be translated now.
+The older owner wins. An owner's records stay until it publishes again: to keep the last good records, do not call
+`replace`. A hold protects records that a gateway has since before a restart of the controller and whose owner can't be
+translated now.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class Hold:
 
     Attributes:
         kind: Their kind.
-        prefix: What their names begin with.
-        ids: Their ids, of kinds whose ids are not hashes.
+        prefix: Prefix of their names.
+        ids: Their ids, for kinds whose ids are not hashes.
         names: Their names.
-        hosts: The hosts that records may have to stay; None: any.
+        hosts: A record is protected only if all its hosts are among these; None for any hosts.
     """
 
     kind: RecordKind
@@ -45,7 +45,7 @@ class Hold:
 
     @property
     def marks(self) -> Iterable[_Mark]:
-        """What is looked up for a gateway's record, see `Desired.is_held`."""
+        """The keys under which `Desired.is_held` finds the hold of a gateway's record."""
         yield from ((self.kind, id_, "") for id_ in self.ids)
         if self.prefix:
             yield (self.kind, "", self.prefix)
@@ -56,7 +56,7 @@ class Hold:
 
 
 _NAMED = "="
-"""Stands in marks for a whole name, or for an id that is one of a name; no id and no beginning of a name is this."""
+"""Distinguishes whole names from prefixes in marks, and ids of names from other ids; no prefix or id has this value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +64,9 @@ class Change:
     """What a replacement changed.
 
     Attributes:
-        dirty: Records that are wanted differently now, or no longer.
-        contested: Other owners that gained or lost a record by it: their problems have to be told anew.
-        former: What the owner wanted before.
+        dirty: Records whose desired state changed.
+        contested: Other owners that gained or lost a record, whose problems have to be reported again.
+        former: The owner's records before the change.
     """
 
     dirty: frozenset[RecordKey] = frozenset()
@@ -81,19 +81,19 @@ class Desired:
         self._ids = ids
         self._by_owner: dict[ObjectKey, dict[RecordKey, Record]] = {}
         self._candidates: dict[RecordKey, list[tuple[Claimant, Record]]] = {}
-        # By what only one record of a kind may have: those that are to have it, see `older_takers`.
+        # By exclusive key: the records that should have it, see `older_takers`.
         self._takers: dict[_Taken, list[tuple[int, Claimant, RecordKey]]] = {}
         self._turns: dict[tuple[_Taken, RecordKey], int] = {}
         self._last_turn = 0
-        # Every name that owners publish records of, and those that are theirs while they can't be translated.
+        # Every name of an owner's published records, and the names of owners that can't be translated now.
         self._names: _Names = {}
         self._held_names: _Names = {}
         self._holds: dict[ObjectKey, tuple[Hold, ...]] = {}
-        # How many holds mean it: a sweep asks for thousands of records while thousands of owners hold.
+        # Number of holds per mark, for fast lookups: a sweep checks thousands of records against thousands of holds.
         self._marks: dict[_Mark, Counter[frozenset[str] | None]] = {}
 
     def replace(self, claimant: Claimant, records: Iterable[Record]) -> Change:
-        """Replace an owner's records. The last record of a key counts if the owner names a key twice."""
+        """Replace an owner's records. If several records have the same key, the last one is used."""
         owner, records = claimant.owner, tuple(records)
         after = {record.key: record for record in records}
         before = self._by_owner.get(owner, {})
@@ -119,7 +119,7 @@ class Desired:
         return Change(frozenset(dirty), frozenset(contested), Former(owner.namespace, before))
 
     def follow_ids(self, claimant: Claimant) -> Change:
-        """Bring what an owner published last under the ids that its names have now, since it can't publish anew."""
+        """Move the records of an owner that can't publish again to the current ids of their names."""
         before = self._by_owner.get(claimant.owner, {})
         ids = {key: self._ids.known_id(key.kind, record.name) for key, record in before.items() if key.kind in HASHED}
         if all(id_ == key.id for key, id_ in ids.items()):
@@ -132,16 +132,16 @@ class Desired:
         return found[1] if found is not None else None
 
     def namespace(self, key: RecordKey, cluster: str) -> str:
-        """Return the namespace of the owner of a record that a cluster should have; empty if there is none."""
+        """Return the namespace of the owner of a cluster's desired record; empty if there is no such record."""
         found = self._first(key, cluster)
         return found[0].owner.namespace if found is not None else ""
 
     def older_takers(self, key: RecordKey, cluster: str) -> Iterator[RecordKey]:
-        """Yield other records that are to have what this one is to have alone, of older owners, the youngest first.
+        """Yield the records of older owners that should have an exclusive key of this record, the youngest first.
 
-        Of consumers, those that were to have it earlier count as older: an object is as old as its creation, but a
-        credential may be added to it much later. A cluster may be to have another version of one of them, which leaves
-        it to this one: that is not looked at.
+        Consumers are ordered by when they got the key, not by their age, because a credential may be added to an object
+        long after its creation. A cluster may have another version of such a record as desired, without the key: that
+        is not checked.
         """
         found = self._first(key, cluster)
         if found is None:
@@ -153,24 +153,24 @@ class Desired:
                 yield takers[place][2]
 
     def keys(self) -> tuple[RecordKey, ...]:
-        """Return the keys of all wanted records."""
+        """Return the keys of all desired records."""
         return tuple(self._candidates)
 
     def records(self, cluster: str) -> dict[RecordKey, Record]:
-        """Return everything that a gateway cluster should have."""
+        """Return all desired records of a gateway cluster."""
         found = ((key, self.get(key, cluster)) for key in self._candidates)
         return {key: record for key, record in found if record is not None}
 
     def of_owner(self, owner: ObjectKey) -> Mapping[RecordKey, Record]:
-        """Return what an owner wants, whether or not it wins."""
+        """Return an owner's records, including records that another owner wins."""
         return self._by_owner.get(owner, {})
 
     def owners_of(self, key: RecordKey) -> tuple[ObjectKey, ...]:
-        """Return who wants a record, the winner first."""
+        """Return the owners of a record, the winner first."""
         return tuple(claimant.owner for claimant, _ in self._candidates.get(key, ()))
 
     def lost(self, owner: ObjectKey) -> dict[RecordKey, ObjectKey]:
-        """Return the records that an owner wants and another one has: key → winner."""
+        """Return the owner's records that another owner wins: key → winner."""
         return {
             key: winner
             for key, record in self._by_owner.get(owner, {}).items()
@@ -179,7 +179,7 @@ class Desired:
         }
 
     def hold(self, claimant: Claimant, holds: Iterable[Hold]) -> None:
-        """Protect what gateways may still have of an owner, and the ids of its names; no holds lift the protection."""
+        """Protect an owner's records in gateways and the ids of its names; without holds, end the protection."""
         owner, after = claimant.owner, tuple(holds)
         before = self._holds.pop(owner, ())
         if before != after:
@@ -193,17 +193,17 @@ class Desired:
         self._count_names(self._held_names, claimant, frozenset(names))
 
     def is_held(self, key: RecordKey, name: str, hosts: tuple[str, ...] | None = None) -> bool:
-        """Say whether a record that is not wanted must stay, since its owner can't be translated now.
+        """Return whether a record that is not desired must stay because its owner can't be translated now.
 
         Args:
             key: The record.
-            name: The name that the gateway has for it, or empty. It says whose the record is if the id is made of it:
-                another object may have a name with the same CRC-32.
-            hosts: The hosts that the gateway has for it; None: they are not known, and count as allowed.
+            name: The record's name in the gateway, or empty. If the id is a hash of the name, it identifies the owner;
+                otherwise another object may have a name with the same CRC-32.
+            hosts: The record's hosts in the gateway; None if unknown, which allows any.
         """
         whole: _Mark = (key.kind, _NAMED, name) if is_id_of(key.id, name) else (key.kind, key.id, _NAMED)
-        beginnings: Iterator[_Mark] = ((key.kind, "", name[:end]) for end in range(1, len(name) + 1))
-        marks = chain(((key.kind, key.id, ""), whole), beginnings)
+        prefixes: Iterator[_Mark] = ((key.kind, "", name[:end]) for end in range(1, len(name) + 1))
+        marks = chain(((key.kind, key.id, ""), whole), prefixes)
         allowed = (each for mark in marks for each in self._marks.get(mark, ()))
         return any(each is None or hosts is None or each.issuperset(hosts) for each in allowed)
 
@@ -252,7 +252,7 @@ class Desired:
         return sorted([*others, (claimant, record)], key=lambda item: item[0]) if others else [(claimant, record)]
 
     def _count_names(self, counted: _Names, claimant: Claimant, names: frozenset[tuple[RecordKind, str]]) -> None:
-        """Make the owner of these names known, who may be of another age than before, and no owner of others."""
+        """Register an owner's names in the id table, and unregister its former names; its age may have changed, too."""
         has = frozenset(each for each in names if each[0] in HASHED)
         former, had = counted.pop(claimant.owner, (claimant, frozenset()))
         kept = had & has if former == claimant else frozenset()
@@ -283,6 +283,6 @@ def _differ(old: list[tuple[Claimant, Record]], new: list[tuple[Claimant, Record
 def _contested(
     old: list[tuple[Claimant, Record]], new: list[tuple[Claimant, Record]], owner: ObjectKey
 ) -> Iterable[ObjectKey]:
-    """Return the rivals of an owner when the order of candidates, or where they are wanted, changed."""
+    """Return the other owners if the order of candidates or their clusters changed."""
     before, after = ([(claimant.owner, record.clusters) for claimant, record in found] for found in (old, new))
     return () if before == after else {rival for rival, _ in (*before, *after) if rival != owner}

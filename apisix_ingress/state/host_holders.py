@@ -1,7 +1,7 @@
-"""Which namespace holds which host: a host that belongs to a namespace stays with it as long as its objects name it.
+"""The namespaces that hold hosts. A namespace holds a host as long as its objects use the host.
 
-Until the table is settled, the oldest object decides, in whatever order the objects arrive. From then on age no longer
-counts for a host that somebody holds: an object is as old as its creation, but a host may be added to it much later.
+Until the table is settled, the oldest object decides, whatever the order in which objects arrive. Afterwards age no
+longer matters for a host with a holder, because a host may be added to an object long after its creation.
 Only used with `host_ownership: namespace`.
 """
 
@@ -16,12 +16,12 @@ HOLDER_INDEX, BELOW_INDEX = "host-holder", "host-holders-below"
 
 
 def holder_read(host: str) -> IndexKey:
-    """Return the read that stands for the holder of a host."""
+    """Return the read of a host's holder."""
     return IndexKey("Namespace", HOLDER_INDEX, host)
 
 
 def below_read(wildcard: str) -> IndexKey:
-    """Return the read that stands for the holders of names below a wildcard."""
+    """Return the read of the holders of names below a wildcard."""
     return IndexKey("Namespace", BELOW_INDEX, wildcard)
 
 
@@ -29,7 +29,7 @@ class HostHolders:
     """Holders of hosts, and the owners that claim them.
 
     Args:
-        listener: Called with each read whose answer changed.
+        listener: Called with each read whose result changed.
     """
 
     def __init__(self, listener: Callable[[IndexKey], None]) -> None:
@@ -39,15 +39,15 @@ class HostHolders:
         # Host → namespace → number of its owners that claim it.
         self._claims: dict[str, dict[str, int]] = {}
         self._holders: dict[str, str] = {}
-        # Wildcard → namespace → number of hosts below it that it holds.
+        # Wildcard → namespace → number of hosts below the wildcard that the namespace holds.
         self._below: dict[str, dict[str, int]] = {}
 
     def holder(self, host: str) -> str:
-        """Return the namespace that holds a host or wildcard; empty: nobody does."""
+        """Return the namespace that holds a host or wildcard; empty if there is no holder."""
         return self._holders.get(host, "")
 
     def hosts(self) -> tuple[str, ...]:
-        """Return the hosts that somebody holds."""
+        """Return the hosts that have a holder."""
         return tuple(self._holders)
 
     def below(self, wildcard: str) -> Collection[str]:
@@ -56,11 +56,11 @@ class HostHolders:
 
     @property
     def is_settled(self) -> bool:
-        """Whether hosts stay with who has them, rather than with who is oldest."""
+        """Whether hosts stay with their holders; before, the oldest object decides."""
         return self._settled
 
     def claim(self, owner: ObjectKey, hosts: Iterable[str]) -> None:
-        """Note which hosts an owner names that belong to its namespace; it claims no others any more."""
+        """Replace the hosts that an owner claims: hosts that it uses and that belong to its namespace."""
         before, after = self._of_owner.get(owner, frozenset()), frozenset(hosts)
         if after:
             self._of_owner[owner] = after
@@ -76,14 +76,14 @@ class HostHolders:
                 self.release(host)
 
     def settle(self) -> None:
-        """Let every host stay with the namespace that it belongs to now."""
+        """From now on, every host stays with its current namespace."""
         if not self._settled:
             self._settled = True
             for host, namespaces in self._claims.items():
                 self._hold(host, next(iter(namespaces)))
 
     def give(self, host: str, namespace: str) -> None:
-        """Let a namespace hold a host, since a gateway has it for that namespace."""
+        """Assign a host to a namespace, because a gateway has the host for that namespace."""
         if self.holder(host) != namespace:
             if host in self._holders:
                 self.release(host)
@@ -91,13 +91,13 @@ class HostHolders:
             self._listener(holder_read(host))
 
     def _hold(self, host: str, namespace: str) -> None:
-        # Nobody is told: the host belonged to the namespace before, as that of the oldest object.
+        # No notification: the host already belonged to this namespace, which has the oldest object.
         self._holders[host] = namespace
         for wildcard in wildcards_over(host):
             _count(self._below, wildcard, namespace, 1)
 
     def release(self, host: str) -> None:
-        """Let nobody hold a host."""
+        """Remove the holder of a host."""
         namespace = self._holders.pop(host)
         self._listener(holder_read(host))
         for wildcard in wildcards_over(host):
@@ -106,7 +106,7 @@ class HostHolders:
 
 
 def _count(counts: dict[str, dict[str, int]], name: str, namespace: str, change: int) -> int:
-    """Change a count, and return it; what nobody counts any more is forgotten."""
+    """Change a count and return it; remove counts of zero."""
     found = counts.setdefault(name, {})
     number = found[namespace] = found.get(namespace, 0) + change
     if not number:

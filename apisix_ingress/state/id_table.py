@@ -1,9 +1,9 @@
-"""Which name has which id: an id that was given to a name stays with that name.
+"""The ids of record names. Once assigned, an id stays with its name.
 
-Two names of one kind may have the same CRC-32, and anybody can forge such a name. One of them has the short id, every
-other has its wide id. Until the table is settled nothing is written, so the oldest owner gets the short id, in whatever
-order the objects arrive. From then on ids never change hands: a name that comes later gets what is free, and what a
-gateway still holds under another name is not free.
+Two names of one kind may have the same CRC-32, and anyone can forge such a name. One of them gets the short id, every
+other one its wide id. Until the table is settled nothing is written, so the oldest owner gets the short id, whatever
+the order in which objects arrive. Afterwards ids never move: a later name gets the short id only if it is free, and it
+is not free while a gateway has it under another name.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from apisix_ingress.state.claims import Claimant
 ID_INDEX = "id"
 
 HASHED = frozenset(RECORD_KINDS) - {"consumers", "plugin_metadata"}
-"""Kinds whose ids are hashes of names; the others are named by what they are."""
+"""Kinds whose ids are hashes of names. The ids of other kinds are their names."""
 
 Occupants = Callable[[RecordKey], Iterable[str]]
-"""Returns the names under which gateways hold a record of ours; one that the gateway does not tell is empty."""
+"""Returns the names under which gateways have a record of this controller; empty for a record without a name."""
 
 _UNBORN = "~"
-"""Later than every timestamp: an owner that does not exist yet is the youngest."""
+"""Sorts after every timestamp: an owner that does not exist yet is the youngest."""
 
 
 def id_read(kind: RecordKind, name: str) -> IndexKey:
-    """Return the read that stands for the id of a name."""
+    """Return the read of a name's id."""
     return IndexKey(kind, ID_INDEX, name)
 
 
 class IdTable:
-    """The ids of all names that are in use or were asked for.
+    """The ids of all names that are in use or were requested.
 
     Args:
         listener: Called with the read of each name whose id changed.
-        compatible: Whether a new name gets the id of the 1.8 line, its CRC-32, if that is free; otherwise only names
-            that a gateway holds under their CRC-32 have it.
+        compatible: Whether a new name gets its CRC-32 as in 1.8, if that is free. Otherwise only names that a gateway
+            has under their CRC-32 keep it.
     """
 
     def __init__(self, listener: Callable[[IndexKey], None], *, compatible: bool = True) -> None:
@@ -51,36 +51,36 @@ class IdTable:
         self._ids: dict[IndexKey, str] = {}
         self._asked: set[IndexKey] = set()
         self._owners: dict[IndexKey, tuple[Claimant, ...]] = {}
-        # By short id: the name that has it, and the other names with that CRC.
+        # By short id: the name that has it, and the other names with the same CRC-32.
         self._holders: dict[RecordKey, str] = {}
         self._others: dict[RecordKey, dict[str, None]] = {}
 
     def follow(self, occupants: Occupants) -> None:
-        """Ask from now on which names the gateways hold, before an id is given to a new name."""
+        """Check from now on which names the gateways have before assigning an id to a new name."""
         self._occupants = occupants
 
     def id_of(self, kind: RecordKind, name: str) -> str:
-        """Return the id of a name, whether or not the name is in use yet, and remember that it was asked for."""
+        """Return the id of a name, whether or not the name is in use yet, and remember the request."""
         read = id_read(kind, name)
         self._asked.add(read)
         return self._ids[read] if read in self._ids else self._enter(read)
 
     def expected_id(self, kind: RecordKind, name: str) -> str:
-        """Return the id that `id_of` would return now, without remembering that it was asked for."""
+        """Return the id that `id_of` would return now, without remembering the request."""
         read = id_read(kind, name)
         return self._ids.get(read) or self._offer(read)
 
     def known_id(self, kind: RecordKind, name: str) -> str:
-        """Return the id of a name, or nothing for a name that is neither in use nor asked for."""
+        """Return the id of a name; empty if the name is neither in use nor requested."""
         return self._ids.get(id_read(kind, name), "")
 
     @staticmethod
     def slot(kind: RecordKind, name: str) -> RecordKey:
-        """Return what all names of a kind with one CRC-32 share: the record under their short id."""
+        """Return the record key that all names of a kind with the same CRC-32 share."""
         return RecordKey(kind, short_id(name))
 
     def names(self, slot: RecordKey) -> tuple[str, ...]:
-        """Return the known names with a CRC-32, the one that has the short id first."""
+        """Return the known names with a CRC-32; the name that has the short id is first."""
         holder = (self._holders[slot],) if slot in self._holders else ()
         return (*holder, *self._others.get(slot, ()))
 
@@ -97,12 +97,12 @@ class IdTable:
         return tuple(claimant.owner for claimant in self._owners.get(read, ()))
 
     def age(self, kind: RecordKind, name: str) -> tuple[str, str, str, str, str]:
-        """Return what names are ordered by: the age of the oldest owner, then the name."""
+        """Return the sort key of a name: the age of its oldest owner, then the name."""
         claimant = min(self._owners.get(id_read(kind, name), ()), default=None, key=_age)
         return (*_age(claimant), name) if claimant else (_UNBORN, _UNBORN, "", "", name)
 
     def use(self, kind: RecordKind, name: str, claimant: Claimant) -> None:
-        """Note an owner of a name: one that publishes a record of it, or can't be translated and may have one."""
+        """Add an owner of a name: it publishes a record with it, or can't be translated and may have such a record."""
         read = id_read(kind, name)
         if read not in self._ids:
             self._enter(read)
@@ -111,7 +111,7 @@ class IdTable:
             self._contend(read)
 
     def release(self, kind: RecordKind, name: str, claimant: Claimant) -> None:
-        """Forget an owner of a name."""
+        """Remove an owner of a name."""
         read = id_read(kind, name)
         owners = list(self._owners.pop(read))
         owners.remove(claimant)
@@ -122,7 +122,7 @@ class IdTable:
             self._leave(read)
 
     def forget(self, read: Read) -> None:
-        """Forget that a name was asked for, since nobody who did is left; any other read is ignored."""
+        """Forget the request for a name after its last reader is gone; ignore any other read."""
         if isinstance(read, IndexKey) and read in self._asked:
             self._asked.discard(read)
             if read not in self._owners:
@@ -130,17 +130,17 @@ class IdTable:
 
     @property
     def is_settled(self) -> bool:
-        """Whether names keep their ids, since the first pass over all objects is done."""
+        """Whether names keep their ids, because the first pass over all objects is done."""
         return self._settled
 
     def settle(self) -> None:
-        """Let every name keep its id from now on."""
+        """From now on, every name keeps its id."""
         self._settled = True
         for slot in [slot for slot in self._others if self._compatible and slot not in self._holders]:
             self.give(slot, min(self._others[slot]))
 
     def give(self, slot: RecordKey, name: str | None) -> None:
-        """Give a short id to one of the names with that CRC, or to none; every other one has its wide id."""
+        """Assign a short id to one of the names with that CRC-32, or to none; the other names have their wide ids."""
         before = self._holders.pop(slot, None)
         others = self._others.setdefault(slot, {})
         if before is not None:
@@ -149,7 +149,7 @@ class IdTable:
             del others[name]
             self._holders[slot] = name
             self._set(slot.kind, name, slot.id)
-        # Of many names only these two change, but where nobody used the id before: then all may have expected it.
+        # Usually only these two names change. If no name had the id before, all of them may have expected it.
         for other in (before,) if before is not None else tuple(others):
             if other is not None and other != name:
                 self._set(slot.kind, other, wide_id(other))
@@ -164,7 +164,7 @@ class IdTable:
             self._listener(read)
 
     def _enter(self, read: IndexKey) -> str:
-        """Give an id to a name that is new."""
+        """Assign an id to a new name."""
         slot = _slot(read)
         self._ids[read] = id_ = self._offer(read)
         if id_ == slot.id and self._settled:
@@ -179,20 +179,20 @@ class IdTable:
         return slot.id if self._may_have(slot, read.value) else wide_id(read.value)
 
     def _may_have(self, slot: RecordKey, name: str) -> bool:
-        """Say whether a new name gets its short id."""
+        """Return whether a new name gets its short id."""
         if slot in self._holders:
             return False
         if not self._settled:
             return self._compatible
-        there = tuple(self._occupants(slot))
-        if told(name) in there:
+        occupants = tuple(self._occupants(slot))
+        if told(name) in occupants:
             return True
-        if there or told(name) in self._occupants(RecordKey(slot.kind, wide_id(name))):
+        if occupants or told(name) in self._occupants(RecordKey(slot.kind, wide_id(name))):
             return False
         return self._compatible
 
     def _leave(self, read: IndexKey) -> None:
-        """Forget a name. While nothing is settled, the others have to contend for its id again."""
+        """Forget a name. Until the table is settled, other names compete for its id again."""
         slot = _slot(read)
         del self._ids[read]
         if self._holders.get(slot) == read.value:
@@ -206,14 +206,14 @@ class IdTable:
     # Until the table is settled.
 
     def _contend(self, read: IndexKey) -> None:
-        """Give the short id to a name that is in use if it is the oldest one."""
+        """Assign the short id to a name in use if it is the oldest one."""
         slot = _slot(read)
         holder = self._holders.get(slot)
         if holder is None or self.age(slot.kind, read.value) < self.age(slot.kind, holder):
             self.give(slot, read.value)
 
     def _vacate(self, read: IndexKey) -> None:
-        """Give the short id of a name that lost an owner to the oldest name in use; without any, all expect it."""
+        """After a name lost an owner, give its short id to the oldest name in use; without one, all names expect it."""
         slot = _slot(read)
         if self._settled or self._holders.get(slot) != read.value:
             return
@@ -230,7 +230,7 @@ class IdTable:
 
 
 def _slot(read: IndexKey) -> RecordKey:
-    return RecordKey(cast("RecordKind", read.kind), short_id(read.value))  # `id_read` made it of one
+    return RecordKey(cast("RecordKind", read.kind), short_id(read.value))  # see `id_read`
 
 
 def _age(claimant: Claimant) -> tuple[str, str, str, str]:

@@ -1,7 +1,7 @@
-"""How many bytes of records the objects of one namespace may become.
+"""Limits the size of all records that the objects of one namespace generate.
 
-A few hundred bytes of an object refer to a Secret of kilobytes, and each such object becomes a copy in memory and in
-the gateways. What is done with an object that does not fit is decided elsewhere.
+A small object may reference a Secret of several kilobytes, and each such object creates a copy in memory and in the
+gateways. `providers` handles objects that exceed the limit.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ MOST_BYTES = 128 * 2**20
 
 
 class NamespaceBudget:
-    """Bytes by owner, and the owners that do not fit.
+    """Bytes by owner, and the owners that exceed the limit.
 
     Args:
         most: Bytes that one namespace may use.
@@ -28,12 +28,12 @@ class NamespaceBudget:
         self._waiting: dict[str, dict[ObjectKey, int]] = {}
 
     def fits(self, owner: ObjectKey, size: int) -> bool:
-        """Say whether an owner's records may take so many bytes; what is not more than before always fits."""
+        """Return whether an owner's records may have this size; a size that is not larger than before always fits."""
         before = self._sizes.get(owner, 0)
         return size <= before or self._used[owner.namespace] - before + size <= self.most
 
     def spend(self, owner: ObjectKey, size: int) -> None:
-        """Count what an owner's records take from now on; it waits no more."""
+        """Set the size of an owner's records; the owner no longer waits."""
         namespace, before = owner.namespace, self._sizes.pop(owner, 0)
         self._used[namespace] += size - before
         if size:
@@ -43,17 +43,17 @@ class NamespaceBudget:
         self.keep(owner)
 
     def wait(self, owner: ObjectKey, size: int) -> None:
-        """Note an owner whose records would take so many bytes, which does not fit; it keeps what it has."""
+        """Let an owner wait whose records of this size do not fit; it keeps its former records."""
         self._waiting.setdefault(owner.namespace, {})[owner] = size
 
     def keep(self, owner: ObjectKey) -> None:
-        """Note that an owner keeps what it has, for another reason than its size: it waits no more."""
+        """End an owner's wait: it keeps its former records for a reason other than their size."""
         waiting = self._waiting.get(owner.namespace, {})
         if waiting.pop(owner, None) is not None and not waiting:
             del self._waiting[owner.namespace]
 
     def admitted(self, namespace: str) -> tuple[ObjectKey, ...]:
-        """Return the waiting owners that fit by now, all of them together; the one that waited longest comes first."""
+        """Return the waiting owners that now fit together; the one that has waited longest comes first."""
         free = self.most - self._used[namespace]
         found = []
         for owner, size in self._waiting.get(namespace, {}).items():

@@ -1,6 +1,6 @@
-"""Stores that are filled namespace by namespace: each portion looks to its filler like a store of its own.
+"""Parts of a store, one per namespace. To a reflector, each part looks like a store of its own.
 
-Whoever reads sees one store, complete once every portion is. What fills them is elsewhere.
+Readers see one store, which is complete once every part is.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from apisix_ingress.state.store import Store
 
 
 class Fillable(Protocol):
-    """What one who fills a store needs of it; `Store` and `NamespacedStore` have it."""
+    """The methods that a reflector needs; `Store` and `NamespacedStore` implement them."""
 
     synced: bool
 
@@ -27,19 +27,19 @@ class Fillable(Protocol):
         """Return the keys of all objects."""
 
     def set(self, item: Any) -> bool:
-        """Store an object; return whether it differs from what was there."""
+        """Store an object; return whether it differs from the former one."""
 
     def delete(self, key: ObjectKey) -> bool:
-        """Forget an object; return whether it was there."""
+        """Delete an object; return whether it existed."""
 
 
 class NamespacedStore:
     """The objects of one namespace in a store.
 
     Args:
-        store: The whole.
-        namespace: The namespace; nothing of another one may be set here.
-        waiting: The namespaces that were not listed yet, shared by all portions.
+        store: The whole store.
+        namespace: The namespace; objects of other namespaces must not be set here.
+        waiting: The namespaces that were not listed yet, shared by all parts.
     """
 
     def __init__(self, store: Store[Any], namespace: str, waiting: set[str]) -> None:
@@ -70,15 +70,15 @@ class NamespacedStore:
         return tuple(filter(lambda key: key.namespace == self._namespace, self._store.keys()))
 
     def set(self, item: Any) -> bool:
-        """Store an object; return whether it differs from what was there."""
+        """Store an object; return whether it differs from the former one."""
         return self._store.set(item)
 
     def delete(self, key: ObjectKey) -> bool:
-        """Forget an object; return whether it was there."""
+        """Delete an object; return whether it existed."""
         return self._store.delete(key)
 
 
 def portions(store: Store[Any], namespaces: Sequence[str]) -> dict[str, NamespacedStore]:
-    """Return a portion for each namespace; together they are the whole store."""
+    """Return a part of the store for each namespace."""
     waiting = set(namespaces)
     return {namespace: NamespacedStore(store, namespace, waiting) for namespace in namespaces}

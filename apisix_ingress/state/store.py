@@ -1,6 +1,6 @@
-"""Stores: the objects of one kind with their indexes. They notify what changed, never what happened.
+"""Stores: the objects of one kind with their indexes. Notifications name changed reads, not events.
 
-A store is silent when the trimmed object is equal. The resourceVersion is opaque here: it is neither compared nor
+Storing an equal trimmed object causes no notification. The resourceVersion is opaque: it is neither compared nor
 ordered.
 """
 
@@ -17,21 +17,24 @@ from apisix_ingress.model.objects import Age, KubeObject
 T = TypeVar("T", bound=KubeObject)
 Listener = Callable[[Read], None]
 
-NEAR = 16
-"""Members of a ranked index, from the oldest on, whose changes all who asked hear of. Those behind wake only who looked
-that far: thousands of objects may be under one value, and each of them asks who is in front."""
+TOP = 16
+"""Number of oldest members of a ranked index whose changes notify every reader of the index.
+
+Changes of younger members notify only readers that read that far: thousands of objects may have one value, and each
+of them reads which one is the oldest.
+"""
 
 
-def far(index: IndexKey) -> IndexKey:
-    """Return the read of a ranked index beyond the first members."""
+def beyond_top(index: IndexKey) -> IndexKey:
+    """Return the read of a ranked index beyond its `TOP` oldest members."""
     return IndexKey(index.kind, f"{index.by}:far", index.value)
 
 
 class Store(Generic[T]):
     """Objects of one kind by key, and by the values of each index.
 
-    `listener` is called once for the object's key and once for each index value that it had or has; of the `ranked`
-    indexes as `NEAR` says.
+    `listener` is called once for the object's key and once for each index value that it had or has; for `ranked`
+    indexes see `TOP`.
     """
 
     def __init__(
@@ -49,7 +52,7 @@ class Store(Generic[T]):
         self._objects: dict[ObjectKey, T] = {}
         self._indexed: dict[IndexKey, dict[ObjectKey, None]] = {}
         self._ranked = ranked
-        # Only of values with two members or more; nearly all have one.
+        # Only for values with two or more members; nearly all have one.
         self._ranks: dict[IndexKey, list[Age]] = {}
 
     def __len__(self) -> int:
@@ -73,14 +76,14 @@ class Store(Generic[T]):
         return tuple(self._objects[key] for key in sorted(keys))
 
     def oldest(self, index: str, value: str) -> Iterator[T]:
-        """Yield the objects under one value of a ranked index, the oldest first."""
+        """Yield the objects with a value of a ranked index, the oldest first."""
         read = IndexKey(self.kind, index, value)
         ranks = self._ranks.get(read)
         keys = self._indexed.get(read, ()) if ranks is None else (_key(age) for age in ranks)
         return (self._objects[key] for key in keys)
 
     def set(self, item: T) -> bool:
-        """Store an object; return whether it differs from what was there. Equal objects notify nobody."""
+        """Store an object; return whether it differs from the former one. An equal object causes no notification."""
         key = item.meta.key
         before = self._objects.get(key)
         self._objects[key] = item
@@ -90,7 +93,7 @@ class Store(Generic[T]):
         return True
 
     def delete(self, key: ObjectKey) -> bool:
-        """Forget an object; return whether it was there."""
+        """Delete an object; return whether it existed."""
         before = self._objects.pop(key, None)
         if before is None:
             return False
@@ -110,15 +113,16 @@ class Store(Generic[T]):
                 if index not in had or not as_old:
                     self._add(index, after)
             changed |= {self._read_of(index, after): None for index in has}
-        # Of an object that goes, those who take its place hear first: then they write before it is deleted.
+        # If an object is deleted, notify the readers of its indexes first: objects that replace it are then written
+        # before it is deleted.
         reads: tuple[Read, ...] = (key, *changed) if after else (*changed, key)
         for read in reads:
             self._listener(read)
 
     def _read_of(self, index: IndexKey, item: T) -> IndexKey:
-        """Return what changes for those who asked when a member of an index does."""
+        """Return the read that changes when a member of an index changes."""
         ranks = self._ranks.get(index)
-        return index if ranks is None or bisect_left(ranks, item.meta.age) < NEAR else far(index)
+        return index if ranks is None or bisect_left(ranks, item.meta.age) < TOP else beyond_top(index)
 
     def _add(self, index: IndexKey, item: T) -> None:
         members = self._indexed.setdefault(index, {})

@@ -1,6 +1,7 @@
-"""Views: what a translator may ask.
+"""Views: what a translation may read.
 
-The tracking one notes every read, found or missing, so that the arrival of a missing thing wakes whoever looked for it.
+`TrackingView` records every read, whether or not it finds an object, so that the arrival of a missing object causes a
+new translation of the objects that looked for it.
 """
 
 from __future__ import annotations
@@ -14,40 +15,40 @@ from apisix_ingress.model.objects import KubeObject
 from apisix_ingress.state.claims import Claimant, Claims, UpstreamClaim
 from apisix_ingress.state.host_holders import HostHolders, below_read, holder_read
 from apisix_ingress.state.id_table import IdTable, id_read
-from apisix_ingress.state.store import NEAR, Store, far
+from apisix_ingress.state.store import TOP, Store, beyond_top
 
 T = TypeVar("T", bound=KubeObject)
 K = TypeVar("K", bound=Hashable)
 A = TypeVar("A")
 
 _ATTEMPTS = 100
-"""Times that an answer is looked up: a dictionary may change while it is iterated, for microseconds."""
+"""Attempts of a lookup in another thread: a dictionary may change while it is iterated, for microseconds."""
 
 
 class View(Protocol):
-    """The world as a translation sees it: one consistent snapshot, since no translation awaits."""
+    """The state as a translation sees it: a consistent snapshot, because no translation awaits."""
 
     def get(self, kind: type[T], key: ObjectKey) -> T | None:
-        """Return an object or None; `kind` is the trimmed class that the key's kind decodes to."""
+        """Return an object or None; `kind` is the class to which the key's kind is decoded."""
 
     def find(self, kind: type[T], index: IndexKey) -> tuple[T, ...]:
-        """Return the objects under an index value, sorted by key."""
+        """Return the objects with an index value, sorted by key."""
 
     def record_id(self, kind: RecordKind, name: str) -> str:
         """Return the id of a record name."""
 
     def claims_on(self, target: ObjectKey) -> tuple[tuple[Claimant, UpstreamClaim], ...]:
-        """Return each claim on a Service or ApisixUpstream once, with the oldest who makes it; the oldest first."""
+        """Return each claim on a Service or ApisixUpstream once, with its oldest claimant; the oldest first."""
 
     def host_holder(self, host: str) -> str:
-        """Return the namespace that holds a host or wildcard; empty: nobody does, and age decides."""
+        """Return the namespace that holds a host or wildcard; empty without a holder, so that age decides."""
 
     def holders_below(self, wildcard: str) -> Collection[str] | None:
-        """Return the namespaces that hold names below a wildcard; None before hosts are held: age decides."""
+        """Return the namespaces that hold names below a wildcard; None before hosts have holders: age decides."""
 
 
 class TrackingView:
-    """A view of the stores that remembers what was read."""
+    """A view of the stores that records reads."""
 
     def __init__(self, stores: Mapping[str, Store[Any]], ids: IdTable, claims: Claims, holders: HostHolders) -> None:
         self._stores = stores
@@ -57,24 +58,24 @@ class TrackingView:
         self.reads: dict[Read, None] = {}
 
     def get(self, kind: type[T], key: ObjectKey) -> T | None:
-        """Return an object or None, and note the read. A kind that is not watched has no objects."""
+        """Return an object or None, and record the read. A kind that is not watched has no objects."""
         self.reads[key] = None
         store = self._stores.get(key.kind)
-        # The kind names the class that its store was filled with (model.kinds.table).
+        # `model.kinds.table` defines the class of each kind's objects.
         return cast("T | None", store.get(key)) if store is not None else None
 
     def find(self, kind: type[T], index: IndexKey) -> tuple[T, ...]:
-        """Return the objects under an index value, and note the read."""
+        """Return the objects with an index value, and record the read."""
         self.reads[index] = None
         store = self._stores.get(index.kind)
         return cast("tuple[T, ...]", store.by_index(index.by, index.value)) if store is not None else ()
 
     def oldest(self, kind: type[T], index: IndexKey) -> Iterator[T]:
-        """Yield the objects under a value of a ranked index, the oldest first; noted is how far it was looked."""
+        """Yield the objects with a value of a ranked index, the oldest first; record how far the caller reads."""
         self.reads[index] = None
         for place, item in enumerate(self._ranked(index)):
-            if place == NEAR:
-                self.reads[far(index)] = None
+            if place == TOP:
+                self.reads[beyond_top(index)] = None
             yield cast("T", item)
 
     def _ranked(self, index: IndexKey) -> Iterable[KubeObject]:
@@ -82,30 +83,30 @@ class TrackingView:
         return store.oldest(index.by, index.value) if store is not None else ()
 
     def record_id(self, kind: RecordKind, name: str) -> str:
-        """Return the id of a record name, and note the read."""
+        """Return the id of a record name, and record the read."""
         self.reads[id_read(kind, name)] = None
         return self._ids.id_of(kind, name)
 
     def claims_on(self, target: ObjectKey) -> tuple[tuple[Claimant, UpstreamClaim], ...]:
-        """Return the distinct claims on a target. Not a read: whoever changes them queues the target itself."""
+        """Return the distinct claims on a target. This is not a read: a change of claims queues the target."""
         return self._claims.distinct(target)
 
     def host_holder(self, host: str) -> str:
-        """Return the namespace that holds a host or wildcard, and note the read."""
+        """Return the namespace that holds a host or wildcard, and record the read."""
         self.reads[holder_read(host)] = None
         return self._holders.holder(host)
 
     def holders_below(self, wildcard: str) -> Collection[str] | None:
-        """Return the namespaces that hold names below a wildcard, and note the read."""
+        """Return the namespaces that hold names below a wildcard, and record the read."""
         self.reads[below_read(wildcard)] = None
         return self._holders.below(wildcard) if self._holders.is_settled else None
 
 
 class DetachedView(TrackingView):
-    """A view for a translation in one other thread, while the event loop changes the world.
+    """A view for a translation in another thread, while the event loop changes the state.
 
-    Each read keeps its first answer, so that a translation never sees two versions of one thing. Nothing is written: a
-    new name gets its id in `confirm`, which is called on the event loop when the translation has ended.
+    Each read keeps its first result, so that a translation never sees two versions of anything. The view writes
+    nothing: `confirm`, which runs on the event loop after the translation, assigns ids to new names.
     """
 
     def __init__(self, stores: Mapping[str, Store[Any]], ids: IdTable, claims: Claims, holders: HostHolders) -> None:
@@ -121,7 +122,7 @@ class DetachedView(TrackingView):
         return found
 
     def find(self, kind: type[T], index: IndexKey) -> tuple[T, ...]:
-        """Return the objects under an index value."""
+        """Return the objects with an index value."""
         return _first(self._answers, index, partial(super().find, kind, index))
 
     def record_id(self, kind: RecordKind, name: str) -> str:
@@ -142,9 +143,9 @@ class DetachedView(TrackingView):
         return _first(self._seen_below, wildcard, partial(self._below, wildcard))
 
     def confirm(self) -> bool:
-        """Give new names their ids, and say whether ids and holders of hosts are still what the translation saw.
+        """Assign ids to new names; return whether no id or host holder has changed since the translation read it.
 
-        Only one may have these: a result that rests on others must not be published.
+        Ids and hosts are exclusive, so a result based on outdated ones must not be published.
         """
         ids = [self._ids.id_of(*name) == id_ for name, id_ in self._seen_ids.items()]
         holders = (self._holders.holder(host) == holder for host, holder in self._seen_holders.items())
@@ -160,14 +161,14 @@ class DetachedView(TrackingView):
 
 
 def oldest(view: View, kind: type[T], index: IndexKey) -> Iterable[T]:
-    """Return the objects under a value of a ranked index, the oldest first; whoever stops early reads no further."""
+    """Return the objects with a value of a ranked index, the oldest first; a caller that stops early reads fewer."""
     if isinstance(view, TrackingView):
         return view.oldest(kind, index)
     return sorted(view.find(kind, index), key=lambda item: item.meta.age)
 
 
 def _first(answers: dict[K, A], question: K, look: Callable[[], A]) -> A:
-    """Return the answer that was given first, or look for it until nothing changes meanwhile."""
+    """Return the first result of a read; look it up until no concurrent change disturbs the lookup."""
     for attempt in range(_ATTEMPTS):
         if question in answers:
             break

@@ -1,4 +1,4 @@
-"""The world: every piece of memory that translations read and write, under one roof."""
+"""The whole state that translations read and write."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from apisix_ingress.state.view import DetachedView, TrackingView
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What the last translation of an object said, for the generation that it saw."""
+    """The result of an object's last translation, and the generation it translated."""
 
     generation: int
     problems: tuple[Problem, ...] = ()
@@ -36,8 +36,8 @@ class World:
     """Stores, dependents, claims, desired records and reports.
 
     Args:
-        resources: The kinds that are read; each gets a store.
-        wide_ids: Whether new names get wide ids from the start.
+        resources: The kinds to read; each has a store.
+        wide_ids: Whether new names always get wide ids.
     """
 
     def __init__(self, resources: Iterable[Resource], *, wide_ids: bool = False) -> None:
@@ -51,7 +51,7 @@ class World:
         self.desired = Desired(self.ids)
         self.budget = NamespaceBudget()
         self.reports: dict[ObjectKey, Report] = {}
-        """By owner: only objects that are ours have one."""
+        """By owner, for objects that this controller handles."""
         self.stores: dict[str, Store[Any]] = {
             resource.kind: Store(resource.kind, self._notify, resource.indexes, resource.ranked)
             for resource in resources
@@ -61,20 +61,20 @@ class World:
             self.stores[kind].synced = True
 
     def listen(self, listener: Callable[[Read], None]) -> None:
-        """Add one who hears of every changed read."""
+        """Add a listener for changed reads."""
         self._listeners = (*self._listeners, listener)
 
     def view(self) -> TrackingView:
-        """Return a fresh view that tracks what is read through it."""
+        """Return a new view that records its reads."""
         return TrackingView(self.stores, self.ids, self.claims, self.host_holders)
 
     def detached_view(self) -> DetachedView:
-        """Return a fresh view for a translation in a thread."""
+        """Return a new view for a translation in a thread."""
         return DetachedView(self.stores, self.ids, self.claims, self.host_holders)
 
     @property
     def synced(self) -> bool:
-        """Whether every store has had a complete list."""
+        """Whether every store has been complete once."""
         return all(store.synced for store in self.stores.values())
 
     def _notify(self, read: Read) -> None:

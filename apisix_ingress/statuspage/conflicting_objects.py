@@ -15,7 +15,7 @@ from apisix_ingress.model.kinds.table import kinds_with
 from apisix_ingress.model.network.route_keys import Matcher, count_matchers, matchers
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.runtime.tasks import in_turns
-from apisix_ingress.state.store import NEAR
+from apisix_ingress.state.store import TOP
 from apisix_ingress.statuspage.inputs import PageInputs
 from apisix_ingress.statuspage.record_masking import clean
 from apisix_ingress.statuspage.snapshot import Snapshot
@@ -96,11 +96,11 @@ def _matchers(facts: PageInputs, owner: ObjectKey) -> tuple[Matcher, ...]:
 def _takers(facts: PageInputs, matcher: Matcher) -> list[ObjectKey]:
     """Return the objects that match the requests of a matcher, oldest first; only served objects."""
     ages = sorted(age for kind in KINDS for age in _oldest(facts, kind, matcher))
-    return [ObjectKey(kind, namespace, name) for _, namespace, name, kind in ages[:NEAR]]
+    return [ObjectKey(kind, namespace, name) for _, namespace, name, kind in ages[:TOP]]
 
 
 def _oldest(facts: PageInputs, kind: str, matcher: Matcher) -> Iterator[tuple[str, str, str, str]]:
-    found = islice(facts.world.stores[kind].oldest(MATCHER_INDEX, matcher.value), NEAR)
+    found = islice(facts.world.stores[kind].oldest(MATCHER_INDEX, matcher.value), TOP)
     return (item.meta.age for item in found if item.meta.key in facts.world.reports)
 
 

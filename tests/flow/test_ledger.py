@@ -179,7 +179,7 @@ async def test_what_is_no_ledger_is_not_read_as_an_empty_one(
 ) -> None:
     server.put(config_map(east='["global_rules/a1"]'))
     server.faults.append(Fault("get", "configmaps", status=200, body=answer, times=1))
-    with pytest.raises(KubeUnavailable, match="the answer is something else"):
+    with pytest.raises(KubeUnavailable, match="the response is not this ConfigMap"):
         await ledger.keys("east")
     assert await ledger.keys("east") == {A}
 
@@ -188,7 +188,7 @@ async def test_a_write_counts_only_if_the_answer_shows_the_ledger(
     server: FakeApiServer, ledger: ConfigMapLedger
 ) -> None:
     server.faults.append(Fault("create", "configmaps", status=200, body="{}", times=1))
-    with pytest.raises(KubeUnavailable, match="the answer is something else"):
+    with pytest.raises(KubeUnavailable, match="the response is not this ConfigMap"):
         await ledger.note("east", [A])
     assert stored(server) == {}
     assert await ledger.note("east", [A])

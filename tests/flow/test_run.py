@@ -58,7 +58,7 @@ def test_run_ends_if_its_port_is_taken(cli: Cli) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         got = cli("run", "--manifests", ".", "--http-listen", f"127.0.0.1:{port}")
-    want = f"error: http.listen: can't listen on 127.0.0.1:{port}: another process does; "
+    want = f"error: http.listen: can't listen on 127.0.0.1:{port}: another process listens there; "
     assert (got.returncode, got.stdout, got.stderr.count("\n")) == (2, "", 1)
     assert got.stderr.startswith(want)
 

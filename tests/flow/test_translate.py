@@ -87,7 +87,7 @@ UNREADABLE = {
     "a": ("a: b\n c: [\n", "line 2, column 3: mapping values are not allowed in this context"),
     "b": ("a: 1\na: 2\n", "document 1: line 2, column 1: key 'a' is given twice"),
     "c": ("- a list\n", "document 1: not a mapping"),
-    "d": ("metadata: {name: x}\n", "document 1: no kind"),
+    "d": ("metadata: {name: x}\n", "document 1: kind is missing"),
     "e": (
         "kind: ApisixRoute\napiVersion: apisix.apache.org/v2\nmetadata: {name: x}\nspec: 5\n",
         "document 1: ApisixRoute x: spec must be a mapping",

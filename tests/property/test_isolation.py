@@ -14,7 +14,7 @@ from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import IndexKey, ObjectKey
 from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.objects import Pod
-from apisix_ingress.state.store import NEAR, Store
+from apisix_ingress.state.store import TOP, Store
 from apisix_ingress.state.view import TrackingView
 from apisix_ingress.state.world import World
 from tests.factories import make_pod
@@ -128,10 +128,10 @@ def ranked() -> tuple[Store[Pod], set[object]]:
     return Store("Pod", heard.add, {"all": lambda pod: ["x"]}, frozenset({"all"})), heard
 
 
-DAYS = st.lists(st.tuples(st.integers(0, 2 * NEAR), st.integers(0, 9)), max_size=60)
+DAYS = st.lists(st.tuples(st.integers(0, 2 * TOP), st.integers(0, 9)), max_size=60)
 
 
-@given(before=DAYS, change=st.tuples(st.integers(0, 2 * NEAR), st.integers(0, 9)), seen=st.integers(0, 2 * NEAR + 1))
+@given(before=DAYS, change=st.tuples(st.integers(0, 2 * TOP), st.integers(0, 9)), seen=st.integers(0, 2 * TOP + 1))
 @settings(max_examples=300, deadline=None)
 def test_whoever_looked_at_the_first_ones_hears_of_every_change_of_them(
     before: list[tuple[int, int]], change: tuple[int, int], seen: int

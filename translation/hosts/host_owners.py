@@ -31,7 +31,7 @@ from apisix_ingress.model.network.host_claims import (
 from apisix_ingress.model.objects import ASSIGNED_HOSTS, CustomObject, Namespace
 from apisix_ingress.model.records import Record
 from apisix_ingress.state.desired import Hold
-from apisix_ingress.state.store import NEAR
+from apisix_ingress.state.store import TOP
 from apisix_ingress.state.view import View, oldest
 from translation.core.options import Options
 from translation.core.scope import is_ours
@@ -176,7 +176,7 @@ class HostOwners:
     def _is_shared_by(self, owners: Iterable[str], namespace: str, name: str) -> bool:
         """Say whether one of the owner's oldest objects that lend a host lends it to a namespace."""
         keys = (lent_key(owner, each) for owner in owners for each in (name, *wildcards_over(name)))
-        found = (islice(self._ours(kind, LENT_INDEX, key), NEAR) for key in keys for kind in NAMING_KINDS)
+        found = (islice(self._ours(kind, LENT_INDEX, key), TOP) for key in keys for kind in NAMING_KINDS)
         return any(shares_with(item, namespace) for items in found for item in items)
 
     def _below(self, allowed: AbstractSet[str], wildcard: str) -> str:

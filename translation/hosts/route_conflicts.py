@@ -15,7 +15,7 @@ from apisix_ingress.model.kinds.indexes import MATCHER_INDEX
 from apisix_ingress.model.kinds.table import kinds_with
 from apisix_ingress.model.network.route_keys import MOST_MATCHERS, Matcher, count_matchers, matchers
 from apisix_ingress.model.objects import Age, CustomObject, why_first
-from apisix_ingress.state.store import NEAR
+from apisix_ingress.state.store import TOP
 from apisix_ingress.state.view import oldest
 from translation.core.builder import Builder
 from translation.core.scope import is_ours
@@ -53,7 +53,7 @@ class RouteConflicts:
                 older |= found
         if lost:
             self._tell(field, *min(lost), len(lost) - 1)
-        return min(len(older), NEAR)
+        return min(len(older), TOP)
 
     def _older(self, matcher: Matcher, kind: str) -> Iterator[Age]:
         """Yield the ages of the first objects of a kind that are older, in scope, and may use the host."""
@@ -65,7 +65,7 @@ class RouteConflicts:
             if may_use and is_ours(item, self._draft.view, self._draft.options):
                 yield item.meta.age
                 count += 1
-            if count == NEAR:
+            if count == TOP:
                 return
 
     def _tell(self, field: str, winner: Age, matcher: Matcher, others: int) -> None:

@@ -53,7 +53,7 @@ class ReflectorOptions:
             the API server gets at most three requests per second.
         crowd_longest: Upper limit of this longer duration.
         backoff_base: First delay after a failure; it doubles with each failure, with jitter.
-        backoff_cap: Maximum delay. One request per kind in this time is no load for an API server. It is also the
+        backoff_cap: Maximum delay. One request per kind in this time does not load an API server. It is also the
             delay with which the end of an outage may be noticed.
         absent_poll: Time between checks for a kind that the API server does not serve.
         absent_hold: How long objects stay after their kind is no longer served, if no delete event removed them. This

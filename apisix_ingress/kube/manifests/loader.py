@@ -1,7 +1,6 @@
-"""Objects from YAML and JSON files: the same as those from an API server, and what is wrong with the files.
+"""Loads objects from YAML and JSON files, in the same form as from an API server, and reports errors in the files.
 
-`load` reads once, for the command line. Files that change are followed in `filesource`; the files of strangers are
-parsed in `yamlfile`.
+`load` reads once, for the command line. `source` follows files that change; `yaml_file` parses untrusted files.
 """
 
 from __future__ import annotations
@@ -37,11 +36,11 @@ SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 
 @dataclass(frozen=True, slots=True)
 class ManifestError:
-    """What is wrong with a file or one of its documents.
+    """An error in a file or one of its documents.
 
     Attributes:
-        position: Where in the file, if that is known.
-        at: The document, as messages name it, or the object that it is about; empty: the file as a whole.
+        position: Where in the file, if known.
+        at: The affected document, as messages name it, or object; empty for the whole file.
     """
 
     file: str
@@ -56,7 +55,7 @@ class ManifestError:
 
 @dataclass(slots=True)
 class ManifestFile:
-    """What one file holds."""
+    """The content of one file."""
 
     name: str
     objects: dict[ObjectKey, KubeObject] = field(default_factory=dict)
@@ -67,22 +66,22 @@ class ManifestFile:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there was nothing in it, not even a mistake."""
+        """Whether the file has neither objects nor errors."""
         return not (self.objects or self.errors or self.ignored or self.unread)
 
 
 @dataclass(frozen=True, slots=True)
 class LoadResult:
-    """Objects of files, and what was wrong with these.
+    """The objects of files, and the errors in these files.
 
     Attributes:
-        objects: In the order of files and documents; no two with one key.
-        ignored: `apiVersion/kind` of strangers, which are not read → how many objects of them there were.
-        unread: Objects that are not read either, but were meant for us, with the remedy.
-        unknown: Fields of the objects that do nothing.
-        empty: Paths that hold no document at all.
-        files: Object → the file that it is from.
-        stdin: What was read from standard input.
+        objects: In the order of files and documents; each key occurs once.
+        ignored: `apiVersion/kind` that this program does not read → number of objects.
+        unread: Objects that are not read although they were meant for this program, with the remedy.
+        unknown: Fields of the objects that have no effect.
+        empty: Paths without any document.
+        files: Object → its file.
+        stdin: The content of standard input.
     """
 
     objects: tuple[KubeObject, ...]
@@ -98,15 +97,15 @@ class LoadResult:
 def load(
     paths: Iterable[str | Path], resources: Mapping[str, Resource] = RESOURCES, *, stdin: bytes | None = None
 ) -> LoadResult:
-    """Read files, folders (with all below them) and standard input (`-`) once; a file that is named twice counts once.
+    """Read files, folders (recursively) and standard input (`-`), each once even if it is named twice.
 
     Args:
         paths: Where to read.
         resources: Kind → resource.
-        stdin: What came in by standard input, if somebody has read it already.
+        stdin: The content of standard input, if the caller has read it already.
 
     Raises:
-        ConfigError: There is nothing at one of the paths.
+        ConfigError: A path does not exist.
     """
     names = tuple(dict.fromkeys(map(str, paths)))
     if missing := [path for path in names if path != STDIN and not _is_there(path)]:
@@ -124,7 +123,7 @@ def load(
 
 
 def _is_there(path: str) -> bool:
-    """Say whether something is at a path, readable or not; an empty text is none, though `Path` takes it for `.`."""
+    """Return whether a path exists, readable or not. An empty path does not exist, although `Path` takes it for `.`."""
     try:
         return bool(path) and exists(Path(path))
     except OSError:
@@ -140,26 +139,26 @@ def _files_at(path: str, resources: Mapping[str, Resource]) -> list[ManifestFile
 
 
 def find_files(path: Path) -> tuple[Path, ...]:
-    """Return a file itself, or the manifests below a folder, sorted; hidden files and folders are left out.
+    """Return the file at a path, or the manifests below a folder, sorted, without hidden files and folders.
 
     Raises:
-        OSError: there is nothing at the path, or it can't be listed.
+        OSError: The path does not exist or can't be listed.
     """
     if not path.is_dir():
         path.stat()
         return (path,)
-    os.listdir(path)  # os.walk would pass over a folder that can't be listed
+    os.listdir(path)  # os.walk silently skips a folder that can't be listed
     found: list[Path] = []
     for folder, folders, names in os.walk(path):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         files = (Path(folder, name) for name in names if not name.startswith("."))
-        # A pipe would be waited for until somebody writes to it.
+        # Opening a pipe blocks until another process writes to it.
         found.extend(file for file in files if file.suffix.lower() in SUFFIXES and not file.is_fifo())
     return tuple(sorted(found))
 
 
 def read_manifest(path: Path, resources: Mapping[str, Resource]) -> ManifestFile:
-    """Read a file; what is wrong with it is in the answer."""
+    """Read a file; the result contains its errors."""
     try:
         content = read_regular(path, LARGEST_FILE)
     except OSError as error:
@@ -183,50 +182,50 @@ def _parse(name: str, content: bytes, resources: Mapping[str, Resource]) -> Mani
             file.errors.append(ManifestError(name, message, document.position, document.where))
             continue
         try:
-            _take(file, document, resources)
+            _add(file, document, resources)
         except DocumentError as error:
             file.errors.append(ManifestError(name, f"{document.where}: {error}", None, document.where))
     return file
 
 
-def _take(file: ManifestFile, document: Document, resources: Mapping[str, Resource]) -> None:
-    """Decode one document into a file's objects."""
+def _add(file: ManifestFile, document: Document, resources: Mapping[str, Resource]) -> None:
+    """Decode one document and add it to a file's objects."""
     body = document.body
     kind, version = body.get("kind"), body.get("apiVersion")
     if not isinstance(kind, str) or not kind:
-        raise DocumentError("no kind")
+        raise DocumentError("kind is missing")
     resource = resources.get(kind)
     if resource is None or version not in [each.api_version for each in resource.versions()]:
-        _leave_out(file, document, version, kind)
+        _skip(file, document, version, kind)
         return
     item = _decode(resource, _completed(resource, body))
     if item.meta.key in file.objects:
-        raise DocumentError(f"{item.meta.key} stands in this file twice: only the first one counts")
+        raise DocumentError(f"{item.meta.key} occurs twice in this file: only the first is used")
     file.objects[item.meta.key] = item
     if unknown := fields_without_effect(item.meta.key, body):
         file.unknown[item.meta.key] = unknown
 
 
-def _leave_out(file: ManifestFile, document: Document, version: object, kind: str) -> None:
-    """Note an object of a kind that is not read."""
+def _skip(file: ManifestFile, document: Document, version: object, kind: str) -> None:
+    """Record an object of a kind that is not read."""
     if not is_meant_for_us(version, kind):
         file.ignored[f"{version}/{kind}"] += 1
         return
-    advice = remedy(version, kind) or "there is no such kind here"
+    advice = remedy(version, kind) or "unknown kind"
     name = f"{kind} {version}" if version else f"{kind} without apiVersion"
     message = f"{document.where}: {name} is not read: {advice}"
     file.unread.append(ManifestError(file.name, message, None, document.where))
 
 
 def _completed(resource: Resource, body: JsonObject) -> JsonObject:
-    """Return a document with what the API server would add."""
+    """Return a document with the defaults that the API server sets."""
     meta = body.get("metadata")
     name = meta.get("name") if isinstance(meta, dict) else None
     if not isinstance(meta, dict) or not isinstance(name, str) or not name:
-        raise DocumentError(f"{resource.kind} without metadata.name (a text)")
+        raise DocumentError(f"{resource.kind} without metadata.name (must be a string)")
     namespace = (meta.get("namespace") or "default") if resource.namespaced else ""
     if not isinstance(namespace, str):
-        raise DocumentError(f"{resource.kind} {name}: metadata.namespace must be a text")
+        raise DocumentError(f"{resource.kind} {name}: metadata.namespace must be a string")
     if not isinstance(body.get("spec") or {}, dict):
         raise DocumentError(f"{resource.kind} {name}: spec must be a mapping")
     return {**body, "metadata": {**meta, "namespace": namespace, "generation": meta.get("generation") or 1}}
@@ -236,14 +235,14 @@ def _decode(resource: Resource, body: JsonObject) -> KubeObject:
     try:
         return resource.decode(body)
     except DECODE_ERRORS as error:
-        # The text of some errors quotes the value; of a Secret only our own words are shown.
+        # Some errors quote the value, so for a Secret show only messages of this program.
         hidden = resource.kind == "Secret" and type(error) is not ValueError
         reason = type(error).__name__ if hidden else f"{type(error).__name__}: {str(error)[:200]}"
         raise DocumentError(f"{resource.kind} {body['metadata']['name']} can't be read ({reason})") from None
 
 
 def merge(files: Sequence[ManifestFile]) -> LoadResult:
-    """Put the files together; of two objects with one key the one in the first file counts."""
+    """Merge the files. If several files have an object with the same key, the first file wins."""
     holders: dict[ObjectKey, str] = {}
     objects: list[KubeObject] = []
     errors: list[ManifestError] = []
@@ -254,7 +253,8 @@ def merge(files: Sequence[ManifestFile]) -> LoadResult:
         ignored.update(file.ignored)
         for key, item in file.objects.items():
             if (holder := holders.setdefault(key, file.name)) != file.name:
-                errors.append(ManifestError(file.name, f"{key} is in {holder} already: that one counts", None, key))
+                message = f"{key} is already defined in {holder}, which is used"
+                errors.append(ManifestError(file.name, message, None, key))
             else:
                 objects.append(item)
                 unknown.extend(file.unknown.get(key, ()))

@@ -1,7 +1,7 @@
-"""Where in a manifest something stands: the line and column of an object, and of a field by its path.
+"""Finds the line and column of an object in a manifest, and of a field by its path.
 
-For messages that an editor can jump to. Only files with something to tell are looked at, and only the shape of their
-documents: what these mean is known to `manifests`.
+Messages contain these positions so that an editor can jump to them. Only files with findings are parsed again.
+`loader` interprets the documents.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from apisix_ingress.model.kinds.table import RESOURCES
 START: Position = (1, 1)
 
 _STEP = re.compile(r"\[(\d+)\]|\[([^\]]+)\]|\.?([^.\[]+)")
-"""A step of a path: an item by number, a key in brackets (as annotations are written), or a key."""
+"""A step of a path: an item by number, a key in brackets (as for annotations), or a key."""
 
 
 class Locations:
     """The objects of one file.
 
     Args:
-        content: The file as it was read; one that is no YAML has no places but its start.
+        content: The file as it was read. In a file that is not valid YAML, every position is its start.
     """
 
     def __init__(self, content: bytes) -> None:
@@ -38,14 +38,14 @@ class Locations:
                 if root is not None:
                     self._take(f"document {number}", root)
         except DocumentError:
-            pass  # what stood before is known
+            pass  # keep the documents before the error
 
     def __contains__(self, key: ObjectKey) -> bool:
         """Say whether an object is in the file."""
         return key in self._objects
 
     def of(self, at: str | ObjectKey, path: str = "") -> Position:
-        """Return where a document or an object begins, or the field of it: of a path that is not there, its parent."""
+        """Return the position of a document or object, or of its field at `path`; if that is missing, of its parent."""
         node = self._objects.get(at) if isinstance(at, ObjectKey) else self._documents.get(at)
         return _find(node, path) if node is not None else START
 
@@ -72,7 +72,7 @@ def _find(node: yaml.Node, path: str) -> Position:
 
 
 def _below(node: yaml.Node, step: Sequence[str | None]) -> tuple[yaml.Node, yaml.Node] | None:
-    """Return what is one step below a node: where it is told (a field at its key), and the node."""
+    """Return the node one step below, preceded by the node whose position is reported (for a field, its key)."""
     number, bracketed, name = step
     if number is not None and isinstance(node, yaml.SequenceNode) and int(number) < len(node.value):
         item = node.value[int(number)]
@@ -96,7 +96,7 @@ def _text(node: yaml.Node | None, name: str) -> str:
 
 
 def _key(node: yaml.Node) -> ObjectKey | None:
-    """Return which object a document is, as `manifests` completes it; None if it does not say."""
+    """Return the key of the object in a document, with the defaults of `loader`; None if it has no kind or name."""
     kind, meta = _text(node, "kind"), _value(node, "metadata")
     name = _text(meta, "name")
     if not kind or not name:

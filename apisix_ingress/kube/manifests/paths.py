@@ -1,4 +1,4 @@
-"""Whether something is at a path. What can't be looked at is no absence: `Path.exists` says so from Python 3.14 on."""
+"""Distinguishes missing files from inaccessible ones. From Python 3.14 on, `Path.exists` returns False for both."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from pathlib import Path
 
 
 def exists(path: Path) -> bool:
-    """Say whether something is at a path, at the end of a link.
+    """Return whether a path exists, following links.
 
     Raises:
-        OSError: It can't be told: a folder on the way is closed to this process, the name is too long.
+        OSError: It could not be determined: no access to a parent folder, or the name is too long.
     """
     try:
         path.stat()
-    except (FileNotFoundError, NotADirectoryError, ValueError):  # the last: a NUL in it
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: the path contains NUL
         return False
     return True

@@ -1,7 +1,7 @@
-"""The file source: the same stores as the reflectors', filled from files while these change.
+"""Fills the stores from manifest files instead of reflectors, and follows changes of these files.
 
-A file that breaks, or is emptied, keeps the last good version of its objects; one that is removed removes them. How a
-file is read is known to `manifests`.
+If a file becomes invalid or empty, the last good version of its objects stays. If a file is removed, its objects are
+removed. `loader` reads a file.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ log = structlog.get_logger()
 
 POLL_SECONDS = 0.25
 
-_EMPTIED = "is empty, as if somebody were about to write it: its objects stay; remove the file if they are to go"
+_EMPTIED = "is empty; its objects stay, because it may be about to be written; to remove them, remove the file"
 
 
 class ManifestSource:
-    """Keeps stores equal to files that change.
+    """Keeps stores in sync with files.
 
     Args:
         paths: Files and folders.
-        stores: By kind; a kind without a store is not read. Nobody else writes them.
-        clock: Paces the looks.
+        stores: By kind; a kind without a store is not read. Nothing else writes them.
+        clock: Paces polling.
     """
 
     def __init__(
@@ -48,45 +48,45 @@ class ManifestSource:
         clock: Clock,
     ) -> None:
         self.synced = asyncio.Event()
-        """Set once nothing was wrong with any file."""
+        """Set once all files were valid."""
         self.problem = ""
-        """What is wrong with the files right now, for people; empty: nothing."""
+        """What is wrong with the files now, for people; empty if nothing."""
         self._paths = tuple(map(Path, paths))
         self._stores = stores
         self._clock = clock
         self._resources = {kind: resource for kind, resource in RESOURCES.items() if kind in stores}
         self._files: dict[Path, ManifestFile] = {}
         self._read_as: dict[Path, FileVersion] = {}
-        self._looked: dict[Path, FileVersion] = {}
+        self._last_seen: dict[Path, FileVersion] = {}
         self._published = False
 
     async def run(self) -> None:
         """Follow the files until cancelled.
 
         Raises:
-            ConfigError: at the start, if there is nothing at one of the paths, or nobody can tell.
+            ConfigError: At the start, a path does not exist or can't be accessed.
         """
         for path in self._paths:
             _require(path)
-        self._looked = await self._signatures() or {}
+        self._last_seen = await self._versions() or {}
         while True:
-            await self._look()
+            await self._poll()
             await self._clock.sleep(POLL_SECONDS)
 
-    async def _look(self) -> None:
-        """Read what changed and has stayed as it is since the last look: nobody is writing it just now."""
-        before = self._looked
-        now = await self._signatures()
+    async def _poll(self) -> None:
+        """Read files that changed, but not since the last poll: a file that still changes is being written."""
+        before = self._last_seen
+        now = await self._versions()
         if now is None:
             self._published = False
             return
-        self._looked = now
+        self._last_seen = now
         quiet = (path for path in sorted(now) if before.get(path) == now[path])
         changed = [path for path in quiet if self._read_as.get(path) != now[path]]
         removed = [path for path in self._files if path not in now and path not in before]
         if not changed and not removed and self._published:
             return
-        # Parsing may take long: it is done elsewhere, the result is taken over here.
+        # Parsing may take long, so a thread does it.
         read = await in_daemon(lambda: [read_manifest(path, self._resources) for path in changed], name="manifests")
         for path, file in zip(changed, read, strict=True):
             self._adopt(path, file, now[path])
@@ -96,24 +96,24 @@ class ManifestSource:
         await self._publish()
         self._published = True
 
-    async def _signatures(self) -> dict[Path, FileVersion] | None:
-        """Return what changes when a file does; None while one of the paths can't be looked at at all."""
+    async def _versions(self) -> dict[Path, FileVersion] | None:
+        """Return the version of each file; None while a path can't be accessed."""
         try:
-            return await in_daemon(lambda: _signatures_of(self._paths), name="manifests")
+            return await in_daemon(lambda: _versions_of(self._paths), name="manifests")
         except OSError as error:
-            self._tell(f"{error.filename}: can't be read: {error.strerror}; its objects stay as they are")
+            self._report(f"{error.filename}: can't be read: {error.strerror}; its objects stay unchanged")
             return None
 
-    def _adopt(self, path: Path, file: ManifestFile, signature: FileVersion) -> None:
-        """Take a file over; while something is wrong with it, nothing that was good in it is removed."""
-        self._read_as[path] = signature
+    def _adopt(self, path: Path, file: ManifestFile, version: FileVersion) -> None:
+        """Use a new version of a file; if it has errors, keep the former objects that it lacks."""
+        self._read_as[path] = version
         for key, found in file.unknown.items():
             for each in found:
                 log.warning("manifest.unknown_field", object=str(key), path=each.path, nearest=each.nearest)
         for unread in file.unread:
             log.warning("manifest.unread", problem=str(unread))
         known = self._files.get(path)
-        if known is not None and known.objects and not signature.size:
+        if known is not None and known.objects and not version.size:
             file.errors.append(ManifestError(file.name, _EMPTIED))
         if file.errors and known is not None:
             file.objects = {**known.objects, **file.objects}
@@ -123,15 +123,15 @@ class ManifestSource:
         result = merge([self._files[path] for path in sorted(self._files)])
         async for item in in_turns(result.objects):
             self._set(item)
-        there = {item.meta.key for item in result.objects}
+        present = {item.meta.key for item in result.objects}
         for store in self._stores.values():
-            for key in [item.meta.key for item in store.values() if item.meta.key not in there]:
+            for key in [item.meta.key for item in store.values() if item.meta.key not in present]:
                 store.delete(key)
         for kind, count in sorted(result.ignored.items()):
             log.info("manifest.ignored", kind=kind, objects=count)
-        self._tell("; ".join(map(str, result.errors)))
+        self._report("; ".join(map(str, result.errors)))
         log.info("manifests.read", files=len(self._files), objects=len(result.objects))
-        # What can't be read at the start was never known here, but may well be in the gateway.
+        # An object that can't be read at the start may be in the gateway, so the stores are not complete yet.
         if not any(file.errors for file in self._files.values()):
             for store in self._stores.values():
                 store.synced = True
@@ -141,17 +141,17 @@ class ManifestSource:
         store = self._stores[item.meta.kind]
         store.set(_with_generation(item, store.get(item.meta.key)))
 
-    def _tell(self, problem: str) -> None:
+    def _report(self, problem: str) -> None:
         if problem and problem != self.problem:
             log.error("manifest.broken", problem=problem)
         self.problem = problem
 
 
-def _signatures_of(paths: Iterable[Path]) -> dict[Path, FileVersion]:
-    """Return what changes when a file does.
+def _versions_of(paths: Iterable[Path]) -> dict[Path, FileVersion]:
+    """Return the version of each file.
 
     Raises:
-        OSError: one of the paths can't be looked at.
+        OSError: A path can't be accessed.
     """
     versions = ((file, file_version(file)) for path in paths for file in find_files(path))
     return {file: version for file, version in versions if version != FileVersion()}
@@ -167,7 +167,7 @@ def _require(path: Path) -> None:
 
 
 def _with_generation(item: KubeObject, before: Any) -> KubeObject:
-    """Return an object with the generation that the API server would have given it: one more for each new spec."""
+    """Return an object with a generation like the API server's: it increases by one with each new spec."""
     if not isinstance(item, CustomObject) or not isinstance(before, CustomObject):
         return item
     known = before.meta.generation

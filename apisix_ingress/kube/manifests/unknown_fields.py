@@ -1,6 +1,6 @@
-"""What a manifest holds that has no effect: objects of kinds that are not read, fields that a kind does not have.
+"""Finds content of manifests without effect: objects of kinds that are not read, and unknown fields.
 
-Each comes with the remedy. What is read is decided in `manifests`; nothing here opens a file or logs.
+Each finding has a remedy. `loader` decides which kinds are read; nothing here opens a file or logs.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from apisix_ingress.model.kinds.table import CUSTOM_GROUP, RESOURCES
 from crds import KINDS, unknown_fields
 
 _ALIKE = 0.85
-"""How much alike kinds must be spelt: ServiceAccount is no misspelt Service."""
+"""Minimum similarity of two kind names for a suggestion; ServiceAccount is not a misspelled Service."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnknownField:
-    """A field that does nothing, since the kind does not have it.
+    """A field without effect, because the kind does not have it.
 
     Attributes:
         path: e.g. `spec.http[0].match.host`.
-        nearest: The known field that is spelt most alike, None if none is.
+        nearest: The known field with the most similar name; None if no name is similar.
     """
 
     key: ObjectKey
@@ -32,14 +32,14 @@ class UnknownField:
 
     @property
     def message(self) -> str:
-        """The sentence for people."""
-        return f"unknown field, did you mean {self.nearest}?" if self.nearest else "unknown field, it does nothing"
+        """The message for people."""
+        return f"unknown field, did you mean {self.nearest}?" if self.nearest else "unknown field; it has no effect"
 
 
 def fields_without_effect(key: ObjectKey, body: JsonObject) -> tuple[UnknownField, ...]:
-    """Return the fields of an object that its kind does not have; only custom resources are looked at.
+    """Return the fields of a custom resource that its kind does not have; empty for other kinds.
 
-    The API server prunes such fields and kubectl warns of them; nobody does so for a file.
+    The API server prunes such fields and kubectl warns about them; for a file, only this function reports them.
     """
     if key.kind not in KINDS:
         return ()
@@ -47,12 +47,12 @@ def fields_without_effect(key: ObjectKey, body: JsonObject) -> tuple[UnknownFiel
 
 
 def is_meant_for_us(api_version: object, kind: str) -> bool:
-    """Say whether an object that is not read was surely meant to be: its group or its kind is one of ours."""
+    """Return whether an object that is not read was meant for this program: its group or kind is one of its own."""
     return str(api_version).rpartition("/")[0] == CUSTOM_GROUP or kind in KINDS
 
 
 def remedy(api_version: object, kind: str) -> str:
-    """Return what to do about an object that is not read, empty if there is nothing to do."""
+    """Return what to do about an object that is not read; empty if nothing."""
     group = str(api_version).rpartition("/")[0]
     known = RESOURCES.get(kind)
     if known is not None and group == known.group:

@@ -1,6 +1,6 @@
-"""Reads the documents of one manifest file: YAML or JSON, several to a file, kind List, with budgets.
+"""Reads the documents of one manifest file: YAML or JSON, with several documents or a List, within limits.
 
-A file has 10 MB at most; the other budgets are those of `yamldata`. What the documents mean is known to `manifests`.
+The limit for a file is 10 MB; `safe_yaml` has the other limits. `loader` interprets the documents.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Document:
     """One object of a file.
 
     Attributes:
-        where: `document 2`, or `document 2, item 3` for one of a List; for messages.
+        where: `document 2`, or `document 2, item 3` for an item of a List; for messages.
     """
 
     where: str
@@ -32,7 +32,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A document, or an item of a List, that is no object; the others of the file count all the same."""
+    """A document, or an item of a List, that is not an object. The other documents of the file are still used."""
 
     where: str
     problem: str
@@ -40,15 +40,15 @@ class Unreadable:
 
 
 def read_documents(content: bytes) -> list[Document | Unreadable]:
-    """Return the objects of a file, empty documents left out.
+    """Return the objects of a file, without empty documents.
 
     Raises:
-        DocumentError: it is no YAML, or over a budget.
+        DocumentError: The file is not valid YAML, or it exceeds a limit.
     """
     if len(content) > LARGEST_FILE:
         raise DocumentError(f"larger than {LARGEST_FILE // 2**20} MB")
     documents: list[Document | Unreadable] = []
-    # YAML is not quite a superset of JSON: it refuses surrogate pairs in escapes, as JSON writers make them.
+    # YAML is not quite a superset of JSON: it rejects escaped surrogate pairs, which JSON writers produce.
     single = _parse_json(content)
     for number, body in enumerate(read_each(content, deepest=DEEPEST) if single is None else [single], 1):
         if body is not None:
@@ -57,7 +57,7 @@ def read_documents(content: bytes) -> list[Document | Unreadable]:
 
 
 def _parse_json(content: bytes) -> JsonObject | None:
-    """Return the object of a JSON file, None if it is no JSON: then it may be YAML."""
+    """Return the object of a JSON file; None if the file is not JSON, so that it may be YAML."""
     if not content.lstrip().startswith(b"{"):
         return None
     try:
@@ -68,7 +68,7 @@ def _parse_json(content: bytes) -> JsonObject | None:
     except json.JSONDecodeError:
         return None
     except (ValueError, RecursionError) as error:
-        raise DocumentError(f"holds a value that can't be read ({error})") from None
+        raise DocumentError(f"contains a value that can't be read ({error})") from None
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -81,7 +81,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _flatten(where: str, body: Any) -> Iterator[Document | Unreadable]:
-    """Yield an object, or those of a List, which may hold Lists."""
+    """Yield an object, or the items of a List, which may be nested."""
     if not isinstance(body, dict):
         if isinstance(body, DocumentError):
             yield Unreadable(where, str(body), body.position)

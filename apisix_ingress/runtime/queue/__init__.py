@@ -1,1 +1,1 @@
-"""The keyed work queue and its parts, after client-go."""
+"""The keyed work queue and its parts, modeled on client-go."""

@@ -1,4 +1,4 @@
-"""Keys that wait for their time, as a queue keeps them. No clock is read and no timer runs here."""
+"""The delayed keys of a queue. Nothing here reads a clock or runs a timer."""
 
 import heapq
 from collections.abc import Hashable
@@ -6,12 +6,12 @@ from typing import Generic, NamedTuple, TypeVar
 
 K = TypeVar("K", bound=Hashable)
 
-# Below this many entries the heap is never rebuilt: not worth the time.
+# With fewer entries than this, rebuilding the heap is not worth the time.
 _HEAP_SLACK = 64
 
 
 class Delayed(NamedTuple):
-    """A key that waits until a monotonic time; the sequence number keeps the heap from comparing keys."""
+    """A key delayed until a monotonic time. The sequence number prevents the heap from comparing keys."""
 
     due: float
     sequence: int
@@ -19,21 +19,20 @@ class Delayed(NamedTuple):
 
 
 class DelayingHeap(Generic[K]):
-    """Each key has one time, the earliest that was asked for, and is urgent if that was asked for once."""
+    """Each key has one due time, the earliest that was requested. It is urgent if any request for it was."""
 
     def __init__(self) -> None:
         self._delayed: dict[K, Delayed] = {}
-        # May hold entries that _delayed no longer agrees with; they are skipped, and cleared when they pile
-        # up.
+        # May contain stale entries, which differ from _delayed: they are skipped, and removed if there are many.
         self._heap: list[tuple[float, int, K]] = []
         self._sequence = 0
 
     def __len__(self) -> int:
-        """Return how many keys wait."""
+        """Return how many keys are delayed."""
         return len(self._delayed)
 
     def put(self, key: K, due: float, *, urgent: bool) -> bool:
-        """Let `key` wait until `due`; return False if it waits for an earlier time, which goes on."""
+        """Delay `key` until `due`; return False if it already has an earlier time, which it keeps."""
         known = self._delayed.get(key)
         if known is not None and known.due <= due:
             if urgent and not known.urgent:
@@ -46,11 +45,11 @@ class DelayingHeap(Generic[K]):
         return True
 
     def pop(self, key: K) -> Delayed | None:
-        """Let `key` wait no longer; return what it waited for, None if it did not wait."""
+        """Remove `key`; return its entry, or None if it was not delayed."""
         return self._delayed.pop(key, None)
 
     def ripe(self, now: float) -> K | None:
-        """Return a key whose time has come, the earliest first, None if there is none; it waits until `pop`."""
+        """Return a key that is due, the earliest first, or None. The key stays until `pop`."""
         while self._heap and self._heap[0][0] <= now:
             _, sequence, key = heapq.heappop(self._heap)
             delayed = self._delayed.get(key)
@@ -59,7 +58,7 @@ class DelayingHeap(Generic[K]):
         return None
 
     def look_at(self) -> float:
-        """Return a time at which to ask for `ripe`, not later than the first key's. At least one key must wait."""
+        """Return when to call `ripe` next, not later than the first key is due. At least one key must be delayed."""
         return self._heap[0][0]
 
     def clear(self) -> None:
@@ -68,7 +67,7 @@ class DelayingHeap(Generic[K]):
         self._heap.clear()
 
     def _compact(self) -> None:
-        """Rebuild the heap when most of it is stale: a flapping key with long delays must not cost memory."""
+        """Rebuild the heap if most of it is stale, so that a flapping key with long delays does not use up memory."""
         if len(self._heap) > 2 * len(self._delayed) + _HEAP_SLACK:
             self._heap = [(d.due, d.sequence, key) for key, d in self._delayed.items()]
             heapq.heapify(self._heap)

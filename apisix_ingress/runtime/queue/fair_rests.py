@@ -1,7 +1,7 @@
-"""Groups whose work kept the event loop for long, and for how long each of them rests: as long as it worked.
+"""Pauses groups whose work blocked the event loop for long: each pauses as long as its work took.
 
-So one group has half of the loop at most, and between two pieces of its work everything else gets its turn. Who works
-and what a group is are decided elsewhere.
+So one group gets at most half of the loop, and everything else can run between two pieces of its work. Callers define
+groups and work.
 """
 
 from collections.abc import Hashable
@@ -9,25 +9,25 @@ from collections.abc import Hashable
 from apisix_ingress.runtime.clock import Clock
 
 LONG_SECONDS = 0.05
-"""Work that took less costs no rest."""
+"""Shorter work causes no pause."""
 
 
 class FairRests:
-    """Until when each group rests."""
+    """Groups and the times until which they pause."""
 
     def __init__(self, *, clock: Clock) -> None:
         self._clock = clock
         self._until: dict[Hashable, float] = {}
 
     def worked(self, group: Hashable, seconds: float) -> bool:
-        """Note how long a piece of work of a group took, which has just ended; say whether that was long."""
+        """Record how long a group's work that just ended took; return whether it was long."""
         is_long = seconds >= LONG_SECONDS
         if is_long:
             self._until[group] = self._clock.monotonic() + seconds
         return is_long
 
     def left(self, group: Hashable) -> float:
-        """Return the seconds for which a group rests yet; 0: it may work."""
+        """Return the seconds for which a group still pauses; 0 if it may work."""
         until = self._until.get(group)
         left = until - self._clock.monotonic() if until is not None else 0.0
         if left <= 0:

@@ -1,7 +1,7 @@
-"""The ready keys of a queue in two lanes, an urgent and a normal one. In each lane the groups take turns.
+"""The ready keys of a queue in two lanes, urgent and normal. In each lane the groups take turns.
 
-A turn is one key, the oldest of the group, so a group with thousands of keys delays another one by one key a turn. The
-urgent lane goes first, yet never starves the normal one. What is ready, and who gets it, is decided in `workqueue`.
+A turn hands out one key, the oldest of the group. So a group with thousands of keys delays another group by only one
+key per turn. The urgent lane has priority but never starves the normal lane. `workqueue` decides which keys are ready.
 """
 
 from collections import OrderedDict
@@ -12,7 +12,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 class _Lane(Generic[K]):
-    """Keys with the times at which they were added, by group; the group whose turn it is comes first."""
+    """Keys with the times at which they were added, by group; the group with the next turn is first."""
 
     def __init__(self) -> None:
         self._groups: OrderedDict[Hashable, OrderedDict[K, float]] = OrderedDict()
@@ -54,7 +54,7 @@ class PriorityFifo(Generic[K]):
     """Keys with the monotonic times at which they were added.
 
     Args:
-        urgent_burst: so many urgent keys go in a row while a normal one waits, then a normal one goes.
+        urgent_burst: How many urgent keys in a row may overtake a waiting normal key.
     """
 
     def __init__(self, urgent_burst: int) -> None:
@@ -64,7 +64,7 @@ class PriorityFifo(Generic[K]):
         self._urgent_streak = 0
         self._normal: _Lane[K] = _Lane()
         self._urgent: _Lane[K] = _Lane()
-        # The lane and the group of each key: its group when it is looked up may be another one than when it came.
+        # The lane and group under which each key was added; its group may change later.
         self._places: dict[K, tuple[_Lane[K], Hashable]] = {}
 
     def __len__(self) -> int:
@@ -72,7 +72,7 @@ class PriorityFifo(Generic[K]):
         return len(self._places)
 
     def __contains__(self, key: object) -> bool:
-        """Say whether a key is in either lane."""
+        """Return whether a key is in either lane."""
         return key in self._places
 
     def count(self, group: Hashable) -> int:
@@ -80,22 +80,22 @@ class PriorityFifo(Generic[K]):
         return self._normal.count(group) + self._urgent.count(group)
 
     def push(self, key: K, group: Hashable, added_at: float, *, urgent: bool) -> None:
-        """Put `key`, which is in neither lane, behind the other keys of its group in one."""
+        """Add `key`, which must be in neither lane, behind the other keys of its group."""
         lane = self._urgent if urgent else self._normal
         self._places[key] = (lane, group)
         lane.push(key, group, added_at)
 
     def expedite(self, key: K) -> None:
-        """Move `key` to the urgent lane, if it is in the normal one."""
+        """Move `key` to the urgent lane if it is in the normal lane."""
         lane, group = self._places.get(key, (self._urgent, None))
         if lane is self._normal:
             self._places[key] = (self._urgent, group)
             self._urgent.push(key, group, self._normal.remove(key, group))
 
     def pop(self) -> tuple[K, float]:
-        """Take the next key out, with the time it was added. At least one lane must hold one."""
+        """Remove and return the next key with the time it was added. At least one lane must have a key."""
         if self._urgent and (not self._normal or self._urgent_streak < self._urgent_burst):
-            # Only urgent keys that overtake count: a streak before the normal key came harmed nobody.
+            # Count only urgent keys that overtake a normal one.
             self._urgent_streak = self._urgent_streak + 1 if self._normal else 0
             key, added_at = self._urgent.pop()
         else:

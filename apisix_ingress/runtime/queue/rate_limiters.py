@@ -1,7 +1,7 @@
-"""How long a failed key waits: per-key limiters, an overall token bucket and their combination.
+"""Rate limiters for failed keys: per key, an overall token bucket, and their combination.
 
-A limiter answers "when"; it never sleeps and never holds a queue. Randomness is injected, so that a seed
-replays a run.
+A limiter returns a delay; it never sleeps and does not know a queue. Randomness is injected, so that a seed makes a
+run reproducible.
 """
 
 import random
@@ -13,21 +13,21 @@ from apisix_ingress.runtime.clock import Clock
 K = TypeVar("K", bound=Hashable)
 K_contra = TypeVar("K_contra", bound=Hashable, contravariant=True)
 
-# 2**40 times any sensible base is far above any sensible cap; more would only overflow a float.
+# 2**40 times any reasonable base exceeds any reasonable cap; more doublings would overflow a float.
 _MAX_DOUBLINGS = 40
 
 
 class RateLimiter(Protocol[K_contra]):
-    """Says how long a key has to wait (client-go ``TypedRateLimiter``)."""
+    """Returns how long a key has to wait (client-go ``TypedRateLimiter``)."""
 
     def when(self, key: K_contra) -> float:
-        """Count one more failure of `key` and return the seconds it should wait."""
+        """Count one more failure of `key` and return its delay in seconds."""
 
     def forget(self, key: K_contra) -> None:
-        """Drop what is known about `key`: after a success, or when it is gone. Idempotent; frees memory."""
+        """Forget the failures of `key` after a success or when it no longer exists. Idempotent; frees memory."""
 
     def failures(self, key: K_contra) -> int:
-        """Return how often `key` failed since it was last forgotten."""
+        """Return how often `key` failed since `forget` was last called for it."""
 
 
 class _Counting(Generic[K]):
@@ -52,9 +52,8 @@ class _Counting(Generic[K]):
 class ExponentialBackoff(_Counting[K]):
     """`base` seconds, doubled with each failure of a key, up to `cap` seconds.
 
-    `jitter` (0 to 1) is the share of each delay that is drawn at random: the delay lies between ``(1 -
-    jitter)`` and 1 times its nominal value, so it never exceeds `cap` and keys that failed together come back
-    apart.
+    `jitter` (0 to 1) is the random share of each delay: the delay is between ``(1 - jitter)`` and 1 times its nominal
+    value. So it never exceeds `cap`, and keys that failed together are retried at different times.
     """
 
     def __init__(self, base: float, cap: float, jitter: float = 0.0, *, rng: random.Random | None = None) -> None:
@@ -89,10 +88,10 @@ class FastSlow(_Counting[K]):
 
 
 class Bucket(Generic[K]):
-    """A token bucket over all keys: `qps` a second on average, `burst` at once.
+    """A token bucket for all keys: `qps` per second on average, `burst` at once.
 
-    Each call takes a token, the ones that are not there yet included: the n-th caller beyond the burst is
-    told to wait n / `qps` seconds. It knows no single key, hence counts no failures.
+    Each call takes a token, even one that does not exist yet: the n-th call beyond the burst returns n / `qps` seconds.
+    It does not distinguish keys, so it counts no failures.
     """
 
     def __init__(self, qps: float, burst: int, *, clock: Clock) -> None:
@@ -115,12 +114,12 @@ class Bucket(Generic[K]):
         """Do nothing: a spent token stays spent."""
 
     def failures(self, key: K) -> int:
-        """Return 0: a bucket knows no keys."""
+        """Return 0: a bucket does not distinguish keys."""
         return 0
 
 
 class MaxOf(Generic[K]):
-    """The longest delay that any of `limiters` asks for; each of them counts every failure."""
+    """The longest delay of all `limiters`; each of them counts every failure."""
 
     def __init__(self, *limiters: RateLimiter[K]) -> None:
         if not limiters:
@@ -128,11 +127,11 @@ class MaxOf(Generic[K]):
         self._limiters = limiters
 
     def when(self, key: K) -> float:
-        """Count one more failure of `key` everywhere and return the longest delay in seconds."""
+        """Count one more failure of `key` in all limiters and return the longest delay in seconds."""
         return max([limiter.when(key) for limiter in self._limiters])
 
     def forget(self, key: K) -> None:
-        """Forget `key` everywhere."""
+        """Forget `key` in all limiters."""
         for limiter in self._limiters:
             limiter.forget(key)
 

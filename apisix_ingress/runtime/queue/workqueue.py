@@ -1,29 +1,28 @@
-"""The keyed work queue: dirty and processing sets after client-go, with delays, a limiter, an urgent lane and groups.
+"""The keyed work queue: client-go's dirty and processing sets, with delays, a limiter, an urgent lane and groups.
 
-A queue holds keys, never events and never objects. It belongs to one event loop and takes no lock: no method
-but `get` and `idle` awaits, so each call is one indivisible step. What a key means and when one is added is
-decided elsewhere, as is what a metric looks like.
+A queue holds keys, never events or objects. It belongs to one event loop and needs no lock: only `get` and `idle`
+await, so any other call is atomic.
 
-The life of a key, and every transition there is::
+All transitions of a key::
 
     absent      ── add ─────────► ready
-    absent      ── add_after ───► delayed          delayed ── its time, or add ──► ready
+    absent      ── add_after ───► delayed          delayed ── due, or add ───────► ready
     ready       ── get, take ───► processing       processing ── done ───────────► absent
     processing  ── add ─────────► again            again ── done ────────────────► ready
     processing  ── add_after ───► processing and delayed
 
-Properties, proven with a model in ``tests/property/test_workqueue.py``:
+Properties, checked against a model in ``tests/property/test_workqueue.py``:
 
-* P1: a key is with one worker at most. Between `get` and `done` it is handed out to nobody else.
-* P2: a key added while it is processed is handed out again after `done`. No add is ever lost.
-* P3: however often a key is added before it is handed out, it is handed out once.
-* P4: `retry` delays by the limiter, which counts failures for each key and all of them; `forget` starts
-  afresh.
-* P5: after `shut_down` what was dirty is handed out once more, nothing new comes in, delayed
-  keys are dropped, and then every `get` raises `QueueShutDown`.
-* P6: in each lane the groups take turns, and each group is first in, first out. A normal key that comes behind `n`
-  keys of its own group waits for ``n + 1`` turns at most, one key of each other group. With `m` normal keys before it,
-  at most ``urgent_burst * (m + 1)`` urgent ones go first: the urgent lane never starves the normal one.
+* P1: at most one worker has a key. Between `get` and `done` the key is not handed out again.
+* P2: a key added while it is processed is handed out again after `done`. No add is lost.
+* P3: a key added several times before it is handed out is handed out once.
+* P4: `retry` delays a key by the limiter, which may count failures per key and overall; `forget` resets them.
+* P5: after `shut_down`, dirty keys are handed out once more, new keys are ignored, delayed keys are dropped, and then
+  every `get` raises `QueueShutDown`.
+* P6: in each lane the groups take turns, and each group is first in, first out. A normal key behind `n` keys of its
+  own group waits for at most ``n + 1`` turns, in each of which every other group hands out one key. With `m` normal
+  keys before it, at most ``urgent_burst * (m + 1)`` urgent keys overtake it, so the urgent lane never starves the
+  normal lane.
 """
 
 import asyncio
@@ -40,30 +39,30 @@ K = TypeVar("K", bound=Hashable)
 
 
 class QueueShutDown(Exception):
-    """The queue is shut down and has nothing left to hand out: a signal, not an error."""
+    """The queue is shut down and empty: a signal, not an error."""
 
 
 class QueueObserver:
-    """What a metric may want to know; this one does nothing. Called synchronously: be quick and do not raise."""
+    """Receives what metrics count; this base class does nothing. Calls are synchronous: be quick and do not raise."""
 
     def depth(self, keys: int) -> None:
-        """Note that `keys` keys are dirty now."""
+        """Record that `keys` keys are dirty now."""
 
     def added(self) -> None:
-        """Note that a key became dirty (an add that changed nothing is not counted)."""
+        """Record that a key became dirty (an add that changed nothing is not counted)."""
 
     def retried(self) -> None:
-        """Note a call of `WorkQueue.retry`."""
+        """Record a call of `WorkQueue.retry`."""
 
     def started(self, waited: float) -> None:
-        """Note that a key was handed out after `waited` seconds of being dirty."""
+        """Record that a key was handed out after it was dirty for `waited` seconds."""
 
     def finished(self, worked: float) -> None:
-        """Note that a key was done after `worked` seconds."""
+        """Record that a key was done after `worked` seconds."""
 
 
 class _Again(NamedTuple):
-    """A key that was added while it was being processed."""
+    """A key that was added while it was processed."""
 
     added_at: float
     urgent: bool
@@ -80,12 +79,12 @@ class WorkQueue(Generic[K]):
     """A queue of keys for several workers of one event loop; P1 to P6 are in the module docstring.
 
     Args:
-        clock: measures delays and ages.
-        limiter: how long a key given to `retry` waits.
-        name: names the timer task; for logs and metrics.
-        urgent_burst: so many urgent keys go in a row while a normal one waits, then a normal one goes.
-        group: to which group a key belongs when it becomes ready; by default all keys are one group.
-        observer: told about depth, adds, retries, latency and work duration.
+        clock: Measures delays and ages.
+        limiter: Returns how long a key waits after `retry`.
+        name: For the timer task, logs and metrics.
+        urgent_burst: How many urgent keys in a row may overtake a waiting normal key.
+        group: Returns the group of a key that becomes ready; by default all keys are in one group.
+        observer: Called for depth, adds, retries, latency and work duration.
     """
 
     def __init__(
@@ -103,8 +102,8 @@ class WorkQueue(Generic[K]):
         self._clock = clock
         self._limiter = limiter
         self._observer = observer or QueueObserver()
-        # Dirty is exactly: one of the lanes, or _again. The lanes and _processing are disjoint; _again is a
-        # subset of _processing; a key in _delays is not dirty. Times are monotonic.
+        # A key is dirty if and only if it is in a lane or in _again. The lanes and _processing are disjoint; _again is
+        # a subset of _processing; a key in _delays is not dirty. Times are monotonic.
         self._lanes: PriorityFifo[K] = PriorityFifo(urgent_burst)
         self._again: dict[K, _Again] = {}
         self._processing: dict[K, _Work] = {}
@@ -120,10 +119,10 @@ class WorkQueue(Generic[K]):
     def add(self, key: K, *, urgent: bool = False, since: float | None = None) -> None:
         """Make `key` dirty: it is handed out once more, now or after the `done` of the worker that has it.
 
-        Adding a dirty key again changes nothing, but that an urgent add moves it to the urgent lane. A delay
-        of the key ends, since its earliest time counts. Ignored after `shut_down`.
+        Adding a dirty key again has no effect, except that an urgent add moves it to the urgent lane. A delay of the
+        key ends. Ignored after `shut_down`.
 
-        `since` is the monotonic time since which a key of another queue was dirty that led to this one; now by default.
+        `since` is the monotonic time at which a key of another queue became dirty that led to this one; default: now.
         """
         if self._shut_down:
             return
@@ -142,17 +141,17 @@ class WorkQueue(Generic[K]):
         self._observer.depth(self._dirty_count())
 
     def expedite(self, key: K) -> None:
-        """Move `key` to the urgent lane if it is dirty, now or after its `done`; leave any other key alone."""
+        """Move `key` to the urgent lane if it is dirty, now or after its `done`; ignore any other key."""
         if key in self._again:
             self._again[key] = self._again[key]._replace(urgent=True)
         else:
             self._lanes.expedite(key)
 
     def add_after(self, key: K, seconds: float, *, urgent: bool = False) -> None:
-        """Add `key` once `seconds` have passed; now if that is zero or less.
+        """Add `key` after `seconds`; at once if that is zero or less.
 
-        A key has one time, the earliest: a later one is ignored, and so is any delay of a key that is dirty
-        already, since it is going to be handed out anyway. Ignored after `shut_down`.
+        A key has one due time, the earliest; later ones are ignored. So is any delay of a dirty key, which will be
+        handed out anyway. Ignored after `shut_down`.
         """
         if seconds <= 0:
             self.add(key, urgent=urgent)
@@ -160,17 +159,17 @@ class WorkQueue(Generic[K]):
         if self._shut_down or self._is_dirty(key):
             return
         if self._delays.put(key, self._clock.monotonic() + seconds, urgent=urgent):
-            self._wind_timer()
+            self._set_timer()
 
     def retry(self, key: K) -> float:
-        """Count a failure of `key`, add it after the delay its limiter asks for, and return that delay."""
+        """Count a failure of `key`, add it after the limiter's delay, and return that delay."""
         delay = self._limiter.when(key)
         self._observer.retried()
         self.add_after(key, delay)
         return delay
 
     def forget(self, key: K) -> None:
-        """Clear the failures of `key`: after a success, or when its object is gone. A waiting key stays."""
+        """Clear the failures of `key`, after a success or when its object no longer exists. The key stays queued."""
         self._limiter.forget(key)
 
     # Taking keys out.
@@ -179,7 +178,7 @@ class WorkQueue(Generic[K]):
         """Wait for a key and return it; the caller owes a `done`.
 
         Raises:
-            QueueShutDown: shut down, and nothing is or will become dirty any more.
+            QueueShutDown: The queue is shut down, and no key is or will become dirty.
         """
         while True:
             self._promote()
@@ -190,19 +189,19 @@ class WorkQueue(Generic[K]):
             await self._wait_for_key()
 
     def take(self) -> K | None:
-        """Return a key if one is ready, else None; the caller owes a `done`. For a driver without workers."""
+        """Return a ready key or None; the caller owes a `done`. For drivers without workers."""
         self._promote()
         return self._pop() if self._lanes else None
 
     def done(self, key: K) -> None:
-        """End the work on `key`; if it was added meanwhile, it is ready again.
+        """End the work on `key`; if it was added meanwhile, it becomes ready again.
 
         Raises:
-            ValueError: nobody has `key`, which is a bug of the caller.
+            ValueError: No worker has `key`, which is a bug in the caller.
         """
         work = self._processing.pop(key, None)
         if work is None:
-            raise ValueError(f"done() of a key of queue {self.name} that nobody has")
+            raise ValueError(f"done() for a key of queue {self.name} that no worker has")
         self._observer.finished(self._clock.monotonic() - work.started_at)
         again = self._again.pop(key, None)
         if again is not None:
@@ -212,9 +211,9 @@ class WorkQueue(Generic[K]):
         self._wake_idlers()
 
     def shut_down(self) -> None:
-        """Take in nothing more and drop the delayed keys; what is dirty is still handed out. Idempotent.
+        """Accept no more keys and drop the delayed ones; dirty keys are still handed out. Idempotent.
 
-        `idle` returns when the last of it is done.
+        `idle` returns when the last dirty key is done.
         """
         self._shut_down = True
         self._delays.clear()
@@ -222,7 +221,7 @@ class WorkQueue(Generic[K]):
         self._wake_all_getters()
         self._wake_idlers()
 
-    # Looking at it.
+    # Inspecting the queue.
 
     def __len__(self) -> int:
         """Return how many keys a worker could get now."""
@@ -242,18 +241,18 @@ class WorkQueue(Generic[K]):
 
     @property
     def delayed(self) -> int:
-        """How many keys wait for their time."""
+        """How many keys are delayed."""
         self._promote()
         return len(self._delays)
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is dirty, processed, or delayed and due by now."""
+        """Whether no key is dirty, processed, or delayed and due by now."""
         self._promote()
         return not self._lanes and not self._processing
 
     async def idle(self) -> None:
-        """Return once the queue is idle; keys that are delayed into the future do not count."""
+        """Return once the queue is idle; keys delayed into the future are ignored."""
         while not self.is_idle:
             waiter = asyncio.get_running_loop().create_future()
             self._idlers.add(waiter)
@@ -263,16 +262,16 @@ class WorkQueue(Generic[K]):
                 self._idlers.discard(waiter)
 
     def dirty_since(self, key: K) -> float:
-        """Return the monotonic time when a key that a worker has became dirty; for any other key the present time."""
+        """Return when a key that a worker has became dirty (monotonic); for any other key, the current time."""
         work = self._processing.get(key)
         return self._clock.monotonic() if work is None else work.added_at
 
     def oldest_age(self, now: float) -> float:
-        """Return the seconds that the oldest dirty key has waited at monotonic time `now`; 0 if none."""
+        """Return for how many seconds the oldest dirty key has waited at monotonic time `now`; 0 without dirty keys."""
         times = [*self._lanes.times(), *(a.added_at for a in self._again.values())]
         return max(0.0, now - min(times)) if times else 0.0
 
-    # Inside.
+    # Internals.
 
     def _is_dirty(self, key: K) -> bool:
         return key in self._lanes or key in self._again
@@ -286,7 +285,7 @@ class WorkQueue(Generic[K]):
         self._wake_getter()
 
     def _pop(self) -> K:
-        """Hand out the next key. At least one lane must hold one."""
+        """Hand out the next key. At least one lane must have a key."""
         key, added_at = self._lanes.pop()
         now = self._clock.monotonic()
         self._processing[key] = _Work(added_at, now)
@@ -295,20 +294,20 @@ class WorkQueue(Generic[K]):
         return key
 
     def _promote(self) -> None:
-        """Add the delayed keys whose time has come, in the order of their times."""
+        """Add the delayed keys that are due, in the order of their due times."""
         now = self._clock.monotonic()
         while (key := self._delays.ripe(now)) is not None:
             self.add(key)
 
     async def _wait_for_key(self) -> None:
-        """Wait until `get` should look again."""
+        """Wait until `get` should check again."""
         waiter = asyncio.get_running_loop().create_future()
         self._getters.append(waiter)
-        self._wind_timer()
+        self._set_timer()
         try:
             await waiter
         except asyncio.CancelledError:
-            # The wake-up that this getter was given must not die with it.
+            # Another getter must get the wake-up that this one can't use.
             if waiter.done() and not waiter.cancelled() and self._lanes:
                 self._wake_getter()
             raise
@@ -336,8 +335,8 @@ class WorkQueue(Generic[K]):
                     waiter.set_result(None)
             self._idlers.clear()
 
-    def _wind_timer(self) -> None:
-        """See that a getter wakes when the first delayed key is due; no timer runs while nobody waits."""
+    def _set_timer(self) -> None:
+        """Start a timer that wakes a getter when the first delayed key is due; without getters there is no timer."""
         if not self._getters or not self._delays:
             return
         due = self._delays.look_at()
@@ -352,7 +351,7 @@ class WorkQueue(Generic[K]):
             self._timer = None
 
     async def _tick(self) -> None:
-        """Sleep until the next delayed key is due, put it into its lane, and so on while there are any."""
+        """Move delayed keys into their lanes as they become due, until there are none."""
         while self._delays:
             self._timer_due = self._delays.look_at()
             await self._clock.sleep(self._timer_due - self._clock.monotonic())

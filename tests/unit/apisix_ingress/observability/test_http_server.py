@@ -109,7 +109,7 @@ async def test_busy_port_is_one_clear_line() -> None:
         rival = make_server(port=server.port)
         with pytest.raises(ConfigError) as caught:
             await rival.listen()
-    want = "another process does; stop it or set http.listen to a free port"
+    want = "another process listens there; stop it or set http.listen to a free port"
     assert str(caught.value) == f"http.listen: can't listen on 127.0.0.1:{rival.port}: {want}"
 
 
@@ -118,7 +118,7 @@ async def test_a_host_that_no_name_can_be_is_one_clear_line(host: str) -> None:
     server = HttpServer(host, 8080, readiness=Readiness(), metrics=Metrics(pod="p", namespace="n"))
     with pytest.raises(ConfigError) as caught:
         await server.listen()
-    want = "that is no host name; set http.listen to an address of this host"
+    want = "invalid host name; set http.listen to an address of this host"
     assert str(caught.value) == f"http.listen: can't listen on {host}:8080: {want}"
 
 

@@ -59,7 +59,7 @@ def test_a_pipe_that_nobody_reads_holds_nothing_up(ends: tuple[BinaryIO, BinaryI
 
 def test_when_it_is_read_again_it_is_told_how_many_lines_are_missing(ends: tuple[BinaryIO, BinaryIO]) -> None:
     reader, writer = ends
-    outlet = LogStream(writer, tell=lambda count: b"%d lines are missing\n" % count)
+    outlet = LogStream(writer, render_dropped=lambda count: b"%d lines are missing\n" % count)
     fill(outlet)
     outlet.write(LINE)
     read_lines(reader)

@@ -20,7 +20,7 @@ def test_both_are_told_of_one_host() -> None:
     found = SharedHosts()
     assert found.replace(key("red"), (), {"a.test"}) == frozenset()
     assert found.replace(key("blue"), (), {"a.test"}) == {key("red")}
-    want = "host a.test is used in namespace {} as well: rules there and here may take each other's requests"
+    want = "host a.test is also used in namespace {}: routes there and here may match the same requests"
     assert found.notes(key("red"), {"a.test"}) == (want.format("blue"),)
     assert found.notes(key("blue"), {"a.test"}) == (want.format("red"),)
     assert found.replace(key("green"), (), {"a.test"}) == {key("red"), key("blue")}
@@ -35,9 +35,11 @@ def test_both_are_told_of_a_name_below_a_wildcard_in_either_order() -> None:
         notes = {host: found.notes(key(space), {host}) for space, host in (("red", first), ("blue", second))}
         below, above = ("red", "blue") if first == "a.x.test" else ("blue", "red")
         assert notes["a.x.test"] == (
-            f"host a.x.test is below *.x.test, which is used in namespace {above}: requests for it come here",
+            f"host a.x.test is also matched by *.x.test in namespace {above}: requests for a.x.test are routed here",
         )
-        assert notes["*.x.test"] == (f"names below *.x.test are used in namespace {below}: requests for them go there",)
+        assert notes["*.x.test"] == (
+            f"hosts below *.x.test are used in namespace {below}: requests for these hosts are routed there",
+        )
 
 
 def test_objects_of_one_namespace_are_not_told() -> None:

@@ -6,7 +6,7 @@ from apisix_ingress.model.keys import IndexKey, Read
 from apisix_ingress.model.kinds.indexes import SLICES_BY_SERVICE
 from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.objects import EndpointSlice, KubeObject, Pod
-from apisix_ingress.state.store import NEAR, Store, far
+from apisix_ingress.state.store import TOP, Store, beyond_top
 from tests.factories import make_custom, make_endpoint, make_key, make_pod, make_slice
 
 POD = make_key("a", kind="Pod")
@@ -140,12 +140,12 @@ def test_ranked_index_follows_what_comes_goes_and_is_born_again() -> None:
 
 
 def test_change_far_behind_wakes_only_who_looked_that_far() -> None:
-    store, heard = make_ranked(*range(1, NEAR + 2))
-    store.set(born(NEAR, NEAR + 1, version="v2"))
-    assert heard == [make_key(f"p{NEAR}", kind="Pod"), far(ALL)]
+    store, heard = make_ranked(*range(1, TOP + 2))
+    store.set(born(TOP, TOP + 1, version="v2"))
+    assert heard == [make_key(f"p{TOP}", kind="Pod"), beyond_top(ALL)]
     heard.clear()
     store.set(born(0, 1, version="v2"))
     assert heard == [make_key("p0", kind="Pod"), ALL]
     heard.clear()
     store.set(born(0, 31))
-    assert heard == [make_key("p0", kind="Pod"), ALL, far(ALL)]
+    assert heard == [make_key("p0", kind="Pod"), ALL, beyond_top(ALL)]

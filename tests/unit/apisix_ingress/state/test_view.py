@@ -11,7 +11,7 @@ from apisix_ingress.model.names import short_id, wide_id
 from apisix_ingress.model.objects import CustomObject, EndpointSlice, Pod, Service
 from apisix_ingress.state.host_holders import below_read
 from apisix_ingress.state.id_table import id_read
-from apisix_ingress.state.store import NEAR, far
+from apisix_ingress.state.store import TOP, beyond_top
 from apisix_ingress.state.view import DetachedView, TrackingView, oldest
 from apisix_ingress.state.world import World
 from tests.factories import make_claim, make_claimant, make_custom, make_key, make_pod, make_service, make_slice
@@ -73,14 +73,14 @@ def test_claims_are_no_reads() -> None:
 def test_how_far_a_ranked_index_was_looked_at_is_noted() -> None:
     world = make_world("Ingress")
     index = IndexKey("Ingress", MATCHER_INDEX, "\n/*\n")
-    many = [make_custom(f"i{number:02}", kind="Ingress", spec={"rules": [BARE]}) for number in range(NEAR + 1)]
+    many = [make_custom(f"i{number:02}", kind="Ingress", spec={"rules": [BARE]}) for number in range(TOP + 1)]
     for item in many:
         world.stores["Ingress"].set(item)
     view = world.view()
     assert next(iter(oldest(view, CustomObject, index))) == many[0]
     assert list(view.reads) == [index]
     assert list(view.oldest(CustomObject, index)) == many
-    assert list(view.reads) == [index, far(index)]
+    assert list(view.reads) == [index, beyond_top(index)]
     assert list(make_world().view().oldest(CustomObject, index)) == []
 
 

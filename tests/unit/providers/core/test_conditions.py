@@ -62,10 +62,10 @@ def test_warning_does_not_hinder_success() -> None:
 
 
 def test_a_host_of_several_namespaces_is_told_and_the_condition_stays_true() -> None:
-    shared = Problem("HostShared", "host a.com is used in namespace red as well", severity="warning")
+    shared = Problem("HostShared", "host a.com is also used in namespace red", severity="warning")
     got = condition_of(make_world(ROUTE, problems=[shared]), FakeCluster())
     assert got == synced(3, shared.message)
-    assert (got.status, got.message) == ("True", "Sync Successfully; host a.com is used in namespace red as well")
+    assert (got.status, got.message) == ("True", "Sync Successfully; host a.com is also used in namespace red")
 
 
 def test_nothing_is_said_while_a_record_is_under_way() -> None:

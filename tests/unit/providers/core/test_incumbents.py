@@ -11,7 +11,7 @@ from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind
 from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.names import short_id, wide_id
 from apisix_ingress.model.objects import CustomObject
-from apisix_ingress.state.store import NEAR
+from apisix_ingress.state.store import TOP
 from apisix_ingress.state.world import World
 from providers.core.incumbents import adopt_hosts
 from providers.core.registry import Registry
@@ -201,7 +201,7 @@ def test_short_id_of_names_of_two_namespaces_says_nothing() -> None:
 
 def test_older_objects_of_others_that_name_a_host_do_not_hide_who_lends_it() -> None:
     lender, borrower = route("victim", 5, BANK, lends_to="other"), route("other", 6, BANK)
-    many = [f"old-{number}" for number in range(NEAR + 1)]
+    many = [f"old-{number}" for number in range(TOP + 1)]
     found, loop = running(*(route("evil", 1, "evil.test", name=name) for name in many), lender, borrower)
     put(found, loop, *(route("evil", 1, BANK, name=name, lends_to="evil") for name in many), lender, borrower)
     assert serving(found, BANK) == {"victim", "other"}

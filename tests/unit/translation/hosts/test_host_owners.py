@@ -381,7 +381,7 @@ def test_without_the_setting_both_objects_say_that_they_share_a_host() -> None:
         (problem,) = found.reports[key(raw)].problems
         assert (problem.code, problem.severity) == ("HostShared", "warning")
         assert problem.message == (
-            f"host own.test is used in namespace {other} as well: rules there and here may take each other's requests; "
+            f"host own.test is also used in namespace {other}: routes there and here may match the same requests; "
             "use different hosts, or have kubernetes.host_ownership: namespace set"
         )
     found.stores["ApisixRoute"].delete(key(new))

@@ -11,7 +11,7 @@ import pytest
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.network.route_keys import MOST_MATCHERS
-from apisix_ingress.state.store import NEAR
+from apisix_ingress.state.store import TOP
 from apisix_ingress.state.world import World
 from tests.unit.translation.objects import OPTIONS, fill, get, make, service, told, world
 from tests.unit.translation.settling import prepare, settle
@@ -288,7 +288,7 @@ def test_of_very_many_rivals_only_the_first_ones_are_looked_at() -> None:
     many = [route(f"r{index:03}", 1) for index in range(100)]
     found, loop = prepare(service(), *many)
     loop.settle()
-    assert [priorities(found, item) for item in many] == [[-min(index, NEAR)] for index in range(100)]
+    assert [priorities(found, item) for item in many] == [[-min(index, TOP)] for index in range(100)]
     for provider in loop.providers.values():
         assert provider.queue.take() is None
     fill(found, [route("r999", 1)])

@@ -48,6 +48,6 @@ def test_levels_are_counted(value: object, levels: int) -> None:
 def test_files_may_nest_as_deep_as_objects(tmp_path: Path) -> None:
     path = tmp_path / "deep.json"
     path.write_bytes(b'{"a":' + nested(DEEPEST - 1) + b"}")
-    assert ["no kind" in str(error) for error in load([path]).errors] == [True]
+    assert ["kind is missing" in str(error) for error in load([path]).errors] == [True]
     path.write_bytes(b'{"a":' + nested(DEEPEST) + b"}")
     assert ["nested deeper than 200 levels" in str(error) for error in load([path]).errors] == [True]

@@ -77,12 +77,15 @@ def test_every_version_of_a_kind_is_read(version: str, tmp_path: Path) -> None:
         ("spec:\n  kind: A\n  kind: B", "document 1: line 3, column 3: key 'kind' is given twice"),
         ("- 1", "document 1: not a mapping"),
         ("kind: List\nitems: [1]", "document 1, item 1: not a mapping"),
-        ("metadata: {name: x}", "document 1: no kind"),
-        ("kind: Service\napiVersion: v1", "document 1: Service without metadata.name (a text)"),
-        ("kind: Service\napiVersion: v1\nmetadata: {name: 5}", "document 1: Service without metadata.name (a text)"),
+        ("metadata: {name: x}", "document 1: kind is missing"),
+        ("kind: Service\napiVersion: v1", "document 1: Service without metadata.name (must be a string)"),
+        (
+            "kind: Service\napiVersion: v1\nmetadata: {name: 5}",
+            "document 1: Service without metadata.name (must be a string)",
+        ),
         (
             "kind: Service\napiVersion: v1\nmetadata: {name: x, namespace: 5}",
-            "document 1: Service x: metadata.namespace must be a text",
+            "document 1: Service x: metadata.namespace must be a string",
         ),
         (
             "kind: Service\napiVersion: v1\nmetadata: {name: x}\nspec: {ports: [{}]}",
@@ -104,8 +107,8 @@ def test_every_version_of_a_kind_is_read(version: str, tmp_path: Path) -> None:
         ("a: &a [*a]", "document 1: line 1, column 4: too large once its aliases are resolved"),
         ("[" * 300 + "]" * 300, "line 1, column 201: nested deeper than 200 levels"),
         ('a: "\\ud800"', "line 1, column 7: found invalid Unicode character escape code"),
-        ('{"a": "\\ud800"}', "holds a value that can't be read ('utf-8' codec can't encode"),
-        ('{"a": 1, "b": {"c": 1, "c": 2}}', "holds a value that can't be read (key 'c' is given twice)"),
+        ('{"a": "\\ud800"}', "contains a value that can't be read ('utf-8' codec can't encode"),
+        ('{"a": 1, "b": {"c": 1, "c": 2}}', "contains a value that can't be read (key 'c' is given twice)"),
     ],
 )
 def test_a_mistake_is_named_with_its_place(tmp_path: Path, text: str, want: str) -> None:
@@ -140,7 +143,7 @@ def test_lists_in_lists_are_read(tmp_path: Path) -> None:
         ("apisix.apache.org/v2beta3", "ApisixRoute", "convert it to apisix.apache.org/v2"),
         ("apisix.apache.org/v2", "ApisixRoutes", "did you mean ApisixRoute?"),
         ("apisix.apache.com/v2", "ApisixRoute", "did you mean apiVersion: apisix.apache.org/v2?"),
-        ("apisix.apache.org/v1alpha1", "GatewayProxy", "there is no such kind here"),
+        ("apisix.apache.org/v1alpha1", "GatewayProxy", "unknown kind"),
     ],
 )
 def test_an_object_meant_for_us_that_is_not_read_comes_with_the_remedy(
@@ -176,7 +179,7 @@ def test_unknown_fields_are_found_in_custom_resources_alone(tmp_path: Path) -> N
     service = "apiVersion: v1\nkind: Service\nmetadata: {name: x}\nspec: {typo: 1}\n"
     got = load([write(tmp_path / "a.yaml", f"{route}---\n{service}")])
     assert [(field.key, field.path, field.message) for field in got.unknown] == [
-        (WEB, "spec.note", "unknown field, it does nothing")
+        (WEB, "spec.note", "unknown field; it has no effect")
     ]
 
 
@@ -225,8 +228,8 @@ def test_an_object_in_two_files_is_an_error_that_names_both(tmp_path: Path) -> N
     two = write(tmp_path / "two.yaml", ROUTE % ("web", "two") + "---" + ROUTE % ("web", "three"))
     got = load([tmp_path])
     assert [str(error) for error in got.errors] == [
-        f"{two}: document 2: ApisixRoute default/web stands in this file twice: only the first one counts",
-        f"{two}: ApisixRoute default/web is in {one} already: that one counts",
+        f"{two}: document 2: ApisixRoute default/web occurs twice in this file: only the first is used",
+        f"{two}: ApisixRoute default/web is already defined in {one}, which is used",
     ]
     assert [item.spec["note"] for item in got.objects] == ["one"]  # type: ignore[attr-defined]
 

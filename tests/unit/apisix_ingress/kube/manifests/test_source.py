@@ -84,7 +84,7 @@ async def test_a_file_that_was_emptied_keeps_its_objects_and_says_so(harness: So
 
 async def test_a_folder_that_vanishes_empties_nothing(harness: SourceHarness) -> None:
     harness.folder.rename(harness.folder.with_name("elsewhere"))
-    await harness.until(lambda: "its objects stay as they are" in harness.source.problem)
+    await harness.until(lambda: "its objects stay unchanged" in harness.source.problem)
     assert harness.note() == "first"
     harness.folder.with_name("elsewhere").rename(harness.folder)
     await harness.until(lambda: harness.source.problem == "")

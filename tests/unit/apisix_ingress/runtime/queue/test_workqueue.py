@@ -125,10 +125,10 @@ def test_key_added_while_processed_is_handed_out_after_done() -> None:
     assert queue.is_idle
 
 
-def test_done_without_get_is_a_bug_of_the_caller() -> None:
+def test_done_without_get_raises() -> None:
     queue = make_queue(FakeClock())
     queue.add("a")
-    with pytest.raises(ValueError, match="nobody has"):
+    with pytest.raises(ValueError, match="that no worker has"):
         queue.done("a")
 
 
