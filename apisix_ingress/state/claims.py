@@ -24,12 +24,12 @@ class UpstreamOverrides:
 
 @dataclass(frozen=True, slots=True)
 class UpstreamVariant:
-    """What the backend of one route needs of its upstream, which other routes to it do not.
+    """Upstream settings of one route's backend that other routes to the same backend do not have.
 
     Attributes:
-        scheme: Of requests to the backend; empty: that of the Service's settings.
-        no_retries: Whether a request that ran out of time is given up.
-        fields: Fields of the record as canonical JSON, in place of all settings of the Service; empty: those apply.
+        scheme: Scheme of requests to the backend; empty for the scheme of the Service's settings.
+        no_retries: Whether a request that timed out is not retried.
+        fields: Fields of the record as canonical JSON, which replace all settings of the Service; empty to use those.
     """
 
     scheme: str = ""
@@ -38,9 +38,9 @@ class UpstreamVariant:
 
     @property
     def name(self) -> str:
-        """What tells its upstream from others of the Service port."""
-        told = [wide_id(self.fields)] if self.fields else []
-        return "-".join([*told, *([self.scheme] if self.scheme else []), *(["once"] if self.no_retries else [])])
+        """The part of the upstream's name that distinguishes it from others of the same Service port."""
+        hashed = [wide_id(self.fields)] if self.fields else []
+        return "-".join([*hashed, *([self.scheme] if self.scheme else []), *(["once"] if self.no_retries else [])])
 
 
 @dataclass(frozen=True, slots=True)
