@@ -206,7 +206,7 @@ def test_check_config_names_the_gateway_clusters(cli: Cli) -> None:
         ("kubernetes: {ingres_class: x}", "kubernetes.ingres_class: unknown key, did you mean ingress_class?"),
         ("clusters: [{sync: {timout: 1s}}]", "clusters[0].sync.timout: unknown key, did you mean timeout?"),
         ("http: {listen: 5}", "http.listen: must be a string: write ':5' in quotes"),
-        ("clusters: [{sync: {timeout: x}}]", "clusters[0].sync.timeout: 'x' is no duration"),
+        ("clusters: [{sync: {timeout: x}}]", "clusters[0].sync.timeout: 'x' is not a duration"),
         ("log: 3", "log: must be a mapping"),
         ("log: [", "config.yaml: line 2, column 1: "),
     ],
