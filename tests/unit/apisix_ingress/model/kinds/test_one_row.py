@@ -20,6 +20,7 @@ TRANSLATED = frozenset(kind for kind, row in RESOURCES.items() if row.translator
 
 READERS: Mapping[str, tuple[set[str], str]] = {
     "apisix_ingress/commands/gateways/verify.py": ({"Ingress"}, "compares how requests to Ingresses are answered"),
+    "apisix_ingress/commands/manifests/migrate.py": ({"Ingress"}, "rewrites Ingresses of another controller"),
     "apisix_ingress/diagnostics/doctor/api_server.py": ({"Ingress"}, "IngressClasses are for Ingresses"),
     "apisix_ingress/model/network/host_claims.py": (
         {"ApisixRoute", "ApisixTls", "Ingress"},
