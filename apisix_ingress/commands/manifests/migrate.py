@@ -47,9 +47,10 @@ def migrate(
     output: FormOption = Form.text,
     config: ConfigOption = None,
 ) -> None:
-    """Report what becomes of Ingresses of ingress-nginx: a verdict on each annotation, Ingress and host.
+    """Report how Ingresses of ingress-nginx would be served.
 
-    Neither a cluster nor a gateway is needed; include Services, Secrets, ConfigMaps and IngressClasses for a complete
+    The report has a verdict on each annotation, Ingress and host. Neither a cluster nor a gateway is needed; include
+    Services, Secrets, ConfigMaps and IngressClasses for a complete
     report. The section ingress_nginx of the configuration has the flags of ingress-nginx.
 
     Exit 0 if everything is exact, 1 if something is approximate, 3 if something is refused, 2 on an error.
