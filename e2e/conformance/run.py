@@ -88,6 +88,7 @@ def _run(arguments: argparse.Namespace, stack: ExitStack) -> int:
     command = [
         str(programs / "suite"),
         "-test.v",
+        "-conformance-profiles=GATEWAY-HTTP,GATEWAY-GRPC",
         f"-supported-features={','.join(FEATURES)}",
         "-test.timeout=40m",
         f"-kubeconfig={cluster.kubeconfig}",

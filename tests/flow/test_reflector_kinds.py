@@ -106,3 +106,31 @@ async def test_a_permission_that_is_missing_is_named_and_its_return_noticed(
         server.order("secrets", error_event(410))
         await harness.until(lambda: harness.reflector.problem.startswith("listing secrets"), "a refusal")
         assert (harness.names(), harness.store.synced) == ({"a"}, True)
+
+
+GATEWAYS = Kind("Gateway", "gateway.networking.k8s.io/v1", "gateways")
+
+
+async def test_an_optional_kind_that_is_forbidden_from_the_start_counts_as_missing(
+    server: FakeApiServer, tmp_path: Path
+) -> None:
+    server.install(GATEWAYS)
+    forbidden = Fault("*", "gateways", status=403)
+    server.faults.append(forbidden)
+    async with reflecting(server, tmp_path, "Gateway") as harness:
+        await harness.reflector.synced.wait()
+        assert harness.reflector.absent
+        assert harness.reflector.problem.startswith("listing gateways.gateway.networking.k8s.io is forbidden")
+        server.faults.remove(forbidden)
+        server.put({"kind": "Gateway", "apiVersion": GATEWAYS.api_version, "metadata": {"name": "a"}, "spec": {}})
+        await harness.until_names("a")
+
+
+async def test_a_kind_that_is_read_for_another_waits_for_its_crd(server: FakeApiServer, tmp_path: Path) -> None:
+    server.put({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}, "data": {"ca.crt": "x", "b": "y"}})
+    async with reflecting(server, tmp_path, "CaBundle") as harness:
+        await harness.reflector.synced.wait()
+        assert (harness.reflector.absent, harness.names()) == (True, set())
+        assert not [seen for seen in server.seen if seen.plural == "configmaps"]
+        server.install(GATEWAYS)
+        await harness.until_names("a")
