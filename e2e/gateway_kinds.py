@@ -17,6 +17,7 @@ KINDS = {
     "TLSRoute": "tlsroutes",
     "TCPRoute": "tcproutes",
     "UDPRoute": "udproutes",
+    "BackendTLSPolicy": "backendtlspolicies",
     "ReferenceGrant": "referencegrants",
 }
 """Kind → plural."""

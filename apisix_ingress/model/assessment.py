@@ -41,7 +41,7 @@ class ListenerState:
 
 @dataclass(frozen=True, slots=True)
 class ParentState:
-    """One entry of `status.parents` of a route, or of `status.ancestors` of a policy.
+    """One entry of `status.parents` of a route.
 
     Attributes:
         reference: The reference as the object has it.
@@ -59,7 +59,7 @@ class Assessment:
     Attributes:
         verdicts: Conditions of the object as a whole.
         listeners: Of a Gateway or ListenerSet.
-        parents: Of a route or policy.
+        parents: Of a route.
         addresses: Of a Gateway: (type, value); None: the addresses published for every Ingress.
         listener_sets: Of a Gateway: how many ListenerSets are attached.
         features: Of a GatewayClass.

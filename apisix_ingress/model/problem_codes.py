@@ -609,6 +609,13 @@ _ALL = (
         "The listener is not served; its conditions have the reason of the specification. Other listeners are served.",
         "Do as the message says: use another port or hostname, or correct the reference.",
     ),
+    Code(
+        "AIX1012",
+        "UnsupportedProtocol",
+        "A backend of a route needs a protocol that gateways do not support",
+        _SHARE,
+        "Use APISIX 3.19 or later for BackendTLSPolicy, or remove the policy.",
+    ),
 )
 
 CODES: Mapping[str, Code] = {code.word: code for code in _ALL}

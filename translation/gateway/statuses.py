@@ -53,9 +53,7 @@ def status_change(key: ObjectKey, assessment: Assessment | None, status: FrozenJ
         moment: What else it depends on.
     """
     if key.kind in ROUTE_KINDS:
-        wanted = {"parents": _entries(status, "parents", "parentRef", assessment, moment)}
-    elif key.kind == "BackendTLSPolicy":
-        wanted = {"ancestors": _entries(status, "ancestors", "ancestorRef", assessment, moment)}
+        wanted = {"parents": _entries(status, assessment, moment)}
     elif assessment is None:
         return {}
     else:
@@ -63,22 +61,20 @@ def status_change(key: ObjectKey, assessment: Assessment | None, status: FrozenJ
     return {name: value for name, value in wanted.items() if status.get(name) != value}
 
 
-def _entries(
-    status: FrozenJson, name: str, reference: str, assessment: Assessment | None, moment: Moment
-) -> list[JsonObject]:
-    """Return a list with one entry for each parent of ours, those of other controllers first, as they are."""
-    before = [each for each in list_in(status.get(name)) if isinstance(each, dict)]
+def _entries(status: FrozenJson, assessment: Assessment | None, moment: Moment) -> list[JsonObject]:
+    """Return one entry for each parent of ours, after those of other controllers, which stay as they are."""
+    before = [each for each in list_in(status.get("parents")) if isinstance(each, dict)]
     others = [each for each in before if each.get("controllerName") != moment.controller]
     ours = [each for each in before if each.get("controllerName") == moment.controller]
     wanted = assessment.parents if assessment else ()
-    return [*others, *(_entry(each, reference, ours, moment) for each in wanted)]
+    return [*others, *(_entry(each, ours, moment) for each in wanted)]
 
 
-def _entry(state: ParentState, reference: str, ours: Iterable[JsonObject], moment: Moment) -> JsonObject:
+def _entry(state: ParentState, ours: Iterable[JsonObject], moment: Moment) -> JsonObject:
     ref = dict(state.reference)
-    before = next((each for each in ours if each.get(reference) == ref), {})
+    before = next((each for each in ours if each.get("parentRef") == ref), {})
     return {
-        reference: ref,
+        "parentRef": ref,
         "controllerName": moment.controller,
         "conditions": _conditions(state.verdicts, before, moment),
     }

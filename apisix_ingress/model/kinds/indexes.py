@@ -62,6 +62,9 @@ OWNERSHIP_INDEXES = frozenset({HOST_INDEX, UNDER_INDEX, LENT_INDEX, ASSIGNED_IND
 BY_PARENT = "parent"
 """Index of ListenerSets: `namespace/name` of the Gateway."""
 
+BY_TARGET = "target"
+"""Index of BackendTLSPolicies: `namespace/name` of each Service."""
+
 EVERY = "every"
 """Index of Gateways: all of them under the empty text."""
 
@@ -102,6 +105,12 @@ def parent_gateway(item: kube.CustomObject) -> Iterable[str]:
     """Return the Gateway of a ListenerSet."""
     parent = mapping_in(item.spec.get("parentRef"))
     return (f"{parent.get('namespace') or item.meta.namespace}/{parent.get('name')}",)
+
+
+def target_services(item: kube.CustomObject) -> Iterable[str]:
+    """Return the Services that a BackendTLSPolicy applies to."""
+    targets = (mapping_in(each) for each in list_in(item.spec.get("targetRefs")))
+    return [f"{item.meta.namespace}/{each.get('name')}" for each in targets if each.get("kind", "Service") == "Service"]
 
 
 def every(item: kube.CustomObject) -> Iterable[str]:

@@ -31,6 +31,9 @@
   resources: [configmaps]
   verbs: [list, watch]
 - apiGroups: [gateway.networking.k8s.io]
+  resources: [backendtlspolicies]
+  verbs: [list, watch]
+- apiGroups: [gateway.networking.k8s.io]
   resources:
     - gateways
     - grpcroutes
