@@ -176,10 +176,6 @@ class ClusterSync:
         """How many records wait for their turn; those that wait for a retry are not counted."""
         return self._driver.queue.depth
 
-    def backlog_of(self, namespace: str) -> int:
-        """Return how many records of a namespace wait for their turn."""
-        return self._driver.queue.waiting(namespace)
-
     @property
     def quiet_for(self) -> float:
         """Seconds since records were last wanted differently; what the first comparison finds is no change."""

@@ -20,9 +20,6 @@ class _Lane(Generic[K]):
     def __bool__(self) -> bool:
         return bool(self._groups)
 
-    def count(self, group: Hashable) -> int:
-        return len(self._groups.get(group, ()))
-
     def push(self, key: K, group: Hashable, added_at: float) -> None:
         keys = self._groups.get(group)
         if keys is None:
@@ -74,10 +71,6 @@ class PriorityFifo(Generic[K]):
     def __contains__(self, key: object) -> bool:
         """Return whether a key is in either lane."""
         return key in self._places
-
-    def count(self, group: Hashable) -> int:
-        """Return how many keys of a group are ready."""
-        return self._normal.count(group) + self._urgent.count(group)
 
     def push(self, key: K, group: Hashable, added_at: float, *, urgent: bool) -> None:
         """Add `key`, which must be in neither lane, behind the other keys of its group."""

@@ -234,11 +234,6 @@ class WorkQueue(Generic[K]):
         self._promote()
         return self._dirty_count()
 
-    def waiting(self, group: Hashable) -> int:
-        """Return how many keys of a group a worker could get now."""
-        self._promote()
-        return self._lanes.count(group)
-
     @property
     def delayed(self) -> int:
         """How many keys are delayed."""

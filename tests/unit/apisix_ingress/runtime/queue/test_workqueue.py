@@ -94,14 +94,6 @@ def test_expedited_key_goes_to_the_urgent_lane_if_it_is_dirty_and_only_then() ->
     assert queue.delayed == 1
 
 
-def test_keys_that_wait_are_counted_by_group() -> None:
-    queue = make_shared_queue()
-    queue.add("a1")
-    queue.add("a2", urgent=True)
-    queue.add("b1")
-    assert [queue.waiting(group) for group in "abc"] == [2, 1, 0]
-
-
 # One key.
 
 
