@@ -61,22 +61,22 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 DRAIN_SECONDS = 5.0
-"""At shutdown, for each step: translations end, writes that are queued go out, status is written."""
+"""Bound of each step of a shutdown: translations end, queued writes are sent, statuses are written."""
 
 LAND_SECONDS = 6.0
-"""At shutdown, for writes in flight: a second more than they take by default (`sync.timeout`).
+"""At shutdown, bound of the writes in flight: a second more than `sync.timeout` by default.
 
-Kubernetes kills after 30 s: that has room for each step, and for the lease.
+Kubernetes kills the process after 30 s, which is enough for all steps and the release of the lease.
 """
 
 SERVE_SECONDS = 0.8
-"""After the start, until probes and people are answered at the latest; who comes earlier waits for so long."""
+"""Longest time from the start until the HTTP server responds; requests that come earlier wait."""
 
 FIRST_WRITES_SECONDS = 0.2
-"""Until then what is written first has its way once there is a whole world."""
+"""The HTTP server starts so long after the first pass over all objects: the first writes come first."""
 
 GC_THRESHOLDS = (50_000, 50, 100)
-"""With `gc.freeze` they cut the longest stall at 10,000 objects from near half a second to about 10 ms."""
+"""With `gc.freeze`, they cut the longest stall with 10,000 objects from nearly half a second to about 10 ms."""
 
 
 def run_controller(settings: Settings, manifests: Path | None) -> int:
@@ -103,7 +103,7 @@ async def _serve(settings: Settings, manifests: Path | None) -> None:
     stop = asyncio.Event()
     asyncio.get_running_loop().set_exception_handler(LoopErrors(MonotonicClock()))
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        # Under nohup it is to outlive its terminal.
+        # Under nohup, the process has to outlive its terminal.
         if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with AsyncExitStack() as held:
@@ -269,7 +269,7 @@ class Controller:
                 await cancel(webhook)
 
     async def _serve(self) -> None:
-        """Answer probes, once the first objects and writes went ahead of what that loads."""
+        """Serve HTTP, after the first objects and writes: loading the server would delay them."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(SERVE_SECONDS):
                 await self.state.ready.wait()
@@ -278,7 +278,7 @@ class Controller:
         await self.server.run()
 
     async def _prepare(self) -> None:
-        """Let writing begin once there is a whole world to write."""
+        """Allow writes once every object is known and translated."""
         world, source = self.state.world, self.state.source
         await source.synced()
         await self.registry.drained()
@@ -287,11 +287,11 @@ class Controller:
         self.state.ready.set()
         source.status.review()
         log.info("world.ready", objects={kind: len(store) for kind, store in world.stores.items() if len(store)})
-        # Without a collection before: it finds nothing, and the first writes would wait for it (0.1 ms an object).
+        # Without a collection first: it would find nothing, and delay the first writes by 0.1 ms for each object.
         gc.freeze()
 
     async def _lead(self, term: Term) -> None:
-        """Write, for as long as the term lasts."""
+        """Write to gateways and statuses until the term ends."""
         state, source = self.state, self.state.source
         source.ledger.renew()
         self.adoptions.renew()
@@ -310,13 +310,13 @@ class Controller:
 
 
 async def _finish(sync: ClusterSync) -> None:
-    """End writing to a cluster: what was sent gets its answer before the next leader may write."""
+    """End writing to a cluster: requests in flight get their responses before the next leader may write."""
     await sync.drain(DRAIN_SECONDS)
     await sync.close(LAND_SECONDS)
 
 
 def _cause(errors: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Return the one error that says what to fix, or the whole group."""
+    """Return the error that says what to fix, or the whole group if there are several."""
     first: BaseException = errors
     while isinstance(first, BaseExceptionGroup):
         first = first.exceptions[0]

@@ -1,4 +1,4 @@
-"""The list of conditions in a status: what it holds, and what it has to become. Pure; `status` writes it."""
+"""Pure functions for the list of conditions in a status."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ def listed(status: FrozenJson) -> list[JsonObject]:
 
 
 def of_type(status: FrozenJson, type: str) -> JsonObject | None:
-    """Return the condition of a type, None if there is none."""
+    """Return the condition of a type, or None."""
     return next((each for each in listed(status) if each.get("type") == type), None)
 
 
 def rendered(condition: Condition) -> JsonObject:
-    """Return a condition as the API server takes it, but for the time of its transition."""
+    """Return a condition as it is written, without its transition time."""
     return {
         "type": condition.type,
         "status": condition.status,
@@ -30,18 +30,18 @@ def rendered(condition: Condition) -> JsonObject:
 
 
 def differing(stored: JsonObject, wanted: JsonObject) -> frozenset[str]:
-    """Return the fields in which a stored condition is not as wanted."""
+    """Return the fields in which a stored condition differs from the wanted one."""
     return frozenset(name for name, value in wanted.items() if stored.get(name) != value)
 
 
 def is_newer(stored: JsonObject, condition: Condition) -> bool:
-    """Say whether a stored condition speaks of a later generation than the wanted one."""
+    """Say whether a stored condition is of a later generation than the wanted one."""
     observed = stored.get("observedGeneration")
     return isinstance(observed, int) and observed > condition.generation
 
 
 def merged(status: FrozenJson, wanted: JsonObject, moment: str) -> list[JsonObject]:
-    """Return the whole list with a condition in its place; the time of its transition changes with its status only."""
+    """Return the whole list with a condition set; its transition time only changes with its status."""
     known, stored = listed(status), of_type(status, wanted["type"])
     kept = stored is not None and stored.get("status") == wanted["status"] and stored.get("lastTransitionTime")
     entry = {**wanted, "lastTransitionTime": kept or moment}
@@ -49,6 +49,6 @@ def merged(status: FrozenJson, wanted: JsonObject, moment: str) -> list[JsonObje
 
 
 def says(status: FrozenJson, condition: Condition) -> bool:
-    """Say whether a stored status says the same already, if for another generation."""
+    """Say whether a stored status has an equal condition already, perhaps of another generation."""
     stored, wanted = of_type(status, condition.type), rendered(condition)
     return stored is not None and differing(stored, wanted) <= {"observedGeneration"}

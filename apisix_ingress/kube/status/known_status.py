@@ -1,7 +1,4 @@
-"""What the API server has of objects, for who writes a part of them: as the store says, unless we know better.
-
-Nothing is written here, and what a status should say is nobody's business here.
-"""
+"""The latest known status and resourceVersion of each object: that of the store, or of our own write if it is newer."""
 
 from __future__ import annotations
 
@@ -24,9 +21,9 @@ class ReadApi(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What the API server has of an object: newer than the store, where our own write is not back yet.
+    """What the API server has of an object: newer than the store until the watch returns our own write.
 
-    `seen` is the version that the store had when this was learnt; once the store moves on, it knows better.
+    `seen` is the version that the store had when this was learnt. Once the store has another one, the store is newer.
     """
 
     seen: str
@@ -49,10 +46,10 @@ class KnownStatus:
         self._outdated: set[ObjectKey] = set()
 
     async def of(self, resource: Resource, item: Any) -> Held:
-        """Return what the API server has of an object, which is asked if what we know of it was doubted.
+        """Return what the API server has of an object; it is read if what we know of it is outdated.
 
         Raises:
-            KubeError: It was asked, as `look` does.
+            KubeError: As `look` raises.
         """
         key, version = item.meta.key, item.meta.resource_version
         if key in self._outdated:
@@ -69,8 +66,7 @@ class KnownStatus:
         """Return the object as the API server has it.
 
         Raises:
-            KubeNotFound: It is gone; another one of its name is on its way to the store, and what was found out about
-                this one says nothing of it.
+            KubeNotFound: It is gone; another one of its name may exist, which the store does not have yet.
         """
         raw = await self._api.get(resource.path(meta.key.namespace, meta.key.name), timeout=self._timeout)
         if (raw.get("metadata") or {}).get("uid") != meta.uid:
@@ -78,14 +74,14 @@ class KnownStatus:
         return raw
 
     def learn(self, key: ObjectKey, seen: str, raw: JsonObject) -> Held:
-        """Take in a raw object that the API server gave while the store had version `seen` of it."""
+        """Note a raw object that the API server returned while the store had version `seen` of it."""
         meta, status = raw.get("metadata") or {}, raw.get("status")
         held = Held(seen, str(meta.get("resourceVersion") or ""), status if isinstance(status, dict) else {})
         self._held[key] = held
         return held
 
     def doubt(self, key: ObjectKey) -> None:
-        """Note that somebody else wrote, or we did and the reply is lost: what we know of it is no longer so."""
+        """Note that what we know is outdated: another client wrote, or the response to our write is lost."""
         self._outdated.add(key)
 
     def forget(self, key: ObjectKey) -> None:

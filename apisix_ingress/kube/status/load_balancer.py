@@ -1,4 +1,4 @@
-"""`status.loadBalancer.ingress` of an Ingress: what it holds, and who wrote it. Pure; `status` writes it."""
+"""Pure functions for `status.loadBalancer.ingress` of an Ingress: its addresses, and who wrote them."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ def shown(status: FrozenJson) -> list[JsonObject]:
 
 
 def are_equal(some: Sequence[JsonObject], others: Sequence[JsonObject]) -> bool:
-    """Say whether two lists hold the same addresses; as in the 1.8 line the order is nobody's business."""
+    """Say whether two lists hold the same addresses; as in the 1.8 line, in any order."""
     return ranked(some) == ranked(others)
 
 
 def ranked(addresses: Sequence[JsonObject]) -> list[tuple[str, str, str]]:
-    """Return addresses in an order that is always the same, as values to compare."""
+    """Return addresses as sorted values that can be compared."""
     return sorted(map(_rank, addresses))
 
 
 def is_set_by(manager: str, item: JsonObject) -> bool:
-    """Say whether a field manager, and no other, wrote the addresses in a raw Ingress, by what the API server keeps."""
+    """Say whether a field manager, and no other, owns the addresses of a raw Ingress, by its managedFields."""
     entries = (item.get("metadata") or {}).get("managedFields") or ()
     writers = {entry.get("manager") for entry in entries if "f:ingress" in _field(entry, "f:status", "f:loadBalancer")}
     return writers == {manager}
