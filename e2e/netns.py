@@ -22,6 +22,8 @@ from pathlib import Path
 from e2e.cluster.forward import run_with_ports
 
 POD_RANGE = ipaddress.IPv4Network("10.244.0.0/16")
+CLIENT_RANGES = tuple(map(ipaddress.IPv4Network, ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24")))
+"""Documentation networks (RFC 5737), from whose addresses clients may come."""
 POD_RANGE_V6 = ipaddress.IPv6Network("fd00:10:244::/64")
 PodRange = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -158,7 +160,8 @@ def _set_up() -> None:
     try:
         _link_up("lo")
         oif = socket.if_nametoindex("lo")
-        _add_route(POD_RANGE, oif)
+        for network in (POD_RANGE, *CLIENT_RANGES):
+            _add_route(network, oif)
     except OSError as e:
         raise NamespaceError(f"cannot set up the network namespace: {e}") from e
     _write_sysctl("net/ipv4/ip_unprivileged_port_start", "0")

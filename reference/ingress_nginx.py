@@ -1,6 +1,8 @@
 """The page of ingress-nginx: the verdict on every annotation and on the keys of its ConfigMap, from the tables."""
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 
 from reference.markdown import cell, code, table
 from translation.nginx.tables.annotations import TABLE, Row, groups
@@ -76,7 +78,29 @@ def page() -> str:
         ]
     keys = ((code(key), _told(verdict)) for key, verdict in _keys())
     parts += ["## ConfigMap", _CONFIG_MAP, table(("key", "verdict"), keys)]
+    parts += ["## Replay", _REPLAY.format(*_totals()), table(("group", "cases", "as recorded"), _results())]
     return "\n\n".join(parts) + "\n"
+
+
+_RESULTS = Path(__file__).parents[1] / "e2e/nginx/results.json"
+_REPLAY = """\
+{} recorded cases of a live ingress-nginx 1.15.1 are replayed against APISIX 3.18; {} of them are as recorded in status,
+Location, backend, cookies and what backends receive. `python -m e2e.nginx` makes this table."""
+
+
+def _counted() -> dict[str, list[int]]:
+    found: dict[str, list[int]] = json.loads(_RESULTS.read_text(encoding="utf-8"))
+    return found
+
+
+def _totals() -> tuple[int, int]:
+    counts = _counted().values()
+    return sum(total for total, _ in counts), sum(good for _, good in counts)
+
+
+def _results() -> Iterator[tuple[str, str, str]]:
+    for group, (total, good) in _counted().items():
+        yield group, str(total), str(good)
 
 
 _CONFIG_MAP = """\

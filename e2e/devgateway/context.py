@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import secrets
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -80,6 +81,10 @@ class Context:
         self.headers = list(request.headers)
         real_ip = request.get("x-real-ip")
         self.remote_addr = real_ip if real_ip and request.peer == "127.0.0.1" else request.peer
+        # The gateway sets these before plugins run, which may change them.
+        self.set_header("X-Forwarded-Proto", self.scheme)
+        self.set_header("X-Forwarded-Host", self.host_header)
+        self.set_header("X-Forwarded-Port", self.port)
 
     @property
     def scheme(self) -> str:
@@ -128,7 +133,9 @@ class Context:
         if name.startswith("arg_"):
             return self.args.get(name[4:])
         if name.startswith("http_"):
-            return self.request.get(name[5:].replace("_", "-"))
+            return self.header(name[5:].replace("_", "-"))
+        if name.startswith("original_x_forwarded_"):
+            return self.request.get(name[9:].replace("_", "-")) or ""
         if name.startswith("cookie_"):
             return self.cookies.get(name[7:])
         value = self._variables().get(name)
@@ -138,6 +145,9 @@ class Context:
         return {
             "uri": self.uri,
             "request_uri": self.request.target,
+            "real_request_uri": self.request.target,
+            "request_id": self.request_id,
+            "http_host": self.host_header,
             "host": self.host,
             "remote_addr": self.remote_addr,
             "request_method": self.request.method,
@@ -154,6 +164,15 @@ class Context:
             "service_id": self.service_id or None,
             "server_protocol": self.request.start[2],
         }
+
+    def header(self, name: str) -> str | None:
+        """Return a header as it is now: plugins may have changed it."""
+        return next((value for key, value in self.headers if key.lower() == name), None)
+
+    @cached_property
+    def request_id(self) -> str:
+        """The id of the request in nginx: 32 hex digits."""
+        return secrets.token_hex(16)
 
     @cached_property
     def cookies(self) -> dict[str, str]:

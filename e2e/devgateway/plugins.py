@@ -6,6 +6,7 @@ import asyncio
 import ipaddress
 import random
 import re
+import secrets
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterable
@@ -175,30 +176,46 @@ def _regex_target(pattern: str, template: str, text: str) -> str | None:
 async def proxy_rewrite(conf: Body, context: Context, _: Runtime) -> Outgoing | None:
     context.method = conf.get("method", context.method)
     context.upstream_host = conf.get("host", context.upstream_host)
-    path = None
+    path, groups = None, None
+    raw = conf.get("use_real_request_uri_unsafe")
+    text = context.request.target if raw else context.uri
     if "uri" in conf:
         path = context.expand(conf["uri"])
     elif "regex_uri" in conf:
         rules = conf["regex_uri"]
         for pattern, template in zip(rules[::2], rules[1::2], strict=False):
-            path = _regex_target(pattern, template, context.uri)
-            if path is not None:
+            path, groups = _regex_target(pattern, template, text), re.search(pattern, text)
+            if path is not None and not raw:
                 path = quote(path, safe="/?&=%:@!$'()*+,;~-._")
+            if path is not None:
                 break
-    if path is not None:
+    if raw:
+        context.upstream_target = path or text
+    elif path is not None:
         joiner = "&" if "?" in path else "?"
         context.upstream_target = path + (joiner + context.query if context.query else "")
-    _rewrite_headers(conf.get("headers", {}), context)
+    _rewrite_headers(conf.get("headers", {}), context, groups)
     return None
 
 
-def _rewrite_headers(changes: Body, context: Context) -> None:
+def _rewrite_headers(changes: Body, context: Context, groups: re.Match[str] | None) -> None:
+    """Change headers; `$1` is a group of `regex_uri`, and a header that becomes empty is not sent."""
+
+    def filled(text: str) -> str:
+        if groups:
+            text = re.sub(r"\$(\d)", lambda found: groups.group(int(found.group(1))) or "", text)
+        return context.expand(text)
+
     if not changes.keys() & {"set", "add", "remove"}:
         changes = {"set": changes}
     for name, value in changes.get("add", {}).items():
         context.headers.append((name, context.expand(str(value))))
     for name, value in changes.get("set", {}).items():
-        context.set_header(name, context.expand(str(value)))
+        text = filled(str(value))
+        if text:
+            context.set_header(name, text)
+        else:
+            context.remove_header(name)
     for name in changes.get("remove", ()):
         context.remove_header(name)
 
@@ -226,7 +243,8 @@ async def redirect(conf: Body, context: Context, runtime: Runtime) -> Outgoing |
 
 async def request_id(conf: Body, context: Context, _: Runtime) -> Outgoing | None:
     name = conf.get("header_name", "X-Request-Id")
-    value = context.request.get(name) or str(uuid.uuid4())
+    made = secrets.token_hex(16) if conf.get("algorithm") == "range_id" else str(uuid.uuid4())
+    value = context.request.get(name) or made
     context.set_header(name, value)
     if conf.get("include_in_response", True):
         context.response_headers.append((name, value))
@@ -282,10 +300,17 @@ def _split(runtime: Runtime, rule: Body, targets: list[Body]) -> Node:
     return balancer.round_robin([node for node in balancer.nodes if node.weight > 0] or balancer.nodes)
 
 
+async def client_control(conf: Body, context: Context, _: Runtime) -> Outgoing | None:
+    """Refuse a body whose length is known to be too large."""
+    limit, length = conf.get("max_body_size", 0), context.request.get("content-length") or "0"
+    return page_reply(413) if limit and length.isdigit() and int(length) > limit else None
+
+
 Act = Callable[[Body, Context, Runtime], Awaitable[Outgoing | None]]
 ACTS: dict[str, Act] = {
     "real-ip": real_ip,
     "request-id": request_id,
+    "client-control": client_control,
     "fault-injection": fault_injection,
     "ip-restriction": ip_restriction,
     "consumer-restriction": consumer_restriction,

@@ -284,18 +284,14 @@ def _host_for(context: Context, upstream: Body, node: Node) -> str:
 
 def _headers_for(context: Context, host: str) -> Headers:
     upgrade = context.websocket and context.request.get("upgrade") is not None
-    dropped = HOP_BY_HOP | {"host", "content-length", "x-real-ip", "x-forwarded-for", "x-forwarded-proto"}
-    dropped |= {"x-forwarded-host", "x-forwarded-port", "expect"}
+    dropped = HOP_BY_HOP | {"host", "content-length", "x-real-ip", "x-forwarded-for", "expect"}
     headers = [("Host", host)]
     headers.append(("X-Real-IP", context.remote_addr))
-    forwarded = context.request.get("x-forwarded-for")
+    forwarded = context.header("x-forwarded-for")
     headers.append(("X-Forwarded-For", f"{forwarded}, {context.remote_addr}" if forwarded else context.remote_addr))
     headers.extend(pair for pair in context.headers if pair[0].lower() not in dropped)
     if context.request.body or context.request.get("content-length") is not None:
         headers.append(("Content-Length", str(len(context.request.body))))
-    headers.append(("X-Forwarded-Proto", context.scheme))
-    headers.append(("X-Forwarded-Host", context.host_header))
-    headers.append(("X-Forwarded-Port", context.port))
     if upgrade:
         headers += [("Upgrade", context.request.get("upgrade") or ""), ("Connection", "Upgrade")]
     return headers

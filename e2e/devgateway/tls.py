@@ -81,6 +81,10 @@ class ByName(ssl.SSLContext):
         return Chosen(self.choose, incoming, outgoing)
 
 
+_EVERY = ""
+"""Stands for a star in `sni`, which is every name; in `snis` it is one label."""
+
+
 class Certificates:
     """Follows the ssl records; the first record made for a name wins it."""
 
@@ -99,10 +103,10 @@ class Certificates:
         return context
 
     def find(self, wanted: str) -> Record | None:
-        """Return the record for a name: exact, then the wildcard; a star is one label, also when it stands alone."""
+        """Return the record for a name: exact, wildcard, a star in `sni`. A star in `snis` stands for one label."""
         name = wanted.lower().rstrip(".")
         _, dot, parent = name.partition(".")
-        for candidate in (name, f"*.{parent}" if dot else "*"):
+        for candidate in (name, f"*.{parent}" if dot else "*", _EVERY):
             for record in self._names.get(candidate, ()):
                 return self._records[record]
         return None
@@ -143,6 +147,8 @@ def _names(record: Record | None) -> set[str]:
     if record is None or record.value.get("status", 1) == 0 or record.value.get("type") == "client":
         return set()
     value = record.value
+    if value.get("sni") == "*":
+        return {_EVERY}
     return {name.lower() for name in ([value["sni"]] if "sni" in value else value.get("snis", []))}
 
 

@@ -98,10 +98,11 @@ class Backend:
             while data := await reader.read(65536):
                 writer.write(data)
             return False
-        await self._answer(writer, line, echo)
-        return lower.get("connection", "").lower() != "close" and not line.endswith("1.0")
+        stays = lower.get("connection", "").lower() != "close" and not line.endswith("1.0")
+        await self._answer(writer, line, echo, stays=stays)
+        return stays
 
-    async def _answer(self, writer: asyncio.StreamWriter, line: str, echo: Json) -> None:
+    async def _answer(self, writer: asyncio.StreamWriter, line: str, echo: Json, *, stays: bool) -> None:
         status = echo.get("status", 200)
         body = str(echo.get("body", f"{self.name}\n")).encode()
         if "size" in echo:
@@ -109,6 +110,7 @@ class Backend:
         headers = [["Content-Type", "text/plain"], ["X-Backend", self.name], *echo.get("headers", [])]
         if any(name.lower() == "content-type" for name, _ in echo.get("headers", [])):
             headers = headers[1:]
+        headers += [] if stays else [["Connection", "close"]]
         chunked = bool(echo.get("chunked"))
         if status not in (204, 304):
             headers.append(["Transfer-Encoding", "chunked"] if chunked else ["Content-Length", str(len(body))])

@@ -1,17 +1,21 @@
-"""The recorded cases: objects, requests and the answers of ingress-nginx."""
+"""The recorded cases: objects, requests and the answers of ingress-nginx 1.15.1, from one packed file."""
 
 from __future__ import annotations
 
+import gzip
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 Json = dict[str, Any]
+
+CASES = Path(__file__).with_name("cases.jsonl.gz")
+"""A case a line; `pack` makes it from a recording."""
+
+_HOW = frozenset({"live", "wild", "edge", "combination", "merge", "invalid"})
+"""Tags that do not say what a case is about."""
 
 UNREPLAYED = frozenset({"h2c", "h2s", "fcgi"})
 """Kinds of backends that speak protocols which the replay has no server for."""
@@ -21,33 +25,28 @@ UNREPLAYED = frozenset({"h2c", "h2s", "fcgi"})
 class Case:
     """One case of the recording."""
 
-    folder: Path
+    about: Json
 
     @property
     def name(self) -> str:
-        """Its name: that of the folder."""
-        return self.folder.name
+        """Its name."""
+        return str(self.about["name"])
 
-    @cached_property
-    def about(self) -> Json:
-        """What `case.json` says."""
-        found: Json = json.loads((self.folder / "case.json").read_text())
-        return found
+    @property
+    def group(self) -> str:
+        """The first of its tags that says what it is about."""
+        tags = [
+            tag for tag in self.about.get("tags", ()) if tag not in ("live", "wild", "edge", "combination", "merge")
+        ]
+        return str(tags[0] if tags else "other")
 
-    @cached_property
+    @property
     def objects(self) -> list[Json]:
-        """The manifests, with placeholders for certificates."""
-        return [item for item in yaml.safe_load_all((self.folder / "objects.yaml").read_text()) if item]
-
-    @cached_property
-    def accepted(self) -> list[Json]:
-        """The manifests that the API server took."""
-        path = self.folder / "applied.json"
-        applied = json.loads(path.read_text())["ingresses"] if path.exists() else []
-        refused = {(item["namespace"], item["name"]) for item in applied if item["api_server"] != "accepted"}
+        """The manifests that the API server took, with placeholders for certificates."""
+        refused = {tuple(each) for each in self.about["refused"]}
         return [
             item
-            for item in self.objects
+            for item in self.about["objects"]
             if item["kind"] != "Ingress" or (item["metadata"].get("namespace"), item["metadata"]["name"]) not in refused
         ]
 
@@ -55,16 +54,12 @@ class Case:
     def every_ingress(self) -> list[Json]:
         """Each Ingress that the case ever has."""
         applied = (item for asked, _ in self.steps for item in asked.get("apply", []))
-        return [item for item in (*self.objects, *applied) if item["kind"] == "Ingress"]
+        return [item for item in (*self.about["objects"], *applied) if item["kind"] == "Ingress"]
 
-    @cached_property
+    @property
     def steps(self) -> list[tuple[Json, Json]]:
         """Each request or change with what was recorded of it."""
-        asked, answered = (
-            [json.loads(line) for line in (self.folder / f"{name}.jsonl").read_text().splitlines()]
-            for name in ("requests", "answers")
-        )
-        return list(zip(asked, answered, strict=True))
+        return [(asked, recorded) for asked, recorded in self.about["steps"]]
 
     @property
     def backends(self) -> Mapping[str, str]:
@@ -78,12 +73,8 @@ class Case:
         kinds = UNREPLAYED & set(self.backends.values())
         if kinds:
             return f"backend {', '.join(sorted(kinds))}"
-        return "HTTP/2" if any(asked.get("h2") for asked, _ in self.steps) and not self.partly else ""
-
-    @property
-    def partly(self) -> bool:
-        """Whether requests other than HTTP/2 ones are left."""
-        return any("path" in asked and not asked.get("h2") for asked, _ in self.steps)
+        asked = [step for step, _ in self.steps if "path" in step]
+        return "HTTP/2" if asked and all(step.get("h2") for step in asked) else ""
 
     @property
     def flags(self) -> Mapping[str, str]:
@@ -91,9 +82,14 @@ class Case:
         words = str(self.about.get("flags") or "").split()
         return {name.lstrip("-"): value or "true" for name, _, value in (word.partition("=") for word in words)}
 
+    def unstable(self, step: int) -> set[str]:
+        """Return the fields of an answer in which two recordings of the case differed."""
+        found = {place for each in self.about["unstable"] if each["request"] == step for place in each["differs"]}
+        wavers = {"affinity", "lb"} & set(self.about.get("tags", ())) and self.about["unstable"]
+        return found | ({".backend", ".backends", ".seen"} if wavers else set())
 
-def cases(folder: Path) -> Iterator[Case]:
-    """Yield the cases of a recording, sorted by name."""
-    for path in sorted(folder.iterdir()):
-        if (path / "case.json").exists():
-            yield Case(path)
+
+def cases(path: Path = CASES) -> list[Case]:
+    """Return the cases of a packed recording, sorted by name."""
+    lines = gzip.decompress(path.read_bytes()).decode().splitlines()
+    return sorted((Case(json.loads(line)) for line in lines), key=lambda case: case.name)

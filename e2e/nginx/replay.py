@@ -1,17 +1,14 @@
-"""Replays cases against a gateway and says how each went: `python -m e2e.nginx.replay FOLDER --admin-url URL ...`."""
+"""Replays cases against a gateway, one after another, and says how each went."""
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
 import socket
 import struct
-import sys
-import time
 from collections import Counter
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
@@ -22,7 +19,7 @@ from apisix_ingress.model.records import UPSERT_RANK
 from e2e.nginx.backends import Backend
 from e2e.nginx.client import Client
 from e2e.nginx.compare import differences
-from e2e.nginx.corpus import Case, cases
+from e2e.nginx.corpus import Case
 from e2e.nginx.world import Certificates, Cluster
 
 Json = dict[str, Any]
@@ -59,14 +56,12 @@ class Gateway:
 
     async def _settled(self) -> None:
         self._round += 1
-        status = 200 + self._round % 90
         body = {
             "host": _MARKER,
             "uri": "/*",
             "priority": 0,
             "plugins": {"fault-injection": {"abort": {"http_status": 200, "body": str(self._round)}}},
         }
-        del status
         async with self._session.put(f"{self._url}/routes/marker", json=body, headers=self._headers) as answer:
             await answer.read()
         for _ in range(200):
@@ -107,21 +102,33 @@ class Names(asyncio.DatagramProtocol):
         self._transport.sendto(answer, address)
 
 
+@dataclass(frozen=True)
+class Result:
+    """How a case went.
+
+    Attributes:
+        case: Which one.
+        differences: From the recording, each as one line.
+        verdicts: What the tables say that differs.
+    """
+
+    case: Case
+    differences: tuple[str, ...]
+    verdicts: tuple[str, ...]
+
+
 class Replay:
     """Replays cases one after another."""
 
-    def __init__(
-        self, gateway: Gateway, client: Client, certificates: Certificates, names: Names, unstable: Json
-    ) -> None:
+    def __init__(self, gateway: Gateway, client: Client, certificates: Certificates, names: Names) -> None:
         self._gateway = gateway
         self._client = client
         self._certificates = certificates
         self._names = names
-        self._unstable = unstable
         self._next = 10
 
-    async def run(self, case: Case) -> Json:
-        """Return how a case went: `differences` by step, and the verdicts on its annotations."""
+    async def run(self, case: Case) -> Result:
+        """Return how a case went."""
         seen: list[Json] = []
         pods = {
             name: Backend(name, kind, self._address(), seen, self._context(case, name))
@@ -143,7 +150,15 @@ class Replay:
             for each in (*pods.values(), *front):
                 each.stop()
 
-    async def _steps(self, case: Case, cluster: Cluster, seen: list[Json]) -> Json:
+    def needs(self, case: Case) -> set[str]:
+        """Return the plugins that the records of a case have, and `client certificate` where one is asked for."""
+        virtual = dict.fromkeys(case.about.get("services", {}), "10.244.0.1")
+        addresses = dict.fromkeys(case.backends, "10.244.0.1")
+        bodies = Cluster(case, self._certificates, addresses, virtual).records().values()
+        asked = {"client certificate"} if any("client" in body for body in bodies) else set()
+        return asked | {plugin for body in bodies for plugin in body.get("plugins", {})}
+
+    async def _steps(self, case: Case, cluster: Cluster, seen: list[Json]) -> Result:
         refused = await self._gateway.show(cluster.records())
         found: list[str] = [f"refused by the gateway: {each}" for each in refused]
         jar: dict[str, str] = {}
@@ -161,16 +176,8 @@ class Replay:
                 continue
             seen.clear()
             got = await self._asked(asked, jar, seen)
-            unstable = {
-                place
-                for each in self._unstable.get(case.name, [])
-                if each["request"] == number
-                for place in each["differs"]
-            }
-            found += [
-                f"{number} {line}" for line in differences(recorded, got, frozenset(unstable | (self._wavering(case))))
-            ]
-        return {"case": case.name, "differences": found, "verdicts": cluster.verdicts()}
+            found += [f"{number} {line}" for line in differences(recorded, got, frozenset(case.unstable(number)))]
+        return Result(case, tuple(found), tuple(cluster.verdicts()))
 
     async def _asked(self, asked: Json, jar: dict[str, str], seen: list[Json]) -> Json:
         times = asked.get("times", 1)
@@ -191,11 +198,6 @@ class Replay:
             "backends": Counter(each.get("backend") or "-" for each in answers),
             "headers": [],
         }
-
-    def _wavering(self, case: Case) -> set[str]:
-        """Return which fields waver in a case: two recordings of it differed in some answer."""
-        tags = {"affinity", "lb"} & set(case.about.get("tags", ()))
-        return {".backend", ".backends", ".seen"} if tags and case.name in self._unstable else set()
 
     def _change(self, cluster: Cluster, asked: Json) -> bool:
         cluster.apply(asked.get("apply", []))
@@ -240,61 +242,19 @@ class Replay:
         return f"10.244.{self._next // 250}.{self._next % 250 + 1}"
 
 
-async def _main(args: argparse.Namespace) -> int:
-    certificates, names = Certificates(), Names()
+@asynccontextmanager
+async def replaying(
+    admin_url: str, admin_key: str, client: Client, certificates: Certificates, dns_port: int
+) -> AsyncIterator[Replay]:
+    """Yield a replay against a gateway whose resolver is at a port of 127.0.0.1."""
+    names = Names()
     loop = asyncio.get_running_loop()
-    await loop.create_datagram_endpoint(lambda: names, local_addr=("127.0.0.1", args.dns_port))
-    client = Client(args.proxy, args.http, args.https, certificates.context)
-    wanted = [
-        case
-        for case in cases(args.folder)
-        if not args.case
-        or case.name in args.case
-        or any(case.name.startswith(each.rstrip("*")) for each in args.case if each.endswith("*"))
-    ]
-    unstable = (
-        json.loads((args.folder / "unstable.json").read_text()) if (args.folder / "unstable.json").exists() else {}
-    )
-    good = 0
-    began = time.monotonic()
-    results = []
-    async with aiohttp.ClientSession() as session:
-        replay = Replay(Gateway(session, args.admin_url, args.admin_key, client), client, certificates, names, unstable)
-        for case in wanted:
-            if case.why_skipped:
-                results.append({"case": case.name, "skipped": case.why_skipped})
-                print(f"skip {case.name}: {case.why_skipped}", flush=True)
-                continue
-            try:
-                found = await replay.run(case)
-            except Exception as error:
-                found = {"case": case.name, "differences": [f"replay failed: {error!r}"]}
-            results.append(found)
-            good += not found["differences"]
-            print("ok  " if not found["differences"] else "DIFF", case.name, flush=True)
-            for line in found["differences"][: args.lines]:
-                print("       ", line[:600], flush=True)
-    print(f"{good} of {len(wanted)} as recorded, {time.monotonic() - began:.0f} s")
-    if args.output:
-        args.output.write_text(json.dumps(results, indent=1))
-    return 0
-
-
-def main() -> int:
-    """Run from the command line."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("case", nargs="*")
-    parser.add_argument("--admin-url", default="http://127.0.0.1:19180/apisix/admin")
-    parser.add_argument("--admin-key", default="rig-admin-key")
-    parser.add_argument("--proxy", default="127.0.0.1")
-    parser.add_argument("--http", type=int, default=80)
-    parser.add_argument("--https", type=int, default=443)
-    parser.add_argument("--dns-port", type=int, default=5353)
-    parser.add_argument("--lines", type=int, default=4)
-    parser.add_argument("--output", type=Path)
-    return asyncio.run(_main(parser.parse_args()))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    resolver, _ = await loop.create_datagram_endpoint(lambda: names, local_addr=("127.0.0.1", dns_port))
+    try:
+        async with aiohttp.ClientSession() as session:
+            gateway = Gateway(session, admin_url, admin_key, client)
+            yield Replay(gateway, client, certificates, names)
+            await gateway.show({})
+    finally:
+        resolver.close()
+        await asyncio.sleep(0.1)  # until connections of the last case are closed

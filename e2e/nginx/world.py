@@ -98,7 +98,7 @@ class Certificates:
 
 
 def _name(text: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text or "none")])
 
 
 class Cluster:
@@ -124,7 +124,7 @@ class Cluster:
         self.services: dict[str, list[str]] = {
             name: list(each) for name, each in case.about.get("services", {}).items()
         }
-        self.apply([_CLASS, self._default_certificate(), *case.accepted])
+        self.apply([_CLASS, self._default_certificate(), *case.objects])
         config = case.about.get("config")
         self.apply(
             [{"kind": "ConfigMap", "metadata": {"name": "nginx", "namespace": "ingress-nginx"}, "data": config or {}}]

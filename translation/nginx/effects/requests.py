@@ -9,7 +9,7 @@ from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import ConfigMap
 from translation.nginx.effects.branches import Site
-from translation.nginx.tables.values import size
+from translation.nginx.tables.values import python_pattern, size
 
 _PORTS = {"http": "80", "https": "443"}
 _REMOVED = ("Proxy", "X-Forwarded-For")
@@ -62,10 +62,22 @@ def _uri(site: Site) -> JsonObject:
     target = site.location.target
     if not target:
         return {"use_real_request_uri_unsafe": True}
+    target = numbered(target, site.location.path)
     if _NAMED.search(target):
         return {"uri": target}
     pattern = f"(?i)^[\\s\\S]*?(?:{site.location.path})[\\s\\S]*$"
     return {"regex_uri": [pattern, target]}
+
+
+def numbered(target: str, path: str) -> str:
+    """Return a rewrite target with numbers for the names of groups, which is all that a gateway fills in."""
+    try:
+        groups = re.compile(python_pattern(path)).groupindex
+    except re.error:
+        return target
+    for name, number in groups.items():
+        target = re.sub(rf"\$(?:{name}\b|\{{{name}\}})", rf"${{{number}}}", target)
+    return target
 
 
 def _literal_host(site: Site, vhost: str) -> str:

@@ -56,12 +56,17 @@ def networks(text: str) -> tuple[str, ...] | None:
     return tuple(sorted(found))
 
 
+def python_pattern(pattern: str) -> str:
+    """Return a pattern of PCRE with the names of groups as Python writes them."""
+    return pattern.replace("(?<", "(?P<").replace("(?P<=", "(?<=").replace("(?P<!", "(?<!")
+
+
 def compiles(pattern: str) -> bool:
     """Say whether a pattern may be handed to a gateway; it is never matched against anything here."""
     if len(pattern) > LONGEST_PATTERN:
         return False
     try:
-        re.compile(pattern.replace("(?<", "(?P<").replace("(?P<=", "(?<=").replace("(?P<!", "(?<!"))
+        re.compile(python_pattern(pattern))
     except (re.error, RecursionError, OverflowError):
         return False
     return True

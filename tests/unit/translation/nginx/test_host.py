@@ -5,6 +5,8 @@ from __future__ import annotations
 from apisix_ingress.diagnostics.collect.offline import Outcome
 from apisix_ingress.model.json import FrozenJson
 from apisix_ingress.model.keys import IndexKey, ObjectKey
+from apisix_ingress.model.secrets.fields import place_of
+from apisix_ingress.model.secrets.redaction import masked
 from tests.unit.translation.nginx.objects import SERVICE, ingress, translated
 from translation.core.options import Options
 
@@ -138,3 +140,15 @@ def test_endpoints_are_read_by_the_service_and_not_by_the_host() -> None:
 
     reads = outcome.world.dependents.reads_of(ObjectKey("NginxHost", "", "shop.test"))
     assert not any(read.kind == "EndpointSlice" for read in reads)
+
+
+def test_password_hashes_are_hidden_where_records_are_shown() -> None:
+    secret = {
+        "kind": "Secret",
+        "metadata": {"name": "users", "namespace": "shop"},
+        "stringData": {"auth": "joe:{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ=\n"},
+    }
+
+    got = routes(translated(ingress("web", ("/", "Prefix"), auth_type="basic", auth_secret="users"), secret))
+
+    assert "5en6G6" not in str(masked(got[0], place_of("routes", "1")))

@@ -1,0 +1,1 @@
+"""Stories about Ingresses of ingress-nginx."""

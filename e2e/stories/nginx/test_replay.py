@@ -1,0 +1,100 @@
+"""The recording of a live ingress-nginx 1.15.1, replayed against the development gateway.
+
+`python -m e2e.nginx` replays the same against a real APISIX, and every case there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from e2e.devgateway.process import DevGateway
+from e2e.nginx.client import Client
+from e2e.nginx.corpus import Case, cases
+from e2e.nginx.replay import Replay, Result, replaying
+from e2e.nginx.world import Certificates
+
+NOT_IN_THE_DEVELOPMENT_GATEWAY = frozenset(
+    {"serverless-pre-function", "proxy-mirror", "limit-conn", "workflow", "client certificate"}
+)
+"""What the development gateway does not run. Cases with it are replayed against a real APISIX only."""
+
+UNLIKE_APISIX = {
+    "annotation-number-forms": "a slow endpoint is not asked again",
+    "config-proxy-read-timeout": "a slow endpoint is not asked again",
+    "proxy-read-timeout": "a slow endpoint is not asked again",
+    "proxy-read-timeout-retry": "a slow endpoint is not asked again",
+    "proxy-next-upstream-default": "requests with a body are sent again",
+    "proxy-connect-timeout": "a connection that times out gives 502",
+    "canary-by-header": "a header that is sent twice",
+    "edge-big-response-header": "response headers have no limit",
+    "edge-body-size": "Expect: 100-continue is answered before the length is looked at",
+    "edge-http10": "HTTP/1.0 without Host is served",
+    "edge-rewrite-encoding": "a percent sign in a rewritten path is not escaped",
+    "regex-encoded": "a question mark in a rewritten path is not escaped",
+    "path-encoded": "malformed escapes are served",
+    "wild-percent": "a space in the request line is served",
+    "limit-rps-two-paths": "routes with one plugin config do not share its counts",
+    "svc-externalname": "names of nodes are not resolved",
+}
+"""Cases in which the development gateway differs from a real APISIX, and how."""
+
+DIFFERENT_FOR_ALL = {
+    "canary-header-underscore": "headers with an underscore are passed",
+    "config-limit-status": "an invalid key of the ConfigMap does not stop changes",
+    "default-404-shape": "/healthz and /nginx_status are not served",
+    "edge-chunked": "no Content-Length: 0",
+    "edge-methods": "no Content-Length: 0",
+    "flag-no-validation": "annotations are always validated",
+    "headers-default": "headers with an underscore are passed, Forwarded is removed",
+    "host-case": "an empty Host gets 404",
+    "live-broken-config-blocks-others": "an invalid Ingress does not stop changes",
+    "live-broken-config-endpoints": "an invalid Ingress does not stop changes",
+    "live-refused-update": "an Ingress that becomes invalid is withdrawn",
+    "no-host-rule": "HTTP/1.0 without Host is not redirected",
+    "protocol-same-service": "ingress-nginx reuses a TLS connection for plain requests",
+    "ssl-passthrough-other-host": "the recorded client address is that of ingress-nginx's own proxy",
+    "tls-wildcard-host": "under a wildcard certificate, one label more gets no certificate",
+}
+"""Cases whose difference docs/reference/ingress-nginx.md names for every host, whatever its annotations."""
+
+
+PARTS = 16
+"""The cases are replayed in this many tests."""
+
+
+@pytest.fixture(scope="module")
+def gateway() -> Iterator[DevGateway]:
+    with DevGateway(stream=False, faults=False) as found:
+        yield found
+
+
+async def _replayed(gateway: DevGateway, part: int) -> list[Result]:
+    certificates = Certificates()
+    host, _, http = gateway.proxy_address.partition(":")
+    client = Client(host, int(http), int(gateway.tls_address.partition(":")[2]), certificates.context)
+    admin = f"http://{gateway.admin_address}/apisix/admin"
+    async with replaying(admin, gateway.admin_key, client, certificates, 5353) as replay:
+        return [await replay.run(case) for case in _replayable(replay, part)]
+
+
+def _replayable(replay: Replay, part: int) -> Iterator[Case]:
+    for case in cases()[part::PARTS]:
+        if not case.why_skipped and not replay.needs(case) & NOT_IN_THE_DEVELOPMENT_GATEWAY:
+            yield case
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_every_case_is_as_recorded_or_has_a_verdict_that_names_the_difference(gateway: DevGateway, part: int) -> None:
+    results = asyncio.run(_replayed(gateway, part))
+
+    known = UNLIKE_APISIX.keys() | DIFFERENT_FOR_ALL.keys()
+    silent = {each.case.name: each.differences[0] for each in results if each.differences and not each.verdicts}
+    assert {name: line for name, line in silent.items() if name not in known} == {}
+    assert [line for each in results for line in each.differences if _loses_protection(line)] == []
+
+
+def _loses_protection(line: str) -> bool:
+    return any(f"status {status} -> 200" in line for status in (401, 403))
