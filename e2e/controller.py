@@ -44,6 +44,7 @@ class Controller:
         sync: Settings over the defaults of every cluster's `sync`.
         webhook: The section `webhook`; None: it is left out.
         gateway_api: The section `gateway_api`; None: it is left out.
+        ingress_nginx: The section `ingress_nginx`; None: it is left out.
         name: Shown in error messages; two replicas need two names.
     """
 
@@ -58,6 +59,7 @@ class Controller:
         sync: Mapping[str, Any] | None = None,
         webhook: Mapping[str, Any] | None = None,
         gateway_api: Mapping[str, Any] | None = None,
+        ingress_nginx: Mapping[str, Any] | None = None,
         name: str = "controller",
         level: str = "info",
     ) -> None:
@@ -82,6 +84,8 @@ class Controller:
             settings["webhook"] = dict(webhook)
         if gateway_api is not None:
             settings["gateway_api"] = dict(gateway_api)
+        if ingress_nginx is not None:
+            settings["ingress_nginx"] = dict(ingress_nginx)
         self.config = root / f"{name}.yaml"
         self.config.write_text(yaml.safe_dump(settings))
         command: Sequence[str | Path] = [sys.executable, "-P", "-m", "apisix_ingress", "run", "--config", self.config]

@@ -62,6 +62,7 @@ class Backend:
                 self.closers.append(client.close)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.closers.append(writer.transport.abort)
         with contextlib.suppress(OSError, asyncio.IncompleteReadError, ValueError, asyncio.CancelledError):
             while await self._one(reader, writer):
                 pass
