@@ -7,6 +7,7 @@ before younger ones (Gateway API: ListenerSet, "listener precedence").
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -122,6 +123,12 @@ class Entry:
         )
 
 
+_KEPT = 64
+
+_entries: OrderedDict[int, Entry] = OrderedDict()
+"""By identity of the Gateway: thousands of routes ask for one, and it may have dozens of listeners."""
+
+
 def entry_of(gateway: CustomObject, view: View) -> Entry:
     """Return what a Gateway offers.
 
@@ -130,10 +137,15 @@ def entry_of(gateway: CustomObject, view: View) -> Entry:
     """
     spec = spec_of(gateway, GatewaySpec)
     sets = tuple(each for each in _claiming(gateway.meta.key, view) if _may_attach(gateway, spec, each, view))
-    found = [_listener(gateway.meta.key, gateway.meta.key, each) for each in spec.listeners]
-    for each in sets:
-        found += _of_set(gateway.meta.key, each)
-    return Entry(gateway, spec, _with_conflicts(found), sets)
+    held = _entries.get(id(gateway))
+    if held is None or held.gateway is not gateway or list(map(id, held.sets)) != list(map(id, sets)):
+        found = [_listener(gateway.meta.key, gateway.meta.key, each) for each in spec.listeners]
+        for each in sets:
+            found += _of_set(gateway.meta.key, each)
+        held = _entries[id(gateway)] = Entry(gateway, spec, _with_conflicts(found), sets)
+        if len(_entries) > _KEPT:
+            _entries.popitem(last=False)
+    return held
 
 
 def parent_of(listener_set: CustomObject) -> ObjectKey | None:
