@@ -1,1 +1,1 @@
-"""Figures of this machine, side by side in one run. Nothing here is a test: no figure is asserted."""
+"""Benchmarks that compare controllers on this machine in one run. Nothing here is a test: no figure is asserted."""

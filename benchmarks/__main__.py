@@ -3,8 +3,9 @@
     python -m benchmarks run --sizes 100,1000 --adapters ours,aic-1.8.4 --out results.jsonl
     python -m benchmarks report results.jsonl
 
-The first run with a shape makes its objects (a minute for 5,000 routes) and the first with a foreign controller builds
-it; both are kept in the cache folder. Some are not built here: they say which programs they want.
+The first run with a shape creates its objects (a minute for 5,000 routes), and the first run with another controller
+builds it; the cache folder keeps both. Some controllers are not built here: their error message lists the required
+programs.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ CONCURRENCIES = (1, 16, 64)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measure and write down, or report; return the exit status."""
+    """Measure and save the results, or report them; return the exit status."""
     arguments = _parser().parse_args(argv)
-    # SIGTERM must end the cluster and the controllers as well, else they would outlive us.
+    # SIGTERM must also end the cluster and the controllers, which would otherwise keep running.
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(1))
     if arguments.command == "report":
         report(arguments.results, arguments.plots)
@@ -55,17 +56,17 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="measure")
-    run.add_argument("--adapters", default="ours", help="names or files, in turn; default %(default)s")
+    run.add_argument("--adapters", default="ours", help="names or files, measured in this order; default %(default)s")
     run.add_argument("--sizes", default="100,1000", help="numbers of routes; default %(default)s")
     run.add_argument("--scenarios", default=",".join(SCENARIOS), help="default %(default)s; ahead stands alone")
     run.add_argument("--kind", choices=["ApisixRoute", "Ingress"], default="ApisixRoute")
     run.add_argument("--namespaces", type=int, default=50, help="that the objects are spread over")
     run.add_argument("--backends", type=int, choices=[1, 2], default=1, help="Services of a route (ApisixRoute)")
     run.add_argument("--write-latency", default="1ms", help="added to each write by the counting gateway")
-    run.add_argument("--runs", type=int, default=1, help="repeat everything so often; the report has medians")
+    run.add_argument("--runs", type=int, default=1, help="number of repetitions; the report has medians")
     run.add_argument("--changes", type=int, default=100, help="single changes and edits")
     run.add_argument("--idle", type=float, default=30.0, metavar="SECONDS")
-    run.add_argument("--logs", type=Path, help="folder to keep the controllers' files and logs in")
+    run.add_argument("--logs", type=Path, help="folder for the controllers' files and logs")
     run.add_argument("--out", type=Path, default=Path("benchmark-results.jsonl"), help="JSONL; results are appended")
     drawn = commands.add_parser("report", help="table of medians, and plots")
     drawn.add_argument("results", type=Path)
@@ -90,7 +91,7 @@ def _measure(root: Path, arguments: argparse.Namespace) -> Iterator[Result]:
 
 
 def _rates(raw: CountingGateway) -> Figures:
-    """Return what the gateway takes from a plain client, and from the controller's client."""
+    """Return the gateway's throughput with a plain client and with the controller's client."""
     rates = {f"writes_per_second_{each}": raw.ceiling(each, RAW_WRITES) for each in CONCURRENCIES}
     client = client_rate(raw.admin_url, raw.admin_key, concurrency=CONCURRENCIES[1], writes=RAW_WRITES)
     return {**rates, f"client_writes_per_second_{CONCURRENCIES[1]}": asyncio.run(client)}

@@ -1,11 +1,11 @@
-"""Controllers as files: an adapter says how one is built, which files it wants and which command starts it.
+"""Adapters: each file describes how to build one controller, which files it needs and which command starts it.
 
-In its texts `{kubeconfig}`, `{admin_url}`, `{gateway_url}` (the same without the path), `{admin_key}`, `{folder}` (of
-the run), `{root}` (of this checkout), `{python}`, `{program}` (what was built) and `{port0}` … `{port3}` (free ports)
-are filled in. A program is built from a Go module, by Go's own means, into the cache folder; nothing of it comes into
-the checkout. One that cannot be built like that is named by an environment variable, and is filled in by its name among
-the adapter's programs. What a controller wants in the cluster before it starts is among the adapter's kinds and
-objects, and a program that has to run beside it is its sidecar.
+These placeholders are replaced in its texts: `{kubeconfig}`, `{admin_url}`, `{gateway_url}` (the same without the
+path), `{admin_key}`, `{folder}` (of the run), `{root}` (of this checkout), `{python}`, `{program}` (the built program)
+and `{port0}` … `{port3}` (free ports). A program is built from a Go module into the cache folder; the checkout is not
+changed. If that is not possible, an environment variable has the path of the program, and its name in the adapter's
+programs is a placeholder, too. Objects that a controller needs before it starts are in the adapter's kinds and objects;
+a program that must run beside it is its sidecar.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ BUILD_SECONDS = 1800
 
 
 class Given(NamedTuple):
-    """A program that has to be there: the environment variable with its path, and what it is, for people."""
+    """A required program: the environment variable with its path, and a description for people."""
 
     variable: str
     what: str
@@ -38,7 +38,7 @@ class Given(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Sidecar:
-    """A program beside a controller, started before it; `ready` is a URL that answers when it can be used."""
+    """A program that runs beside a controller and starts before it; `ready` is a URL that answers when it is ready."""
 
     command: tuple[str, ...]
     ready: str
@@ -50,17 +50,17 @@ class Adapter:
     """How to start one controller.
 
     Attributes:
-        name: The adapter's, of its file.
+        name: Name of the adapter, from its file.
         title: For tables.
         command: Starts the controller.
-        prepare: Runs once, before everything.
-        build: Module and version of a Go module to build.
-        environment: Of the controller, on top of ours.
+        prepare: Runs once, before everything else.
+        build: Name and version of a Go module to build.
+        environment: Additional environment variables of the controller.
         files: Name in the run's folder → content, written as JSON.
-        programs: Name → program that has to be there.
-        kinds: `plural.group/version` → kind, of the custom resources that it watches beside this tree's.
+        programs: Name → required program.
+        kinds: `plural.group/version` → kind, for custom resources that it watches in addition to this project's.
         objects: Its own objects in the cluster.
-        sidecar: What runs beside it.
+        sidecar: A program that runs beside it.
     """
 
     name: str
@@ -76,7 +76,7 @@ class Adapter:
     sidecar: Sidecar | None = None
 
     def ready(self) -> dict[str, str]:
-        """Build and prepare what is needed once; return what is to be filled in that comes from it."""
+        """Build and prepare the controller once; return the resulting placeholders."""
         known = {"python": sys.executable, "root": str(ROOT), **given(self.name, self.programs, os.environ)}
         if self.build:
             known["program"] = str(built(self.build["module"], self.build["version"]))
@@ -88,17 +88,17 @@ class Adapter:
         return known
 
     def manifests(self, known: Mapping[str, str]) -> list[Manifest]:
-        """Return what has to be in the cluster before it starts: definitions of its kinds, then its objects."""
+        """Return the objects that must exist before it starts: definitions of its kinds, then its objects."""
         definitions = [definition(place, kind) for place, kind in self.kinds.items()]
         return [*definitions, *(fill(each, known) for each in self.objects)]
 
 
 def load(name: str) -> Adapter:
-    """Read an adapter, by its name among ours or by the path of its file."""
+    """Read an adapter by its name in this package or by the path of its file."""
     path = Path(name) if name.endswith(".json") else ADAPTERS / f"{name}.json"
     if not path.is_file():
         known = ", ".join(sorted(each.stem for each in ADAPTERS.glob("*.json")))
-        raise SystemExit(f"error: no adapter {name}: give one of {known}, or a path")
+        raise SystemExit(f"error: unknown adapter {name}: use one of {known}, or a path")
     content = json.loads(path.read_text())
     content["command"] = tuple(content["command"])
     content["prepare"] = tuple(content.get("prepare", ()))
@@ -110,17 +110,19 @@ def load(name: str) -> Adapter:
 
 
 def given(adapter: str, programs: Mapping[str, Given], environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the paths of the programs that have to be there, by name; without all of them it ends here."""
+    """Return the paths of the required programs by name; exit if one is missing."""
     paths = {name: shutil.which(environ.get(program.variable, "")) for name, program in programs.items()}
     missing = [program for name, program in programs.items() if paths[name] is None]
     if missing:
         wanted = "".join(f"\n  {program.variable}: {program.what}" for program in missing)
-        raise SystemExit(f"error: {adapter} is not built here: name its programs in the environment{wanted}")
+        raise SystemExit(
+            f"error: {adapter} is not built here: set the paths of its programs:{wanted}"
+        )
     return {name: str(Path(path).absolute()) for name, path in paths.items() if path is not None}
 
 
 def definition(place: str, kind: str) -> Manifest:
-    """Return the CustomResourceDefinition of a kind; it takes any fields, as those who write them know them."""
+    """Return a CustomResourceDefinition of a kind, which accepts any fields."""
     where, version = place.split("/")
     plural, _, group = where.partition(".")
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
@@ -140,7 +142,7 @@ def definition(place: str, kind: str) -> Manifest:
 
 
 def fill(value: Any, known: Mapping[str, str]) -> Any:
-    """Fill in what is in braces, in every text of a value."""
+    """Replace the placeholders in every text of a value."""
     if isinstance(value, str):
         for name, text in known.items():
             value = value.replace(f"{{{name}}}", text)
@@ -162,7 +164,7 @@ def built(module: str, version: str) -> Path:
         raise SystemExit(f"error: {module} is built with Go: install it and put `go` on the PATH")
     print(f"building {module} {version}, once; this takes some minutes ...", file=sys.stderr, flush=True)
     with tempfile.TemporaryDirectory() as work:
-        # Its own module names replacements, so that it has to be the main one.
+        # Go applies the replacements in its go.mod only if it is the main module.
         command = ["go", "mod", "download", "-json", f"{module}@{version}"]
         said = subprocess.run(command, cwd=work, check=True, capture_output=True, text=True).stdout
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The counting gateway as a process: built once with Go into a temporary folder, asked over HTTP."""
+"""The counting gateway as a process: built once with Go into a temporary folder, controlled over HTTP."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _GRACE = 30.0
 
 
 class Arrival(NamedTuple):
-    """When what was waited for was there (Unix seconds, if it was), and how much of it is still missing."""
+    """When everything expected had arrived (Unix seconds, if it had), and how much is still missing."""
 
     done: bool
     at: float
@@ -39,7 +39,7 @@ def build(folder: Path) -> Path:
 
 
 def raise_revision(program: Path, etcd: str, count: int) -> None:
-    """Make so many revisions in an etcd."""
+    """Create a number of revisions in an etcd."""
     subprocess.run([program, "-raise", etcd, "-concurrency", "64", "-writes", str(count)], check=True)
 
 
@@ -49,7 +49,7 @@ class CountingGateway:
     Args:
         program: What `build` returned.
         folder: Where its log goes.
-        write_latency: Added to each write, in Go's words (`1ms`).
+        write_latency: Added to each write, as a Go duration (`1ms`).
     """
 
     admin_key = "counting-gateway-key"
@@ -60,7 +60,7 @@ class CountingGateway:
         self._url = ""
         command: list[str | Path] = [program, "-write-latency", write_latency]
         log = folder / "gateway.log"
-        log.unlink(missing_ok=True)  # the address of an earlier one would be in it
+        log.unlink(missing_ok=True)  # an old log would contain the address of an earlier process
         self._process = Process("counting gateway", command, log=log)
 
     def __enter__(self) -> Self:
@@ -75,7 +75,7 @@ class CountingGateway:
 
     @property
     def url(self) -> str:
-        """Where it listens, for clients that know the Admin API's path themselves."""
+        """Its address, for clients that add the Admin API's path."""
         return self._url
 
     @property
@@ -93,25 +93,25 @@ class CountingGateway:
         self._ask("/reset")
 
     def expect(self, items: Sequence[Manifest], *, clear: bool = False) -> None:
-        """Expect these beside, or with `clear` instead of, what is expected already."""
+        """Expect these records in addition to, or with `clear` instead of, those expected already."""
         self._ask("/expect", {"clear": clear, "items": list(items)})
 
     def wait(self, seconds: float, *, key: str = "") -> Arrival:
-        """Wait until all that is expected is there, or what has this key alone."""
+        """Wait until all expected records exist, or only the one with this key."""
         got = self._ask(f"/wait?timeout={seconds}s&key={key}", seconds=seconds)
         return Arrival(got["done"], got["at"] / 1e9, got["pending"])
 
     def met(self) -> dict[str, float]:
-        """Return since when (Unix seconds) that which is there is there, by key."""
+        """Return the time (Unix seconds) at which each existing record arrived, by key."""
         return {key: at / 1e9 for key, at in self._ask("/met").items()}
 
     def wipe(self, kind: str, count: int) -> tuple[int, float]:
-        """Lose some records; return how many, and when (Unix seconds)."""
+        """Drop some records; return how many, and when (Unix seconds)."""
         got = self._ask(f"/wipe?kind={kind}&count={count}")
         return got["wiped"], got["at"] / 1e9
 
     def ceiling(self, concurrency: int, writes: int) -> float:
-        """Return the writes a second that a plain Go client reaches with so many in flight."""
+        """Return the writes per second of a plain Go client with a number of requests in flight."""
         command = [str(self._program), "-load", self.admin_url, "-key", self.admin_key]
         options = ["-concurrency", str(concurrency), "-writes", str(writes)]
         done = subprocess.run([*command, *options], capture_output=True, text=True, check=True)

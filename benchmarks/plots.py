@@ -1,4 +1,4 @@
-"""The plots of a report, one PNG a question. They need matplotlib, which nothing else here does."""
+"""The plots of a report, one PNG per question. Only this module needs matplotlib."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Series = dict[str, list[tuple[int, float]]]
 
 
 def draw(table: Table, folder: Path) -> Iterator[Path]:
-    """Draw every plot there are figures for; yield the files."""
+    """Draw every plot for which there are figures; yield the files."""
     folder.mkdir(parents=True, exist_ok=True)
     yield _lines(folder / "cold.png", "Cold sync: from exec to the last route", "seconds", _cold(table), log=True)
     for scenario, title in (
@@ -50,14 +50,14 @@ def _series(table: Table, scenario: str, figure: str) -> Series:
 
 
 def _cold(table: Table) -> Series:
-    """Return the seconds of cold syncs, and what the gateway's own speed would allow."""
+    """Return the seconds of cold syncs, and the minimum at the gateway's own throughput."""
     found = _series(table, "cold", "seconds")
     least = []
     for where, rows in sorted(table.items(), key=lambda item: item[0].shape.size):
         rate = ceiling(table, where)
         if where.scenario == "cold" and _is_usual(where.shape) and rate:
             least.append((where.shape.size, min(row.figures["writes"] for row in rows.values()) / rate))
-    return {**found, "what the gateway takes, 16 in flight": least}
+    return {**found, "limit of the gateway, 16 in flight": least}
 
 
 def _is_usual(shape: Shape) -> bool:

@@ -1,4 +1,4 @@
-"""What the controller's own Admin API client reaches, with nothing but writes to do."""
+"""The throughput of the controller's Admin API client when it does nothing but write."""
 
 import asyncio
 import time
@@ -12,7 +12,7 @@ from apisix_ingress.model.records import Record
 
 
 def upstream(number: int) -> Record:
-    """Return an upstream like those of the cold sync."""
+    """Return an upstream like the upstreams of the cold sync."""
     name = f"raw_{number}_80"
     body = {
         "id": short_id(name),
@@ -25,7 +25,7 @@ def upstream(number: int) -> Record:
 
 
 async def client_rate(url: str, key: str, *, concurrency: int, writes: int) -> float:
-    """Return writes a second with so many in flight."""
+    """Return the writes per second with a number of requests in flight."""
     admin_key = AdminKey(lambda: SecretStr(key))
     backend = AdminClient.connect(url, admin_key, controller="bench", timeout=30.0, concurrency=concurrency)
     try:
@@ -50,7 +50,7 @@ async def _rate(backend: AdminClient, concurrency: int, writes: int) -> float:
 
 
 async def _open(backend: AdminClient, connections: int) -> None:
-    """Open the connections, so that the measurement begins with warm ones."""
+    """Open the connections before the measurement begins."""
     async with asyncio.TaskGroup() as group:
         for number in range(connections):
             group.create_task(backend.put(upstream(number)))

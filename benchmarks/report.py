@@ -1,4 +1,4 @@
-"""Tables in Markdown from results, with a ratio wherever there is a peer; and plots, if they are asked for."""
+"""Renders results as Markdown tables, with a ratio wherever another controller was measured, and optional plots."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks.table import OURS, Row, Table, Where, ceiling, medians
 
 
 class Column(NamedTuple):
-    """A figure and how it is shown."""
+    """A figure and its format."""
 
     figure: str
     head: str
@@ -68,7 +68,7 @@ COLUMNS: Mapping[str, Sequence[Column]] = {
 
 
 def report(path: Path, plots: Path | None) -> None:
-    """Print the tables of a file of results; draw the plots into a folder if one is given."""
+    """Print the tables for a file of results; write the plots to a folder if one is given."""
     table = medians(read(path))
     print("\n".join(lines(table)))
     if plots is not None:
@@ -105,7 +105,7 @@ def lines(table: Table) -> Iterable[str]:
 
 
 def _ceilings(table: Table) -> Iterable[str]:
-    """Yield how far from the gateway's own limit the cold syncs are."""
+    """Yield a table that compares cold syncs with the gateway's own limit."""
     places = sorted((where for where in table if where.scenario == "cold"), key=_order)
     if not places:
         return

@@ -1,4 +1,4 @@
-"""Results: one JSON object a line, appended as they come, so that an aborted run loses nothing."""
+"""Results: one JSON object per line, appended immediately, so that an aborted run loses nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from benchmarks.world import Shape
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What one scenario gave for one controller, or under the name `raw` what the gateway itself takes."""
+    """The figures of one scenario for one controller, or under the name `raw` the limits of the gateway."""
 
     run: str
     adapter: str
@@ -31,7 +31,7 @@ class Result:
 
     @property
     def shape(self) -> Shape:
-        """The objects it was measured with."""
+        """The objects used in the measurement."""
         return Shape(self.size, "Ingress" if self.kind == "Ingress" else "ApisixRoute", self.namespaces, self.backends)
 
 
@@ -45,7 +45,7 @@ class Book:
         self._run = time.strftime("%Y-%m-%dT%H:%M:%S")
 
     def add(self, adapter: str, title: str, scenario: str, shape: Shape, figures: Mapping[str, float]) -> Result:
-        """Write a result down and return it; the load of the machine is that of the last minute."""
+        """Save a result and return it; the machine's load is the average of the last minute."""
         load = round(os.getloadavg()[0], 2)
         kept = {name: round(value, 4) for name, value in figures.items()}
         where = (shape.size, shape.kind, shape.namespaces, shape.backends)
@@ -62,5 +62,5 @@ def read(path: Path) -> Iterator[Result]:
 
 
 def machine() -> str:
-    """Return what the figures were taken on."""
+    """Return a description of this machine."""
     return f"{os.cpu_count()} processors, {platform.system()} {platform.machine()}, Python {platform.python_version()}"

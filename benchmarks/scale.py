@@ -1,10 +1,10 @@
-"""What memory and translation cost as the number of routes grows: one process, no network, the program's own parts.
+"""Measures memory and translation time for growing numbers of routes: in one process, without network.
 
     python -m benchmarks.scale 1000 10000 100000
 
-Each size runs in a process of its own. A route is an ApisixRoute with one backend, its Service and its EndpointSlice
-with two addresses, 100 to a namespace. A gateway cluster more holds a digest of each record, the records it names and
-its name: that is measured with `--clusters`.
+Each size runs in its own process. A route consists of an ApisixRoute with one backend, its Service, and its
+EndpointSlice with two addresses; a namespace has 100 routes. Each additional gateway cluster stores a digest of each
+record, the records it references, and its name: `--clusters` measures that.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ CHANGES = 200
 
 
 def objects(count: int) -> Iterator[JsonObject]:
-    """Yield the objects of so many routes, as the API server lists them."""
+    """Yield the objects of a number of routes, as the API server lists them."""
     for number in range(count):
         space, name = f"ns-{number // 100}", f"bench-{number}"
         if number % 100 == 0:
@@ -51,7 +51,7 @@ def objects(count: int) -> Iterator[JsonObject]:
 
 
 def slice_of(number: int, space: str, name: str, turn: int) -> JsonObject:
-    """Return the endpoints of a route; each turn moves one of them."""
+    """Return the endpoints of a route; each turn changes one of them."""
     first, second = (f"10.{place % 256}.{number // 250 % 256}.{number % 250 + 1}" for place in (turn, 255))
     body = {
         "addressType": "IPv4",
@@ -78,7 +78,7 @@ def _object(
 
 
 def measure(count: int, clusters: int) -> dict[str, float]:
-    """Fill a world, translate it, hold it for so many clusters, and change endpoints one by one."""
+    """Fill a world, translate it, hold the records for a number of clusters, and change endpoints one by one."""
     raw = list(objects(count))
     gc.collect()
     gc.freeze()
@@ -120,7 +120,7 @@ def measure(count: int, clusters: int) -> dict[str, float]:
 
 
 def _audit(world: World) -> float:
-    """Return the CPU seconds of comparing a gateway's lists of routes and upstreams with what is wanted."""
+    """Return the CPU seconds needed to compare a gateway's routes and upstreams with the desired records."""
     pages: dict[RecordKind, list[bytes]] = {}
     for key in list(world.desired.keys()):
         record = world.desired.of_owner(world.desired.owners_of(key)[0])[key]
@@ -148,7 +148,7 @@ def _resident() -> int:
 
 
 def main() -> int:
-    """Measure each size in a process of its own and print a table."""
+    """Measure each size in its own process and print a table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scale", description=__doc__)
     parser.add_argument("sizes", type=int, nargs="+")
     parser.add_argument("--clusters", type=int, default=2)

@@ -1,8 +1,8 @@
-"""What is measured: each scenario does something to one controller and returns figures by name.
+"""The scenarios: each one exercises one controller and returns figures by name.
 
-Seconds, milliseconds and megabytes are in the figures' names. A latency runs from just before the change is sent to the
-API server until the counting gateway has the record. `cold` comes first: the others go on with the controller that it
-started.
+The names of figures contain the unit: seconds, milliseconds or megabytes. A latency is measured from just before the
+change is sent to the API server until the counting gateway has the record. `cold` runs first; the other scenarios
+continue with the controller that it started.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ Figures = dict[str, float]
 COLD_SECONDS = 900.0
 CHANGE_SECONDS = 20.0
 LOOK_SECONDS = 2.0
-"""How often a waiting scenario looks whether the controller still runs."""
+"""How often a waiting scenario checks that the controller still runs."""
 RESTART_SECONDS = 120.0
 QUIET_SECONDS = 4.0
-"""So long without a write: the controller is done."""
+"""After this time without a write, the controller is considered idle."""
 PAUSE = 0.1
-"""Between two single changes."""
+"""Pause between two single changes."""
 STORM = 200
 STORM_WORKERS = 8
 WIPED = 10
@@ -38,7 +38,7 @@ PERCENT = 1 / 100
 
 @dataclass(slots=True)
 class Bench:
-    """One controller, one gateway, one API server full of objects."""
+    """One controller, one gateway, and one API server with objects."""
 
     api: KubeClient
     gateway: CountingGateway
@@ -51,7 +51,7 @@ class Bench:
     rng: random.Random = field(default_factory=lambda: random.Random(7))
 
     def cold(self) -> Figures:
-        """Start it before an empty gateway; wait for every route, then for quiet."""
+        """Start it with an empty gateway; wait for every route, then until it is idle."""
         self.gateway.expect([self.world.expected(number) for number in range(self.world.shape.size)], clear=True)
         self.gateway.reset()
         self.subject.start()
@@ -73,7 +73,7 @@ class Bench:
         }
 
     def ahead(self) -> Figures:
-        """Change endpoints while a cold sync goes on, of routes that are there already."""
+        """During a cold sync, change endpoints of routes that the gateway already has."""
         size = self.world.shape.size
         self.gateway.expect([self.world.expected(number) for number in range(size)], clear=True)
         self.gateway.reset()
@@ -90,15 +90,15 @@ class Bench:
         return _latencies(latencies)
 
     def change(self) -> Figures:
-        """Change the endpoints of one route after the other."""
+        """Change the endpoints of one route after another."""
         return self._series(lambda number, _turn: self._change(number))
 
     def edit(self) -> Figures:
-        """Change the path of one route after the other."""
+        """Change the path of one route after another."""
         return self._series(self._edit)
 
     def storm(self) -> Figures:
-        """Change the endpoints of many routes as fast as the API server takes it."""
+        """Change the endpoints of many routes as fast as the API server accepts it."""
         size = self.world.shape.size
         numbers = self.rng.sample(range(size), min(STORM, size))
         patches = {number: self.world.change_endpoints(number) for number in numbers}
@@ -129,7 +129,7 @@ class Bench:
         return {"cpu_seconds_per_minute": cpu, "memory_mb": after.now, **_traffic(self.gateway.stats())}
 
     def restart(self) -> Figures:
-        """Stop and start it with nothing changed; then once more with a change made meanwhile."""
+        """Restart it without changes; then restart it with a change made while it is stopped."""
         stopped = self.subject.stop()
         self.gateway.reset()
         self.subject.start()
@@ -147,7 +147,7 @@ class Bench:
         return {"stop_seconds": stopped, "cpu_seconds": usage.cpu, **caught_up, **traffic}
 
     def wipe(self) -> Figures:
-        """Let the gateway lose some routes; wait until they are back."""
+        """Drop some routes from the gateway; wait until they are back."""
         self._settle()
         self.gateway.reset()
         count, began = self.gateway.wipe("routes", WIPED)
@@ -156,7 +156,7 @@ class Bench:
         return {"wiped": count, "pending": arrival.pending, **healed, **_traffic(self.gateway.stats())}
 
     def close(self) -> None:
-        """End the controller and the threads."""
+        """Stop the controller and the threads."""
         self.subject.close()
         self.pool.shutdown()
 
@@ -189,14 +189,14 @@ class Bench:
         return self._arrival(self._send([patch]), str(number))
 
     def _arrived(self, seconds: float, *, key: str = "") -> Arrival:
-        """Wait for what is expected, as long as the controller runs."""
+        """Wait for the expected records as long as the controller runs."""
         deadline = time.monotonic() + seconds
         while not (arrival := self.gateway.wait(LOOK_SECONDS, key=key)).done and time.monotonic() < deadline:
-            self.subject.usage()  # ends it all if the controller has ended
+            self.subject.usage()  # exits if the controller has ended
         return arrival
 
     def _arrival(self, began: float, key: str) -> float:
-        """Return the seconds until something arrived, infinite if it did not in time."""
+        """Return the seconds until something arrived; infinite if it did not arrive in time."""
         arrival = self.gateway.wait(CHANGE_SECONDS, key=key)
         return arrival.at - began if arrival.done else float("inf")
 
@@ -208,11 +208,11 @@ class Bench:
         return began
 
     def _send_together(self, patches: Sequence[Patch]) -> float:
-        """Send changes at the same moment: which of them a controller looks at makes no difference."""
+        """Send changes at the same time; it does not matter which of them a controller watches."""
         return min(self.pool.map(lambda patch: self._send([patch]), patches))
 
     def _settle(self) -> None:
-        """Wait until the gateway saw no write for a while; what only reads is not waited for."""
+        """Wait until the gateway got no write for a while; reads are ignored."""
         deadline = time.monotonic() + RESTART_SECONDS
         while time.monotonic() < deadline:
             stats = self.gateway.stats()
@@ -244,7 +244,7 @@ def _traffic(stats: Manifest) -> Figures:
 
 
 def _latencies(seconds: Sequence[float]) -> Figures:
-    """Return quantiles in milliseconds, and how many changes never arrived."""
+    """Return quantiles in milliseconds, and the number of changes that never arrived."""
     there = sorted(second * 1000 for second in seconds if second != float("inf"))
     lost = len(seconds) - len(there)
     if len(there) < 2:

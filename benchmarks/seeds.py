@@ -1,6 +1,6 @@
-"""API servers full of objects: made once for each shape, kept in the cache folder, started from a copy for each run.
+"""API servers with objects: created once per shape, kept in the cache folder, and started from a copy for each run.
 
-So every controller meets the same objects, none with a status that another one wrote.
+So every controller gets the same objects, without a status that another controller wrote.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from e2e.cluster.local import LocalCluster
 
 WORKERS = 8
 REVISIONS = 100_000
-"""A cluster of some age: the 1.8 line compares versions as texts, and would lose changes across 999 → 1000."""
+"""Revisions to create first: 1.8 compares resourceVersions as strings, so it would lose changes across 999 → 1000."""
 
 RaiseRevision = Callable[[str, int], None]
 
 
 @contextmanager
 def cluster_with(shape: Shape, raise_revision: RaiseRevision) -> Iterator[LocalCluster]:
-    """Start an API server that holds the objects of a shape in their first version."""
+    """Start an API server with the objects of a shape in their first version."""
     seed = _folder(shape)
     if not seed.is_dir():
         _make(shape, seed, raise_revision)
@@ -40,7 +40,7 @@ def cluster_with(shape: Shape, raise_revision: RaiseRevision) -> Iterator[LocalC
         cluster = LocalCluster(root=Path(root))
         shutil.copytree(seed, cluster.layout.etcd_data)
         with cluster:
-            # Nothing here needs it from now on, and it would take its share of the processors.
+            # Nothing needs it from now on, and it would use CPU time.
             cluster.controller_manager.stop()
             yield cluster
 
@@ -52,7 +52,7 @@ def _folder(shape: Shape) -> Path:
 
 def _make(shape: Shape, seed: Path, raise_revision: RaiseRevision) -> None:
     began = time.monotonic()
-    print(f"making the objects of {shape.name}, once ...", file=sys.stderr, flush=True)
+    print(f"creating the objects of {shape.name}, once ...", file=sys.stderr, flush=True)
     with tempfile.TemporaryDirectory(prefix="apisix-ingress-bench-") as root:
         cluster = LocalCluster(root=Path(root))
         with cluster, cluster.client() as api:
@@ -83,7 +83,7 @@ def _create(api: KubeClient, world: World) -> None:
 
 
 def in_parallel(numbers: Iterable[int], do: Callable[[int], None]) -> None:
-    """Do something for each number, several at once; the first error ends it."""
+    """Call a function for each number, several at once; the first error ends it."""
     with ThreadPoolExecutor(WORKERS) as pool:
         for _ in pool.map(do, numbers):
             pass

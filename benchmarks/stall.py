@@ -1,9 +1,9 @@
-"""How long the controller stands still at the worst inputs: objects of tenants, and answers of gateways.
+"""Measures how long the worst inputs block the controller: objects of tenants, and responses of gateways.
 
     python -m benchmarks.stall [--tree DIR] [input ...]
 
-For each input one controller is started, between an API server and an Admin API that stand in for the real ones in
-another process. It is asked for /healthz all the while, and told to end when the input has had its time.
+Each input starts one controller, with a fake API server and a fake Admin API in another process. /healthz is requested
+all the time, and the controller is stopped after a fixed time.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from tests.fakes.apiserver import KINDS, FakeApiServer, Kind
 from tests.fakes.hostile import ANSWERS, answering, refusing
 
 SECONDS = 30.0
-"""How long an input is watched."""
+"""Duration of the measurement of one input."""
 
 END = 40.0
-"""Seconds after which a controller that does not end is killed; Kubernetes kills after 30."""
+"""Seconds after which a controller that does not stop is killed; Kubernetes kills after 30."""
 
 SERVED = [
     *KINDS,
@@ -51,7 +51,7 @@ SERVED = [
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """One input: objects beside a small route, and how the gateway answers."""
+    """One input: objects in addition to a small route, and how the gateway responds."""
 
     objects: Callable[[], list[JsonObject]] = list
     instead: Instead | None = None
@@ -94,7 +94,7 @@ def _names() -> list[JsonObject]:
 
 
 def _copies(size: int) -> list[JsonObject]:
-    """Return 2,000 consumers that share a Secret of so many bytes."""
+    """Return 2,000 consumers that share a Secret of a given size in bytes."""
     meta = {"name": "large", "namespace": "default"}
     data = {"key": base64.b64encode(b"k" * size).decode()}
     auth = {"authParameter": {"keyAuth": {"secretRef": {"name": "large"}}}}
@@ -126,7 +126,7 @@ INPUTS: Mapping[str, Input] = {
 
 
 class Prober(threading.Thread):
-    """Asks for /healthz again and again, and notes the longest wait for an answer."""
+    """Requests /healthz repeatedly and records the longest response time."""
 
     def __init__(self, port: int) -> None:
         super().__init__(daemon=True)
@@ -135,7 +135,7 @@ class Prober(threading.Thread):
         self._ended = threading.Event()
 
     def run(self) -> None:
-        """Ask until told to stop."""
+        """Send requests until `stop`."""
         while not self._ended.is_set():
             began = time.monotonic()
             try:
@@ -149,13 +149,13 @@ class Prober(threading.Thread):
             time.sleep(0.05)
 
     def stop(self) -> None:
-        """Ask no more; the question that is open counts."""
+        """Stop sending requests; the response time of the open request is counted."""
         self._ended.set()
         self.join(END)
 
 
 async def measure(name: str, tree: Path | None, folder: Path) -> dict[str, float]:
-    """Start a controller, give it an input, and return how it fared."""
+    """Start a controller with an input and return the figures."""
     port = free_port()
     async with FakeApiServer(SERVED) as server, FakeAdminApi() as gateway:
         for item in _world():
@@ -245,7 +245,7 @@ def _config(server: FakeApiServer, gateway: FakeAdminApi, folder: Path, port: in
 
 
 def main() -> int:
-    """Measure every input that was named, or all; print a table."""
+    """Measure the given inputs, or all; print a table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.stall", description=__doc__)
     parser.add_argument("inputs", nargs="*", help=f"of: {', '.join(INPUTS)}")
     parser.add_argument("--tree", type=Path, help="folder with another version of the controller")

@@ -1,4 +1,4 @@
-"""The controller that is measured, as processes: started, stopped, and asked for their CPU time and memory."""
+"""The measured controller as processes: starts and stops them, and reads their CPU time and memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Usage(NamedTuple):
-    """CPU seconds so far, peak and present memory in MB."""
+    """CPU seconds so far, peak and current memory in MB."""
 
     cpu: float
     peak: float
@@ -30,13 +30,13 @@ class Usage(NamedTuple):
 class Subject:
     """One controller, as its adapter starts it.
 
-    A sidecar runs from before the first start until the end, as its container does when the controller's is started
-    again. What it uses counts as the controller's.
+    A sidecar runs from before the first start until the end, like a container when another container of its Pod
+    restarts. Its resource use is added to the controller's.
 
     Args:
-        adapter: How it is started.
-        known: What is to be filled in to the adapter's texts, apart from folder and ports.
-        folder: A folder of its own, for its files and its logs.
+        adapter: How to start it.
+        known: Placeholders for the adapter's texts, except folder and ports.
+        folder: Its own folder for files and logs.
     """
 
     def __init__(self, adapter: Adapter, known: Mapping[str, str], folder: Path) -> None:
@@ -52,32 +52,32 @@ class Subject:
         self.started_at = 0.0
 
     def start(self) -> None:
-        """Start it, beside a sidecar that is ready; note when (Unix seconds)."""
+        """Start it once its sidecar is ready; record the time (Unix seconds)."""
         if self._beside:
             self._beside.begin()
         self.started_at = time.time()
         self._process.start()
 
     def stop(self) -> float:
-        """End it with SIGTERM, without its sidecar; return the seconds that it took."""
+        """Stop it with SIGTERM, but not its sidecar; return the seconds that this took."""
         began = time.monotonic()
         self._process.stop(STOP_GRACE)
         return time.monotonic() - began
 
     def close(self) -> None:
-        """End it, and its sidecar."""
+        """Stop it and its sidecar."""
         self.stop()
         if self._beside:
             self._beside.process.stop(STOP_GRACE)
 
     def usage(self) -> Usage:
-        """Return what it used since its last start, its sidecar included; both must run."""
+        """Return the resource use since its last start, including its sidecar; both must run."""
         own = used(self._process)
         return total([own, self._beside.usage()]) if self._beside else own
 
 
 class Beside:
-    """The process of a sidecar: started once, its CPU time counted from each start of the controller."""
+    """The process of a sidecar: started once; its CPU time is counted from each start of the controller."""
 
     def __init__(self, sidecar: Sidecar, known: Mapping[str, str], folder: Path) -> None:
         command = [fill(word, known) for word in sidecar.command]
@@ -87,24 +87,24 @@ class Beside:
         self._before = 0.0
 
     def begin(self) -> None:
-        """Start it and wait until it is ready, or count from now on what it uses. Its own start is the controller's."""
+        """Start it and wait until it is ready, or reset its CPU time. The first start counts as the controller's."""
         if self.process.pid is not None:
             self._before = used(self.process).cpu
             return
         self.process.start()
         wait_until(lambda: self.process.pid is None or answers(self._ready), bool, f"{self._ready} to answer")
-        used(self.process)  # ends it all if it has ended
+        used(self.process)  # exits if it has ended
 
     def usage(self) -> Usage:
-        """Return what it used since the controller's last start."""
+        """Return its resource use since the controller's last start."""
         usage = used(self.process)
         return usage._replace(cpu=usage.cpu - self._before)
 
 
 def used(process: Process) -> Usage:
-    """Return what a process used so far; it must run."""
+    """Return the resource use of a running process."""
     if process.pid is None:
-        raise SystemExit(f"error: {process.name} ended by itself:\n{process.tail()}")
+        raise SystemExit(f"error: {process.name} ended unexpectedly:\n{process.tail()}")
     proc = Path("/proc") / str(process.pid)
     ticks = (proc / "stat").read_text().rpartition(")")[2].split()[11:13]
     status = dict(line.split(":", 1) for line in (proc / "status").read_text().splitlines())
@@ -113,12 +113,12 @@ def used(process: Process) -> Usage:
 
 
 def total(parts: Iterable[Usage]) -> Usage:
-    """Add up what several processes used; the peaks need not have been at the same moment."""
+    """Add up the resource use of several processes; their memory peaks may be at different times."""
     return Usage(*map(sum, zip(*parts, strict=True)))
 
 
 def answers(url: str) -> bool:
-    """Say whether a URL answers, with success."""
+    """Return whether a URL responds with success."""
     try:
         with urllib.request.urlopen(url, timeout=1.0):
             return True

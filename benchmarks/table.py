@@ -1,4 +1,4 @@
-"""The table of a report as data: medians over the runs, by what was measured and by adapter. Nothing is shown here."""
+"""The table of a report as data: medians over the runs, by measurement and adapter. `report` renders it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CEILING = "writes_per_second_16"
 
 
 class Where(NamedTuple):
-    """What has to be equal for two results to be compared."""
+    """The conditions that must be equal for two results to be comparable."""
 
     scenario: str
     shape: Shape
@@ -29,7 +29,7 @@ class Row(NamedTuple):
     title: str
     runs: int
     load: float
-    """Median of the machine's load: the processes that wanted a processor during the last minute."""
+    """Median of the machine's one-minute load average."""
     figures: Mapping[str, float]
 
 
@@ -37,7 +37,7 @@ Table = dict[Where, dict[str, Row]]
 
 
 def medians(results: Iterable[Result]) -> Table:
-    """Return the median of each figure, by what was measured and by adapter."""
+    """Return the median of each figure, by measurement and adapter."""
     found: dict[tuple[Where, str], list[Result]] = defaultdict(list)
     for result in results:
         found[Where(result.scenario, result.shape, result.write_latency), result.adapter].append(result)
@@ -52,6 +52,6 @@ def medians(results: Iterable[Result]) -> Table:
 
 
 def ceiling(table: Table, where: Where) -> float | None:
-    """Return the writes a second that the gateway itself took in these runs, 16 in flight."""
+    """Return the gateway's own writes per second in these runs, with 16 in flight."""
     row = table.get(where._replace(scenario=RAW), {}).get(RAW)
     return row.figures[CEILING] if row else None

@@ -1,6 +1,6 @@
 """The page of Ingress annotations: the values of each, and the real result of an example.
 
-The descriptions are written here; the program generates the results. A test compares the names with those that the
+The descriptions are written here; the program generates the results. A test compares the names with the names that the
 program reads.
 """
 

@@ -1,6 +1,7 @@
-"""`python -m reference.changelog VERSION`: the fragments of `changes/` as the section of a release.
+"""`python -m reference.changelog VERSION`: renders the fragments of `changes/` as the section of a release.
 
-Without `--write` it is printed. With it the section goes on top of CHANGELOG.md and the fragments are removed.
+Without `--write` it prints the section. With it, it adds the section at the top of CHANGELOG.md and removes the
+fragments.
 """
 
 import argparse
@@ -29,7 +30,7 @@ def fragments(folder: Path) -> dict[str, list[str]]:
     """Return kind → sentences, each by the order of the file names.
 
     Raises:
-        FragmentError: A file is no fragment.
+        FragmentError: A file is not a fragment.
     """
     found: dict[str, list[str]] = {kind: [] for kind in KINDS}
     for path in sorted(folder.iterdir()):
@@ -51,7 +52,7 @@ def section(version: str, day: datetime.date, found: Mapping[str, Sequence[str]]
 
 
 def release(root: Path, text: str) -> None:
-    """Put a section on top of the changelog and remove the fragments."""
+    """Add a section at the top of the changelog and remove the fragments."""
     file = root / "CHANGELOG.md"
     before = file.read_text(encoding="utf-8").removeprefix(TITLE) if file.exists() else ""
     file.write_text(f"{TITLE}\n{text}{before}", encoding="utf-8")
@@ -62,7 +63,7 @@ def release(root: Path, text: str) -> None:
 def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
     """Run the command and return its exit status."""
     parser = argparse.ArgumentParser(prog="python -m reference.changelog", description=__doc__)
-    parser.add_argument("version", help="of the release, as 0.2.0")
+    parser.add_argument("version", help="version of the release, e.g. 0.2.0")
     parser.add_argument("--write", action="store_true", help="write CHANGELOG.md and remove the fragments")
     options = parser.parse_args(arguments)
     try:

@@ -1,4 +1,4 @@
-"""The Grafana dashboards in `deploy/observability`: two lists of panels, written out as Grafana wants them."""
+"""Generates the Grafana dashboards in `deploy/observability` from two lists of panels."""
 
 import json
 from collections.abc import Sequence
@@ -12,11 +12,11 @@ SOURCE = {"type": "prometheus", "uid": "${source}"}
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One picture.
+    """One panel.
 
     Attributes:
         title: What it shows.
-        expression: PromQL; `@` stands for the prefix of all metrics.
+        expression: PromQL; `@` is replaced with the prefix of all metrics.
         legend: Grafana's pattern for the name of a series.
         unit: Grafana's name of the unit.
         kind: `timeseries` or `stat`.
@@ -35,7 +35,7 @@ def quantile(metric: str, by: str, share: float = 0.99) -> str:
 
 
 def of_leader(by: str, expression: str) -> str:
-    """Return the PromQL for the greatest value at the leader: what a follower has may be from a term that ended."""
+    """Return the PromQL for the maximum at the leader: a follower's value may be from a former term."""
     pod = "on (controller_pod, controller_namespace)"
     return f"max by ({by}) ({expression} and {pod} @is_leader == 1)"
 

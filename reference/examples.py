@@ -1,4 +1,4 @@
-"""The examples: what each shows, by its first comment; a page for each topic with their text in full."""
+"""Generates a page per topic with the full text of the examples; the first comment of each says what it shows."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ TOPICS: Mapping[str, str] = {
     "stream": "TCP and UDP",
     "gateway": "Whole gateways",
 }
-"""Folder → title. `quickstart` belongs to the quick start, `backends` has what the others refer to."""
+"""Folder → title. `quickstart` belongs to the quick start; `backends` has the objects that other examples reference."""
 
 HOW_TO_TRY = """\
 What an example refers to (Services, Pods, Secrets) is in `examples/backends`. To see the records that it gives:
@@ -63,12 +63,12 @@ class Example:
 
     @property
     def says(self) -> str:
-        """What it shows: the comment at its head."""
+        """What it shows: its first comment."""
         return " ".join(line[1:].strip() for line in self._head() if not line.startswith(SETTINGS))
 
     @property
     def settings(self) -> dict[str, str]:
-        """The settings, below `kubernetes`, without which it does not work."""
+        """The settings below `kubernetes` that it requires."""
         lines = [line.removeprefix(SETTINGS) for line in self._head() if line.startswith(SETTINGS)]
         return yaml.safe_load(lines[0]) if lines else {}
 
@@ -95,7 +95,7 @@ def examples() -> tuple[Example, ...]:
 
 
 def of_kind(kind: str) -> list[tuple[str, str]]:
-    """Return title and link, from a page of a kind, of the examples that have an object of the kind."""
+    """Return title and link (from a page of a kind) of the examples that have an object of the kind."""
     return [
         (f"{TOPICS[each.topic]}: {each.title.lower()}", f"../examples/{each.topic}.md#{each.path.stem}")
         for each in examples()

@@ -11,7 +11,7 @@ from reference.markdown import cell, code, table
 Schema = Mapping[str, Any]
 
 LONGEST_ENUM = 12
-"""Values of an enumeration that are listed; no kind has more."""
+"""Maximum number of values of an enumeration in the page; no kind has more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def rules(schema: Schema, prefix: str = "") -> Iterator[tuple[str, str]]:
 
 
 def type_of(schema: Schema) -> str:
-    """Return the type of a field in words."""
+    """Return the type of a field as text."""
     if schema.get("x-kubernetes-int-or-string"):
         return "number or text"
     kind = schema.get("type")
@@ -65,7 +65,7 @@ def type_of(schema: Schema) -> str:
 
 
 def bounds(schema: Schema) -> str:
-    """Return what values a field takes, as far as its schema says so."""
+    """Return the values that the schema allows for a field; empty if it does not limit them."""
     inner = schema.get("items", schema)
     found = []
     if values := [value for value in inner.get("enum", ()) if value != ""]:

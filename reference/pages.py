@@ -1,4 +1,4 @@
-"""Which files are written by a program, and their text."""
+"""The generated files and their text."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from reference import annotations, dashboards, examples, ingress_nginx, objects,
 ROOT = Path(__file__).parents[1]
 PAGES = "docs/reference"
 OWN_FOLDERS = (f"{PAGES}/examples", f"{PAGES}/objects")
-"""Folders in which there is nothing else."""
+"""Folders that contain only generated files."""
 
 
 def files() -> dict[str, str]:
@@ -24,14 +24,14 @@ def files() -> dict[str, str]:
 
 
 def stale(root: Path = ROOT) -> tuple[str, ...]:
-    """Return the paths below a folder that differ from what the program gives, or are too many."""
+    """Return the paths below a folder that differ from the generated text or are not generated."""
     want = files()
     there = {str(path.relative_to(root)) for own in OWN_FOLDERS for path in (root / own).glob("*")}
     return tuple(sorted(name for name in want.keys() | there if _text(root / name) != want.get(name)))
 
 
 def write(root: Path = ROOT) -> None:
-    """Bring a folder up to date."""
+    """Update a folder."""
     want = files()
     for own in OWN_FOLDERS:
         for path in (root / own).glob("*"):

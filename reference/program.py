@@ -1,8 +1,9 @@
-"""The reference pages that are made from the program: one for the command line, one for each problem code.
+"""Generates reference pages from the program: one for the command line, and one for each problem code.
 
-`python -m reference.program --write` writes them into docs/reference, `--check` compares. The text is
-that of `--help` and of the registry: correct it there. It takes nothing but the program, so that it is a part of it and
-whoever installs a version can have its pages; what takes the project's folders too is written by `reference/`.
+`python -m reference.program --write` writes them to docs/reference; `--check` compares them. The text comes from
+`--help` and from the registry of codes: correct it there. This module uses only the installed program, so its pages can
+be generated for any installed version. Pages that need other folders of the project are in other modules of
+`reference/`.
 """
 
 from __future__ import annotations
@@ -119,7 +120,7 @@ def _cell(text: str) -> str:
 
 
 def stale(folder: Path = FOLDER) -> list[str]:
-    """Return the pages that differ from what the program says, those that should not be there included."""
+    """Return the pages that differ from the generated text, and pages that are no longer generated."""
     wanted = pages()
     files = [*folder.glob("codes/*.md")]
     extra = [str(file) for file in files if file.relative_to(folder) not in wanted]
@@ -127,7 +128,7 @@ def stale(folder: Path = FOLDER) -> list[str]:
 
 
 def write(folder: Path = FOLDER) -> None:
-    """Write every page, and remove those of codes that are gone."""
+    """Write every page, and remove the pages of removed codes."""
     wanted = pages()
     for file in folder.glob("codes/*.md"):
         if file.relative_to(folder) not in wanted:
@@ -150,7 +151,7 @@ def main(arguments: list[str]) -> int:
         found = stale()
         for path in found:
             print(
-                f"{path} is not what the program says: run python -m reference.program --write",
+                f"{path} is not up to date: run python -m reference.program --write",
                 file=sys.stderr,
             )
         return 1 if found else 0

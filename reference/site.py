@@ -1,7 +1,7 @@
-"""Hooks of mkdocs: what the site does otherwise than the files in the repository.
+"""mkdocs hooks: differences between the site and the files in the repository.
 
-A link that leads out of `docs/` (to code, tests, examples) works where the repository is shown and not on the site:
-there only its text is left. So what `--strict` complains about is really broken.
+A link that leads out of `docs/` (to code, tests, examples) works in the repository but not on the site, so the site
+shows only its text. A link that `--strict` reports is therefore broken.
 """
 
 import re
@@ -13,7 +13,7 @@ LINK = re.compile(r"\[([^\]]*)\]\((\.\./[^)\s#]+)(#[^)\s]*)?\)")
 
 
 class Page(Protocol):
-    """What is used of mkdocs' page."""
+    """The part of mkdocs' page that is used here."""
 
     @property
     def file(self) -> "File":
@@ -21,18 +21,18 @@ class Page(Protocol):
 
 
 class File(Protocol):
-    """What is used of mkdocs' file."""
+    """The part of mkdocs' file that is used here."""
 
     src_uri: str
 
 
 def on_page_markdown(markdown: str, *, page: Page, **_: object) -> str:
-    """Called by mkdocs for each page; return its text."""
+    """Return the text of a page; mkdocs calls this for each page."""
     return without_outside_links(markdown, DOCS / page.file.src_uri)
 
 
 def without_outside_links(text: str, source: Path, docs: Path = DOCS) -> str:
-    """Return the text of a page with links to files outside of the documents replaced by their words."""
+    """Return the text of a page, with links to files outside `docs/` replaced by their text."""
 
     def words(match: re.Match[str]) -> str:
         target = (source.parent / match[2]).resolve()

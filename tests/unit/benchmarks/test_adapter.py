@@ -15,7 +15,7 @@ PROGRAMS = {"controller": Given("BENCH_ONE", "the one"), "adc": Given("BENCH_TWO
 def test_programs_that_are_missing_are_named_at_once() -> None:
     with pytest.raises(SystemExit) as raised:
         given("peer", PROGRAMS, {"BENCH_TWO": "/nowhere/adc"})
-    want = "error: peer is not built here: name its programs in the environment"
+    want = "error: peer is not built here: set the paths of its programs:"
     assert str(raised.value).splitlines() == [want, "  BENCH_ONE: the one", "  BENCH_TWO: the other"]
 
 

@@ -43,6 +43,6 @@ def test_program_checks_writes_and_explains_itself(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["--check"]) == 1
-    assert "docs/reference/cli.md is not what the program says: run python -m" in capsys.readouterr().err
+    assert "docs/reference/cli.md is not up to date: run python -m" in capsys.readouterr().err
     assert (main(["--write"]), main(["--check"])) == (0, 0)
     assert main([]) == 2
