@@ -23,7 +23,7 @@ from e2e.cluster.client import KubeApiError, KubeClient, Manifest
 from e2e.controller import Controller, Gateway
 
 SHORTEST = 8
-"""A shorter value is no canary: it stands in too many texts that have nothing to do with it."""
+"""A shorter value is not used as a canary: too many unrelated texts contain it."""
 
 PAGES = (
     *("/metrics", "/healthz", "/readyz", "/apisix/healthz"),
@@ -36,7 +36,7 @@ _PEM_BODY = 48
 
 
 class Canaries:
-    """Values that nobody may show, each with where it came from."""
+    """Values that must not appear anywhere, each with its origin."""
 
     def __init__(self) -> None:
         self._forms: dict[str, str] = {}
@@ -45,7 +45,7 @@ class Canaries:
         return len(self._forms)
 
     def plant(self, value: str, what: str) -> None:
-        """Remember a secret; what is too short, or a certificate, is none."""
+        """Remember a secret; ignore values that are too short, and certificates."""
         if len(value) < SHORTEST or ("BEGIN CERTIFICATE" in value and "PRIVATE KEY" not in value):
             return
         for form in _forms(value):
@@ -132,7 +132,7 @@ class Search:
 
 
 def _of_api(api: KubeClient) -> Iterator[tuple[str, str]]:
-    """Yield what the API server shows to those who may not read Secrets."""
+    """Yield what the API server shows to users who may not read Secrets."""
     for kind in ("v1/Event", "ConfigMap"):
         for item in api.objects(kind, namespace=""):
             yield _at(kind, item), json.dumps(item, ensure_ascii=False)

@@ -27,12 +27,12 @@ ORDER = ("upstreams", "plugin_configs", "ssls", "consumers", *UNLABELLED, "route
 OF_THE_GATEWAY = ("create_time", "update_time")
 GROUP = "apisix.apache.org/v2"
 SYSTEM = "ingress-apisix"
-"""The namespace that the 1.8 line ran in. It is used by several cases."""
+"""The namespace of controller 1.8. Several cases use it."""
 SKIP_MIRROR = {"endpointslice.kubernetes.io/skip-mirror": "true"}
 
 
 def recorded_cases(options: Mapping[str, Any] | None = None) -> dict[str, MovedCase]:
-    """Return the cases recorded from the 1.8 line that have exactly these settings, by name."""
+    """Return the cases recorded from controller 1.8 that have exactly these settings, by name."""
     found = (case for case in all_cases() if case.path.name in recordings())
     return {case.path.name: MovedCase(case) for case in found if settings(case) == dict(options or {})}
 
@@ -143,7 +143,7 @@ def stored(gateway: DevGateway) -> Records:
 
 
 def fill(gateway: DevGateway, documents: Iterable[RecordsByKind]) -> dict[str, str]:
-    """Give records by kind to a gateway; return path → why, of those that it refuses."""
+    """Write records by kind to a gateway; return path → reason for the records that it rejects."""
     everything = list(documents)
     refused: dict[str, str] = {}
     for kind in ORDER:
@@ -157,7 +157,7 @@ def fill(gateway: DevGateway, documents: Iterable[RecordsByKind]) -> dict[str, s
 
 
 def left_by_1_8(place: Place, number: int) -> list[RecordsByKind]:
-    """Return what the 1.8 line sent up to a state, by case."""
+    """Return what controller 1.8 sent up to a state, by case."""
     return [case.recorded(number) for case in place.cases.values()]
 
 
@@ -169,7 +169,7 @@ def wanted(place: Place, number: int, scratch: DevGateway) -> tuple[Records, dic
 
 
 def wait_stored(gateway: DevGateway, want: Records, what: str) -> None:
-    """Wait until a gateway has exactly these records; the message names those that differ."""
+    """Wait until a gateway has exactly these records; the message names the records that differ."""
 
     def wrong() -> dict[str, Any]:
         got = stored(gateway)

@@ -1,8 +1,8 @@
 """The Helm chart: rendered by the real helm, and what is generated from it or for it.
 
-Generated are the chart's copies of the CRDs and the lists of their kinds, the kustomize bases (renders of the chart)
-and the table of values in `docs/install.md`. `python -m e2e.chart --write` writes them anew, `--check` fails where one
-is out of date. What a render must look like is with the tests.
+It generates the chart's copies of the CRDs and the lists of their kinds, the kustomize bases (renders of the chart) and
+the table of values in `docs/install.md`. `python -m e2e.chart --write` writes them again, `--check` fails if one is out
+of date. The tests check what a render must look like.
 """
 
 import argparse
@@ -109,7 +109,7 @@ def find(manifests: Sequence[Manifest], kind: str, name: str = "") -> Manifest:
 
 
 def properties() -> Iterator[Property]:
-    """Yield every value of the chart that is no section, in the order of the schema."""
+    """Yield every value of the chart that is not a section, in the order of the schema."""
     schema = json.loads((CHART / "values.schema.json").read_text())
     defaults = yaml.safe_load((CHART / "values.yaml").read_text())
     yield from _properties(schema, schema["definitions"], defaults, "")
@@ -225,8 +225,8 @@ def main(argv: Sequence[str]) -> int:
     """Write or check the generated files."""
     parser = argparse.ArgumentParser(prog="python -m e2e.chart", description=__doc__)
     mode = parser.add_mutually_exclusive_group(required=True)
-    mode.add_argument("--write", action="store_true", help="write the generated files anew")
-    mode.add_argument("--check", action="store_true", help="fail where one is out of date")
+    mode.add_argument("--write", action="store_true", help="write the generated files")
+    mode.add_argument("--check", action="store_true", help="fail if a generated file is out of date")
     if parser.parse_args(argv).write:
         write()
         return 0

@@ -149,7 +149,7 @@ class Demo:
         say("\nA request for each of two objects of examples/quickstart, and one that no object is for:")
         self._one("ApisixRoute, header decides", "shop.example.org", {"X-Canary": "always"})
         self._one("Ingress", "blog.example.org", {})
-        self._one("nobody's host", "nobody.example.org", {})
+        self._one("unknown host", "unknown.example.org", {})
         say(f"\nThe ApisixRoute splits 90:10, {SAMPLE} requests:")
         self._split()
         say(f"\nNow 50:50, by {by}:")

@@ -136,7 +136,7 @@ class ClusterDemo:
         self._api.apply(text, namespace=NAMESPACE)
 
     def _show_status(self, api: KubeClient) -> None:
-        say("What the objects say of themselves:")
+        say("The status of the objects:")
         if locate().kubectl is not None:
             say(self._cluster.kubectl("get", "apisixroutes,apisixupstreams,ingresses"))
             return

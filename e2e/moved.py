@@ -1,7 +1,7 @@
 """Golden cases at hosts of their own, so that many can be on one API server.
 
-`a.example.com` of the case `x` becomes `a.x.example.com`, in its objects and in its records, and ids that are made from
-a host become those of the new one, by the rules of the 1.8 line. Nothing here talks to anybody.
+`a.example.com` of the case `x` becomes `a.x.example.com`, in its objects and in its records. Ids that are generated
+from a host are replaced with the ids of the new host, by the rules of 1.8. Nothing here does I/O.
 """
 
 import base64
@@ -25,7 +25,7 @@ RecordsByKind = dict[str, list[Manifest]]
 
 @dataclass(frozen=True)
 class MovedCase:
-    """One case; states are numbered, and the last one counts for every later number."""
+    """One case; states are numbered, and the last one applies to every later number."""
 
     case: Case
 
@@ -44,12 +44,12 @@ class MovedCase:
         return records
 
     def problems(self, number: int) -> Mapping[str, list[str]]:
-        """Return the problems of each object that is ours."""
+        """Return the problems of each object that the controller handles."""
         found: Mapping[str, list[str]] = self.case.want(self._state(number))["problems"]
         return found
 
     def recorded(self, number: int) -> RecordsByKind:
-        """Return the records that the 1.8 line sent, with the private keys that the recordings leave out."""
+        """Return the records that controller 1.8 sent, with the private keys that the recordings omit."""
         states = recordings()[self.case.path.name].states
         recorded = states[min(number, len(states) - 1)].records
         ours = [record for state in self.case.states for record in self.case.want(state)["records"].get("ssls", ())]
@@ -100,7 +100,7 @@ class MovedCase:
 
 
 def crc(text: str) -> str:
-    """Return the id that the 1.8 line gives to a name."""
+    """Return the id that 1.8 assigns to a name."""
     return f"{zlib.crc32(text.encode()):x}"
 
 

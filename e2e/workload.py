@@ -80,7 +80,7 @@ class PodFactory:
 
     @property
     def pods(self) -> tuple[Pod, ...]:
-        """The pods that exist, those that are terminating too, oldest first."""
+        """The pods that exist, including terminating ones, oldest first."""
         return tuple(self._pods.values())
 
     def create(
@@ -171,7 +171,7 @@ class PodFactory:
         self._pods.pop(pod.name, None)
 
     def close(self) -> None:
-        """Remove every pod, those that are draining as well."""
+        """Remove every pod, including draining ones."""
         for drain in tuple(self._drains.values()):
             drain.cancel()
         for pod in self.pods:

@@ -17,7 +17,7 @@ T = TypeVar("T")
 CALL_TIMEOUT = 10.0
 MAX_BODY = 64 * 1024 * 1024
 TURNS = 5
-"""More than asyncio takes from accepting a connection to telling its protocol."""
+"""More loop iterations than asyncio needs from accepting a connection to calling its protocol."""
 
 
 class EchoServers:

@@ -56,7 +56,7 @@ async def _pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> Non
 async def run_with_ports(command: Sequence[str], listeners: Sequence[socket.socket]) -> int:
     """Run a command while connections to the listeners are carried, and return its exit status.
 
-    SIGTERM and SIGINT are passed on to the command, but for a Ctrl-C at the terminal, which reaches it anyway.
+    SIGTERM and SIGINT are forwarded to the command, except a Ctrl-C at the terminal, which reaches it anyway.
     """
     loop = asyncio.get_running_loop()
     child = await asyncio.create_subprocess_exec(*command)

@@ -79,7 +79,7 @@ def progress(output: str, elapsed: float) -> str:
 
 
 def say_on_stderr(line: str) -> None:
-    """Tell people what goes on without mixing it with what is printed."""
+    """Show progress on stderr, separate from the output."""
     print(line, file=sys.stderr, flush=True)
 
 

@@ -139,7 +139,7 @@ class LocalCluster:
     def start_apiserver(self) -> None:
         """Start the API server again on the same port and wait until it is ready.
 
-        The controllers start anew as well: after an outage they look at some kinds half a minute later only.
+        The controllers restart as well: after an outage they check some kinds only half a minute later.
         """
         self.apiserver.start()
         self.wait_ready()
@@ -189,7 +189,7 @@ class LocalCluster:
         self, kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
         if kind is not None and issubclass(kind, Exception):
-            # The logs stay where they are: whoever reads the error wants them.
+            # Keep the logs: they explain the error.
             self._stop_processes()
         else:
             self.stop()
@@ -287,7 +287,7 @@ def _write_private(path: Path, text: str) -> None:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Start a cluster, print its kubeconfig, and wait for Ctrl-C or SIGTERM if told to hold it."""
+    """Start a cluster, print its kubeconfig, and with --hold wait for Ctrl-C or SIGTERM."""
     parser = argparse.ArgumentParser(prog="python -m e2e.cluster.local", description=__doc__)
     parser.add_argument("--hold", action="store_true", help="keep it running until Ctrl-C")
     parser.add_argument(

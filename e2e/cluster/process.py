@@ -75,7 +75,7 @@ class Process:
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let it go on after `pause` (SIGCONT)."""
+        """Continue after `pause` (SIGCONT)."""
         self._signal(signal.SIGCONT)
 
     def tail(self, lines: int = TAIL_LINES) -> str:

@@ -69,7 +69,7 @@ class Extras:
         return text_answer(200, "") if error is None else json_answer(400, {"error_msg": error})
 
     async def validate_all(self, document: Any) -> Answer:
-        """Check a whole document of records; every error is told, no other record is looked at."""
+        """Check a whole document of records; report every error and look at no other record."""
         if document is MISSING or not isinstance(document, dict):
             raise InternalError
         errors: list[dict[str, Any]] = []

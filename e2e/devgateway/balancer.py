@@ -42,12 +42,12 @@ def _address(text: str, default: int) -> tuple[str, int]:
 
 
 class UnknownAlgorithm(Exception):
-    """The upstream's type is none that exists; the gateway fails with 500."""
+    """The upstream's type does not exist; the gateway fails with 500."""
 
 
 @dataclass(slots=True)
 class Balancer:
-    """The state of one upstream; made anew when the upstream changes."""
+    """The state of one upstream; created again when the upstream changes."""
 
     upstream: Body
     nodes: list[Node]

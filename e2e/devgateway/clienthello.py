@@ -12,7 +12,7 @@ class Incomplete(Exception):
 
 
 class NotTls(Exception):
-    """These bytes are no ClientHello."""
+    """These bytes are not a ClientHello."""
 
 
 class _Cursor:

@@ -27,7 +27,7 @@ def seconds(text: str | float) -> float:
     """Read `200ms`, `1.5s` or a number of seconds; raises ValueError."""
     found = re.fullmatch(r"([\d.]+)(ms|s|m)?", str(text).strip())
     if found is None:
-        raise ValueError(f"{text!r} is no duration")
+        raise ValueError(f"{text!r} is not a duration")
     return float(found.group(1)) * {"ms": 0.001, "s": 1.0, "m": 60.0, None: 1.0}[found.group(2)]
 
 
@@ -75,7 +75,7 @@ class Fault:
 
 @dataclass(slots=True)
 class Control:
-    """Stands before the Admin API: plays faults, notes writes, answers its own paths."""
+    """Wraps the Admin API: injects faults, records writes, and answers its own paths."""
 
     answer: Answerer
     store: Store

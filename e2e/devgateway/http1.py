@@ -46,7 +46,7 @@ class Message:
 
 @dataclass(slots=True)
 class Request(Message):
-    """A request with its body read; `peer` is the client's address, `secure` tells the TLS listener."""
+    """A request with its body read; `peer` is the client's address, `secure` is True for the TLS listener."""
 
     body: bytes = b""
     peer: str = ""

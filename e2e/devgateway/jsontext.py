@@ -9,7 +9,7 @@ import orjson
 
 
 class BadJson(ValueError):
-    """The text is no JSON; the message is the gateway's."""
+    """The text is not valid JSON; the message is the gateway's."""
 
 
 def decode(text: bytes) -> Any:

@@ -1,4 +1,4 @@
-"""What a plugin is, and the full schemas of those that the data plane runs; all names are in `plugin_names`."""
+"""What a plugin is, and the full schemas of the plugins that the data plane runs; `plugin_names` has all names."""
 
 from __future__ import annotations
 

@@ -10,14 +10,14 @@ import socket
 # a port of that range may be taken between the moment it is chosen and the moment somebody listens on it.
 PORTS = range(10_240, 21_000)
 INNER_PORTS = range(21_000, 32_000)
-"""For a process that was given ports by the one that started it: nobody listens there yet, so they look free."""
+"""For a process that got ports from its parent: these look free, because no process listens there yet."""
 _STRIDE = 211
 # Processes that choose at the same time begin at different places.
 _turns = itertools.count(os.getpid() * 7919)
 
 
 def free_port(host: str = "127.0.0.1", *, among: range = PORTS) -> int:
-    """Return a TCP port nobody listens on, and that this process has not returned before.
+    """Return a free TCP port that this process has not returned before.
 
     Args:
         host: The address to listen on.

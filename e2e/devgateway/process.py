@@ -183,7 +183,7 @@ class DevGateway:
 
         They stand in the order of their answers: `received` and `monotonic` are the seconds of the machine's monotonic
         clock when the request came and when it was answered. A status of None was kept from being done by a fault.
-        `after` leaves out the first so many. The log begins anew with every start.
+        `after` skips that many entries. Every start begins a new log.
         """
         log: list[dict[str, Any]] = self._control("GET", f"log?after={after}")
         return log

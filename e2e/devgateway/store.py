@@ -55,7 +55,7 @@ class Record:
 
 
 def read_record(pair: KeyValue) -> Record | None:
-    """Decode one pair, or None for a key that is no record (`gen_id`, the directory marks)."""
+    """Decode one pair; return None for a key that is not a record (`gen_id`, the directory marks)."""
     kind, slash, name = pair.key.removeprefix(PREFIX).partition("/")
     if not slash or not pair.value.startswith(b"{"):
         return None

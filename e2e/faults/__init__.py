@@ -1,1 +1,1 @@
-"""Proxies that stand before the API server and before the Admin API and play faults."""
+"""Proxies in front of the API server and of the Admin API that inject faults."""

@@ -66,13 +66,13 @@ LOST = ("drop_reply", "kill_after")
 UNFORWARDED = frozenset({"connection", "transfer-encoding", "content-length", "keep-alive"})
 START_TIMEOUT = 10.0
 SETTLES = 5.0
-"""Seconds that a gateway has to answer what it was asked, for whoever reads the journal."""
+"""Seconds that a reader of the journal waits for the gateway's responses."""
 ABORT_WITH_RESET = struct.pack("ii", 1, 0)
 T = TypeVar("T")
 
 
 class AdminProxy:
-    """The proxy on a thread of its own. A context manager; it is a gateway to whoever asks for URL and key.
+    """The proxy, in its own thread. A context manager; through its URL and key it can be used like a gateway.
 
     Args:
         url: Base URL of the gateway (`http://host:port`, a path is ignored).
@@ -163,7 +163,7 @@ class AdminProxy:
         return read(self.journal_path, after)
 
     def writes(self, after: int = 0) -> list[Entry]:
-        """Return those that would change something."""
+        """Return the entries of write requests."""
         return [entry for entry in self.entries(after) if entry.is_write]
 
     def _run(self) -> None:
@@ -305,7 +305,7 @@ class AdminProxy:
 
 
 class _Client:
-    """A connection from whoever uses the gateway."""
+    """A connection from a client of the gateway."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader

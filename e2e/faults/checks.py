@@ -10,7 +10,7 @@ from e2e.faults.journal import Entry
 def late_writes(journal: Sequence[Entry]) -> list[str]:
     """Return the writes that a process sent although a later one had begun to write.
 
-    Processes are told apart by their identity; the order is that in which requests came, not that of their answers.
+    Processes are distinguished by their identity. The order is the order of requests, not of their responses.
     """
     writes = sorted((entry for entry in journal if entry.is_write), key=lambda entry: entry.received)
     order = list(dict.fromkeys(entry.writer for entry in writes))

@@ -96,7 +96,7 @@ def references(node: Any) -> Iterator[str]:
 
 
 class Journal:
-    """The file. Lines are appended as requests end; whoever reads it may do so at any time, from any thread."""
+    """The file. Lines are appended as requests end; it may be read at any time, from any thread."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

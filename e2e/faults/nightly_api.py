@@ -110,7 +110,7 @@ def test_an_old_backup_of_etcd_is_believed(scene: ApiStand, cluster: LocalCluste
 
 
 def test_an_api_server_that_lets_few_requests_in_is_outlived(scene: ApiStand, cluster: LocalCluster) -> None:
-    """Real refusals: a crowd takes nearly every seat, nobody is queued, and twelve kinds have to be listed."""
+    """Real rejections: other clients use nearly all of the capacity, no request is queued, twelve kinds need a list."""
     flags = ("--max-requests-inflight=2", "--max-mutating-requests-inflight=2", "--enable-priority-and-fairness=false")
     with running(scene) as own:
         restart(cluster, *flags)

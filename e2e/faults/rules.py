@@ -10,7 +10,7 @@ A rule file holds a JSON list; the first rule that matches and has not run out i
 
 `match` names attributes of a request, each with a regular expression for the whole of it. `times` is how often the rule
 may be played, for ever if absent; `share` the probability that a matching request meets it. The first `skip` matching
-requests are let go, and of those after them all but each `every`th. All other keys are the action's own.
+requests pass, and after them all but each `every`th. All other keys belong to the action.
 """
 
 import json
@@ -34,7 +34,7 @@ class RuleError(Exception):
 
 @dataclass(slots=True)
 class Rule:
-    """One rule; `text` tells whether it is still the same one after the file has changed."""
+    """One rule; after the file has changed, `text` shows whether it is still the same rule."""
 
     text: str
     action: str
@@ -65,7 +65,7 @@ class Rule:
         return all(pattern.fullmatch(attributes.get(name, "")) for name, pattern in self.match.items())
 
     def is_due(self) -> bool:
-        """Count a matching request, and say whether it is one of those that are meant."""
+        """Count a matching request, and return whether the rule applies to it."""
         self.matched += 1
         return self.matched > self.skip and (self.matched - self.skip) % self.every == 0
 
@@ -90,10 +90,10 @@ class RuleFile:
         self._lock = threading.Lock()
 
     def write(self, rules: Sequence[Mapping[str, Any]]) -> None:
-        """Replace the file in one step and go by it at once: a rule that leaves it and comes back counts anew.
+        """Replace the file atomically and apply it at once; a rule that is removed and added again counts from 0.
 
         Raises:
-            RuleError: one of them is no rule; the file stays.
+            RuleError: A rule is invalid; the file is unchanged.
         """
         for rule in rules:
             Rule.parse(rule, self._actions)

@@ -82,7 +82,7 @@ class ApiStand:
         self.want = want
 
     def change(self) -> None:
-        """Add two routes, change two, and delete those that the call before added."""
+        """Add two routes, change two, and delete the routes that the previous call added."""
         self._changes += 1
         self.drop(*[name for name in self.want if name.startswith("new-")])
         self.put(f"new-{self._changes}-a", f"new-{self._changes}-b")
@@ -111,7 +111,7 @@ class ApiStand:
         return len(self.gateway.write_log())
 
     def wrong_deletes(self, after: int = 0) -> list[str]:
-        """Return what was deleted without being meant to: any upstream, and routes that nobody deleted."""
+        """Return wrong deletes: of any upstream, and of routes whose objects exist."""
         deletes = [write["path"] for write in self.gateway.write_log(after) if write["method"] == "DELETE"]
         return [path for path in deletes if path.rpartition("/")[2] not in self._meant]
 

@@ -138,7 +138,7 @@ class WatchRelay:
         await self._response.write(line if twice is None else line + line)
 
     def _is_alone(self) -> bool:
-        """Whether nobody listens any more: such a watch must not use up rules."""
+        """Whether the client is gone: such a watch must not use up rules."""
         transport = self._relayed.request.transport
         return transport is None or transport.is_closing()
 

@@ -201,7 +201,7 @@ def held(gateway: DevGateway) -> Facts:
 
 
 def differences(got: Facts, want: Facts) -> list[str]:
-    """Return in words what a gateway has otherwise than it should; of a body only what is known is compared."""
+    """Return as text how a gateway differs from the desired state; only known parts of a body are compared."""
     found = [f"lacks {record}" for record in want.keys() - got.keys()]
     found += [f"has {record} {got[record].get('name')}" for record in got.keys() - want.keys()]
     for record in want.keys() & got.keys():

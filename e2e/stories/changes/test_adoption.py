@@ -1,6 +1,6 @@
 """A gateway that the 1.8 line filled, taken over: what is equal is not written, what is theirs is not touched.
 
-The records are those that controller 1.8.4 sent for the golden cases, with its defects and with what it left behind.
+The records are what controller 1.8.4 sent for the golden cases, including its defects and leftovers.
 """
 
 from collections import Counter
@@ -54,7 +54,7 @@ LAST_GOOD = (
     "route-with-a-missing-external-upstream-is-not-published",
     "ingress-waits-for-a-missing-plugin-config",
 )
-"""Objects that can't be translated: what the 1.8 line had published for them stays."""
+"""Objects that can't be translated: the records that 1.8 published for them stay."""
 
 STAMP = {
     "desc": "Created by apisix-ingress-controller, DO NOT modify it manually",
@@ -86,7 +86,7 @@ def needed(before: Records, want: Records) -> Counter[tuple[str, str]]:
 def kept(place: Place, before: Records, want: Records) -> Records:
     """Return what is to stay beside the wanted records.
 
-    Of kinds without labels a record that nobody wants may be anybody's; last good records stay with their objects.
+    For kinds without labels, a record without an object may belong to anyone. Last good records stay.
     """
     prefixes = tuple(f"{recordings()[name].recorded_as}_" for name in LAST_GOOD if name in place.cases)
     prefixes += tuple(f"ing_{prefix}" for prefix in prefixes)

@@ -38,7 +38,7 @@ def scene(made: ApiStand, own: Controller) -> Iterator[ApiStand]:
 
 
 def hide_changes(scene: ApiStand) -> None:
-    """Let the watch of routes fall silent, and change routes behind its back."""
+    """Silence the watch of routes, and change routes meanwhile."""
     played = scene.faults("stall")
     scene.proxy.play(STALL)
     scene.until_played("stall", played + 1)
@@ -123,7 +123,7 @@ def test_lost_bookmarks_and_repeated_events_change_nothing(scene: ApiStand, acti
 
 
 def test_watches_that_fall_silent_are_opened_again_within_20_seconds_without_a_list(scene: ApiStand) -> None:
-    """With the default settings; a query selects the watches that are open now: those that follow are whole."""
+    """With the default settings; a query selects the watches that are open now: later watches have no fault."""
     lists, stalled = len(scene.asked("list")), scene.faults("stall")
     open_now = {line["query"] for line in scene.asked("watch")}
     scene.proxy.play({"match": {**WATCHES, "query": "|".join(map(re.escape, open_now))}, "action": "stall"})

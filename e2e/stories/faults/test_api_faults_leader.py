@@ -1,7 +1,7 @@
 """Stories of a leader whose API server is away, slow or cut off, whose rights go, or which gets no CPU or no output.
 
-Somebody damages a record at the gateway all the while: whoever leads wants to repair it, and so shows until when it
-writes. What was measured is noted.
+A record at the gateway is damaged all the time. The leader repairs it, which shows until when it writes. The figures
+are recorded.
 """
 
 import secrets

@@ -71,7 +71,7 @@ class Pair:
         self.gaps.append(min(entry.received for entry in self._by(follower, before)) - last)
 
     def _edit_until(self, holds: Callable[[], bool], what: str) -> None:
-        """Edit on and on: whoever believes to lead has something to write."""
+        """Edit continuously, so that every process that believes it leads has something to write."""
 
         def edited() -> bool:
             self.world.edit()

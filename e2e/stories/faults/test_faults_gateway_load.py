@@ -1,6 +1,6 @@
 """Stories of much at once before one gateway: namespaces that go, bursts, objects that flap, pods that all leave.
 
-A proxy before the gateway tells in which order writes came, and how many there were.
+A proxy in front of the gateway records the order and the number of writes.
 """
 
 import threading

@@ -1,4 +1,4 @@
-"""A controller that is killed, or told to end, at random points of a run: what the next one makes of what it finds.
+"""A controller that is killed or stopped at random points of a run: the next one continues from what it finds.
 
 Each point edits some objects, ends the process at a write drawn at random (before it reaches the gateway, while it is
 carried out, or after it, when the answer is lost) or at any other moment, edits some more while nothing runs, starts
@@ -186,7 +186,7 @@ def play_all(run: Run, points: int, number: int, name: str) -> None:
 
 
 def assert_clean_sync_gives_the_same(run: Run, kubeconfig: Path, folder: Path) -> None:
-    """Have a controller fill an empty gateway, and compare whole bodies but for the times of their writes."""
+    """Let a controller fill an empty gateway, and compare whole bodies except for the times of their writes."""
     assert run.controller.stop() == 0
     with DevGateway(stream=False) as empty:
         selector = f"e2e-story={run.world.namespace}"

@@ -38,7 +38,7 @@ ROUTES = 60
 
 @pytest.fixture(scope="module")
 def own_gateway() -> Iterator[DevGateway]:
-    """A gateway that nobody else writes to."""
+    """A gateway that no other process writes to."""
     with DevGateway() as started:
         yield started
 
@@ -197,7 +197,7 @@ def test_leader_that_is_shut_down_hands_over_at_once(story: PairHarness) -> None
 def test_leader_cut_off_from_the_api_server_stops_writing_in_time(
     story: PairHarness, kubeconfig: Path, tmp_path: Path
 ) -> None:
-    """The gateway is damaged all the while: whoever leads repairs it, and wants to write without the API server."""
+    """The gateway is damaged all the time: the leader repairs it, and has to write while the API server is away."""
     with Relay(*_server(kubeconfig)) as relay:
         relayed = relay.kubeconfig(kubeconfig, tmp_path / "relayed.kubeconfig")
         leader, follower = story.pair(kubeconfig=str(relayed))

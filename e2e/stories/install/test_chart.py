@@ -1,4 +1,4 @@
-"""The chart: what helm makes of it holds together, and what is generated from it is up to date."""
+"""The chart: its renders are consistent, and the files generated from it are up to date."""
 
 import base64
 import json

@@ -21,7 +21,7 @@ def crd_api(api: KubeClient) -> KubeClient:
 
 @pytest.fixture
 def quiet_namespace(crd_api: KubeClient) -> Iterator[str]:
-    """A namespace that no controller of the session serves, so that nobody else writes a status."""
+    """A namespace that no controller of the session serves, so that no other process writes a status."""
     with crd_api.namespace(labels={"e2e-controller": "own"}) as name:
         yield name
 

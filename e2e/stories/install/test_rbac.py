@@ -1,7 +1,7 @@
-"""What the shipped roles grant is what the controller uses: no request is refused, and no verb is there in vain.
+"""The shipped roles grant what the controller uses: no request is forbidden, and no verb is unused.
 
-A controller runs under the account and the settings of a rendered chart; the API server's audit log tells what it
-asked for.
+A controller runs under the account and the settings of a rendered chart; the API server's audit log shows its
+requests.
 """
 
 import itertools
@@ -118,7 +118,7 @@ class RbacHarness:
         self._kubeconfig = cluster.kubeconfig_for(token, account)
 
     def start(self, *, wait: bool = True) -> Controller:
-        """Start the controller with the settings of the chart, but for where things are on this machine."""
+        """Start the controller with the settings of the chart, except for the locations on this machine."""
         settings = yaml.safe_load(find(self.manifests, "ConfigMap", self._config_name)["data"]["config.yaml"])
         kubernetes = settings["kubernetes"]
         # In a Pod this is the namespace of the release by itself.

@@ -1,4 +1,4 @@
-"""Stories of the admission webhook: what `kubectl apply` is told at once, and what happens where nobody can tell it."""
+"""Stories of the admission webhook: what `kubectl apply` reports at once, and what happens without the webhook."""
 
 import base64
 from collections.abc import Iterator, Mapping

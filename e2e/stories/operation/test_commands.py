@@ -1,4 +1,4 @@
-"""The commands of day two against a real API server and a gateway, on a set-up that is well and on broken ones."""
+"""The day-2 commands against a real API server and a gateway, on a healthy installation and on broken ones."""
 
 import asyncio
 import json
@@ -60,7 +60,7 @@ def shell(stage: Stage, folder: Path, **changes: Any) -> Shell:
 
 
 def levels(checks: Mapping[str, Sequence[tuple[str, str]]]) -> dict[str, str]:
-    """Return the name of each check with its level; of several findings the first one's."""
+    """Return the name of each check with its level; if a check has several findings, the level of the first."""
     return {name: found[0][0] for name, found in checks.items()}
 
 
@@ -195,7 +195,7 @@ def test_waiting_outlasts_a_gateway_that_is_away(stage: Stage, tmp_path: Path) -
     ask = shell(stage, tmp_path)
     stage.gateway.stop()
     stage.apply(route(f"l.{stage.host}", name="late"))
-    stage.wait_route(says("False", "can't connect"), "to tell of the outage", name="late")
+    stage.wait_route(says("False", "can't connect"), "to report the outage", name="late")
     unwell = {each["object"]: each["state"] for each in ask.json("status")[1]["not_ok"]}
     assert unwell[f"ApisixRoute {stage.namespace}/late"] == "waiting"
     # A refusal would have ended it after three seconds.

@@ -68,7 +68,7 @@ def test_what_users_write_stays_within_its_line(stage: Stage, format: str) -> No
     stage.wait_route(says("False"), "to be rejected by the gateway", "rejected")
     wanted = [f"{kind} {stage.namespace}/odd" for kind in ("Ingress", "ApisixRoute", "ApisixUpstream")]
     log = controller.process.log
-    wait_until(log.read_text, lambda text: all(name in text for name in wanted), "the log to tell of each object")
+    wait_until(log.read_text, lambda text: all(name in text for name in wanted), "the log to name each object")
     assert controller.stop() == 0
     text = log.read_bytes().decode()
     assert not RAW.search(text)

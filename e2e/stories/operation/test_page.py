@@ -187,7 +187,7 @@ def test_open_page_follows_an_ingress(scene: Scene, controller: Controller, look
     scene.ingress("live", {"host": scene.host, "http": {"paths": [path("/after", "web")]}})
     expect(page.locator("#live")).to_contain_text("/after")
     expect(page.locator("#live")).not_to_contain_text("/before")
-    assert page.evaluate("window.untouched"), "the page was loaded anew"
+    assert page.evaluate("window.untouched"), "the page was loaded again"
     expect(link).to_be_focused()
     scene.delete("Ingress", "live")
     expect(page.locator("#live")).to_contain_text("No matches.")
@@ -378,7 +378,7 @@ def test_follower_whose_admin_key_is_refused_is_told_before_it_leads(stage: Stag
     stage.traffic.until_status(200, stage.host)
     wrong = RemoteGateway(stage.gateway.admin_url, "not-the-key-of-this-gateway", stage.gateway.proxy_url)
     follower = stage.start({"default": wrong}, name="follower")
-    wait_until(lambda: follower.probe("/readyz"), lambda got: "refuses the admin key" in got[1], "the key to be told")
+    wait_until(lambda: follower.probe("/readyz"), lambda got: "refuses the admin key" in got[1], "a reported key")
     assert (follower.probe("/readyz")[0], follower.probe("/apisix/healthz")[0], follower.leads) == (200, 500, False)
     assert [each.metric("apisix_ingress_controller_breaker_open") for each in (leader, follower)] == [0, 1]
     reader = look(follower)

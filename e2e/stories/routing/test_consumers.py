@@ -109,7 +109,7 @@ def test_of_consumers_with_one_key_that_are_written_together_the_oldest_gets_it(
     stage.start()
     for name, value in keys.items():
         want = says("True") if oldest[value] == name else says("False", "duplicate key of plugin key-auth")
-        stage.api.wait("ApisixConsumer", name, want, "to be told whose the key is", namespace=stage.namespace)
+        stage.api.wait("ApisixConsumer", name, want, "to report whose key it is", namespace=stage.namespace)
     got = sorted(stage.gateway.records("consumers"))
     assert got == sorted(f"{stage.namespace}_{name}".replace("-", "_") for name in oldest.values())
 

@@ -148,7 +148,7 @@ def test_of_two_tenants_the_older_one_has_the_host_and_the_other_one_takes_over_
         tls_secret(scene, "web", ours)
         winner = apisix_tls(scene, "web", scene.host)
         until_shown(scene, scene.host, ours)
-        wait_until(lambda: second_after(winner), bool, "another second to begin: ages are told in seconds")
+        wait_until(lambda: second_after(winner), bool, "another second to begin: ages have a resolution of seconds")
         tls_secret(scene, "theirs", theirs, namespace=elsewhere)
         hosts, place = [scene.host, f"b.{scene.host}"], {"name": "theirs", "namespace": elsewhere}
         scene.apply("ApisixTls", "theirs", namespace=elsewhere, spec={"hosts": hosts, "secret": place})

@@ -66,7 +66,7 @@ def grant(stage: Stage, tenant: str) -> Manifest:
 
 
 def test_no_address_of_a_victim_is_a_way_to_its_pods_without_its_grant(stage: Stage, tenant: str) -> None:
-    """Without the settings each of them leads to the victim's Pod; names are not resolved here, so there it is told."""
+    """Without the settings each of them leads to the victim's Pod; names are not resolved here but reported."""
     stage.serve()
     (pod,) = stage.pods.pods
     service = stage.api.get("Service", "web", namespace=stage.namespace)

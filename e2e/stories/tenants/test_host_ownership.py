@@ -124,7 +124,7 @@ def test_client_authentication_is_not_taken_off_by_another_namespace(stage: Stag
     stage.start(kubernetes={"host_ownership": "namespace"})
     told = says("False", f"host {shop} is skipped", f"belongs to namespace {stage.namespace}")
     stage.api.wait("ApisixTls", "tls", told, "to be left out", namespace=evil.namespace)
-    wait_until(lambda: send(context=nobody)[0].status, lambda got: got in (0, 400), "nobody to get in", SHOWN_TIMEOUT)
+    wait_until(lambda: send(context=nobody)[0].status, lambda got: got in (0, 400), "a rejected request", SHOWN_TIMEOUT)
     assert send(context=known)[0].pod == "web"
     assert condition(stage.api.get("ApisixTls", "tls", namespace=stage.namespace))["status"] == "True"
 

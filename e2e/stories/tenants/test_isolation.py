@@ -191,7 +191,7 @@ def test_the_oldest_of_two_tenants_gets_the_requests_of_a_host_and_the_other_tak
     wait_until(
         lambda: warnings(stage, "secret-project", stage.namespace),
         lambda got: any(f"an ApisixRoute in namespace {tenant.namespace}" in each for each in got),
-        "the newcomer to be told",
+        "a condition for the newcomer",
     )
     assert stage.traffic.counts(50, stage.host) == {"theirs": 50}
 
