@@ -115,9 +115,7 @@ def given(adapter: str, programs: Mapping[str, Given], environ: Mapping[str, str
     missing = [program for name, program in programs.items() if paths[name] is None]
     if missing:
         wanted = "".join(f"\n  {program.variable}: {program.what}" for program in missing)
-        raise SystemExit(
-            f"error: {adapter} is not built here: set the paths of its programs:{wanted}"
-        )
+        raise SystemExit(f"error: {adapter} is not built here: set the paths of its programs:{wanted}")
     return {name: str(Path(path).absolute()) for name, path in paths.items() if path is not None}
 
 
