@@ -203,6 +203,10 @@ class StatusWriter:
             await self._document(term, self._resources[key.kind], item)
             return
         wanted, addresses = self._wanted.condition(key), self._wanted.addresses(key)
+        if wanted is not None and 0 < item.meta.generation < wanted.generation:
+            # The object was deleted and created again, and the condition is about the deleted one. Written now, its
+            # higher generation would outrank every later condition. The translation of the new object wakes us.
+            return
         condition = self._settled(key, wanted)
         resource = self._resources[key.kind]
         if condition is not None and resource.status != "conditions":

@@ -132,6 +132,24 @@ async def test_writes_that_come_back_before_their_responses_are_no_conflict() ->
     assert (api.writes, [line for line in logs if line["event"] == "status.contested"]) == (8, [])
 
 
+async def test_a_condition_of_a_deleted_object_is_not_written_to_its_successor() -> None:
+    clock, api, wanted = FakeClock(), AcceptingApi(), Wanted({key_of("web"): aborted(2, "it names no Service")})
+    store: Store[CustomObject] = Store("ApisixRoute", lambda read: None)
+    writer = StatusWriter(api, {store.kind: store}, wanted, clock=clock, rng=random.Random(1))
+    task = asyncio.create_task(writer.run(Term(clock, holder="tester")))
+    store.set(CustomObject(Meta("ApisixRoute", "default", "web", generation=1), {}))
+    writer.wake(key_of("web"))
+    await clock.advance(5)
+    before = api.writes
+    wanted.conditions[key_of("web")] = aborted(1, "it names no Service")
+    writer.wake(key_of("web"))
+    await clock.advance(5)
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+    assert (before, api.writes) == (0, 1)
+
+
 @pytest.mark.parametrize("load", ["changes", "bulk"])
 async def test_status_of_another_namespace_does_not_wait_for_hundreds_of_one(load: Load) -> None:
     api, clock, wanted = AcceptingApi(), FakeClock(), all_well(load, VICTIM)
