@@ -1,5 +1,5 @@
-"""Providers: the loop. One module a kind that owns records; each decides when its objects are translated.
+"""Providers: the reconcile loops. Each kind that owns records has a module that decides when to translate its objects.
 
-Kinds that own no records (Namespace, Pod, Secret, IngressClass …) need none: a translation that reads one of them is
-recorded as its dependent and queued again when it changes.
+Most kinds that own no records (Secret, IngressClass …) have no provider: a translation that reads such an object is
+recorded as a dependent of it and queued again when the object changes.
 """

@@ -1,4 +1,7 @@
-"""ApisixClusterConfig: translated when it, or an ApisixGlobalRule with a plugin of it, changes; moves its cluster."""
+"""ApisixClusterConfig: translated when it changes, or an ApisixGlobalRule that sets one of its plugins.
+
+It can also override the Admin API address of its gateway cluster.
+"""
 
 from __future__ import annotations
 
@@ -11,31 +14,31 @@ from translation.core.result import Translation
 
 
 class ClusterConfigProvider(Provider[CustomObject]):
-    """Owns the global rules with the monitoring of gateway clusters; an object of another name is not ours."""
+    """Owns the global rules for monitoring; ignores objects that are not named after a gateway cluster."""
 
     kind = "ApisixClusterConfig"
     offloads = False
 
-    def __init__(self, surroundings: ProviderDeps) -> None:
-        super().__init__(surroundings)
+    def __init__(self, deps: ProviderDeps) -> None:
+        super().__init__(deps)
         self._addresses: dict[str, AdminAddress] = {}
 
     def evaluate(self, key: ObjectKey, item: CustomObject | None, view: View) -> Translation | None:
-        """Return the translation of an object that is named like a gateway cluster."""
+        """Return the translation of an object that is named after a gateway cluster."""
         return super().evaluate(key, item, view) if key.name in self._options.clusters else None
 
     def reconcile(self, key: ObjectKey) -> None:
-        """Make desired records and the address of the cluster follow the object."""
+        """Update the desired records and the address of the cluster."""
         super().reconcile(key)
         item: CustomObject | None = self._world.stores[self.kind].get(key)
-        report = self._world.reports.get(key)  # there is none for an object that is not ours
+        report = self._world.reports.get(key)  # an object that this controller does not own has no report
         if report is None or item is None:
             self._move(key.name, None)
         elif all(problem.severity != "error" for problem in report.problems):
             from translation.cluster_config import admin_address
 
             self._move(key.name, admin_address(item))
-        # What can't be translated changes nothing.
+        # An object that cannot be translated leaves the address as it is.
 
     def _move(self, cluster: str, address: AdminAddress | None) -> None:
         if address == self._addresses.get(cluster):

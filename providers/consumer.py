@@ -1,4 +1,4 @@
-"""ApisixConsumer: translated when it, or a Secret with its credentials, changes."""
+"""ApisixConsumer: translated when it or a Secret with its credentials changes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from providers.core.base import Provider
 
 
 class ConsumerProvider(Provider[CustomObject]):
-    """Owns consumers. What takes a credential back goes ahead, whoever else has much to write."""
+    """Owns consumers. Its writes are urgent, so that a credential is revoked without waiting behind other writes."""
 
     kind = "ApisixConsumer"
     urgent = True

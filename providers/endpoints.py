@@ -1,4 +1,4 @@
-"""Service: owns the upstreams that routes claim, so that a change of endpoints costs one translation and one write."""
+"""Service: owns the upstreams that routes claim, so that an endpoint change takes one translation and one write."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from translation.service import translate_service
 
 
 class EndpointsProvider(Provider[Service]):
-    """Owns the upstreams made from Services, their endpoints and their settings.
+    """Owns the upstreams generated from Services, their endpoints and their settings.
 
-    A Service that nobody claims costs nothing; one that is gone but claimed keeps its upstreams, without nodes.
+    A Service without claims is not translated. A deleted Service that is still claimed keeps its upstreams, without
+    nodes.
     """
 
     kind = "Service"
@@ -21,9 +22,9 @@ class EndpointsProvider(Provider[Service]):
     urgent = True
 
     def evaluate(self, key: ObjectKey, item: Service | None, view: View) -> Translation | None:
-        """Return the upstreams for the claims on a Service, whether or not it exists."""
+        """Return the upstreams for the claims on a Service, whether or not the Service exists."""
         return translate_service(key, item, view, self._options) if view.claims_on(key) else None
 
     def translate(self, item: Service, view: View) -> Translation:
-        """Return the upstreams of a Service that exists."""
+        """Return the upstreams of an existing Service."""
         return translate_service(item.meta.key, item, view, self._options)

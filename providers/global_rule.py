@@ -1,4 +1,4 @@
-"""ApisixGlobalRule: translated when it, a Secret it takes values from, or another one with a plugin of it, changes."""
+"""ApisixGlobalRule: translated when it, a Secret it uses, or another rule with one of its plugins changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ingress: translated when it, or anything it refers to, changes."""
+"""Ingress: translated when it or anything it refers to changes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class IngressProvider(Provider[CustomObject]):
     kind = "Ingress"
 
     def evaluate(self, key: ObjectKey, item: CustomObject | None, view: View) -> Translation | None:
-        """Return the translation of an Ingress; of one of ingress-nginx its problems alone: hosts own the records."""
+        """Return the translation of an Ingress; for one of ingress-nginx only its problems: hosts own the records."""
         nginx = self._options.nginx
         if item is not None and nginx is not None:
             from translation.nginx.ingress import judge_ingress

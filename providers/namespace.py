@@ -1,6 +1,6 @@
-"""Namespace: its labels select the objects that are handled, its annotation assigns hosts.
+"""Namespace: its labels select which objects are handled, and its annotation assigns hosts.
 
-A change queues every object of the namespace, of which there may be thousands, and who asked for its hosts.
+A change queues every object of the namespace, possibly thousands, and the objects that looked up its hosts.
 """
 
 from __future__ import annotations

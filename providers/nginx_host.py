@@ -1,4 +1,4 @@
-"""Hosts of ingress-nginx: translated when an Ingress that names one, or anything those refer to, changes."""
+"""Hosts of ingress-nginx: translated when an Ingress that names the host, or anything it refers to, changes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from translation.core.result import Translation
 class NginxHostProvider(Provider[CustomObject]):
     """Owns the routes and the certificate of each host that Ingresses of ingress-nginx name; claims upstreams.
 
-    The owner is a host and no object: its Ingresses are translated together, and an edit touches only its hosts.
+    The owner is a host, not an object: all Ingresses of a host are translated together, and an edit of an Ingress
+    affects only the hosts that it names.
     """
 
     kind = "NginxHost"
@@ -26,5 +27,5 @@ class NginxHostProvider(Provider[CustomObject]):
         return translate_host(key.name, view, self._options, self._options.nginx)
 
     def translate(self, item: CustomObject, view: View) -> Translation:
-        """Never called: a host has no object, and its Ingresses are found by its name."""
+        """Never called: a host is not an object; `evaluate` finds its Ingresses by its name."""
         raise NotImplementedError

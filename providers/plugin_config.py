@@ -1,4 +1,4 @@
-"""ApisixPluginConfig: translated when it, or a Secret it takes values from, changes. Routes hold its id only."""
+"""ApisixPluginConfig: translated when it or a Secret it uses changes. Routes refer to it by id only."""
 
 from __future__ import annotations
 

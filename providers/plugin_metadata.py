@@ -1,4 +1,4 @@
-"""The ConfigMap with plugin metadata: translated when it changes, whatever the labels of its namespace."""
+"""The ConfigMap with plugin metadata: translated when it changes, regardless of the labels of its namespace."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from translation.core.result import Translation
 
 
 class PluginMetadataProvider(Provider[ConfigMap]):
-    """Owns plugin metadata; every other ConfigMap is not ours."""
+    """Owns plugin metadata; ignores every other ConfigMap."""
 
     kind = "ConfigMap"
 
     def evaluate(self, key: ObjectKey, item: ConfigMap | None, view: View) -> Translation | None:
-        """Return the translation of the one ConfigMap that counts."""
+        """Return the translation of the ConfigMap that the settings name."""
         return self.translate(item, view) if item is not None and key == self._options.plugin_metadata else None
 
     def translate(self, item: ConfigMap, view: View) -> Translation:

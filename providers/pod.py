@@ -1,7 +1,7 @@
-"""Pod: its labels select the subsets of an ApisixUpstream, its addresses say whose they are; without, it has ended.
+"""Pod: its labels select the subsets of an ApisixUpstream, and its addresses identify the owner of an endpoint.
 
-A change goes ahead of everything else, so that the gateways drop a dead pod at once. Usually the EndpointSlice is
-first: its change takes the direct path to the provider of the Service.
+A Pod without addresses has terminated. Changes are urgent, so that gateways drop a dead Pod at once. Usually the
+EndpointSlice changes first; its change goes directly to the provider of the Service.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""ApisixRoute: translated when it, or anything it refers to, changes."""
+"""ApisixRoute: translated when it or anything it refers to changes."""
 
 from __future__ import annotations
 

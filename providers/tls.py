@@ -1,6 +1,6 @@
-"""ApisixTls: translated when it, or one of its Secrets, changes, and when its certificate expires.
+"""ApisixTls: translated when it or one of its Secrets changes, and when its certificate expires.
 
-So a renewed certificate goes out at once, and one that was not renewed is told.
+A renewed certificate is sent at once, and one that was not renewed in time is reported.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class TlsProvider(Provider[CustomObject]):
     kind = "ApisixTls"
 
     def follow_up(self, key: ObjectKey, translation: Translation) -> None:
-        """See that an ApisixTls is looked at again when its certificate expires."""
+        """Queue the object again for the time when its certificate expires."""
         from translation.tls import expiry_of
 
         for record in translation.records:

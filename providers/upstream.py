@@ -1,6 +1,6 @@
-"""ApisixUpstream: translated when it, or a claim on it, changes.
+"""ApisixUpstream: translated when it or a claim on it changes.
 
-As settings of a Service it is read by that Service's provider.
+An ApisixUpstream that configures a Service is read by the provider of that Service.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The loop of one kind: from a reconcile key to desired records. Generic over kinds; what a kind means is elsewhere."""
+"""The reconcile loop of one kind: from an object key to desired records.
+
+It is generic: subclasses in `providers/` say when a kind is translated, `translation/` says what it means.
+"""
 
 from __future__ import annotations
 
@@ -46,47 +49,47 @@ T = TypeVar("T", bound=KubeObject)
 K = TypeVar("K", bound=Hashable)
 
 YIELD_EVERY, YIELD_SECONDS = 20, 0.01
-"""Translations in a row, and seconds of them, before other tasks get their turn; 20 small ones take about 2 ms."""
+"""Consecutive translations, and seconds of translating, before yielding to other tasks; 20 small ones take 2 ms."""
 
 
 class ChangeSink:
-    """Where the results of translations go; this one drops them."""
+    """Receives the results of translations; this base class discards them."""
 
     def mark_dirty(self, keys: Collection[RecordKey], *, urgent: bool, former: Former, since: float) -> None:
-        """Take note that these records are wanted differently now.
+        """Handle a change of desired records.
 
-        `former` is what their owner wanted before, `since` the monotonic time when the change was seen.
+        `former` holds the previous records of the owner, `since` is the monotonic time when the change was seen.
         """
 
     def reported(self, owner: ObjectKey) -> None:
-        """Take note that an owner's report is new."""
+        """Handle a new report on an owner."""
 
     def cluster_moved(self, name: str, address: AdminAddress | None) -> None:
-        """Take note where the Admin API of a cluster is from now on; None: where the settings say."""
+        """Handle a new Admin API address of a cluster; None restores the address from the settings."""
 
 
 class Enqueuer(Protocol):
-    """How a provider wakes other owners."""
+    """Queues other owners at their providers."""
 
     def enqueue(self, owner: ObjectKey, *, urgent: bool = False, since: float | None = None) -> None:
         """Queue an owner at the provider of its kind; `since` is when the change was seen, if not now."""
 
     @property
     def live(self) -> bool:
-        """Whether the first pass over all objects is done, so that what comes now is news."""
+        """Whether the first pass over all objects is done."""
 
     @property
     def may_rest(self) -> bool:
-        """Whether namespaces rest after long work: not while somebody waits until everything is translated."""
+        """Whether namespaces rest after long work; false while a caller waits for all translations."""
 
 
 SHARED_HOST = "HostShared"
-"""Code of the problem that a host is used in several namespaces; told in the condition, which stays True."""
+"""Problem code: a host is used in several namespaces. The condition mentions it and stays True."""
 
 _OWNERSHIP = "have kubernetes.host_ownership: namespace set"
 
 CRASHED = "InternalError"
-"""Code of the problem of an object whose translation crashed; the log has more, and has it at once."""
+"""Problem code: the translation crashed. The traceback is logged separately."""
 
 
 _NO_GROUNDS: tuple[frozenset[Reference], frozenset[Destination]] = (frozenset(), frozenset())
@@ -95,12 +98,12 @@ _NO_GROUNDS: tuple[frozenset[Reference], frozenset[Destination]] = (frozenset(),
 TOO_DEEP = "NestedTooDeeply"
 
 _MOST_LOGGED = 20
-"""Problems of one object that are logged."""
+"""Limit of logged problems per object."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderDeps:
-    """What every provider is given."""
+    """Dependencies that are injected into every provider."""
 
     world: World
     options: Options
@@ -110,21 +113,21 @@ class ProviderDeps:
     rests: FairRests
     rng: random.Random
     observer: Callable[[str], QueueObserver | None]
-    """Kind → who watches its queue."""
+    """Kind → the observer of its queue."""
     offloader: Offloader
     outcome: Callable[[str, bool], None]
-    """Told the kind of each object that was translated, and whether it is well."""
+    """Called with the kind of each translated object, and whether it has no problems."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Evaluated:
-    """What a translation of an object gave.
+    """The result of evaluating an object.
 
     Attributes:
-        translation: None if the object is gone or not ours.
-        revoked: Whether not even the last good records may stay.
-        owned: The hosts that it names and that belong to its namespace.
-        size: Bytes of its records, as far as they count for its namespace; also if the translation failed for them.
+        translation: None if the object is gone or belongs to another controller.
+        revoked: Whether even the last good records must be removed.
+        owned: The hosts that the object names and that belong to its namespace.
+        size: Bytes of the records that count against the budget of the namespace, even if they exceeded it.
     """
 
     translation: Translation | None
@@ -134,44 +137,44 @@ class _Evaluated:
 
 
 class Provider(Generic[T]):
-    """Queue and loop of one kind that owns records."""
+    """Queue and reconcile loop of one kind that owns records."""
 
     kind: ClassVar[str]
     workers: ClassVar[int] = 2
     urgent: ClassVar[bool] = False
-    """Whether what this provider publishes goes ahead of everything else."""
+    """Whether records of this provider are written before others."""
     offloads: ClassVar[bool] = True
     """Whether large objects are translated in a thread."""
 
-    def __init__(self, surroundings: ProviderDeps) -> None:
-        self._world = surroundings.world
-        self._options = surroundings.options
-        self._sink = surroundings.sink
-        self._router = surroundings.router
-        self._outcome = surroundings.outcome
-        self._clock = surroundings.clock
-        self._rests = surroundings.rests
+    def __init__(self, deps: ProviderDeps) -> None:
+        self._world = deps.world
+        self._options = deps.options
+        self._sink = deps.sink
+        self._router = deps.router
+        self._outcome = deps.outcome
+        self._clock = deps.clock
+        self._rests = deps.rests
         self._resting: set[ObjectKey] = set()
-        self._offloader = surroundings.offloader
+        self._offloader = deps.offloader
         self._handled = 0
         self._busy = 0.0
-        # What the records that an owner published last take from other namespaces by grants, and where they lead.
+        # Grants and destinations that the last published records of an owner depend on.
         self._grounds: dict[ObjectKey, tuple[frozenset[Reference], frozenset[Destination]]] = {}
         self.queue: WorkQueue[ObjectKey] = WorkQueue(
-            clock=surroundings.clock,
-            limiter=limiter(surroundings.rng),
+            clock=deps.clock,
+            limiter=limiter(deps.rng),
             name=f"provider-{self.kind}",
             group=namespace_of,
-            observer=surroundings.observer(self.kind),
+            observer=deps.observer(self.kind),
         )
 
     def translate(self, item: T, view: View) -> Translation:
-        """Return what an object of ours wants: what the translator says that the table of kinds names."""
-        assert isinstance(item, CustomObject)  # providers of other kinds have a translator of their own
+        """Translate an object with the translator that the table of kinds names."""
+        assert isinstance(item, CustomObject)  # providers of built-in kinds override this method
         return translate(item, view, self._options, self._clock.now())
 
     def evaluate(self, key: ObjectKey, item: T | None, view: View) -> Translation | None:
-        """Return the translation for a key, or None when the object is gone or not ours: it is withdrawn."""
+        """Return the translation for a key; None withdraws its records: the object is gone or is not handled."""
         if item is None or not is_ours(item, view, self._options):
             return None
         if (problem := unread(item)) and problem.severity == "error":
@@ -184,12 +187,12 @@ class Provider(Generic[T]):
         await run_workers(self.queue, self._handle, workers=self.workers, name=name, on_error=self.failed)
 
     def resume(self) -> None:
-        """Queue every owner whose namespace rests at once."""
+        """Queue all owners of resting namespaces now."""
         for key in self._resting:
             self.queue.add(key)
 
     def reconcile(self, key: ObjectKey) -> None:
-        """Make desired records follow the object as it is now. No await: one consistent snapshot, no lock."""
+        """Update the desired records from the current object. Does not await, so it sees one consistent snapshot."""
         item: T | None = self._world.stores[self.kind].get(key)
         view = self._world.view()
         try:
@@ -199,7 +202,7 @@ class Provider(Generic[T]):
         self._publish(key, item, found)
 
     async def reconcile_offloaded(self, key: ObjectKey) -> None:
-        """Do the same for a large object in a thread, unless its namespace has to rest."""
+        """Reconcile a large object in a thread, unless its namespace has to rest."""
         if self._rests_now(key, self._offloader.queue):
             return
         item: T | None = self._world.stores[self.kind].get(key)
@@ -220,14 +223,14 @@ class Provider(Generic[T]):
         return _Evaluated(self._with_own_hosts(translation, item, view), revoked, owned, size)
 
     def _prepared(self, key: ObjectKey, item: T | None, view: View) -> _Evaluated:
-        """Do the same, and what takes long for large records."""
+        """Evaluate an object and serialize its records, which takes long if they are large."""
         found = self._evaluated(key, item, view)
         for record in found.translation.records if found.translation is not None else ():
             record.prepare()
         return found
 
     def _publish(self, key: ObjectKey, item: T | None, found: _Evaluated) -> None:
-        """Take over what a translation returned."""
+        """Apply the result of an evaluation."""
         translation, revoked = found.translation, found.revoked
         if self._options.host_ownership == "namespace" and self.kind in NAMING_KINDS:
             self._world.host_holders.claim(key, found.owned)
@@ -244,15 +247,15 @@ class Provider(Generic[T]):
         self.follow_up(key, translation)
 
     def follow_up(self, key: ObjectKey, translation: Translation) -> None:
-        """See to what follows from a translation that was published; always on the event loop."""
+        """Act on a published translation; always called on the event loop."""
 
     def _attach(self, route: ObjectKey, listeners: frozenset[ListenerKey]) -> None:
-        """Note the listeners of a route, which Gateways tell in their status."""
+        """Record the listeners of a route, which Gateways count in their status."""
         for each in self._world.attachments.replace(route, listeners):
             self._sink.reported(each)
 
     def settle_one(self, key: ObjectKey) -> None:
-        """Reconcile without retries: a translation that crashes is a problem of its object alone."""
+        """Reconcile without retries: a crash of the translation affects only its object."""
         try:
             self.reconcile(key)
         except Exception as error:
@@ -275,11 +278,11 @@ class Provider(Generic[T]):
             await asyncio.sleep(0)
 
     def _resting_group(self, key: ObjectKey) -> Hashable:
-        """Return what rests after long work: a namespace; its endpoints and credentials rest after their own only."""
+        """Return what rests after long work: a namespace, or the objects of this kind in it if the kind is urgent."""
         return (self.kind, key.namespace) if self.urgent else key.namespace
 
     def _rests_now(self, key: ObjectKey, queue: WorkQueue[ObjectKey]) -> bool:
-        """Say whether an object has to wait until its namespace has rested; then it is queued for that time."""
+        """Return whether a namespace has to rest; then the object is queued for the end of the rest."""
         left = self._rests.left(self._resting_group(key)) if self._router.may_rest else 0.0
         if not left:
             self._resting.discard(key)
@@ -289,7 +292,7 @@ class Provider(Generic[T]):
         return True
 
     def failed(self, key: ObjectKey, error: Exception) -> None:
-        """Keep what the gateways have of an object whose translation crashed, and say so in its condition."""
+        """Keep the records of an object whose translation crashed, and report the crash in its condition."""
         self._outcome(self.kind, False)
         log.error("object.translate_failed", object=str(key), exc_info=error)
         item: T | None = self._world.stores[self.kind].get(key)
@@ -299,7 +302,7 @@ class Provider(Generic[T]):
         self._sink.reported(key)
 
     def _apply(self, claimant: Claimant, translation: Translation) -> None:
-        """Publish a translation, or keep the last good records when it failed."""
+        """Publish a translation, or keep the last good records if it failed."""
         owner, desired = claimant.owner, self._world.desired
         if translation.failed:
             desired.hold(claimant, translation.holds)
@@ -310,7 +313,7 @@ class Provider(Generic[T]):
             targets = self._world.claims.replace(claimant, translation.claims)
             before = desired.of_owner(owner)
             change = desired.replace(claimant, translation.published(before))
-            desired.hold(claimant, ())  # not before: its names would be free for a moment
+            desired.hold(claimant, ())  # only now: its names must not be free in between
             targets |= self._neighbours_of(owner, before.values()) if change.dirty else frozenset()
         for key in sorted((*targets, *change.contested)):
             self._router.enqueue(key)
@@ -320,7 +323,7 @@ class Provider(Generic[T]):
             self._sink.mark_dirty(change.dirty, urgent=urgent, former=change.former, since=since)
 
     def _neighbours_of(self, owner: ObjectKey, before: Iterable[Record]) -> frozenset[ObjectKey]:
-        """Return who is to be told that an owner shares a host with it now, or no longer."""
+        """Return the owners that now start or stop sharing a host with this owner."""
         if self._options.host_ownership != "shared":
             return frozenset()
         after = self._world.desired.of_owner(owner).values()
@@ -333,10 +336,10 @@ class Provider(Generic[T]):
             self._grounds.pop(owner, None)
 
     def _lost_ground(self, owner: ObjectKey, translation: Translation, view: View) -> bool:
-        """Say whether the last good records, which a failed translation would keep, may not stay.
+        """Return whether the last good records, which a failed translation would keep, are no longer permitted.
 
-        The object may name something else by now, so that its translation would not see that a grant is gone, or that
-        an address or a host belongs to somebody else.
+        The object may have been edited since, so its failed translation does not show that a grant was removed, or that
+        an address is refused or a host belongs to another namespace now.
         """
         if not translation.failed:
             return False
@@ -344,30 +347,30 @@ class Provider(Generic[T]):
         records = self._world.desired.of_owner(owner).values()
         reason = ""
         if not all(is_granted(each, view) for each in references):
-            reason = "its last good records rest on a grant that is gone"
+            reason = "its last good records need a grant that was removed"
         elif not are_open(destinations, view, self._options):
-            reason = "its last good records lead to an address that is refused now"
+            reason = "its last good records use an address that is refused now"
         elif rests_on_lost_host(records, owner.namespace, HostOwners(view, self._options)):
-            reason = "its last good records are for a host that belongs to another namespace"
+            reason = "its last good records use a host that belongs to another namespace"
         if reason:
             log.warning("object.withdrawn", object=str(owner), reason=reason)
         return bool(reason)
 
     def _with_own_hosts(self, translation: Translation | None, item: T | None, view: View) -> Translation | None:
-        """Return a translation that failed so that it holds no record for a host of another namespace."""
+        """Restrict the holds of a failed translation to hosts that other namespaces do not own."""
         is_shared = self._options.host_ownership == "shared" or self.kind not in NAMING_KINDS
         if translation is None or not translation.failed or is_shared or not isinstance(item, CustomObject):
             return translation
         return replace(translation, holds=restricted(translation.holds, item, HostOwners(view, self._options)))
 
     def _owned_hosts(self, item: T | None, view: View) -> frozenset[str]:
-        """Return the hosts of its namespace that an object names, whether or not it can be translated."""
+        """Return the hosts that an object names and its namespace owns, whether or not it can be translated."""
         if self._options.host_ownership != "namespace" or not isinstance(item, CustomObject):
             return frozenset()
         return HostOwners(view, self._options).owned(item) if self.kind in NAMING_KINDS else frozenset()
 
     def _claim_weakly(self, claimant: Claimant, claims: Iterable[UpstreamClaim]) -> frozenset[ObjectKey]:
-        """Keep the claims of the last good records; without any, claim what a gateway may still have."""
+        """Keep the claims of the last good records; without claims, claim what a gateway may still have."""
         current = self._world.claims.claims_of(claimant.owner)
         if any(not claim.weak for claim in current):
             return frozenset()
@@ -380,7 +383,7 @@ class Provider(Generic[T]):
         report = Report(generation, tuple(dict.fromkeys(problems)), translation.assessment)
         if self._world.reports.get(owner) != report:
             self._world.reports[owner] = report
-            if self._router.live:  # before that, what is missing may just not have been read yet
+            if self._router.live:  # before that, missing objects may not have been listed yet
                 log_problems(owner, problems)
         self._outcome(self.kind, all(problem.severity == "warning" for problem in problems))
         self._sink.reported(owner)
@@ -396,37 +399,37 @@ class Provider(Generic[T]):
         )
 
     def _shares(self, owner: ObjectKey) -> Iterator[Problem]:
-        """Yield which hosts of an object are used in other namespaces, where any namespace may use any host."""
+        """Yield a problem for each host that other namespaces use too, if hosts may be shared."""
         if self._options.host_ownership == "shared":
             records = self._world.desired.of_owner(owner).values()
             for note in self._world.neighbours.notes(owner, shared_hosts(records)):
                 yield Problem(SHARED_HOST, f"{note}; use different hosts, or {_OWNERSHIP}", "", "warning")
 
     def _winner(self, winner: ObjectKey, owner: ObjectKey) -> str:
-        """Name the winner of a conflict and say why it is; either may be gone by now."""
+        """Name the winner of a conflict and why it wins; either object may be gone by now."""
         items = [self._world.stores[key.kind].get(key) for key in (winner, owner)]
         ages = [item.meta.age for item in items if item is not None]
         return f"{_stranger(winner, owner)}, which {why_first(*ages)}" if len(ages) == 2 else _stranger(winner, owner)
 
 
 def unread(item: KubeObject | None) -> Problem | None:
-    """Return what is wrong with an object whose present spec can't be read; what was read before is published on."""
+    """Return the problem of an object whose current spec cannot be read; the last readable spec stays published."""
     if not isinstance(item, CustomObject) or item.unread is None:
         return None
     reason, before = item.unread.reason, item.unread.generation
-    stays = f"generation {before} stays in effect" if before else "what the gateways have for it stays as it is"
-    message = f"generation {item.meta.generation} can't be read ({reason}): {stays}; flatten the object"
+    stays = f"generation {before} stays in effect" if before else "its records in the gateways stay as they are"
+    message = f"generation {item.meta.generation} cannot be read ({reason}): {stays}; flatten the object"
     return Problem(TOO_DEEP, message, "", "degraded" if before else "error")
 
 
 def holds_by_name(key: ObjectKey) -> tuple[Hold, ...]:
-    """Return holds on the records whose name or id tells, from the object's key alone, that they are its own."""
+    """Return holds on all records whose name or id shows that they belong to the object with this key."""
     row = RESOURCES[key.kind]
     name = object_name(key.namespace, key.name) if key.namespace else key.name
     names = frozenset({name, object_name(key.namespace, key.name, row.record_prefix) if key.namespace else name})
     usernames = frozenset({consumer_name(*key[1:], "compatible"), consumer_name(*key[1:], "unambiguous")})
     prefixes: list[tuple[RecordKind, str]] = [("upstreams", f"{name}_")]
-    if row.record_prefix or key.namespace not in PREFIXES:  # names in such a namespace may be those of another kind
+    if row.record_prefix or key.namespace not in PREFIXES:  # elsewhere the names may belong to another kind
         prefixes.append(("routes", route_prefix(key.namespace, key.name, row.record_prefix)))
     by_prefix = (Hold(kind, prefix=prefix) for kind, prefix in prefixes)
     by_name = (Hold(kind, names=names) for kind in sorted(HASHED))
@@ -434,25 +437,25 @@ def holds_by_name(key: ObjectKey) -> tuple[Hold, ...]:
 
 
 def _stranger(winner: ObjectKey, owner: ObjectKey) -> str:
-    """Name the winner of a conflict; of another namespace only the namespace, which is all its tenant may know."""
+    """Name the winner of a conflict; if it is in another namespace, disclose only its kind and namespace."""
     if not winner.namespace or winner.namespace == owner.namespace:
         return str(winner)
     return f"an {winner.kind} in namespace {winner.namespace}"
 
 
 def log_problems(owner: ObjectKey, problems: Iterable[Problem]) -> None:
-    """Tell the operator what is wrong with an object.
+    """Log the problems of an object.
 
-    That a host is shared is only in its condition: where many namespaces use one host on purpose, a line for each of
-    thousands of objects at every start would bury the rest.
+    Shared hosts appear only in the condition: where many namespaces share a host on purpose, a line for each of
+    thousands of objects at every start would bury the other lines.
     """
-    told = [problem for problem in problems if problem.code not in (CRASHED, SHARED_HOST)]
-    if len(told) > _MOST_LOGGED:
-        log.warning("object.problems_left_out", object=str(owner), count=len(told) - _MOST_LOGGED)
-    for problem in told[:_MOST_LOGGED]:
+    logged = [problem for problem in problems if problem.code not in (CRASHED, SHARED_HOST)]
+    if len(logged) > _MOST_LOGGED:
+        log.warning("object.problems_left_out", object=str(owner), count=len(logged) - _MOST_LOGGED)
+    for problem in logged[:_MOST_LOGGED]:
         log.warning("object.problem", object=str(owner), code=problem.code, path=problem.path, message=problem.message)
 
 
 def limiter(rng: random.Random) -> RateLimiter[K]:
-    """Return the limiter of a provider queue: quick tries first, then slow ones, spread by jitter (seconds)."""
+    """Return the rate limiter of a provider queue: fast retries first, then slow ones with jitter (seconds)."""
     return MaxOf(FastSlow(0.1, 5.0, 5), ExponentialBackoff(0.05, 60.0, 0.2, rng=rng))

@@ -1,4 +1,4 @@
-"""What a translation takes of the bytes that its namespace may become, and what follows if that is too much."""
+"""The limit on the bytes of records per namespace: fails translations that exceed it and counts the others."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from translation.core.result import NOTHING, Translation
 
 
 def limited(budget: NamespaceBudget, key: ObjectKey, translation: Translation | None) -> tuple[Translation | None, int]:
-    """Return a translation, as one that failed if its records don't fit, and the bytes of these records.
+    """Return a translation and the bytes of its records; a translation whose records exceed the budget fails.
 
-    Those of cluster-wide objects don't count. Neither do those of Services: nodes have a limit of their own, and a dead
-    Pod leaves the gateways however much its namespace has.
+    Records of cluster-scoped objects and of Services are excluded: nodes have a separate limit, and a dead Pod must
+    leave the gateways however large its namespace is.
     """
     if translation is None or translation.failed or not key.namespace or key.kind == "Service":
         return translation, 0
@@ -22,8 +22,8 @@ def limited(budget: NamespaceBudget, key: ObjectKey, translation: Translation | 
     if budget.fits(key, size):
         return translation, size
     message = (
-        f"the objects of this namespace would become more than {budget.most // 2**20} MiB of records: delete some of"
-        " them, or let them refer to smaller Secrets"
+        f"the objects of this namespace would exceed the limit of {budget.most // 2**20} MiB of records: delete some of"
+        " them, or make them refer to smaller Secrets"
     )
     return replace(translation, problems=(*translation.problems, Problem("TooLarge", message, "spec"))), size
 
@@ -31,13 +31,13 @@ def limited(budget: NamespaceBudget, key: ObjectKey, translation: Translation | 
 def account(
     budget: NamespaceBudget, key: ObjectKey, translation: Translation | None, size: int
 ) -> tuple[ObjectKey, ...]:
-    """Count what an object publishes now; return the objects of its namespace that were too large and fit now.
+    """Count the published bytes of an object; return objects of its namespace that exceeded the budget and fit now.
 
     Args:
-        budget: Of all namespaces.
+        budget: The budget of all namespaces.
         key: The object.
         translation: Its translation; `NOTHING` if its records are withdrawn, None if it is gone.
-        size: Bytes of the records that it wants, whether or not they fit.
+        size: Bytes of its desired records, whether or not they fit.
     """
     translation = translation or NOTHING
     if not translation.failed:

@@ -1,7 +1,7 @@
-"""From reports and record states to the condition of an object: what its status may say, and when.
+"""Derives the condition of an object from its report and the states of its records.
 
-A condition is True only once every gateway cluster has confirmed every record of the generation that was translated.
-While that is under way nothing is said.
+A condition is True only once every gateway cluster has confirmed every record of the translated generation. Until then
+the condition is left unchanged.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from providers.cluster_config import ClusterConfigProvider
 from providers.core.base import SHARED_HOST
 
 _TAKEN = re.compile(r"duplicate [a-z_]{1,64} of plugin (\S+) found with consumer: (\S+)")
-"""What a gateway says of a credential that another consumer has already."""
+"""The error of a gateway if another consumer already has the credential."""
 
 
 _CONFIG_KINDS = kinds_of_records("plugin_configs")
 
 _MOST = 10
-"""Failures that a message tells one by one; it is cut at 1,024 characters anyway."""
+"""Failures that a message lists; the message is truncated to 1,024 characters anyway."""
 
 
 class Cluster(Protocol):
-    """A gateway cluster, as far as conditions look at it."""
+    """The parts of a gateway cluster that conditions use."""
 
     @property
     def name(self) -> str:
@@ -40,30 +40,30 @@ class Cluster(Protocol):
 
     @property
     def taken_over(self) -> bool:
-        """Whether it was compared with what is wanted."""
+        """Whether it was compared with the desired records."""
 
     @property
     def trouble(self) -> str:
-        """Why it is not written to; empty while it is."""
+        """Why writes to it are stopped; empty if they are not."""
 
     @property
     def is_away(self) -> bool:
-        """Whether that is because it does not answer, or not now."""
+        """Whether they are stopped because it does not answer, or is temporarily unavailable."""
 
     def record_state(self, key: RecordKey) -> RecordState:
-        """Return how far a wanted record is."""
+        """Return the sync state of a desired record."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Progress:
-    """How far an object is in one cluster.
+    """The sync progress of an object in one cluster.
 
     Attributes:
-        failures: What went wrong, each once.
-        is_away: Whether all of it is that the cluster does not answer.
-        pending: Records that are under way.
-        is_awaited: Whether something is under way, be it no record.
-        is_concerned: Whether the object wants anything there.
+        failures: Messages of failures, without duplicates.
+        is_away: Whether all failures mean that the cluster does not answer.
+        pending: Records that are not synced yet.
+        is_awaited: Whether a record or the takeover of the cluster is pending.
+        is_concerned: Whether the object affects this cluster.
     """
 
     cluster: str
@@ -75,7 +75,7 @@ class _Progress:
 
 
 class Conditions:
-    """Computes conditions on demand; holds nothing but who was told nothing yet, because a record was under way.
+    """Computes conditions on demand; remembers only which objects wait for a pending record.
 
     Args:
         world: Reports, desired records, claims.
@@ -88,7 +88,7 @@ class Conditions:
         self._waiting: dict[RecordKey, dict[ObjectKey, None]] = {}
 
     def of(self, owner: ObjectKey) -> Condition | None:
-        """Return what the status of an object should say, or None while there is nothing to say."""
+        """Return the desired condition of an object, or None to leave the current one unchanged."""
         report = self._world.reports.get(owner)
         if report is None:
             return None
@@ -96,7 +96,7 @@ class Conditions:
         return aborted(report.generation, _joined(broken)) if broken else self.of_records(owner)
 
     def of_records(self, owner: ObjectKey) -> Condition | None:
-        """Return what became of the records of an object, whatever is wrong with it; None while that is under way."""
+        """Return the condition of an object from its records alone; None while records are pending."""
         report = self._world.reports.get(owner)
         if report is None:
             return None
@@ -105,36 +105,36 @@ class Conditions:
             for key in each.pending:
                 self._waiting.setdefault(key, {})[owner] = None
         if failed := [each for each in progress if each.failures]:
-            message = _joined([_told(progress), *self._unpublished(owner)])
+            message = _joined([_failures(progress), *self._unpublished(owner)])
             return aborted(report.generation, message, away=all(each.is_away for each in failed))
         notes = [problem.message for problem in report.problems if problem.code == SHARED_HOST]
         return None if any(each.is_awaited for each in progress) else synced(report.generation, *notes)
 
     def is_broken(self, owner: ObjectKey) -> bool:
-        """Say whether the translation of an object failed, wholly or in part."""
+        """Return whether the translation of an object failed, entirely or in part."""
         report = self._world.reports.get(owner)
         return report is not None and any(problem.severity != "warning" for problem in report.problems)
 
     def owners(self, key: RecordKey) -> tuple[ObjectKey, ...]:
-        """Return the objects that want a record."""
+        """Return the objects that define a record."""
         return self._world.desired.owners_of(key)
 
     def take_waiting(self, key: RecordKey) -> tuple[ObjectKey, ...]:
-        """Return, once, the objects that were asked about while a record was under way.
+        """Return and forget the objects whose condition was requested while a record was pending.
 
-        It may end in the state it had before, so a comparison of states would miss them.
+        The record may return to its previous state, so comparing states would miss these objects.
         """
         return tuple(self._waiting.pop(key, ()))
 
     def interested(self, key: RecordKey) -> tuple[ObjectKey, ...]:
-        """Return the objects whose condition may change with a record's state: owners, and those that refer to them."""
+        """Return the objects whose condition depends on a record: its owners and objects that refer to them."""
         owners = self.owners(key)
         claimants = (claimant.owner for owner in owners for claimant, _ in self._world.claims.of(owner))
         readers = (reader for owner in owners for reader in self._world.dependents.of(owner))
         return tuple(dict.fromkeys((*owners, *claimants, *readers)))
 
     def _unpublished(self, owner: ObjectKey) -> list[str]:
-        """Return which plugin configs to look at that were never published: the id of a record tells a user nothing."""
+        """Return hints to plugin configs that were never published, as users do not know the ids of records."""
         wanted, ids = self._world.desired, self._world.ids
         missing = {key.id for key in _refs(wanted.of_owner(owner).values()) if not wanted.owners_of(key)}
         reads = self._world.dependents.reads_of(owner) if missing else ()
@@ -149,10 +149,10 @@ class Conditions:
         keys = list(self._keys(self._world.desired.of_owner(owner), cluster.name))
         states = [(key, cluster.record_state(key)) for key in keys]
         failed = [(key, state) for key, state in states if state.kind not in ("applied", "pending")]
-        failures = [f"{key}: {self._words(owner, state.message)}" for key, state in failed]
+        failures = [f"{key}: {self._redacted(owner, state.message)}" for key, state in failed]
         is_away = all(state.is_away for _, state in failed)
         pending = tuple(key for key, state in states if state.kind == "pending")
-        # An object that says where the cluster is may want no record: it is in effect once something answers there.
+        # An object that sets the address of the cluster may have no records: it waits until that address responds.
         is_its_own = owner.kind == ClusterConfigProvider.kind and owner.name == cluster.name
         if is_its_own and cluster.trouble and not failures:
             failures, is_away = [cluster.trouble], cluster.is_away
@@ -160,23 +160,23 @@ class Conditions:
         is_concerned = bool(keys) or is_its_own
         return _Progress(cluster.name, tuple(dict.fromkeys(failures)), is_away, pending, is_awaited, is_concerned)
 
-    def _words(self, owner: ObjectKey, message: str) -> str:
-        """Return a gateway's words as an owner may know them.
+    def _redacted(self, owner: ObjectKey, message: str) -> str:
+        """Return a gateway's error without details that the owner must not learn.
 
-        Only a consumer of the same namespace is named. Of all others the message is the same, so that whoever guesses
-        credentials does not learn whose they are.
+        It names a consumer only if it is in the same namespace. For all others the message is the same, so that
+        guessing credentials does not reveal their owner.
         """
 
-        def told(found: re.Match[str]) -> str:
+        def replaced(found: re.Match[str]) -> str:
             holders = self.owners(RecordKey("consumers", found[2]))
             if any(each.namespace == owner.namespace for each in holders):
                 return f"{found.group()}; use another credential"
-            return f"the credential for plugin {found[1]} can't be used; use another one"
+            return f"the credential for plugin {found[1]} cannot be used; use another one"
 
-        return _TAKEN.sub(told, message)
+        return _TAKEN.sub(replaced, message)
 
     def _keys(self, records: Mapping[RecordKey, Record], cluster: str) -> Iterator[RecordKey]:
-        """Yield the records of an owner that a cluster should have, and those that they name."""
+        """Yield the records of an owner that a cluster should have, and the records that they reference."""
         wanted = [record for record in records.values() if record.clusters is None or cluster in record.clusters]
         yield from dict.fromkeys((*(record.key for record in wanted), *_refs(wanted)))
 
@@ -187,13 +187,13 @@ def _refs(records: Iterable[Record]) -> Iterator[RecordKey]:
 
 
 def _joined(parts: Sequence[str]) -> str:
-    """Return the first parts in one text, and how many there are more: an object may have thousands."""
+    """Join the first parts and add the number of the remaining ones: an object may have thousands."""
     left = len(parts) - _MOST
     return "; ".join([*parts[:_MOST], *([f"and {left} more"] if left > 0 else [])])
 
 
-def _told(progress: Sequence[_Progress]) -> str:
-    """Return what went wrong; with several clusters, where, who else accepted the object and who did not say yet."""
+def _failures(progress: Sequence[_Progress]) -> str:
+    """Return the failures; with several clusters, also which of them failed, accepted it or did not confirm it."""
     if len(progress) == 1:
         return _joined(progress[0].failures)
     wrong = [f"cluster {each.cluster}: {failure}" for each in progress for failure in each.failures]

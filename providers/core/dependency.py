@@ -1,4 +1,4 @@
-"""The loop of one kind that owns no records: a change of an object queues the owners whose translations read it.
+"""The loop of a kind that owns no records: a changed object queues the owners whose translations read it.
 
 There may be thousands of owners. The watch callback only adds a key here; a worker queues the owners in batches and
 yields to the event loop between them.
@@ -20,28 +20,28 @@ from providers.core.base import ProviderDeps, limiter
 log = structlog.get_logger()
 
 BATCH = 100
-"""Owners that are queued before other tasks get their turn: about 1 ms."""
+"""Owners to queue before yielding to other tasks: about 1 ms."""
 
 
 class DependencyProvider:
-    """Queue and loop of one kind that translations of other kinds read.
+    """Queue and loop of a kind that translations of other kinds read.
 
-    A key of the queue is what a translation can read of an object: the object, or a value of an index. Of a changed
-    object, both the values that it had and the values that it has are queued.
+    A key of the queue is a `Read`: an object or a value of an index. A changed object queues its old and its new index
+    values.
     """
 
     kind: ClassVar[str]
     workers: ClassVar[int] = 1
 
-    def __init__(self, surroundings: ProviderDeps) -> None:
-        self._world = surroundings.world
-        self._router = surroundings.router
+    def __init__(self, deps: ProviderDeps) -> None:
+        self._world = deps.world
+        self._router = deps.router
         self.queue: WorkQueue[Read] = WorkQueue(
-            clock=surroundings.clock,
-            limiter=limiter(surroundings.rng),
+            clock=deps.clock,
+            limiter=limiter(deps.rng),
             name=f"provider-{self.kind}",
             group=_namespace_of,
-            observer=surroundings.observer(self.kind),
+            observer=deps.observer(self.kind),
         )
 
     @property
@@ -49,7 +49,7 @@ class DependencyProvider:
         return self._router.live and RESOURCES[self.kind].urgent
 
     def changed(self, read: Read) -> None:
-        """Queue what changed of an object, unless no translation has read it."""
+        """Queue a changed read if a translation depends on it."""
         if self._world.dependents.is_read(read):
             self.queue.add(read, urgent=self._urgent)
 
@@ -70,7 +70,7 @@ class DependencyProvider:
             self._router.enqueue(owner, urgent=urgent, since=since)
 
     def _owners(self, read: Read) -> Iterator[ObjectKey]:
-        """Yield who read this: objects that are gone last, so that who takes their place writes before the delete."""
+        """Yield the owners that read this: deleted objects last, so that replacements are written before deletes."""
         gone: list[ObjectKey] = []
         for owner in self._world.dependents.of(read):
             if self._world.stores[owner.kind].get(owner) is None:
@@ -84,5 +84,5 @@ class DependencyProvider:
 
 
 def _namespace_of(read: Read) -> str:
-    """Return whose turn a key takes; those of indexes take turns together."""
+    """Return the namespace whose turn a key uses; all keys of indexes share one turn."""
     return read.namespace if isinstance(read, ObjectKey) else ""

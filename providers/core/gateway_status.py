@@ -1,7 +1,6 @@
-"""What is to be written to the status of objects of the Gateway API, and when.
+"""Derives the status of Gateway API objects.
 
-A Gateway counts as programmed once every gateway cluster has confirmed its records. While that is under way nothing is
-said.
+A Gateway is programmed once every gateway cluster has confirmed its records. Until then its status is left unchanged.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ from providers.core.status_addresses import Addresses
 
 
 class GatewayStatus:
-    """Computes status documents on demand; holds nothing.
+    """Computes status documents on demand; stateless.
 
     Args:
         world: Reports and attachments.
-        conditions: How far records are.
-        addresses: Where gateways are reached.
-        controller: Our name, as GatewayClasses spell it.
+        conditions: Sync states of records.
+        addresses: Addresses of the gateways.
+        controller: The `controllerName` of this controller in GatewayClasses.
     """
 
     def __init__(self, world: World, conditions: Conditions, addresses: Addresses, *, controller: str) -> None:
@@ -35,12 +34,12 @@ class GatewayStatus:
         self._controller = controller
 
     def change(self, key: ObjectKey, status: FrozenJson, now: str) -> JsonObject:
-        """Return the fields of a status that have to be written; none if it is as it should be, or not known yet.
+        """Return the status fields to write; empty if the status is up to date or records are pending.
 
         Args:
             key: The object.
-            status: What the API server has.
-            now: RFC 3339, for conditions that change.
+            status: The current status in the API server.
+            now: Transition time (RFC 3339) of conditions that change.
         """
         from translation.gateway.statuses import Moment, status_change
 
@@ -64,7 +63,7 @@ class GatewayStatus:
 
 
 def _with_records(report: Report, condition: Condition) -> Assessment | None:
-    """Return an assessment that says what became of the records; None: nothing can be said of it now."""
+    """Return an assessment that includes the state of the records; None to leave the status unchanged."""
     assessment = report.assessment
     if assessment is None or condition.status == "True":
         return assessment

@@ -1,7 +1,7 @@
-"""Who held a host before this process, or this term: the namespace whose records gateways have for it.
+"""Restores which namespace holds a host after a restart or a change of leader, from the records in the gateways.
 
-An object may be older than the one whose host it names since yesterday. So that a restart or another leader gives it
-nothing, what the gateways hold counts before the age of objects.
+An old object that was edited to name a host of another namespace must not win it at a restart. So the records in the
+gateways take precedence over the age of objects.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ def adopt_hosts(
     world: World,
     options: Options,
     found: dict[str, set[str]],
-    told: set[str],
+    settled: set[str],
     nameless: Mapping[RecordKey, tuple[str, ...]] = MappingProxyType({}),
 ) -> Iterator[bool]:
-    """Let namespaces hold the hosts that a gateway cluster has for them, as far as their objects still name these.
+    """Assign hosts to the namespaces whose records a gateway cluster has, if objects there still name the hosts.
 
     Args:
         world: Objects and holders.
-        options: Tells which objects are ours.
-        found: Host → the namespaces that have records for it there. It grows.
-        told: Hosts of which another cluster said so in this term: the first one counts. It grows.
-        nameless: Records that tell no name → their hosts; whose they are is seen by their ids.
+        options: Settings that decide which objects belong to this controller.
+        found: Host → the namespaces with records for it in the cluster. Extended in place.
+        settled: Hosts that a cluster has assigned in this term; the first one wins. Extended in place.
+        nameless: Records without a name → their hosts; the ids identify their owners.
 
     Yields:
-        For each host whether it changed hands.
+        For each host whether its holder changed.
     """
     if nameless:
         yield from _recognised(world, found, nameless)
     holders = world.host_holders
     given: dict[str, str] = {}
-    for host in sorted(found.keys() - told):
+    for host in sorted(found.keys() - settled):
         owners = HostOwners(world.view(), options)
         own = _own(owners, host, found)
         if own:
-            told.add(host)
+            settled.add(host)
         is_lost = bool(own) and not _has_it(holders, owners, host, found)
         if is_lost:
             given[host] = own[0]
@@ -58,9 +58,9 @@ def adopt_hosts(
 def _recognised(
     world: World, found: dict[str, set[str]], nameless: Mapping[RecordKey, tuple[str, ...]]
 ) -> Iterator[bool]:
-    """Note the namespaces of records that tell no name; yield after each name, of which an object may have many.
+    """Find the namespaces of records without a name by their ids; yield after each name, as objects may have many.
 
-    A short id that names of several namespaces have says nothing: such names can be forged.
+    A short id that matches names of several namespaces is ignored, as such names can be forged.
     """
     makers: dict[RecordKey, set[str]] = {}
     for kind in NAMING_KINDS:
@@ -78,7 +78,7 @@ def _recognised(
 
 
 def _own(owners: HostOwners, host: str, found: Mapping[str, set[str]]) -> list[str]:
-    """Return the namespaces that have records for a host that they name, without those that only borrow it."""
+    """Return the namespaces that name a host and have records for it, except namespaces that only borrow it."""
     others = {each for name in (host, *wildcards_over(host)) for each in found.get(name, ())}
     naming = (each for each in sorted(found.get(host, ())) if owners.names(each, host))
     return [each for each in naming if not any(_borrows(owners, each, other, host) for other in others - {each})]
@@ -89,7 +89,7 @@ def _borrows(owners: HostOwners, namespace: str, other: str, host: str) -> bool:
 
 
 def _has_it(holders: HostHolders, owners: HostOwners, host: str, found: Mapping[str, set[str]]) -> bool:
-    """Say whether who holds a host, or a wildcard over it, has records for what it holds: then age has decided."""
+    """Return whether the current holder of a host, or of a wildcard over it, has records for it and so keeps it."""
     held = next((name for name in (host, *wildcards_over(host)) if holders.holder(name)), None)
     return held is not None and holders.holder(held) in _own(owners, held, found)
 
@@ -97,7 +97,7 @@ def _has_it(holders: HostHolders, owners: HostOwners, host: str, found: Mapping[
 def _cleared(
     holders: HostHolders, owners: HostOwners, given: Mapping[str, str], found: Mapping[str, set[str]]
 ) -> Iterator[bool]:
-    """Take away what others hold below wildcards that were given to somebody, unless they have records for it."""
+    """Release hosts below reassigned wildcards if their holders have no records for them."""
     for host in holders.hosts() if any(name.startswith("*.") for name in given) else ():
         holder = holders.holder(host)
         is_below = any(given.get(wildcard, holder) != holder for wildcard in wildcards_over(host))

@@ -1,10 +1,10 @@
-"""Translations of large objects in a thread: the event loop goes on, and so do the translations of everything else.
+"""Translates large objects in a thread, so that the event loop and other translations continue.
 
-One at a time; namespaces take turns. What such a translation read may change meanwhile. Then its result is dropped and
-the object translated again, after its namespace has rested. A result that is out of date once more is published all
-the same, as if the change had come later, and the object is translated again: whoever changes something all the time
-delays it, but neither keeps it from making progress nor gets it translated on the event loop. Ids and holders of hosts
-are never out of date in what is published.
+One object is translated at a time; namespaces take turns. If an object that the translation read changes meanwhile, the
+result is discarded and the object is translated again after its namespace has rested. If the second result is outdated
+too, it is published as if the change had come later, and the object is translated once more. Constant changes can thus
+delay an object, but can neither stop its progress nor force its translation onto the event loop. Ids and holders of
+hosts are never outdated in a published result.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from apisix_ingress.state.world import World
 T = TypeVar("T")
 
 LARGE = 8 * 1024
-"""Bytes of a spec that takes longer to translate than the event loop may stand still: some 20 ms."""
+"""Bytes of a spec whose translation would block the event loop for too long: about 20 ms."""
 
 TRIES = 2
-"""Translations after which a result is published although something that it read has changed."""
+"""Translations after which a result is published even if it is outdated."""
 
 
 class Offloader:
     """The queue of large objects and the thread that translates them.
 
     Args:
-        world: What translations read.
-        queue: Keys of large objects; a single worker takes them out.
+        world: The stores that translations read.
+        queue: Keys of large objects; a single worker processes them.
     """
 
     def __init__(self, world: World, queue: WorkQueue[ObjectKey]) -> None:
@@ -47,10 +47,10 @@ class Offloader:
         world.listen(self._changed)
 
     async def translate(self, key: ObjectKey, work: Callable[[View], T]) -> T | None:
-        """Return what some work made of the world, or None if it must not be published: the key is queued again.
+        """Return the result of `work`, or None if it must not be published; then the key is queued again.
 
         Raises:
-            Exception: What the work raised, unless something that it read changed meanwhile.
+            Exception: The error of `work`, unless something that it read changed meanwhile.
         """
         view = self._world.detached_view()
         changes = self._changes = set[Read]()
@@ -66,16 +66,16 @@ class Offloader:
         if not view.confirm():
             self.queue.add(key)
             return None
-        # A small one was published on the event loop meanwhile, and one that is gone withdrawn.
+        # Meanwhile an object that became small was published on the event loop; a deleted one was withdrawn.
         is_large_yet = is_large(self._world.stores[key.kind].get(key))
         return found if self._is_final(key, view, changes) and is_large_yet else None
 
     def forget(self, key: ObjectKey) -> None:
-        """Forget how often results for an object were out of date: it is not large any more."""
+        """Reset the count of outdated results for an object that is no longer large."""
         del self._outdated[key]
 
     def _is_final(self, key: ObjectKey, view: TrackingView, changes: set[Read]) -> bool:
-        """Say whether a result counts: it is up to date, or was out of date too often. Queue what is."""
+        """Return whether to publish a result: it is current, or was outdated too often. Requeue outdated objects."""
         if not changes.isdisjoint((key, *view.reads)):
             self.queue.add(key)
             self._outdated[key] += 1
@@ -90,10 +90,10 @@ class Offloader:
 
 
 def is_large(item: KubeObject | None) -> bool:
-    """Say whether an object takes long to translate."""
+    """Return whether an object takes long to translate."""
     if not isinstance(item, CustomObject):
         return False
     try:
         return len(orjson.dumps(item.spec)) > LARGE
     except TypeError:
-        return True  # nested too deeply to be written, which takes some bytes
+        return True  # nested too deeply to serialize, so it is large

@@ -1,7 +1,7 @@
-"""All providers, and the way from a changed read to the queues that care. Which there are is in the table of kinds.
+"""All providers, and the routing of changed reads to their queues. The table of kinds lists the providers.
 
-A provider imports the translation of its kind when the first object of it comes: most clusters have few kinds, and a
-start waits for every model that is built.
+A provider imports the translation of its kind when the first object arrives: most clusters use few kinds, and building
+every model would slow down the start.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from translation.core.options import Options
 from translation.nginx.options import CATCH_ALL, host_key
 
 URGENT_KINDS = frozenset(kind for kind, row in RESOURCES.items() if row.urgent)
-"""Kinds whose changes overtake: a dead pod leaves the gateway at once."""
+"""Kinds whose changes are processed first, so that a dead Pod leaves the gateways at once."""
 
 UNREAD = {"endpointslices": "Endpoints", "endpoints": "EndpointSlice"}
-"""Endpoint source → the kind that is not read then."""
+"""Endpoint source → the kind that is not watched."""
 
 LARGE_OBJECTS = "large-objects"
-"""Name of the queue of objects that are translated in a thread, beside one for each kind."""
+"""Name of the queue of objects that are translated in a thread."""
 
 SETTLE_LIMIT = 100
-"""Translations per queued key after which an offline pass is taken for an endless loop."""
+"""Translations per object after which an offline pass is considered an endless loop."""
 
 
 def resources(options: Options) -> tuple[Resource, ...]:
-    """Return the kinds that are read under these options."""
+    """Return the kinds to watch with these options."""
     source = options.plugin_metadata
     table = {kind: resource for kind, resource in RESOURCES.items() if kind != UNREAD[options.endpoint_source]}
     if not options.gateway_api:
@@ -54,7 +54,7 @@ def resources(options: Options) -> tuple[Resource, ...]:
         else:
             del table["ReferenceGrant"]
     if options.external_addresses != "refuse-internal":
-        # Nobody asks whose Service has an address.
+        # The index of addresses is used only to refuse internal ones.
         table["Service"] = replace(table["Service"], indexes={})
     if options.host_ownership == "shared":
         table = {kind: resource.without(OWNERSHIP_INDEXES) for kind, resource in table.items()}
@@ -66,7 +66,7 @@ def resources(options: Options) -> tuple[Resource, ...]:
 
 
 def provider_classes() -> Iterator[type[Provider[Any] | DependencyProvider]]:
-    """Yield the provider of each kind that has one."""
+    """Yield the provider class of each kind that has a provider."""
     named = (row.provider for row in RESOURCES.values() if row.provider)
     return map(imported, (*named, *DERIVED_PROVIDERS.values()))
 
@@ -90,13 +90,11 @@ class Registry:
         )
         self._offloader = offloader = Offloader(world, queue)
         rests = FairRests(clock=clock)
-        surroundings = ProviderDeps(world, options, sink, self, clock, rests, rng, observer, offloader, outcome)
+        deps = ProviderDeps(world, options, sink, self, clock, rests, rng, observer, offloader, outcome)
         self._world = world
         self._live = False
         self._waiting = 0
-        built = [
-            cls(surroundings) for cls in provider_classes() if cls.kind in world.stores or cls.kind not in GATEWAY_KINDS
-        ]
+        built = [cls(deps) for cls in provider_classes() if cls.kind in world.stores or cls.kind not in GATEWAY_KINDS]
         self.providers: Mapping[str, Provider[Any]] = {each.kind: each for each in built if isinstance(each, Provider)}
         self._dependencies = {each.kind: each for each in built if isinstance(each, DependencyProvider)}
         self.queues: Mapping[str, WorkQueue[Any]] = {each.kind: each.queue for each in built} | {LARGE_OBJECTS: queue}
@@ -111,7 +109,7 @@ class Registry:
 
     @property
     def may_rest(self) -> bool:
-        """Whether namespaces rest after long work: not while somebody waits until everything is translated."""
+        """Whether namespaces rest after long work; false while a caller waits for all translations."""
         return self._live and not self._waiting
 
     def enqueue(self, owner: ObjectKey, *, urgent: bool = False, since: float | None = None) -> None:
@@ -119,7 +117,7 @@ class Registry:
         self.providers[owner.kind].queue.add(owner, urgent=urgent, since=since)
 
     async def run(self) -> None:
-        """Run every provider until its queue is shut down and drained, and then what it offloaded."""
+        """Run all providers until their queues are shut down and drained, then drain the offloaded objects."""
         async with asyncio.TaskGroup() as offloading:
             offloading.create_task(self._run_offloaded(), name=LARGE_OBJECTS)
             async with asyncio.TaskGroup() as group:
@@ -128,9 +126,9 @@ class Registry:
             self._offloader.queue.shut_down()
 
     async def drained(self) -> None:
-        """Return once every queue was found idle together with the others; what waits for a retry does not count.
+        """Wait until all queues are idle at the same time, ignoring keys that wait for a retry.
 
-        The first time ends the pass over all objects: problems that are left are told.
+        The first call ends the first pass over all objects and logs the remaining problems.
         """
         self._waiting += 1
         try:
@@ -156,7 +154,7 @@ class Registry:
         await run_workers(self._offloader.queue, handle, workers=1, name=LARGE_OBJECTS, on_error=failed)
 
     def shut_down(self) -> None:
-        """Let the queues run dry and take nothing new."""
+        """Stop accepting keys; the queues are drained."""
         for provider in self.all():
             provider.queue.shut_down()
 
@@ -192,12 +190,12 @@ class Registry:
         urgent = self._live and read.kind in URGENT_KINDS
         owners = self._world.dependents.of(read)
         if read.kind in HASHED and isinstance(read, IndexKey):
-            owners = (*owners, *self._world.ids.owners_of(read))  # what can't be translated may not ask for it any more
+            owners = (*owners, *self._world.ids.owners_of(read))  # a broken object may not read it any more
         if isinstance(read, IndexKey) and read.by == NGINX_HOST_INDEX:
             owners = (*owners, host_key(read.value))
         if isinstance(read, ObjectKey) and read.kind in self.providers:
             owners = (read, *owners)
-        # Those who take the place of an object that is gone write before its records are deleted.
+        # Deleted objects last, so that their replacements are written before the deletes.
         for owner in sorted(owners, key=self._is_gone):
             self.enqueue(owner, urgent=urgent)
 

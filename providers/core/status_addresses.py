@@ -1,6 +1,6 @@
-"""Which addresses the status of an Ingress shows: the configured ones, or those of the gateways' Service.
+"""The addresses in the status of an Ingress: the configured ones, or the addresses of the gateways' Service.
 
-How they are written, and what of another writer's is left alone, belongs to `kube.status.writer`.
+`kube.status.writer` writes them and leaves addresses of other controllers alone.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from apisix_ingress.state.world import World
 
 
 class Addresses:
-    """Computes `status.loadBalancer.ingress` on demand; holds nothing of its own.
+    """Computes `status.loadBalancer.ingress` on demand.
 
     Args:
-        world: Services, and which Ingresses are ours.
+        world: Services, and the Ingresses of this controller.
         publish_service: namespace/name of the Service in front of the gateways, or empty.
         fixed: Addresses to publish instead.
         leaves_alone: Ingresses whose status another controller writes.
@@ -40,10 +40,10 @@ class Addresses:
         self._service = ObjectKey("Service", namespace, name) if name and not fixed else None
 
     def of(self, key: ObjectKey) -> list[JsonObject] | None:
-        """Return what an Ingress should show, nothing for one that is not ours; None: leave it alone.
+        """Return the desired addresses of an Ingress, or None to leave its status alone.
 
-        It is left alone where nothing is configured, and until every kind was listed: a Service that is not there yet
-        is not one that is gone.
+        The list is empty for an Ingress of another controller. The status is left alone if no addresses are configured,
+        and until every kind was listed, as a Service that is missing before that may still exist.
         """
         if RESOURCES[key.kind].status != "addresses" or not (self._fixed or self._service) or not self._world.synced:
             return None
@@ -52,13 +52,13 @@ class Addresses:
         return self.published() if key in self._world.reports else []
 
     def published(self) -> list[JsonObject]:
-        """Return what every Ingress of ours should show; nothing until every kind was listed."""
+        """Return the addresses for the Ingresses of this controller; empty until every kind was listed."""
         if self._fixed or not (self._service and self._world.synced):
             return self._fixed
         return published(self._world.stores["Service"].get(self._service))
 
     def follow(self, wake: Callable[[ObjectKey], None]) -> None:
-        """Have every Ingress of ours looked at when the Service changes."""
+        """Call `wake` for every Ingress of this controller when the Service changes."""
 
         def changed(read: Read) -> None:
             if read == self._service:
@@ -71,9 +71,9 @@ class Addresses:
 
 
 def published(service: Service | None) -> list[JsonObject]:
-    """Return the addresses of a Service in the order of the 1.8 line; none unless it has a load balancer.
+    """Return the addresses of a Service in the order of 1.8; empty unless its load balancer has an address.
 
-    External IPs count once the load balancer has an address, so that no half of them is published (v1-behaviour.md §7).
+    External IPs are published only together with the addresses of the load balancer (v1-behaviour.md §7).
     """
     if service is None or service.type != "LoadBalancer" or not service.load_balancer:
         return []
@@ -81,5 +81,5 @@ def published(service: Service | None) -> list[JsonObject]:
 
 
 def entry(address: str) -> JsonObject:
-    """Return an address as the status of an Ingress has it."""
+    """Return an address in the form of an Ingress status."""
     return {"ip": address} if is_ip(address) else {"hostname": address}

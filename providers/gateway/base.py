@@ -1,4 +1,4 @@
-"""What the providers of the Gateway API have in common: a route belongs to this controller if its Gateway does."""
+"""What all providers of the Gateway API share: a route belongs to this controller if one of its Gateways does."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from translation.core.scope import in_scope
 
 
 class GatewayApiProvider(Provider[CustomObject]):
-    """A provider of a kind that has no class of its own."""
+    """A provider of a kind whose objects do not name an ingress class."""
 
     @abstractmethod
     def is_ours(self, item: CustomObject, view: View) -> bool:
-        """Say whether an object leads to a Gateway of ours."""
+        """Return whether an object belongs to a Gateway of this controller."""
 
     def evaluate(self, key: ObjectKey, item: CustomObject | None, view: View) -> Translation | None:
-        """Return the translation for a key, or None when the object is gone or not ours: it is withdrawn."""
+        """Return the translation for a key; None withdraws its records: the object is gone or is not handled."""
         if item is None or not in_scope(item.meta.namespace, view, self._options) or not self.is_ours(item, view):
             return None
         if (problem := unread(item)) and problem.severity == "error":
@@ -29,10 +29,10 @@ class GatewayApiProvider(Provider[CustomObject]):
 
 
 class RouteProvider(GatewayApiProvider):
-    """A provider of a kind of route."""
+    """A provider of one route kind."""
 
     def is_ours(self, item: CustomObject, view: View) -> bool:
-        """Say whether a route names a Gateway of ours, or a ListenerSet of one."""
+        """Return whether a route names a Gateway of this controller, or a ListenerSet of one."""
         from translation.gateway.routes.attachment import has_parent_of_ours
 
         return has_parent_of_ours(item, view, self._options)

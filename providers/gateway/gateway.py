@@ -1,4 +1,4 @@
-"""Gateway: translated when it, its class, its ListenerSets or what they refer to changes."""
+"""Gateway: translated when it, its class, its ListenerSets or anything they refer to changes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from translation.core.result import Translation
 
 
 class GatewayProvider(GatewayApiProvider):
-    """Owns certificates, and the records that keep listeners apart."""
+    """Owns certificates, and the records that isolate listeners from each other."""
 
     kind = "Gateway"
 
@@ -20,7 +20,7 @@ class GatewayProvider(GatewayApiProvider):
         return translate_gateway(item, view, self._options)
 
     def is_ours(self, item: CustomObject, view: View) -> bool:
-        """Say whether a Gateway is of a class of ours."""
+        """Return whether the class of a Gateway names this controller."""
         from translation.gateway.entry.owned import is_our_gateway
 
         return is_our_gateway(item, view, self._options)

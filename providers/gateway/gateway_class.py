@@ -9,7 +9,7 @@ from translation.core.result import Translation
 
 
 class GatewayClassProvider(GatewayApiProvider):
-    """Owns nothing."""
+    """Owns no records."""
 
     kind = "GatewayClass"
 
@@ -20,7 +20,7 @@ class GatewayClassProvider(GatewayApiProvider):
         return translate_gateway_class(item, view, self._options)
 
     def is_ours(self, item: CustomObject, view: View) -> bool:
-        """Say whether a GatewayClass names us as its controller."""
+        """Return whether a GatewayClass names this controller."""
         from translation.gateway.entry.owned import is_our_class
 
         return is_our_class(item, self._options)

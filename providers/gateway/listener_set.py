@@ -1,4 +1,4 @@
-"""ListenerSet: assessed when it, its Gateway or what it refers to changes."""
+"""ListenerSet: assessed when it, its Gateway or anything it refers to changes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from translation.core.result import Translation
 
 
 class ListenerSetProvider(GatewayApiProvider):
-    """Owns nothing: its records are those of its Gateway."""
+    """Owns no records: its Gateway owns them."""
 
     kind = "ListenerSet"
 
@@ -20,7 +20,7 @@ class ListenerSetProvider(GatewayApiProvider):
         return translate_listener_set(item, view, self._options)
 
     def is_ours(self, item: CustomObject, view: View) -> bool:
-        """Say whether a ListenerSet names a Gateway of ours."""
+        """Return whether a ListenerSet names a Gateway of this controller."""
         from translation.gateway.entry.listeners import parent_of
         from translation.gateway.entry.owned import our_gateway
 

@@ -73,7 +73,7 @@ def test_the_last_generation_that_could_be_read_stays_in_effect(kind: str) -> No
     for generation in (2, 3):
         got = harness.put({**GOOD[kind], "x": DEEP}, generation)
         assert got is not None
-        want = f"generation {generation} can't be read (nested deeper than 200 levels): generation 1 stays in effect; "
+        want = f"generation {generation} cannot be read (nested deeper than 200 levels): generation 1 stays in effect; "
         assert (got.status, got.generation, got.message[: len(want)]) == ("False", generation, want)
         assert harness.records == records
     fixed = harness.put(GOOD[kind], 4)
@@ -85,7 +85,9 @@ def test_the_last_generation_that_could_be_read_stays_in_effect(kind: str) -> No
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_object_that_never_was_read_keeps_what_gateways_have(kind: str) -> None:
     harness = DepthHarness(kind)
-    message = "generation 7 can't be read (nested deeper than 200 levels): what the gateways have for it stays as it is"
+    message = (
+        "generation 7 cannot be read (nested deeper than 200 levels): its records in the gateways stay as they are"
+    )
     assert harness.put({**GOOD[kind], "x": DEEP}, 7) == aborted(7, f"{message}; flatten the object")
     assert harness.records == {}
     name = "default_default_r" if kind == "ApisixRoute" else "default_default"
@@ -98,7 +100,7 @@ def test_a_status_that_is_too_deep_is_not_read() -> None:
     harness = DepthHarness("ApisixRoute")
     got = harness.put(GOOD["ApisixRoute"], 1, {"conditions": [DEEP]})
     assert got is not None
-    assert "can't be read" in got.message
+    assert "cannot be read" in got.message
 
 
 def test_what_refers_to_an_object_that_never_was_read_says_so() -> None:

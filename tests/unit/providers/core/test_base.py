@@ -407,7 +407,7 @@ def test_objects_of_a_namespace_that_become_too_much_wait_until_others_are_gone(
     loop.settle(one, two, other)
     assert loop.uris() == {"one": large, "three": large}
     assert [problem.split(":")[0] for problem in loop.problems(two)] == [
-        "the objects of this namespace would become more than 0 MiB of records"
+        "the objects of this namespace would exceed the limit of 0 MiB of records"
     ]
     loop.settle(make_route("two", records={"two": "/small"}))
     assert loop.uris() == {"one": large, "two": "/small", "three": large}

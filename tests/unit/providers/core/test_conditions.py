@@ -85,8 +85,8 @@ TAKEN = "duplicate key of plugin key-auth found with consumer: "
     ("namespace", "username", "told"),
     [
         ("default", "default_jack", f"{TAKEN}default_jack; use another credential"),
-        ("red", "red_jack", "the credential for plugin key-auth can't be used; use another one"),
-        ("red", "by_hand", "the credential for plugin key-auth can't be used; use another one"),
+        ("red", "red_jack", "the credential for plugin key-auth cannot be used; use another one"),
+        ("red", "by_hand", "the credential for plugin key-auth cannot be used; use another one"),
     ],
 )
 def test_who_has_a_credential_is_named_within_a_namespace_alone(namespace: str, username: str, told: str) -> None:
@@ -101,7 +101,7 @@ def test_who_has_a_username_is_named_within_a_namespace_alone() -> None:
     mine = make_record("mine", kind="consumers")
     message = "duplicate username of plugin basic-auth found with consumer: red_jack"
     cluster = FakeCluster(states={mine.key: RecordState("waiting", message)})
-    told = "the credential for plugin basic-auth can't be used; use another one"
+    told = "the credential for plugin basic-auth cannot be used; use another one"
     assert condition_of(make_world(mine), cluster) == aborted(3, f"{mine.key}: {told}")
 
 
