@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from apisix_ingress.model.json import FrozenJson, list_in, mapping_in
 from apisix_ingress.model.objects import CustomObject
@@ -65,6 +66,15 @@ def match_value(parent: str, host: str, literal: str, rank: int) -> str:
     return f"{parent}\n{host}\n{rank}\n{literal}"
 
 
+def decoded_path(path: str) -> str:
+    """Return a path without %-escapes, as gateways compare paths; one whose bytes are not UTF-8 stays as it is."""
+    try:
+        found = unquote(path, errors="strict")
+    except UnicodeDecodeError:
+        return path
+    return found if found.isprintable() else path
+
+
 def parent_name(kind: str, namespace: str, name: str) -> str:
     """Return how a parent is written in the index."""
     return f"{kind}/{namespace}/{name}"
@@ -83,11 +93,12 @@ def _http(match: FrozenJson) -> tuple[str, int, bool]:
     path = mapping_in(match.get("path"))
     value, kind = str(path.get("value") or "/"), path.get("type") or "PathPrefix"
     has_method = bool(match.get("method"))
-    if kind == "Exact":
-        return value, EXACT, has_method
     if kind == "RegularExpression":
         return "/", REGEX, has_method
-    return value.rstrip("/") or "/", PREFIX, has_method
+    literal = decoded_path(value).partition("*")[0]
+    if kind == "Exact":
+        return literal, EXACT, has_method
+    return literal.rstrip("/") or "/", PREFIX, has_method
 
 
 def _grpc(match: FrozenJson) -> tuple[str, int, bool]:

@@ -1,15 +1,16 @@
 """The listeners of a Gateway: its own and those of the ListenerSets attached to it, with their conflicts.
 
-Listeners that share a port differ by hostname, so two of one hostname, or of protocols that can't share a
-port, conflict. The first one keeps the port: the Gateway's own listeners come before those of ListenerSets, older sets
-before younger ones (Gateway API: ListenerSet, "listener precedence").
+Listeners that share a port differ by hostname, so two of one hostname, or of protocols that can't share a port,
+conflict. Of conflicting listeners in one object none is accepted (Gateway API: "Handling indistinct Listeners"). Across
+objects the Gateway's own listeners have precedence over those of ListenerSets, older sets over younger ones.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, groupby
 
 from apisix_ingress.model.assessment import ListenerKey
 from apisix_ingress.model.keys import IndexKey, ObjectKey
@@ -48,7 +49,7 @@ class Listener:
         hostname: In lower case; empty: every host.
         tls: How it deals with TLS, None without.
         routes: Which routes it allows.
-        conflict: Reason of the conflict with a listener that has precedence, or empty.
+        conflict: Reason of a conflict with another listener, or empty.
     """
 
     gateway: ObjectKey
@@ -90,7 +91,7 @@ class Listener:
     def refusal(self) -> tuple[str, str]:
         """Reason and message why it is not accepted whatever its references say; empty texts if it is."""
         if self.conflict:
-            return self.conflict, f"port {self.port} is taken by a listener with precedence; use another port or host"
+            return self.conflict, f"conflicts with another listener on port {self.port}; use another port or hostname"
         if self.protocol not in KINDS_BY_PROTOCOL:
             known = ", ".join(KINDS_BY_PROTOCOL)
             return "UnsupportedProtocol", f"protocol {self.protocol} is not supported; use one of {known}"
@@ -193,14 +194,29 @@ def _listener(gateway: ObjectKey, owner: ObjectKey, spec: ListenerSpec) -> Liste
 
 def _with_conflicts(found: Iterable[Listener]) -> tuple[Listener, ...]:
     taken: dict[tuple[int, bool], list[Listener]] = {}
-    result = []
-    for listener in found:
-        others = taken.setdefault((listener.port, listener.protocol == "UDP"), [])
-        conflict = next((reason for each in others if (reason := _conflict(each, listener))), "")
-        if not conflict:
-            others.append(listener)
-        result.append(replace(listener, conflict=conflict))
+    result: list[Listener] = []
+    for _, group in groupby(found, key=lambda each: each.owner):
+        siblings = list(group)
+        checked = [replace(each, conflict=_first_conflict(each, siblings, taken)) for each in siblings]
+        for each in checked:
+            if not each.conflict:
+                taken.setdefault(_place(each), []).append(each)
+        result += checked
     return tuple(result)
+
+
+def _first_conflict(
+    listener: Listener, siblings: Iterable[Listener], taken: Mapping[tuple[int, bool], Sequence[Listener]]
+) -> str:
+    """Return the reason of a conflict with a listener that has precedence, or with another one of the same object."""
+    place = _place(listener)
+    beside = (each for each in siblings if each is not listener and _place(each) == place)
+    others = chain(taken.get(place, ()), beside)
+    return next((reason for each in others if (reason := _conflict(each, listener))), "")
+
+
+def _place(listener: Listener) -> tuple[int, bool]:
+    return listener.port, listener.protocol == "UDP"
 
 
 def _conflict(first: Listener, other: Listener) -> str:

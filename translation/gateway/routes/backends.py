@@ -20,7 +20,7 @@ from apisix_ingress.state.claims import UpstreamClaim, UpstreamVariant
 from crds.gateway.common import BackendReference, HeaderChanges, ServiceReference
 from translation.core.builder import Builder
 from translation.core.grants import Reference, is_granted
-from translation.gateway.routes.filters import request_headers
+from translation.gateway.routes.filters import literal, request_headers
 
 H2C = "kubernetes.io/h2c"
 WEBSOCKET = "kubernetes.io/ws"
@@ -211,7 +211,7 @@ def _split_with_headers(targets: Sequence[Target], plugins: dict[str, Any]) -> N
     """Choose a backend first, mark the request with it and its headers, then split by the mark."""
     actions, rules = [], []
     for index, target in enumerate(targets):
-        own = {each.name: each.value for each in target.headers.set} if target.headers else {}
+        own = {each.name: literal(each.value) for each in target.headers.set} if target.headers else {}
         actions.append({"set_headers": {**own, _CHOICE: str(index)}, "weight": target.weight})
         match = [{"vars": [["http_x_apisix_backend", "==", str(index)]]}]
         rules.append({"match": match, "weighted_upstreams": [{"upstream_id": target.upstream_id, "weight": 1}]})

@@ -7,12 +7,33 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from crds.gateway.common import Cors, Filter, HeaderChanges, LocalReference, Mirror, PathChange, Redirect, Rewrite
+from apisix_ingress.model.network.gateway_matches import decoded_path
+from crds.gateway.common import (
+    Cors,
+    Filter,
+    HeaderChanges,
+    HeaderValue,
+    LocalReference,
+    Mirror,
+    PathChange,
+    Redirect,
+    Rewrite,
+)
 from crds.gateway.routes import PathMatch
 from translation.gateway.entry.listeners import Listener
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _REWRITE = "proxy-rewrite"
+_RESPONSE = "response-rewrite"
+
+_VARIABLE = re.compile(r"(?<!\\)\$(?=[\w.{])")
+"""What a gateway takes as the beginning of a variable (APISIX core/utils.lua, resolve_var)."""
+
+_METHODS = "GET,POST,PUT,DELETE,PATCH,HEAD,OPTIONS,CONNECT,TRACE"
+"""What the cors plugin makes of `**`."""
+
+_ALLOW_METHODS = "Access-Control-Allow-Methods"
+_REQUESTED = "http_access_control_request_method"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +53,7 @@ class Steps:
         mirrors: Backends that get a copy of the share of requests that comes with them, 0 to 1.
         extensions: References to plugin configs.
         redirects: Whether requests are answered with a redirect.
+        reflects_method: Whether the answer to a CORS preflight request allows the requested method.
         refusal: Reason and message why the route is not accepted, or empty texts.
     """
 
@@ -39,6 +61,7 @@ class Steps:
     mirrors: list[tuple[Mirror, float]] = field(default_factory=list)
     extensions: list[LocalReference] = field(default_factory=list)
     redirects: bool = False
+    reflects_method: bool = False
     refusal: tuple[str, str] = ("", "")
 
     def rewrite(self, changes: dict[str, Any]) -> None:
@@ -60,6 +83,8 @@ def steps_of(filters: Iterable[Filter], setting: Setting) -> Steps:
     steps = Steps()
     for each in filters:
         _add(steps, each, setting)
+    if steps.reflects_method:
+        _reflect_method(steps.plugins)
     if steps.redirects and any(each.type == "URLRewrite" for each in filters):
         steps.refusal = ("IncompatibleFilters", "RequestRedirect and URLRewrite exclude each other; remove one of them")
     return steps
@@ -69,7 +94,7 @@ def _add(steps: Steps, item: Filter, setting: Setting) -> None:
     if item.request_header_modifier is not None:
         steps.change_headers(item.request_header_modifier)
     elif item.response_header_modifier is not None:
-        steps.plugins["response-rewrite"] = {"headers": _response_headers(item.response_header_modifier)}
+        _change_response(steps, item.response_header_modifier)
     elif item.request_redirect is not None:
         _redirect(steps, item.request_redirect, setting)
     elif item.url_rewrite is not None:
@@ -78,7 +103,8 @@ def _add(steps: Steps, item: Filter, setting: Setting) -> None:
         if share := _share(item.request_mirror):
             steps.mirrors.append((item.request_mirror, share))
     elif item.cors is not None:
-        steps.plugins |= _cors(item.cors)
+        steps.plugins["cors"] = _cors(item.cors)
+        steps.reflects_method = item.cors.allow_credentials and _is_every(item.cors.allow_methods)
     elif item.extension_ref is not None:
         steps.extensions.append(item.extension_ref)
     else:
@@ -89,23 +115,37 @@ def request_headers(changes: HeaderChanges) -> dict[str, Any]:
     """Return header changes as proxy-rewrite takes them."""
     found: dict[str, Any] = {}
     if changes.set:
-        found["set"] = {each.name: each.value for each in changes.set}
+        found["set"] = {each.name: literal(each.value) for each in changes.set}
     if changes.add:
-        found["add"] = {each.name: each.value for each in changes.add}
+        found["add"] = {each.name: literal(each.value) for each in changes.add}
     if changes.remove:
         found["remove"] = list(dict.fromkeys(changes.remove))
     return found
 
 
-def _response_headers(changes: HeaderChanges) -> dict[str, Any]:
+def literal(text: str) -> str:
+    """Return a text without variables of the gateway: `$` becomes the default of a variable that does not exist."""
+    return _VARIABLE.sub("${apisix_none ?? $}", text)
+
+
+def _change_response(steps: Steps, changes: HeaderChanges) -> None:
     found: dict[str, Any] = {}
     if changes.set:
-        found["set"] = {each.name: each.value for each in changes.set}
+        found["set"] = {each.name: literal(each.value) for each in changes.set}
     if changes.add:
-        found["add"] = [f"{each.name}: {each.value}" for each in changes.add]
+        found["add"] = [_added(each) for each in changes.add]
+        if wrong := next((each.name for each in changes.add if ":" in each.value), ""):
+            message = f"a gateway can't add a value with a colon to the response header {wrong}; set the header instead"
+            steps.refusal = ("UnsupportedValue", message)
     if changes.remove:
         found["remove"] = list(dict.fromkeys(changes.remove))
-    return found
+    steps.plugins[_RESPONSE] = {"headers": found}
+
+
+def _added(header: HeaderValue) -> str:
+    """Return a response header to add; the plugin refuses a slash at the end, so an empty variable follows it."""
+    value = literal(header.value)
+    return f"{header.name}: {value}" + ("${apisix_none}" if value.endswith("/") else "")
 
 
 def _rewrite(steps: Steps, rewrite: Rewrite, path: PathMatch) -> None:
@@ -117,8 +157,9 @@ def _rewrite(steps: Steps, rewrite: Rewrite, path: PathMatch) -> None:
 
 def _new_path(change: PathChange, match: PathMatch) -> dict[str, Any]:
     if change.type == "ReplaceFullPath":
-        return {"uri": change.replace_full_path or "/"}
-    prefix, new = match.value.rstrip("/"), change.replace_prefix_match.rstrip("/")
+        return {"uri": literal(change.replace_full_path or "/")}
+    prefix = decoded_path(match.value).rstrip("/")
+    new = change.replace_prefix_match.rstrip("/").replace("$", "$$")
     escaped = re.escape(prefix)
     if not prefix:
         return {"regex_uri": ["^/(.*)$", f"{new}/$1"]}
@@ -151,11 +192,10 @@ def _share(mirror: Mirror) -> float:
 
 
 def _cors(cors: Cors) -> dict[str, Any]:
-    """Return the cors plugin.
+    """Return the configuration of the cors plugin.
 
     With a plain origin the plugin allows every origin (APISIX 3.18), so all of them are regular expressions beside an
-    origin that does not exist. With credentials and `*` it needs `**`, and then answers with all methods; the answer is
-    replaced by the requested method.
+    origin that does not exist. With credentials and `*` it needs `**`.
     """
     every = "**" if cors.allow_credentials else "*"
     config: dict[str, Any] = {
@@ -171,18 +211,25 @@ def _cors(cors: Cors) -> dict[str, Any]:
     else:
         config["allow_origins"] = "https://unused.invalid"
         config["allow_origins_by_regex"] = [_origin(each) for each in cors.allow_origins]
-    plugins: dict[str, Any] = {"cors": config}
-    if every == "**" and (not cors.allow_methods or "*" in cors.allow_methods):
-        asked = {"Access-Control-Allow-Methods": "$http_access_control_request_method"}
-        plugins["response-rewrite"] = {
-            "headers": {"set": asked},
-            "vars": [["request_method", "==", "OPTIONS"]],
-        }
-    return plugins
+    return config
+
+
+def _reflect_method(plugins: dict[str, Any]) -> None:
+    """Allow the requested method where the cors plugin, for `**`, allows all methods."""
+    if _RESPONSE in plugins:
+        headers = plugins[_RESPONSE]["headers"]
+        headers.setdefault("set", {})[_ALLOW_METHODS] = f"${{{_REQUESTED} ?? {_METHODS}}}"
+    else:
+        asked = {"set": {_ALLOW_METHODS: f"${_REQUESTED}"}}
+        plugins[_RESPONSE] = {"headers": asked, "vars": [["request_method", "==", "OPTIONS"]]}
+
+
+def _is_every(values: Sequence[str]) -> bool:
+    return "*" in values or not values
 
 
 def _listed(values: Sequence[str], every: str) -> str:
-    return every if "*" in values or not values else ",".join(values)
+    return every if _is_every(values) else ",".join(values)
 
 
 def _origin(origin: str) -> str:

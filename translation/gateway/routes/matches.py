@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from apisix_ingress.model.network.gateway_matches import decoded_path
 from crds.gateway.common import HeaderMatch
 from crds.gateway.routes import GrpcRouteMatch, HttpRouteMatch, MethodMatch, PathMatch
 
@@ -26,11 +27,15 @@ def grpc_fields(match: GrpcRouteMatch) -> dict[str, Any]:
 
 
 def _path(path: PathMatch) -> tuple[list[str], list[Any]]:
-    if path.type == "Exact":
-        return [path.value], []
     if path.type == "RegularExpression":
         return ["/*"], [["uri", "~~", f"^(?:{path.value})$"]]
-    prefix = path.value.rstrip("/")
+    value = decoded_path(path.value)
+    prefix = value.rstrip("/")
+    if "*" in value:  # which the gateway would take as a wildcard
+        expression = re.escape(value) if path.type == "Exact" else f"{re.escape(prefix)}(?:/.*)?"
+        return [value.partition("*")[0] + "*"], [["uri", "~~", f"^{expression}$"]]
+    if path.type == "Exact":
+        return [value], []
     return ([prefix, f"{prefix}/*"] if prefix else ["/*"]), []
 
 
