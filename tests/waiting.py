@@ -10,7 +10,7 @@ WAIT_SECONDS = 15.0
 
 
 async def until(condition: Callable[[], bool], what: str, *, state: Callable[[], object]) -> None:
-    """Wait for a condition; if it never comes, the test fails and tells the state."""
+    """Wait for a condition; if it never holds, the test fails and shows the state."""
     try:
         async with asyncio.timeout(WAIT_SECONDS):
             while not condition():  # noqa: ASYNC110  # what is waited for has no event to wait on

@@ -46,7 +46,7 @@ class FakeClock:
 
     @property
     def next_wake(self) -> float | None:
-        """The monotonic time at which the next sleeper wakes, None if nobody sleeps."""
+        """The monotonic time at which the next sleeper wakes, None if there is no sleeper."""
         while self._sleepers and self._sleepers[0][2].done():
             heapq.heappop(self._sleepers)
         return self._sleepers[0][0] if self._sleepers else None

@@ -15,7 +15,7 @@ def secret(name: str) -> Manifest:
 
 
 async def test_the_last_bookmark_of_a_watch_leaves_no_change_behind() -> None:
-    """A client goes on from a bookmark: what was not told before it would never be told."""
+    """A client continues from a bookmark: events before it that were not sent would be lost."""
     loop = asyncio.get_running_loop()
     async with FakeApiServer() as server, aiohttp.ClientSession(server.url) as session:
         server.put(secret("first"))

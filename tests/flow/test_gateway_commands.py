@@ -1,4 +1,4 @@
-"""Commands that ask a gateway: what they say of it, and that they write nothing but what they were told to."""
+"""Commands that read a gateway: what they report, and that they write only what was requested."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Lists of reflectors: complete ones only are acted upon, and deletes that nobody announced with care."""
+"""Lists of reflectors: only complete lists have an effect, and deletes without an event are checked first."""
 
 from pathlib import Path
 

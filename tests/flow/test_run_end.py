@@ -1,4 +1,4 @@
-"""Signals that tell the command `run` to end: it does so in order, with what it has in hand finished."""
+"""Signals that stop the command `run`: it stops in order and finishes its work in progress."""
 
 import asyncio
 import signal

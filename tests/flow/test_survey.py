@@ -1,4 +1,4 @@
-"""Commands that look at an API server and its gateways, over HTTP: whatever is away or refused is told."""
+"""Commands that look at an API server and its gateways, over HTTP: they report whatever is away or refused."""
 
 import socket
 

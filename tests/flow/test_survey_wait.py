@@ -1,4 +1,4 @@
-"""The command `wait`, over HTTP: it goes on while something is away, and tells why an object is not live."""
+"""The command `wait`, over HTTP: it continues while something is away, and reports why an object is not live."""
 
 import pytest
 from pydantic import SecretStr

@@ -18,7 +18,7 @@ KNOWN_SECONDS = 100.0
 """What was wanted for so long is known to every replica that works."""
 
 BUGS = frozenset({"record.crashed", "audit.crashed", "object.translate_failed", "status.failed", "term.failed"})
-"""Lines of the log that tell of a defect."""
+"""Log events that indicate a defect."""
 
 CORE_KEYS: tuple[Key, ...] = (
     ("routes", crc(f"{CORE}_r0_rule")),

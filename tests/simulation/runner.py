@@ -1,4 +1,4 @@
-"""Playing seeds: one, or many in several processes; what failed is told with the command that plays it again."""
+"""Playing seeds: one, or many in several processes; a failure is reported with the command that replays it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The objects of a benchmark and what the gateway should have: both tell of the same addresses."""
+"""The objects of a benchmark and what the gateway should have: both have the same addresses."""
 
 from benchmarks.adapter import fill, load
 from benchmarks.world import Shape, World

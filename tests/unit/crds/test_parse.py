@@ -1,4 +1,4 @@
-"""Specs are read or refused, each with the field that is wrong; what nobody reads is found."""
+"""Specs are parsed or rejected, with the field that is wrong; unknown fields are found."""
 
 from typing import Any, cast
 

@@ -1,4 +1,4 @@
-"""ApisixClusterConfig and the address of its cluster: who is told, and when."""
+"""ApisixClusterConfig and the address of its cluster: which objects report it, and when."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `explain` is given, and what a bad one is told."""
+"""The arguments of `explain`, and the errors for invalid ones."""
 
 from __future__ import annotations
 

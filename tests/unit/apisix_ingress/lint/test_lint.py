@@ -1,4 +1,4 @@
-"""Findings of manifests: what is found, where it stands, and how it is told."""
+"""Findings of manifests: what is found, where it is, and how it is reported."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Names, ids and ownership marks; the vectors are those of the 1.8 line."""
+"""Names, ids and ownership marks; the vectors are from 1.8."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The registry of codes: complete, in use, and numbered for good."""
+"""The registry of codes: complete, in use, and with permanent numbers."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""Requests and translations under the metric names of the 1.8 line."""
+"""Requests and translations under the metric names of 1.8."""
 
 import pytest
 

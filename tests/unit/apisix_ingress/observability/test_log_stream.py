@@ -1,4 +1,4 @@
-"""Where lines go that nobody may take: they hold nothing up, and what is missing is told."""
+"""Log lines without a reader: they block nothing, and the number of dropped lines is reported."""
 
 import io
 import os

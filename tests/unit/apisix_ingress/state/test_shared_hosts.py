@@ -1,4 +1,4 @@
-"""Namespaces that publish routes for one host: each of their objects is told, whatever came first."""
+"""Namespaces that publish routes for one host: each of their objects reports it, in whatever order they came."""
 
 from __future__ import annotations
 

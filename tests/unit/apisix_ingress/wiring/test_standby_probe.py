@@ -1,4 +1,4 @@
-"""A replica that follows tries its admin keys: a refusal is told, an outage is not, and a leader asks nothing."""
+"""A follower checks its admin keys: it reports a rejection but not an outage, and a leader does not check."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Large objects are translated in a thread while everything else goes on; nobody can keep them from being published."""
+"""Large objects are translated in a thread while everything else continues; nothing can prevent their publication."""
 
 import asyncio
 import itertools

@@ -1,4 +1,4 @@
-"""Which addresses an Ingress shows, and when it is looked at. The rules of the 1.8 line are golden cases."""
+"""Which addresses an Ingress shows, and when it is checked. Golden cases have the rules of 1.8."""
 
 from typing import Any
 

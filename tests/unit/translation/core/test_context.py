@@ -1,4 +1,4 @@
-"""What is told of an object: enough to correct it, and no more than a log and a status can take."""
+"""Problems of an object: enough to correct it, and no more than fits into a log and a status."""
 
 from apisix_ingress.state.world import World
 from tests.unit.translation.objects import OPTIONS

@@ -1,4 +1,4 @@
-"""Hosts that belong to one namespace: what others are told, who may share, and what a Namespace is given."""
+"""Hosts that belong to one namespace: what other objects report, who may share, and what a Namespace is given."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two objects with certificates for one host: whose is published, what the others are told, and what wakes them."""
+"""Two objects with certificates for one host: which one is published, what the others report, and what wakes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two objects whose rules take the same requests: who is in front, what the others are told, and what wakes them."""
+"""Two objects whose rules match the same requests: which one wins, what the others report, and what wakes them."""
 
 from __future__ import annotations
 

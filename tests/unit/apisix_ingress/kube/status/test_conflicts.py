@@ -1,4 +1,4 @@
-"""Two writers of one status: each time the wait is longer, and the log tells of it once."""
+"""Two writers of one status: each wait is longer than the last, and it is logged once."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""The queue call by call: waiting, waking, delays, lanes, shutdown, what an observer is told."""
+"""The queue call by call: waiting, waking, delays, lanes, shutdown, and calls of the observer."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Fields with two spellings: what is told about them, and that nothing is where there is nothing to tell."""
+"""Fields with two spellings: what is reported about them, and that there is no report without a reason."""
 
 from typing import Any
 
