@@ -34,8 +34,7 @@ These differences apply to every host, whatever its annotations:
   `config.yaml` says.
 * The header `Forwarded` is removed.
 * A request without a body has no `Content-Length: 0`.
-* A host that has no certificate is served by https only with `default_ssl_certificate`; clients without SNI need
-  `fallback_sni` in the gateway's `config.yaml`.
+* Clients without SNI need `fallback_sni` in the gateway's `config.yaml`.
 * Under a wildcard certificate, a host with one label more gets no certificate instead of the default one.
 * `/healthz` and `/nginx_status` of ingress-nginx do not exist.
 * An invalid Ingress affects only itself. With ingress-nginx, some invalid values stop all further changes.

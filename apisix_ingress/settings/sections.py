@@ -213,7 +213,7 @@ class IngressNginxSettings(_Section):
     default_backend_service: ServiceName = ""
     """namespace/name of the Service that gets requests that no path takes; empty: they get 404."""
     default_ssl_certificate: ConfigMapName = ""
-    """namespace/name of the Secret with the certificate of hosts that have none; empty: no TLS for these."""
+    """namespace/name of the Secret with the certificate of hosts that have none; empty: a self-signed one."""
     watch_ingress_without_class: bool = False
     """Whether Ingresses without a class are served."""
     disable_catch_all: bool = False

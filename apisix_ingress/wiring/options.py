@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from urllib.parse import urlsplit
 
 from apisix_ingress.model.keys import ObjectKey
@@ -10,7 +11,7 @@ from apisix_ingress.model.network.cluster_dns import cluster_name
 from apisix_ingress.model.network.host_names import canonical_host
 from apisix_ingress.model.network.internal_addresses import internal_addresses
 from apisix_ingress.model.network.ip_address import parse_ip
-from apisix_ingress.settings import MULTI_TENANT, IngressNginxSettings, Settings
+from apisix_ingress.settings import MULTI_TENANT, Settings
 from translation.addresses.host_policy import admin_addresses
 from translation.core.options import Options
 from translation.nginx.options import NginxOptions
@@ -47,13 +48,16 @@ def translation_options(settings: Settings) -> Options:
         published_addresses=frozenset(kubernetes.status.addresses),
         listener_ports=settings.gateway_api.listener_ports,
         loopback=settings.gateway_api.loopback,
-        nginx=_nginx(settings.ingress_nginx),
+        nginx=_nginx(settings),
     )
 
 
-def _nginx(settings: IngressNginxSettings) -> NginxOptions | None:
+def _nginx(whole: Settings) -> NginxOptions | None:
+    settings = whole.ingress_nginx
     if not settings.enabled:
         return None
+    # Whoever knows an admin key can read every private key anyway.
+    secret = next((cluster.admin_key.get_secret_value() for cluster in whole.clusters), "")
     return NginxOptions(
         config_map=_key("ConfigMap", settings.config_map),
         default_backend=_key("Service", settings.default_backend_service),
@@ -64,6 +68,7 @@ def _nginx(settings: IngressNginxSettings) -> NginxOptions | None:
         disable_catch_all=settings.disable_catch_all,
         update_status=settings.update_status,
         prefix=settings.annotations_prefix,
+        seed=hashlib.sha256(f"{whole.kubernetes.controller_name}/{secret}".encode()).digest(),
     )
 
 

@@ -124,7 +124,7 @@ class Cluster:
         self.services: dict[str, list[str]] = {
             name: list(each) for name, each in case.about.get("services", {}).items()
         }
-        self.apply([_CLASS, self._default_certificate(), *case.objects])
+        self.apply([_CLASS, *case.objects])
         config = case.about.get("config")
         self.apply(
             [{"kind": "ConfigMap", "metadata": {"name": "nginx", "namespace": "ingress-nginx"}, "data": config or {}}]
@@ -175,12 +175,10 @@ class Cluster:
         flags = self._case.flags
         backend = flags.get("default-backend-service", "")
         namespace, _, name = backend.partition("/")
-        rejects = (self._case.about.get("config") or {}).get("ssl-reject-handshake") == "true"
         return Options(
             nginx=NginxOptions(
                 config_map=ObjectKey("ConfigMap", "ingress-nginx", "nginx"),
                 default_backend=ObjectKey("Service", namespace, name) if name else None,
-                default_certificate=None if rejects else ObjectKey("Secret", "ingress-nginx", "default"),
                 disable_catch_all=flags.get("disable-catch-all") == "true",
                 watch_without_class=flags.get("watch-ingress-without-class") == "true",
             )
@@ -204,14 +202,6 @@ class Cluster:
                 spec["clusterIP"] = self._virtual[name]
             item = {**item, "spec": spec}
         return resource.decode(item)
-
-    def _default_certificate(self) -> Json:
-        spec = "ingress.local@fake"
-        return {
-            "kind": "Secret",
-            "metadata": {"name": "default", "namespace": "ingress-nginx"},
-            "stringData": {"tls.crt": f"${{CERT:{spec}}}", "tls.key": f"${{KEY:{spec}}}"},
-        }
 
     def _slices(self) -> Iterable[Json]:
         for name, backends in self.services.items():

@@ -11,9 +11,10 @@ from apisix_ingress.model.objects import Secret
 from translation.core.builder import Builder
 from translation.core.context import Context
 from translation.hosts.certificates import KeyPair, covered_names, key_pair
+from translation.nginx.fake_certificate import fake_pair
 from translation.nginx.options import CATCH_ALL, NginxOptions
 from translation.nginx.servers import Server
-from translation.nginx.sources import Source, sources_of_host
+from translation.nginx.sources import Source, read_config, sources_of_host
 from translation.nginx.tables.values import Values
 
 _CA = "ca.crt"
@@ -72,7 +73,7 @@ def add_certificate(builder: Builder, nginx: NginxOptions, server: Server, check
     """Add the ssl record of a host, and that of all hosts without a certificate to the catch-all server."""
     name = names.nginx_name(server.host, "tls")
     builder.hold("ssls", names=frozenset({name}))
-    default = _pair(builder, nginx.default_certificate) if nginx.default_certificate else None
+    default = _default(builder, nginx)
     if server.host == CATCH_ALL:
         if default:
             # Of `snis` a gateway lets `*` stand for one label only; of `sni` it stands for every name.
@@ -84,6 +85,14 @@ def add_certificate(builder: Builder, nginx: NginxOptions, server: Server, check
         _record(builder, name, found[0], {"snis": [server.host], **asks}, found[1])
     elif default and asks:
         _record(builder, name, default[0], {"snis": [server.host], **asks}, default[1])
+
+
+def _default(builder: Builder, nginx: NginxOptions) -> tuple[KeyPair, ObjectKey] | None:
+    """Return the certificate of hosts that have none; None where handshakes for these are rejected."""
+    if read_config(builder.view, nginx).flag("ssl-reject-handshake"):
+        return None
+    found = _pair(builder, nginx.default_certificate) if nginx.default_certificate else None
+    return found or (fake_pair(nginx.seed), ObjectKey("Secret", "", ""))
 
 
 def _client(check: ClientCheck) -> JsonObject:

@@ -31,9 +31,7 @@ def translate_host(host: str, view: View, options: Options, nginx: NginxOptions)
     """Return the records of a host, or None if no Ingress makes a server of it."""
     sources = sources_of_host(view, options, nginx, host)
     server = build_server(host, sources)
-    if server is None or (
-        host == CATCH_ALL and not sources and not nginx.default_certificate and not nginx.default_backend
-    ):
+    if server is None:
         return None
     builder = Builder(Meta(KIND, "", host), view, options)
     builder.hold("routes", prefix=names.nginx_prefix(host))
@@ -60,6 +58,8 @@ class _Host:
         locations = list(_ranked(self._server))
         for rank, (location, match) in enumerate(locations):
             base = (len(locations) - rank) * _STEP if self._by_pattern else 0
+            if self._server.host == CATCH_ALL and location.source is None and not self._nginx.default_backend:
+                continue  # Without a route the gateway answers 404, and other classes may have routes for every host.
             site = self._site(location)
             branches = list(location_branches(site, self._check))
             for place, branch in enumerate(branches):

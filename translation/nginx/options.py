@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from apisix_ingress.model.keys import ObjectKey
 
@@ -25,6 +25,7 @@ class NginxOptions:
         disable_catch_all: Whether Ingresses that only have a default backend are left out.
         update_status: Whether the addresses of gateways are written to the status of the Ingresses.
         prefix: Of annotations.
+        seed: What the key of the certificate is derived from that hosts without one have; never shown.
     """
 
     config_map: ObjectKey | None = None
@@ -36,6 +37,7 @@ class NginxOptions:
     disable_catch_all: bool = False
     update_status: bool = False
     prefix: str = PREFIX
+    seed: bytes = field(default=b"", repr=False)
 
 
 KIND = "NginxHost"
