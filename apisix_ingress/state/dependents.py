@@ -36,7 +36,7 @@ class Dependents:
         return tuple(self._owners.get(read, ()))
 
     def is_read(self, read: Read) -> bool:
-        """Say whether the last translation of any owner looked at this."""
+        """Return whether the last translation of any owner made this read."""
         return read in self._owners
 
     def reads_of(self, owner: ObjectKey) -> frozenset[Read]:

@@ -41,7 +41,7 @@ class Locations:
             pass  # keep the documents before the error
 
     def __contains__(self, key: ObjectKey) -> bool:
-        """Say whether an object is in the file."""
+        """Return whether an object is in the file."""
         return key in self._objects
 
     def of(self, at: str | ObjectKey, path: str = "") -> Position:
