@@ -319,3 +319,14 @@ def test_with_assigned_hosts_others_are_left_out() -> None:
     tcp = gateway(listener("tcp", 9000, "TCP"))
     found = settle(CLASS, tcp, own, route(rule(), kind="TCPRoute"), service(), options=assigned)
     assert not [path for path in bodies(found) if path.startswith("stream_routes")]
+
+
+def test_routes_match_the_address_and_port_of_their_gateway() -> None:
+    options = replace(POOL, listener_ports={80: 9080})
+    entry = gateway(listener(), listener("plain", 8080))
+    found = settle(CLASS, entry, route(rule()), service(), options=options)
+    routes = {str(body["name"]).rsplit("_", 1)[1]: body for body in bodies(found).values() if "priority" in body}
+    assert {name: body["vars"] for name, body in routes.items()} == {
+        "http": [["server_addr", "==", "192.0.2.1"], ["server_port", "==", "9080"]],
+        "plain": [["server_addr", "==", "192.0.2.1"], ["server_port", "==", "8080"]],
+    }
