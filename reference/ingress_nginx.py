@@ -32,7 +32,9 @@ These differences apply to every host, whatever its annotations:
 
 * Request headers whose names contain an underscore or other unusual characters are passed or dropped as the gateway's
   `config.yaml` says.
-* The header `Forwarded` is removed.
+* The header `Forwarded` is removed. With `auth-tls-secret`, headers `ssl-client-*` of a client never reach the backend.
+* Namespaces share hosts, whatever `kubernetes.host_ownership` says. Addresses in `auth-url` and `mirror-target` have to
+  pass `kubernetes.external_addresses`.
 * A request without a body has no `Content-Length: 0`.
 * Clients without SNI need `fallback_sni` in the gateway's `config.yaml`.
 * Under a wildcard certificate, a host with one label more gets no certificate instead of the default one.

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import ConfigMap, Secret
-from translation.nginx.effects.branches import Site
+from translation.nginx.effects.branches import Site, may_reach
 from translation.nginx.effects.guard_functions import COOKIES, FIELD, GUARD
 
 _AFTER_LIMITS = 1000
@@ -72,6 +72,8 @@ def authentication(site: Site) -> Authentication:
             return users
         wanted["basic"] = {"realm": site.values.text("auth-realm"), "users": users}
     service = _service(site)
+    if service and site.values.has("auth-url") and not may_reach(site, service.url):
+        return Authentication(shut="the settings do not let requests go to the address in auth-url")
     if service:
         external = _external(site, service)
         if isinstance(external, Authentication):
@@ -154,7 +156,8 @@ def _external(site: Site, service: _Service) -> JsonObject | Authentication:
     if service.headers:
         namespace, _, name = service.headers.rpartition("/")
         found = site.builder.view.get(ConfigMap, ObjectKey("ConfigMap", namespace or site.namespace, name))
-        if found is None:
+        foreign = namespace not in ("", site.namespace) and not site.config.flag("allow-cross-namespace-resources")
+        if found is None or foreign:
             return _closed("auth-proxy-set-headers")
         headers |= found.data
     if service.method:

@@ -65,7 +65,9 @@ def client_certificate(site: Site) -> str:
     """Add the record with the certificate that backends are shown, and return its id; empty without one."""
     name = site.values.text("proxy-ssl-secret")
     namespace, _, rest = name.partition("/")
-    secret = site.builder.view.get(Secret, ObjectKey("Secret", namespace, rest)) if rest else None
+    # The certificate of another namespace would let anyone speak in its name.
+    own = namespace == site.namespace or site.config.flag("allow-cross-namespace-resources")
+    secret = site.builder.view.get(Secret, ObjectKey("Secret", namespace, rest)) if rest and own else None
     if secret is None:
         return ""
     pair = key_pair(Context("Secret", namespace, site.builder.view, site.builder.options), secret, "")

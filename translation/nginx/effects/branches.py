@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
 from apisix_ingress.model.json import JsonObject
+from translation.addresses.policy import check_address
 from translation.core.builder import Builder
+from translation.core.context import Context
 from translation.nginx.options import NginxOptions
 from translation.nginx.servers import Location, Server
 from translation.nginx.tables.config_map import Config
@@ -61,6 +64,20 @@ class Site:
         told = ("original_x_forwarded_proto", "==", scheme)
         untold = ("AND", ("original_x_forwarded_proto", "!", "~~", "^https?$"), ("scheme", "==", scheme))
         return ("OR", told, untold)
+
+
+def may_reach(site: Site, url: str) -> bool:
+    """Say whether the settings let requests on behalf of the Ingress go to a URL; a variable host is not judged."""
+    options = site.builder.options
+    if not options.judges_addresses:
+        return True
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        return False
+    scratch = Context("Ingress", site.namespace, site.builder.view, options)
+    return "$" not in host and check_address(scratch, host, "", port=port)
 
 
 def answer(status: int, headers: Mapping[str, str] | None = None) -> dict[str, JsonObject]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from apisix_ingress.model.json import JsonObject
-from translation.nginx.effects.branches import Site
+from translation.nginx.effects.branches import Site, may_reach
 
 _TARGET = re.compile(r"(https?://[A-Za-z0-9.-]+(?::[0-9]+)?)(\$request_uri|/[^?&$]*)?(\$request_uri)?")
 
@@ -13,7 +13,7 @@ _TARGET = re.compile(r"(https?://[A-Za-z0-9.-]+(?::[0-9]+)?)(\$request_uri|/[^?&
 def mirror(site: Site) -> dict[str, JsonObject]:
     """Return the plugin that copies requests."""
     found = _TARGET.fullmatch(site.values.text("mirror-target"))
-    if not found:
+    if not found or not may_reach(site, found[1]):
         return {}
     body: JsonObject = {"host": found[1]}
     path = found[2] or ""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from apisix_ingress.diagnostics.collect.offline import Outcome
 from apisix_ingress.model.json import FrozenJson
 from apisix_ingress.model.keys import IndexKey, ObjectKey
 from apisix_ingress.model.secrets.fields import place_of
 from apisix_ingress.model.secrets.redaction import masked
-from tests.unit.translation.nginx.objects import SERVICE, ingress, translated
+from tests.unit.translation.nginx.objects import OPTIONS, SERVICE, ingress, translated
 from translation.core.options import Options
 
 
@@ -152,3 +154,18 @@ def test_password_hashes_are_hidden_where_records_are_shown() -> None:
     got = routes(translated(ingress("web", ("/", "Prefix"), auth_type="basic", auth_secret="users"), secret))
 
     assert "5en6G6" not in str(masked(got[0], place_of("routes", "1")))
+
+
+def test_an_auth_url_that_the_settings_refuse_closes_the_path() -> None:
+    strict = replace(OPTIONS, external_addresses="refuse-internal")
+    guarded = ingress("web", ("/", "Prefix"), auth_url="http://169.254.169.254/latest")
+
+    assert {status(body) for body in routes(translated(guarded, options=strict))} == {503}
+
+
+def test_a_client_certificate_of_another_namespace_closes_the_path() -> None:
+    secret = {"kind": "Secret", "metadata": {"name": "cert", "namespace": "other"}, "stringData": {"tls.crt": "x"}}
+
+    got = routes(translated(ingress("web", ("/", "Prefix"), proxy_ssl_secret="other/cert"), secret))
+
+    assert {status(body) for body in got} == {503}
