@@ -30,15 +30,18 @@ def address_and_port(listener: Listener, address: str, options: Options) -> Cond
 
 
 def server_names(entry: Entry, listener: Listener) -> Conditions:
-    """Return the conditions on the server name of the handshake: it must lead to the listener, as the host does."""
+    """Return the conditions on the server name of the handshake: it must lead to the listener, as the host does.
+
+    Clients may send it in any case.
+    """
     if listener.protocol != "HTTPS":
         return []
     found: Conditions = []
     if listener.hostname:
-        found.append(["ssl_server_name", "~~", f"^{pattern(listener.hostname)}$"])
+        found.append(["ssl_server_name", "~*", f"^{pattern(listener.hostname)}$"])
     if narrower := [each for each in entry.narrower(listener) if each]:
         others = "|".join(pattern(each) for each in sorted(narrower))
-        found.append(["ssl_server_name", "!", "~~", f"^({others})$"])
+        found.append(["ssl_server_name", "!", "~*", f"^({others})$"])
     return found
 
 
