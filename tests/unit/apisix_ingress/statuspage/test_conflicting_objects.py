@@ -12,40 +12,40 @@ from tests.unit.translation.objects import make, service
 OLDEST, NEWER = tls(1, namespace="red", name="oldest"), tls(2, "cert-2", namespace="blue", name="newer")
 
 
-async def told(*objects: JsonObject) -> tuple[Any, str]:
+async def conflicts_of(*objects: JsonObject) -> tuple[Any, str]:
     """Return the conflicts as JSON and as a page."""
     async with served(make_harness(service(), *SECRETS, *objects)) as harness:
         return await harness.data("conflicts"), (await harness.ask("/status/conflicts")).text
 
 
-async def test_host_that_is_left_out_is_told_with_who_has_it() -> None:
-    data, page = await told(OLDEST, NEWER)
+async def test_skipped_host_is_shown_with_its_owner() -> None:
+    data, page = await conflicts_of(OLDEST, NEWER)
     (item,) = data["certificates"]
     assert (item["host"], item["front"]["text"]) == (HOST, "ApisixTls red/oldest")
     assert [(each["object"]["text"], each["left_out"]) for each in item["behind"]] == [("ApisixTls blue/newer", True)]
     assert data["objects"] == 1
     assert HOST in page
     assert "ApisixTls blue/newer" in page
-    assert "left out" in page
+    assert "not published" in page
 
 
-async def test_host_of_one_namespace_is_told_as_published_twice() -> None:
-    data, page = await told(OLDEST, tls(3, "cert-2", namespace="red", name="second"))
+async def test_host_with_two_certificates_of_one_namespace_is_published_twice() -> None:
+    data, page = await conflicts_of(OLDEST, tls(3, "cert-2", namespace="red", name="second"))
     (item,) = data["certificates"]
     assert [(each["object"]["text"], each["left_out"]) for each in item["behind"]] == [("ApisixTls red/second", False)]
     assert "both are published" in page
 
 
-async def test_all_who_stand_behind_one_host_are_in_one_row() -> None:
+async def test_all_objects_that_lose_a_host_are_in_one_row() -> None:
     third = ingress(3, {"secretName": "cert-2", "hosts": [HOST, "b.example.com"]}, namespace="blue")
-    data, _ = await told(third, NEWER, OLDEST)
+    data, _ = await conflicts_of(third, NEWER, OLDEST)
     (item,) = data["certificates"]
     assert [each["object"]["text"] for each in item["behind"]] == ["ApisixTls blue/newer", "Ingress blue/web"]
 
 
 async def test_copies_of_one_certificate_are_no_conflict() -> None:
     copy = pair("cert-3", 1, namespace="blue")
-    data, page = await told(copy, OLDEST, tls(2, "cert-3", namespace="blue"), make("Namespace", "blue"))
+    data, page = await conflicts_of(copy, OLDEST, tls(2, "cert-3", namespace="blue"), make("Namespace", "blue"))
     assert (data["certificates"], data["objects"]) == ([], 0)
     assert HOST not in page
 
@@ -57,5 +57,5 @@ async def test_overview_counts_who_stands_behind_for_a_host() -> None:
 
 async def test_each_host_in_dispute_is_told_and_no_other() -> None:
     hosts = (HOST, "b.example.com", "c.example.com")
-    data, _ = await told(tls(1, hosts=hosts[:2]), tls(2, "cert-2", namespace="blue", hosts=hosts))
+    data, _ = await conflicts_of(tls(1, hosts=hosts[:2]), tls(2, "cert-2", namespace="blue", hosts=hosts))
     assert [item["host"] for item in data["certificates"]] == [HOST, "b.example.com"]

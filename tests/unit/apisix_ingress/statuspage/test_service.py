@@ -190,7 +190,7 @@ async def test_follower_whose_admin_key_is_refused_says_so() -> None:
         assert (cluster["state"], cluster["refused"]) == ("admin key refused", harness.controller.refused["default"])
         page = (await harness.ask("/status")).text
         assert "This replica could not write here as leader." in page
-        assert "Writing is paused." not in page
+        assert "Writes are paused." not in page
 
 
 async def test_follower_names_the_leader_and_claims_to_know_nothing_of_the_gateways() -> None:
@@ -218,7 +218,7 @@ async def test_held_deletes_and_repaired_drift_are_told() -> None:
         assert "delete these records through the Admin API" in cluster["held_remedy"]
         page = await harness.ask("/status")
         assert "412 deletes are held back" in page.text
-        assert "3 records were not as this controller left them" in page.text
+        assert "3 records differed from the desired state" in page.text
 
 
 async def test_problem_is_shown_with_code_field_and_message() -> None:
