@@ -40,11 +40,13 @@ def misshapen(model: type[BaseModel], layers: Sequence[Layer]) -> list[str]:
     return [
         _line(location, _SENTENCES[problem], [layer])
         for layer in layers
-        for location, problem in _misshapen(layer.values, model, ())
+        for location, problem in _misshapen(layer.values, model, (), indexed=layer.indexed)
     ]
 
 
-def _misshapen(values: object, model: type[BaseModel], at: tuple[str | int, ...]) -> Iterator[tuple[Location, str]]:
+def _misshapen(
+    values: object, model: type[BaseModel], at: tuple[str | int, ...], *, indexed: bool
+) -> Iterator[tuple[Location, str]]:
     """Yield values that should be sections, and the corresponding pydantic problem.
 
     Empty ones are treated as absent.
@@ -56,19 +58,19 @@ def _misshapen(values: object, model: type[BaseModel], at: tuple[str | int, ...]
         if field not in model.model_fields or value is None or (section := _submodel(model, field)) is None:
             continue
         if get_origin(model.model_fields[field].annotation) is not tuple:
-            yield from _misshapen(value, section, (*at, field))
-        elif (items := _items(value)) is None:
+            yield from _misshapen(value, section, (*at, field), indexed=indexed)
+        elif (items := _items(value, indexed=indexed)) is None:
             yield (*at, field), "tuple_type"
         else:
             for index, item in items.items():
-                yield from _misshapen(item, section, (*at, field, index))
+                yield from _misshapen(item, section, (*at, field, index), indexed=indexed)
 
 
-def _items(value: object) -> dict[int, object] | None:
-    """Return the items of a list in any notation; None if it is not a list."""
+def _items(value: object, *, indexed: bool) -> dict[int, object] | None:
+    """Return the items of a list in any notation of the layer; None if it is not a list."""
     if isinstance(value, list | tuple):
         return dict(enumerate(value))
-    return (items_of(value) or None) if isinstance(value, Mapping) else None
+    return (items_of(value) or None) if indexed and isinstance(value, Mapping) else None
 
 
 def _line(location: Location, text: str, layers: Sequence[Layer]) -> str:

@@ -28,15 +28,18 @@ Location = Sequence[str | int]
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """The values of one source. A mapping keyed by digits represents single items of a list.
+    """The values of one source.
 
     Attributes:
         source: the file's name, ``environment`` or ``command line``; for messages.
         values: nested mappings, keys as in the configuration file.
+        indexed: whether a mapping keyed by digits represents single items of a list, as in the environment and flags.
+            In a file such keys are keys, for example ports.
     """
 
     source: str
     values: Mapping[str, object]
+    indexed: bool = True
 
 
 def read_file(path: Path) -> Layer:
@@ -51,7 +54,7 @@ def read_file(path: Path) -> Layer:
     values = documents[0] if documents else {}
     if not isinstance(values, dict):
         raise ConfigError(f"{path}: the top level must be a mapping such as `log: {{level: info}}`")
-    return Layer(str(path), values)
+    return Layer(str(path), values, indexed=False)
 
 
 def _content(path: Path) -> bytes:
@@ -135,18 +138,18 @@ def merge(layers: Sequence[Layer]) -> dict[str, object]:
     merged: dict[str, object] = {}
     for layer in layers:
         for key, value in layer.values.items():
-            merged[str(key)] = _lay(merged.get(str(key)), value, str(key))
+            merged[str(key)] = _lay(merged.get(str(key)), value, str(key), indexed=layer.indexed)
     return merged
 
 
-def _lay(base: object, over: object, path: str) -> object:
+def _lay(base: object, over: object, path: str, *, indexed: bool) -> object:
     if not isinstance(over, Mapping):
         return over
-    if items := items_of(over):
+    if indexed and (items := items_of(over)):
         return _lay_items(base, items, path)
     result = dict(base) if isinstance(base, Mapping) else {}
     for key, value in over.items():
-        result[str(key)] = _lay(result.get(str(key)), value, f"{path}.{key}")
+        result[str(key)] = _lay(result.get(str(key)), value, f"{path}.{key}", indexed=indexed)
     return result
 
 
@@ -163,7 +166,7 @@ def _lay_items(base: object, over: Mapping[int, object], path: str) -> list[obje
         if index > len(items):
             raise ConfigError(f"{path}[{index}]: the next free index is {len(items)}")
         base_item = items[index] if index < len(items) else None
-        items[index : index + 1] = [_lay(base_item, value, f"{path}[{index}]")]
+        items[index : index + 1] = [_lay(base_item, value, f"{path}[{index}]", indexed=True)]
     return items
 
 

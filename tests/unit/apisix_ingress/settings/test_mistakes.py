@@ -122,7 +122,7 @@ LIST, MAPPING = "must be a list (lines that start with -)", "must be a mapping o
         ("clusters: {}", f"clusters: {LIST}"),
         ("clusters: {name: a}", f"clusters: {LIST}"),
         ("clusters: [5]", f"clusters[0]: {MAPPING}"),
-        ("clusters: {0: here}", f"clusters[0]: {MAPPING}"),
+        ("clusters: {0: here}", f"clusters: {LIST}"),
         ("clusters: [{name: a, tls: [b]}]", f"clusters[0].tls: {MAPPING}"),
         ("kubernetes: 5", f"kubernetes: {MAPPING}"),
         ("kubernetes: {status: yes}", f"kubernetes.status: {MAPPING}"),

@@ -96,6 +96,12 @@ def test_flag_goes_over_environment_over_file_over_default(config: Path) -> None
     assert got.clusters[0].admin_url == "http://file"
 
 
+def test_numbers_are_keys_in_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text("gateway_api: {listener_ports: {80: 9080, 443: 9443}}")
+    assert load_settings(file, {}, {}).gateway_api.listener_ports == {80: 9080, 443: 9443}
+
+
 def test_environment_reaches_one_field_of_one_cluster(config: Path) -> None:
     text = "clusters:\n- {name: a, admin_url: 'http://a'}\n- {name: b, admin_url: 'http://b'}"
     environ = {
