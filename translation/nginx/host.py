@@ -49,7 +49,7 @@ class _Host:
         self._config = read_config(builder.view, nginx)
         self._check = client_check(builder, server)
         self._secure = is_secure(builder, nginx, server)
-        self._aliases, self._alias_patterns = self._find_aliases()
+        self._aliases = self._find_aliases()
         self._number = 0
 
     def translate(self) -> None:
@@ -129,8 +129,8 @@ class _Host:
         for branch in www_redirects(host, self._config.number("http-redirect-code")):
             self._route({"uris": ["/*"]}, branch, _STEP, hosts=[twin])
 
-    def _find_aliases(self) -> tuple[list[str], list[str]]:
-        """Return the other names of the host that no Ingress has as its host, and the patterns among them."""
+    def _find_aliases(self) -> list[str]:
+        """Return the other names of the host that no Ingress has as its host, without patterns."""
         found: dict[str, None] = {}
         # Only the first Ingress with other names gives any.
         first = next((source for source in self._server.sources if source.values.has("server-alias")), None)
@@ -140,8 +140,7 @@ class _Host:
                     found[alias] = None
         view, options = self._builder.view, self._builder.options
         plain = [alias for alias in found if not alias.startswith("~")]
-        kept = [alias for alias in plain if not sources_of_host(view, options, self._nginx, alias)]
-        return kept, [alias for alias in found if alias.startswith("~")]
+        return [alias for alias in plain if not sources_of_host(view, options, self._nginx, alias)]
 
 
 def uses_patterns(server: Server) -> bool:

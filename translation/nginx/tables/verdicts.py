@@ -44,8 +44,3 @@ def no_effect(reason: str) -> Verdict:
 def refused(reason: str, *, protects: bool = False) -> Verdict:
     """Return the verdict on what is not served."""
     return Verdict("refused", reason, protects)
-
-
-def worst(verdicts: list[Verdict]) -> Verdict:
-    """Return the verdict that differs most; of none, the exact one."""
-    return max(verdicts, key=lambda verdict: RANKS[verdict.level], default=EXACT)
