@@ -13,17 +13,13 @@ from tests.golden.cases import Case, all_cases, load, normal
 
 RUNNER = CliRunner()
 CASES = all_cases()
-GATEWAY_SETTINGS = {"gateway_addresses": "address_pool", "listener_ports": "listener_ports"}
-"""Options of cases → settings of `gateway_api`; all others are settings of `kubernetes`."""
 
 
 def _translate(case: Case, folder: Path, *options: str) -> dict[str, Any]:
     """Return the document that `translate` prints for the first state of a case."""
     path = case.path / "options.yaml"
     config = folder / "config.yaml"
-    settings: dict[str, Any] = load(path)[0] if path.exists() else {}
-    gateway = {name: settings.pop(key) for key, name in GATEWAY_SETTINGS.items() if key in settings}
-    config.write_text(yaml.safe_dump({"kubernetes": settings, "gateway_api": gateway}))
+    config.write_text(yaml.safe_dump({"kubernetes": load(path)[0] if path.exists() else {}}))
     objects = folder / "in.yaml"
     objects.write_text(case.text(""))
     arguments = ["translate", "-f", str(objects), "--config", str(config), "-o", "json", *options]
