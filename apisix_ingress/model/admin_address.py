@@ -1,4 +1,4 @@
-"""The Admin API of a cluster as data: its address, key and version, and what is wrong with them. Nothing is sent."""
+"""The Admin API of a cluster as data: its address, key and version, and their validation. No requests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from apisix_ingress.model.network.ip_address import is_ip
 
 PUBLISHED_KEYS = frozenset({"edd1c9f034335f136f87ad84b625c8f1", "4054f7cf07e344346cd3f287985e76a2"})
-"""The keys in APISIX's default configuration, of admin and viewer, which are public."""
+"""The admin and viewer keys of APISIX's default configuration, which are public."""
 
 PUBLISHED_KEY = (
     "is a key from APISIX's default configuration, which everybody knows: set a secret one in the gateway "
@@ -17,7 +17,7 @@ PUBLISHED_KEY = (
 )
 
 HEADER_VALUE = re.compile(r"[\x21-\x7e]*")
-"""What the value of an HTTP header may be, as far as keys and URLs go."""
+"""Characters that are allowed in an HTTP header value."""
 
 _VERSION = re.compile(r"APISIX/([0-9]{1,6})\.([0-9]{1,6})")
 _URL_REMEDY = "use the form http://127.0.0.1:9180/apisix/admin"
@@ -29,7 +29,7 @@ class AdminAddress:
 
     Attributes:
         url: As `check_admin_url` returns it.
-        key: The admin key; empty: requests have no key.
+        key: The admin key; empty: requests are sent without a key.
     """
 
     url: str
@@ -57,13 +57,13 @@ def check_admin_url(text: str) -> str:
 
 
 def version_of(server: str) -> tuple[int, int] | None:
-    """Return the version, in two numbers, in the Server header of a gateway's responses; None if it has none."""
+    """Return the (major, minor) version from the Server header of a gateway; None if there is no version."""
     match = _VERSION.search(server)
     return (int(match[1]), int(match[2])) if match else None
 
 
 def is_exposed(url: str) -> bool:
-    """Say whether requests to a URL, and the admin key in them, can be read on the network."""
+    """Return whether requests to a URL, and the admin key in them, can be read on the network."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     is_loopback = host == "localhost" or (is_ip(host) and (host == "::1" or host.startswith("127.")))

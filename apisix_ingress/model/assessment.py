@@ -1,4 +1,4 @@
-"""Assessments: the result of translating an object of the Gateway API, as the data of its status.
+"""Assessments: the result of translating a Gateway API object, as data for its status.
 
 Translations decide conditions and reasons; `translation.gateway.statuses` generates the status document.
 """
@@ -23,7 +23,7 @@ class Verdict:
 
 
 class ListenerKey(NamedTuple):
-    """A listener: the Gateway or ListenerSet that has it, and its name there."""
+    """A listener: its Gateway or ListenerSet, and its name."""
 
     owner: ObjectKey
     name: str
@@ -44,7 +44,7 @@ class ParentState:
     """One entry of `status.parents` of a route.
 
     Attributes:
-        reference: The reference as the object has it.
+        reference: The reference in the object.
         verdicts: Its conditions.
     """
 
@@ -74,7 +74,7 @@ class Assessment:
 
 
 def changed(verdicts: Iterable[Verdict], type: str, *, reason: str, message: str) -> tuple[Verdict, ...]:
-    """Return verdicts of which one type is False for a reason."""
+    """Return the verdicts with one type set to False for a reason."""
     return tuple(
         replace(each, holds=False, reason=reason, message=message) if each.type == type else each for each in verdicts
     )

@@ -1,4 +1,4 @@
-"""Conditions: what an object's status says, as data. How they are written belongs to `kube.status.writer`."""
+"""Conditions of object statuses, as data. `kube.status.writer` writes them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ CONDITION_TYPE = "ResourcesAvailable"
 SYNCED = "ResourcesSynced"
 ABORTED = "ResourceSyncAborted"
 AWAY = "waits for a gateway that does not answer: "
-"""Start of a message without any other problem: the reason is that of every failure, as in 1.8."""
+"""Start of a message that reports only unavailable gateways; the reason is the same for all failures, as in 1.8."""
 SYNCED_MESSAGE = "Sync Successfully"
 
 
@@ -25,15 +25,15 @@ class Condition:
 
 
 def synced(generation: int, *notes: str) -> Condition:
-    """Return the condition of an object whose records every gateway cluster has, with what its author should know."""
+    """Return the condition of an object whose records are in every gateway cluster, with notes for its author."""
     return Condition("True", SYNCED, "; ".join((SYNCED_MESSAGE, *notes)), generation)
 
 
 def aborted(generation: int, message: str, *, away: bool = False) -> Condition:
-    """Return the condition of an object that is not, or not wholly, in effect; `away`: gateways do not answer."""
+    """Return the condition of an object that is not, or only partly, in effect; `away`: gateways do not answer."""
     return Condition("False", ABORTED, f"{AWAY if away else ''}{message}", generation)
 
 
 def is_away(message: str) -> bool:
-    """Say whether a condition only reports gateways that do not answer, which may be temporary."""
+    """Return whether a condition only reports gateways that do not answer, which may be temporary."""
     return message.startswith(AWAY)

@@ -1,4 +1,4 @@
-"""JSON types and the canonical form of a document. Only what every layer needs to agree on."""
+"""JSON types and the canonical form of a document. Only definitions that every layer shares."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any, TypeAlias
 import orjson
 
 JsonObject: TypeAlias = dict[str, Any]
-"""A parsed JSON object. `Any` is honest here: its shape is checked where it is used."""
+"""A parsed JSON object. Its shape is checked where it is used, hence `Any`."""
 
 FrozenJson: TypeAlias = Mapping[str, Any]
-"""A JSON object that its holder must not change."""
+"""A JSON object that must not be modified."""
 
 
 def canonical(document: object) -> bytes:
-    """Return the one byte string of a JSON value: keys sorted, no white space."""
+    """Return the canonical bytes of a JSON value: sorted keys, no white space."""
     return orjson.dumps(document, option=orjson.OPT_SORT_KEYS)
 
 

@@ -1,4 +1,4 @@
-"""Keys: how objects, indexes and records are named inside the program. No behaviour lives here."""
+"""Keys: identifiers of objects, indexes and records inside the program. No logic."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RECORD_KINDS: tuple[RecordKind, ...] = (
     "routes",
     "stream_routes",
 )
-"""Every record kind, in the order in which they are listed and shown."""
+"""Every record kind, in the order of lists and output."""
 
 
 class ObjectKey(NamedTuple):
@@ -41,7 +41,7 @@ class ObjectKey(NamedTuple):
 
 
 def namespace_of(key: ObjectKey) -> str:
-    """Return the namespace of an object: in queues the namespaces take turns."""
+    """Return the namespace of an object, for queues in which namespaces take turns."""
     return key.namespace
 
 
@@ -65,4 +65,4 @@ class RecordKey(NamedTuple):
 
 
 Read: TypeAlias = ObjectKey | IndexKey
-"""What a translation looked at, found or missing. A change of it queues the translation's owner."""
+"""An object or index value that a translation looked up, whether or not it exists. A change queues the owner."""

@@ -22,22 +22,22 @@ CONTROLLER_LABEL = "apisix-ingress/controller"
 DEFAULT_CONTROLLER = "apisix-ingress"
 LABEL_VALUE_LIMIT = 256
 NAME_LIMIT = 256
-"""Characters of a record's `name` that a gateway takes (APISIX core schema); names of objects may make longer ones."""
+"""Maximum length of a record's `name` (APISIX core schema); names of objects may result in longer ones."""
 
 _KEPT = NAME_LIMIT - 17
-"""What stays of a longer name; the rest is a tilde and a hash of the whole."""
+"""Length of the kept prefix of a longer name; a tilde and a hash of the full name follow."""
 
 WIDE = 16
-"""Characters of a wide id; a short one has eight at most."""
+"""Length of a wide id; a short id has at most eight characters."""
 
 INGRESS = "ing"
-"""What names of the routes of Ingresses begin with. It may be the name of a namespace as well."""
+"""Prefix of route names of Ingresses. A namespace may have this name too."""
 
 NGINX = "ingress-nginx:"
-"""What names of the records of hosts of ingress-nginx begin with. No namespace can have this name."""
+"""Prefix of record names of ingress-nginx hosts. No namespace can have this name."""
 
 _OF_INGRESS = re.compile(r"[a-z0-9.-]+_[0-9a-f]{1,8}")
-"""What follows namespace and name in the name of an Ingress' route: the Ingress, and the short id of host and path."""
+"""What follows `ing_<namespace>_` in the route name of an Ingress: its name and the short id of host and path."""
 
 _CUT = re.compile(r"~[0-9a-f]{16}")
 
@@ -58,19 +58,19 @@ def told(name: str) -> str:
 
 
 def is_cut(name: str) -> bool:
-    """Say whether the name in a record is only the beginning of its full name."""
+    """Return whether the name in a record is shortened."""
     return len(name) == NAME_LIMIT and _CUT.fullmatch(name, _KEPT) is not None
 
 
 def is_id_of(id_: str, name: str) -> bool:
-    """Say whether an id belongs to the name in a record. For a shortened name, any short id may."""
+    """Return whether an id belongs to the name in a record. A shortened name matches any short id."""
     if id_ in (short_id(name), wide_id(name)):
         return True
     return is_cut(name) and (len(id_) < WIDE or id_ == name[-WIDE:])
 
 
 def owner_labels(controller: str, labels: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the record labels that mark a record as created by this controller, over the object's own labels.
+    """Return the record labels that mark a record as created by this controller, added to the object's labels.
 
     The mark overrides a label with the same name. Values that the Admin API rejects (empty, longer than 256, with white
     space) are omitted: labels are informational. A controller with a name other than the default adds that name, so
@@ -89,7 +89,7 @@ def _is_record_label(value: str) -> bool:
 
 
 def is_owned(labels: object, controller: str) -> bool:
-    """Say whether a record with these labels was made by the controller of that name."""
+    """Return whether the controller with this name created a record with these labels."""
     if not isinstance(labels, dict) or labels.get(MANAGED_BY) != MANAGED_BY_VALUE:
         return False
     return bool(labels.get(CONTROLLER_LABEL, DEFAULT_CONTROLLER) == controller)
@@ -98,8 +98,8 @@ def is_owned(labels: object, controller: str) -> bool:
 def route_prefix(namespace: str, name: str, first: str = "") -> str:
     """Return the common prefix of the names of all routes of an object (object names contain no underscore).
 
-    `first` is the `record_prefix` of its kind; an ApisixRoute has none. Two objects whose very long names begin alike
-    have one prefix.
+    `first` is the `record_prefix` of its kind; an ApisixRoute has none. Two objects with very long names that
+    begin with the same characters share a prefix.
     """
     return f"{object_name(namespace, name, first)}_"[:_KEPT]
 
@@ -110,15 +110,15 @@ def route_name(namespace: str, name: str, rule: str) -> str:
 
 
 def is_of_ingress(namespace: str, rule: str) -> bool:
-    """Say whether a rule of an ApisixRoute in a namespace has the name that a path of an Ingress elsewhere may have.
+    """Return whether the route name of an ApisixRoute rule may equal the route name of an Ingress elsewhere.
 
-    Names of objects hold no underscore, so only a namespace that is called like the beginning of such names is near.
+    Names of objects contain no underscore, so only the namespace that is named like the prefix is affected.
     """
     return namespace == INGRESS and _OF_INGRESS.fullmatch(rule) is not None
 
 
 def stream_route_name(namespace: str, name: str, rule: str) -> str:
-    """Return the name of the stream route for a stream rule; the suffix stands for UDP as well."""
+    """Return the name of the stream route for a stream rule; UDP has the same suffix."""
     return f"{namespace}_{name}_{rule}_tcp"
 
 
@@ -138,7 +138,7 @@ def nginx_prefix(host: str) -> str:
 
 
 def nginx_name(host: str, part: str) -> str:
-    """Return the name of a record of a host of ingress-nginx; no namespace is called like its beginning."""
+    """Return the name of a record of an ingress-nginx host; no namespace can have this prefix."""
     return f"{NGINX}_{host}_{part}"
 
 
@@ -148,7 +148,7 @@ def nginx_limits(namespace: str, name: str) -> str:
 
 
 def nginx_client_certificate(namespace: str, secret: str) -> str:
-    """Return the name of the record with the certificate that backends of ingress-nginx are shown."""
+    """Return the name of the record with the client certificate for ingress-nginx backends."""
     return f"{NGINX}{namespace}_{secret}_client"
 
 
@@ -168,9 +168,9 @@ def service_upstream_name(
 
 
 def object_name(namespace: str, name: str, first: str = "") -> str:
-    """Return the name of the one record of an object: external upstream, plugin config, ssl, global rule.
+    """Return the name of the single record of an object: external upstream, plugin config, ssl, global rule.
 
-    Where objects of several kinds make such records, `first` is the `record_prefix` of the kind.
+    If several kinds generate such records, `first` is the `record_prefix` of the kind.
     """
     return f"{first}_{namespace}_{name}" if first else f"{namespace}_{name}"
 
@@ -178,9 +178,9 @@ def object_name(namespace: str, name: str, first: str = "") -> str:
 def consumer_name(namespace: str, name: str, style: ConsumerNames = "compatible") -> str:
     """Return the username of an ApisixConsumer.
 
-    `compatible` is that of 1.8: dashes become underscores, so that `team/a-admin` and `team-a/admin` have one username.
-    `unambiguous` keeps the dashes. Names of namespaces and objects contain no underscore, so the one in the middle
-    separates namespace and name, and a username with two of them can only be a compatible one.
+    `compatible` is the name in 1.8: dashes become underscores, so `team/a-admin` and `team-a/admin` share a username.
+    `unambiguous` keeps the dashes. Names of namespaces and objects contain no underscore, so the only one
+    separates namespace and name, and a username with two underscores can only be a compatible one.
     """
     username = f"{namespace}_{name}"
     return username if style == "unambiguous" else username.replace("-", "_")

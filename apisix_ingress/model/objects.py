@@ -1,8 +1,8 @@
-"""Trimmed, frozen Kubernetes objects: what translations read of them, and the decoders from raw JSON.
+"""Trimmed, frozen Kubernetes objects: the fields that translations read, and the decoders from raw JSON.
 
 A change of a field that is not kept here is ignored: the store reports no change. `resource_version` and `status`
 are kept for writers and never compared. A decoder raises `ValueError`, `TypeError` or `KeyError` for an object that
-cannot be what it claims to be; the reflector reports it and goes on.
+is invalid; the reflector reports it and continues.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _UNTOLD = "which is older is not known"
 
 
 def why_first(winner: Age, other: Age) -> str:
-    """Say why one object wins over another: by age, or if ages are equal or unknown (manifests), by name."""
+    """Return why one object wins over another: by age, or if ages are equal or unknown (manifests), by name."""
     if winner[0] != other[0]:
         return "is older"
     return f"comes first by namespace and name ({'neither is older' if winner[0] != _YET_TO_COME else _UNTOLD})"
@@ -37,7 +37,7 @@ def why_first(winner: Age, other: Age) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Meta:
-    """The metadata that decisions are made from."""
+    """The metadata that the controller uses."""
 
     kind: str
     namespace: str
@@ -57,12 +57,12 @@ class Meta:
 
     @property
     def age(self) -> Age:
-        """What objects are ordered by, the oldest first; one that is yet to be created is the youngest."""
+        """Sort key, the oldest first; an object that is not created yet is the youngest."""
         return (self.created or _YET_TO_COME, self.namespace, self.name, self.kind)
 
 
 class KubeObject(Protocol):
-    """What a store needs of an object."""
+    """The interface that a store needs."""
 
     @property
     def meta(self) -> Meta:
@@ -70,16 +70,16 @@ class KubeObject(Protocol):
 
 
 UNREAD = "(not read)"
-"""The field of a spec that stands for one that can't be read; its value says why."""
+"""The field that replaces a spec that cannot be read; its value is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """That the present spec of an object can't be read.
+    """Marks an object whose current spec cannot be read.
 
     Attributes:
-        reason: What is wrong with it.
-        generation: The last generation that could be read, which the spec here is from; 0: none was.
+        reason: Why it cannot be read.
+        generation: The last readable generation, which `spec` is from; 0 if there is no such generation.
     """
 
     reason: str
@@ -127,7 +127,7 @@ class Service:
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """The addresses that are this Service's alone. Not `external_ips`: there anybody may write any address."""
+        """The addresses that only this Service has. Not `external_ips`, where any user may write any address."""
         every = (*(self.cluster_ips or (self.cluster_ip,)), *(ip for ip, _ in self.load_balancer))
         return tuple(dict.fromkeys(ip for ip in every if ip not in ("", "None")))
 
@@ -186,7 +186,7 @@ class EndpointSlice:
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """A Pod: its labels choose subsets. Its addresses find it for endpoints that name no Pod."""
+    """A Pod: its labels select subsets. Its addresses identify it for endpoints without a Pod name."""
 
     meta: Meta
     addresses: tuple[str, ...] = ()
@@ -218,7 +218,7 @@ class Namespace:
 
 @dataclass(frozen=True, slots=True)
 class ReferenceGrant:
-    """A ReferenceGrant: what in its namespace objects of others may refer to."""
+    """A ReferenceGrant: which objects of its namespace other namespaces may refer to."""
 
     meta: Meta
     sources: tuple[tuple[str, str, str], ...] = ()
@@ -278,7 +278,7 @@ def _list(parent: JsonObject, name: str, item: type = dict) -> Sequence[Any]:
     value = parent.get(name)
     if value is None:
         return ()
-    # A loop, since a generator costs as much again for each of these few items.
+    # A loop: a generator would double the cost for these few items.
     for each in (items := value if isinstance(value, list) else [None]):
         if not isinstance(each, item):
             raise TypeError(f"{name} must be a list of {'mappings' if item is dict else 'strings'}")
@@ -391,7 +391,7 @@ def _slice_endpoint(endpoint: JsonObject) -> Endpoint:
 
 
 def decode_pod(raw: JsonObject) -> Pod:
-    """Decode a Pod. One that has ended keeps its addresses in its status although others may have them by now."""
+    """Decode a Pod. Addresses of a terminated Pod are dropped: other Pods may have them by now."""
     status = _mapping(raw, "status")
     if _text(status, "phase") in ("Succeeded", "Failed"):
         return Pod(decode_meta(raw, "Pod", labels=True))
@@ -400,7 +400,7 @@ def decode_pod(raw: JsonObject) -> Pod:
 
 
 def decode_secret(raw: JsonObject) -> Secret:
-    """Decode a Secret; `stringData` counts in files as it would once applied."""
+    """Decode a Secret; `stringData` in files is merged as the API server would."""
     meta = decode_meta(raw, "Secret")
     try:
         data = {key: base64.b64decode(value or "", validate=True) for key, value in _mapping(raw, "data").items()}

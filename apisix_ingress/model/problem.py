@@ -9,7 +9,7 @@ from apisix_ingress.model.keys import ObjectKey
 
 Severity = Literal["error", "degraded", "warning"]
 """error: nothing new is published for the object. degraded: it is published, and its condition is False.
-warning: it is published and its condition is True; the problem is shown by `translate`, `lint` and an Event."""
+warning: it is published and its condition is True; `translate`, `lint` and an Event show the problem."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +20,8 @@ class Problem:
         code: A constant CamelCase word, e.g. `ServiceNotFound`; the reason of an Event.
         message: A sentence that names the cause and the remedy. Never holds Secret data.
         path: The field, e.g. `spec.http[0].backends[1].servicePort`; empty for the object as a whole.
-        severity: What the mistake costs.
-        origin: Another object that the mistake is in; None: it is in the object itself. The message names it as well.
+        severity: The consequence of the mistake.
+        origin: The object that contains the mistake, if it is another one; the message names it too.
     """
 
     code: str

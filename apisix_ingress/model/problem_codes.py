@@ -437,7 +437,7 @@ _ALL = (
     Code(
         "AIX0606",
         "NginxNotServed",
-        "An annotation of ingress-nginx has a value that is not valid, or protects what can't be protected",
+        "An annotation of ingress-nginx has a value that is not valid, or protects something that cannot be protected",
         "The Ingress, or the paths that the annotation is about, are not served: they answer 404 or 503. Other "
         "Ingresses of the host are.",
         "Correct the value, or replace the annotation as the message says. "
@@ -535,7 +535,7 @@ _ALL = (
     Code(
         "AIX1001",
         "UnsupportedValue",
-        "A route of the Gateway API asks for what gateways can't do",
+        "A route of the Gateway API needs a feature that gateways do not support",
         _KEPT,
         "Remove the field that the message names.",
     ),
@@ -605,7 +605,7 @@ _ALL = (
     Code(
         "AIX1011",
         "ListenerNotReady",
-        "A listener of a Gateway is in conflict with another one, or can't be served",
+        "A listener of a Gateway conflicts with another one or cannot be served",
         "The listener is not served; its conditions have the reason of the specification. Other listeners are served.",
         "Do as the message says: use another port or hostname, or correct the reference.",
     ),

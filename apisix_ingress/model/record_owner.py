@@ -1,8 +1,8 @@
-"""From a record back to the object it was made for, by what the record itself says.
+"""Finds the object that a record was generated for, from the record alone.
 
-For people, and to see which namespace held a host before a restart: one that no longer names it gets nothing.
+Used in output, and to find the namespace that held a host before a restart if its objects still name the host.
 
-The names are made in `names`; namespaces and object names hold no underscore, which is what sets their parts apart.
+`names` generates the names; namespaces and object names contain no underscore, so it separates the parts.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ def origin_of_name(kind: RecordKind, name: str) -> ObjectKey | None:
 
 
 def namespace_of_name(kind: RecordKind, name: str) -> str:
-    """Return the namespace in the name of a record, even if the rest is cut; empty if it contains none.
+    """Return the namespace in the name of a record, even if the name is shortened; empty if there is no namespace.
 
-    A cut name that begins with the prefix of a kind, as those of Ingresses do, counts as one of that kind.
+    A shortened name with the prefix of a kind, such as Ingress, is treated as a name of that kind.
     """
     if not is_cut(name):
         owner = origin_of_name(kind, name)
@@ -56,7 +56,7 @@ def namespace_of_name(kind: RecordKind, name: str) -> str:
 
 @cache
 def _patterns(kind: RecordKind) -> tuple[tuple[str, re.Pattern[str]], ...]:
-    """Return the kinds of objects that make records of a kind, with the pattern of the names, as the table has them."""
+    """Return the kinds of objects that own records of a kind, with the name patterns in the table."""
     return tuple(
         (row.kind, re.compile(object_name("([^_]+)", "([^_]+)", row.record_prefix) + row.record_names[kind], re.DOTALL))
         for row in RESOURCES.values()

@@ -1,7 +1,7 @@
-"""Records: what should exist in a gateway, and how a desired record is compared with what a gateway returns.
+"""Records: what should exist in a gateway, and how desired records are compared with the gateway's.
 
-A body is the JSON object as the Admin API takes it. `refs` are the records that must exist before this one can be
-written and that must not be deleted while it exists. How an id or a label is made belongs to `names`.
+A body is the JSON object that the Admin API accepts. `refs` are the records that must exist before this one can be
+written and that must not be deleted while it exists. `names` generates ids and labels.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ UPSERT_RANK: dict[RecordKind, int] = {
     "routes": 3,
     "stream_routes": 3,
 }
-"""Writes go in this order, deletes in the reverse one: a plugin config may split traffic to an upstream."""
+"""Order of writes; deletes use the reverse order: a plugin config may split traffic to an upstream."""
 
 UNLABELLED: frozenset[RecordKind] = frozenset({"global_rules", "plugin_metadata"})
-"""Kinds whose records carry no labels (contract: fact 7): whose they are is in a ledger."""
+"""Kinds whose records have no labels (contract: fact 7); a ledger lists the ones that this controller created."""
 
 SERVER_FIELDS = frozenset({"create_time", "update_time"})
-"""What the gateway adds to a stored record (contract: Admin API fact 2)."""
+"""Fields that the gateway adds to a stored record (contract: Admin API fact 2)."""
 
 _ADDED: dict[RecordKind, frozenset[str]] = {"plugin_metadata": SERVER_FIELDS | {"id"}}
-"""The same for kinds to which it adds more."""
+"""Kind → these fields, for kinds with additional ones."""
 
 WRITE_ONLY: dict[RecordKind, tuple[tuple[str, ...], ...]] = {
     "ssls": (("key",), ("keys",)),
     "upstreams": (("tls", "client_key"),),
 }
-"""Paths that a gateway never returns in clear text, so that they can't be compared (contract: fact 15)."""
+"""Paths that a gateway never returns in clear text, so they cannot be compared (contract: fact 15)."""
 
 EXCLUSIVE: frozenset[RecordKind] = frozenset({"global_rules", "consumers"})
-"""Kinds of which a gateway lets one record alone have a plugin, or a credential (contract: fact 14)."""
+"""Kinds in which a plugin, or a credential, may be in only one record of a gateway (contract: fact 14)."""
 
 _CREDENTIALS = {
     "key-auth": "key",
@@ -58,10 +58,10 @@ _CREDENTIALS = {
 NO_NAMES: Mapping[RecordKey, str] = {}
 
 _EXACT = 2**53
-"""Up to here a float holds every integer; a larger one stays a float, since JSON integers end at 64 bits."""
+"""Largest float that is compared as an integer; floats represent every integer up to here."""
 
 _UNENCODABLE = b"\0"
-"""Digest of a record nested too deeply to be sent: equal to nothing that a gateway may hold."""
+"""Digest of a record that is nested too deeply to be sent: equal to no record of a gateway."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,15 +73,15 @@ class Record:
 
     key: RecordKey
     name: str
-    """What the id was made from; unique within the kind."""
+    """The name that the id was generated from; unique within the kind."""
     body: FrozenJson = field(repr=False)
-    """The body as sent, `id` included where the Admin API takes it."""
+    """The body as sent, including `id` where the Admin API accepts it."""
     clusters: frozenset[str] | None = None
-    """Names of the gateway clusters it belongs to; None: all of them."""
+    """Names of the gateway clusters that it belongs to; None: all of them."""
     existing_only: bool = False
-    """Update it where a gateway has it, never create it."""
+    """Only update the record where a gateway already has it; never create it."""
     meant: Mapping[RecordKey, str] = field(default_factory=lambda: NO_NAMES, repr=False)
-    """The names of the records that it names: two names may have had one id, one after the other."""
+    """The names of the referenced records: an id may have belonged to different names over time."""
 
     @cached_property
     def payload(self) -> bytes:
@@ -90,7 +90,7 @@ class Record:
 
     @property
     def size(self) -> int:
-        """Bytes that are sent; none of a record that is nested too deeply to be sent."""
+        """Size of the payload in bytes; 0 for a record that is nested too deeply to be sent."""
         try:
             return len(self.payload)
         except TypeError:
@@ -98,38 +98,38 @@ class Record:
 
     @cached_property
     def refs(self) -> frozenset[RecordKey]:
-        """The records that this one names."""
+        """The records that this record references."""
         return frozenset(references(self.key.kind, self.body))
 
     @cached_property
     def takes(self) -> frozenset[tuple[str, str]]:
-        """What no other record of its kind may have, of the kinds in `EXCLUSIVE`: plugin, and the credential in it."""
+        """(plugin, credential) pairs that no other record of its kind may have; only kinds in `EXCLUSIVE`."""
         return taken(self.key.kind, self.body.get("plugins"))
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """The hosts that it takes requests or handshakes for, see `hosts_of`."""
+        """The hosts whose requests or handshakes it matches, see `hosts_of`."""
         return hosts_of(self.key.kind, self.body)
 
     @cached_property
     def digest(self) -> bytes:
-        """The comparable form: equal to `comparable` of what a gateway returns for it."""
+        """The comparable form: equal to `comparable` of the gateway's body for this record."""
         try:
             return comparable(self.key.kind, self.body)
         except (TypeError, RecursionError):
             return _UNENCODABLE
 
     def prepare(self) -> None:
-        """Compute the values derived from the body, which is slow for a large one, so that later uses do not wait.
+        """Compute the values derived from the body in advance, which takes long for a large body.
 
-        Past the lock of `cached_property`, which all records share: it may be called in a thread.
+        Bypasses the lock of `cached_property`, which all records share, so that it may be called in a thread.
         """
         for name in ("payload", "refs", "takes", "digest"):
-            with contextlib.suppress(TypeError):  # nested too deeply: as ever, who asks is told
+            with contextlib.suppress(TypeError):  # nested too deeply: raised again on access
                 vars(self)[name] = vars(Record)[name].func(self)
 
     def __eq__(self, other: object) -> bool:
-        """Compare by what would be sent, and where."""
+        """Compare by payload and clusters."""
         if not isinstance(other, Record):
             return NotImplemented
         same_target = self.clusters == other.clusters and self.existing_only == other.existing_only
@@ -139,10 +139,10 @@ class Record:
         try:
             return self.payload == other.payload
         except TypeError:
-            return self.body is other.body  # nested too deeply: neither can be sent
+            return self.body is other.body  # nested too deeply: neither record can be sent
 
     def __hash__(self) -> int:
-        """Hash by key: two versions of one record are rarely in one set."""
+        """Hash by key: two versions of a record are rarely in the same set."""
         return hash(self.key)
 
 
@@ -151,7 +151,7 @@ class Former:
     """The previous records of an owner: the only information about the owner of a record that is no longer desired.
 
     Attributes:
-        namespace: The owner's; empty for an owner outside of namespaces, or an unknown one.
+        namespace: Namespace of the owner; empty if it is cluster-scoped or unknown.
         records: Its records by key.
     """
 
@@ -160,14 +160,14 @@ class Former:
 
 
 UNKNOWN = Former()
-"""The previous records are unknown: it is too long ago, or another process had them."""
+"""The previous records are unknown: they are too old, or belonged to another process."""
 
 
 def references(kind: RecordKind, body: FrozenJson) -> Iterator[RecordKey]:
-    """Yield every record that a body names: upstream, plugin config, traffic-split upstreams.
+    """Yield every record that a body references: upstream, plugin config, traffic-split upstreams.
 
     The Admin API checks `upstream_id` and `plugin_config_id` at write time and guards their deletion, but not the
-    upstreams of a traffic-split (contract: facts 11 to 13): those are counted here as well.
+    upstreams of a traffic-split (contract: facts 11 to 13), which are included here.
     """
     if upstream_id := body.get("upstream_id"):
         yield RecordKey("upstreams", str(upstream_id))
@@ -178,9 +178,9 @@ def references(kind: RecordKind, body: FrozenJson) -> Iterator[RecordKey]:
 
 
 def hosts_of(kind: RecordKind, body: FrozenJson) -> tuple[str, ...]:
-    """Return the hosts that a record takes requests or handshakes for, as they are claimed (model.hostclaims).
+    """Return the hosts whose requests or handshakes a record matches, in the form of `network.host_claims`.
 
-    Of every host it is `*`; of a stream route without a server name its port; of other kinds there are none.
+    Every host is `*`; a stream route without a server name has its port; other kinds have no hosts.
     """
     match kind:
         case "routes":
@@ -195,7 +195,7 @@ def hosts_of(kind: RecordKind, body: FrozenJson) -> tuple[str, ...]:
 
 
 def taken(kind: RecordKind, plugins: Any) -> frozenset[tuple[str, str]]:
-    """Return what a record of a kind with these plugins keeps from others of its kind, see `Record.takes`."""
+    """Return the exclusive keys of a record with these plugins, see `Record.takes`."""
     if kind not in EXCLUSIVE or not isinstance(plugins, dict):
         return frozenset()
     if kind == "global_rules":
@@ -223,10 +223,10 @@ def _dicts(value: Any) -> Iterable[JsonObject]:
 
 
 def comparable(kind: RecordKind, body: FrozenJson) -> bytes:
-    """Return the form in which a desired body and a gateway's body of the same record are equal.
+    """Return a canonical form in which desired bodies and a gateway's bodies can be compared.
 
-    Drops what the server adds and what it never returns, reads an empty JSON object and an empty list as one value
-    (Lua has one empty table), and an integral float as the integer.
+    Removes fields that the server adds or never returns, treats an empty JSON object and an empty list as equal
+    (Lua has one empty table), and integral floats as integers.
     """
     added = _ADDED.get(kind, SERVER_FIELDS)
     cleaned = {name: value for name, value in body.items() if name not in added}

@@ -3,7 +3,7 @@
 import re
 
 LONGEST = 2**63 / 1e9
-"""Seconds of the longest duration that Go knows, 292 years."""
+"""The longest duration in Go in seconds, 292 years."""
 
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)", re.ASCII)

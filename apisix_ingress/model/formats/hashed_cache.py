@@ -1,7 +1,7 @@
-"""Caches results of a function of long strings, keyed by a hash and not by the strings themselves.
+"""Caches results of a function of long strings, keyed by a hash instead of the strings themselves.
 
 A cache with its arguments as keys, such as `functools.lru_cache`, keeps deleted data: certificates that are no longer
-served, and their private keys. The caller decides what is cached, and how much of it.
+served, and their private keys. The caller decides what to cache and how many entries to keep.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ R = TypeVar("R")
 
 
 def kept_by_digest(limit: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Return a decorator for a pure function of texts: it works each result out once, as long as it is remembered.
+    """Return a decorator that caches the results of a pure function of strings.
 
-    The `limit` results that were asked for last are. Arguments are `str` or `bytes`, and go by position.
+    Keeps the `limit` most recently used results. Arguments are `str` or `bytes`, positional only.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
@@ -42,7 +42,7 @@ def kept_by_digest(limit: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 
 def _digest(texts: Iterable[object]) -> bytes:
-    """Return what no other texts have; where one ends and the next begins counts as well."""
+    """Return a digest that is unique to these texts and their boundaries."""
     digest = hashlib.sha256()
     for text in texts:
         assert isinstance(text, str | bytes)

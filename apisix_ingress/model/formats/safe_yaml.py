@@ -1,7 +1,7 @@
-"""From YAML to plain data as JSON has it, with budgets: a text of strangers must not harm its reader.
+"""Parses YAML to JSON data within limits, so that untrusted texts cannot exhaust the process.
 
-Few nodes through aliases, few levels, no key given twice, no tags beyond plain data. Which file it is, and what the
-data means, is known to the callers.
+The size after resolving aliases and the nesting are limited; duplicate keys and tags beyond plain data are rejected.
+Callers know the file and the meaning of the data.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _REASONS = {
     "bool": "not a value that JSON has",
 }
 _HEAD = frozenset({"apiVersion", "kind", "metadata"})
-"""Keys with which an object begins."""
+"""Keys that an object usually begins with."""
 
 
 Position = tuple[int, int]
@@ -33,7 +33,7 @@ Position = tuple[int, int]
 
 
 class DocumentError(ValueError):
-    """A text can't be read; the message begins with line and column where they are known.
+    """A text cannot be read; the message begins with line and column if they are known.
 
     Attributes:
         position: The same as numbers, or None.
@@ -45,7 +45,7 @@ class DocumentError(ValueError):
 
 
 class _Loader(yaml.CSafeLoader):
-    """The safe loader, which refuses a key given twice and what only looks like data."""
+    """The safe loader; rejects duplicate keys and values that are not plain data."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[str] = set()
@@ -59,7 +59,7 @@ class _Loader(yaml.CSafeLoader):
 
 
 def _twice(key: yaml.ScalarNode) -> str:
-    # Two files put together where the first does not end the document: the second object continues it.
+    # Typical for concatenated files without a separator: the second object continues the first document.
     is_head = key.start_mark.column == 0 and key.value in _HEAD
     return f"key {key.value!r} is given twice{'; is a --- missing before it?' if is_head else ''}"
 
@@ -120,7 +120,7 @@ def compose_each(content: bytes, *, deepest: int) -> Iterator[yaml.Node | None]:
 
 
 def _data(root: yaml.Node | None) -> Any:
-    """Return the data of a document, or what is wrong with it."""
+    """Return the data of a document, or its error."""
     if root is None:
         return None
     try:
@@ -133,7 +133,7 @@ def _data(root: yaml.Node | None) -> Any:
     except yaml.YAMLError as error:
         return _misfit(root) or _explained(error)
     except (ValueError, TypeError, ArithmeticError, LookupError, RecursionError) as error:
-        return _misfit(root) or DocumentError(f"holds a value that can't be read ({type(error).__name__})")
+        return _misfit(root) or DocumentError(f"contains a value that cannot be read ({type(error).__name__})")
     finally:
         builder.dispose()
 
@@ -146,7 +146,7 @@ def _explained(error: yaml.YAMLError) -> DocumentError:
 
 
 def _misfit(root: yaml.Node) -> DocumentError | None:
-    """Return where the first value is that can't be read, by line and field; None if the fault lies elsewhere."""
+    """Return the line and field of the first value that cannot be read; None if there is no such value."""
     builder = _Loader("")
     try:
         for field, node in _fields(root, ""):
@@ -161,7 +161,7 @@ def _misfit(root: yaml.Node) -> DocumentError | None:
 
 
 def _fields(node: yaml.Node, field: str) -> Iterator[tuple[str, yaml.Node]]:
-    """Yield a node and all below it, each with the path of its field; a node that holds itself was refused before."""
+    """Yield a node and all below it, each with the path of its field; recursive nodes were rejected before."""
     yield field, node
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
@@ -174,7 +174,7 @@ def _fields(node: yaml.Node, field: str) -> Iterator[tuple[str, yaml.Node]]:
 
 
 def _reason(builder: _Loader, node: yaml.Node) -> str:
-    """Say why a value cannot be read; empty if it can, apart from its items. Never quotes it."""
+    """Return why a value cannot be read, ignoring its items; empty if it can. Never quotes the value."""
     tag = node.tag.removeprefix(_STANDARD)
     if node.tag not in builder.yaml_constructors:
         return f"could not determine a constructor for the tag '{node.tag[:_LONGEST_TAG]}'"
@@ -189,27 +189,27 @@ def _reason(builder: _Loader, node: yaml.Node) -> str:
 
 
 def _check_depth(text: str, deepest: int) -> None:
-    """Refuse what is nested too deep, by its events alone: the C loader recurses until the process dies."""
+    """Reject a document that is nested too deeply, by its events alone: the C loader would crash the process."""
     depth = 0
     for event in yaml.parse(text, _Loader):
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > deepest:
-                mark: Any = event.start_mark  # the C parser has a class of its own for marks
+                mark: Any = event.start_mark  # the C parser uses another class for marks
                 raise yaml.MarkedYAMLError(None, None, f"nested deeper than {deepest} levels", mark)
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
 
 
 def _check_size(root: yaml.Node) -> None:
-    """Refuse a document whose aliases blow it up; the count is made without resolving them."""
+    """Reject a document whose resolved aliases exceed the limit; counts without resolving them."""
     sizes: dict[int, int] = {}
 
     def size(node: yaml.Node) -> int:
         known = sizes.get(id(node))
         if known is not None:
             return known
-        sizes[id(node)] = _LARGEST_DOCUMENT + 1  # a node that holds itself
+        sizes[id(node)] = _LARGEST_DOCUMENT + 1  # a recursive node
         total = 1
         for child in _children(node):
             total += size(child)
@@ -231,7 +231,7 @@ def _children(node: yaml.Node) -> Iterator[yaml.Node]:
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON has it: YAML's times become texts again, keys are texts.
+    """Return a value as JSON data: YAML timestamps and keys become strings.
 
     Raises:
         ValueError: JSON has no such value.
@@ -251,7 +251,7 @@ def plain(value: Any) -> Any:
         case int() if not -(2**63) <= value < 2**64:
             raise ValueError("an integer too large for JSON")
         case str():
-            value.encode()  # a lone surrogate can't be sent
+            value.encode()  # a lone surrogate cannot be sent
             return value
         case None | bool() | int() | float():
             return value
@@ -260,7 +260,7 @@ def plain(value: Any) -> Any:
 
 
 def _key(key: Any) -> str:
-    """Return a key as a text; `on: x`, `80: y` are read as YAML 1.1 means them, then written out as JSON would."""
+    """Return a key as a string; `on: x` and `80: y` are parsed as YAML 1.1 and formatted as JSON."""
     match key:
         case str():
             return key
@@ -273,7 +273,7 @@ def _key(key: Any) -> str:
 
 
 def position(mark: yaml.Mark) -> Position:
-    """Return where a mark is, counted as editors do."""
+    """Return the line and column of a mark, counted from 1."""
     return mark.line + 1, mark.column + 1
 
 

@@ -1,4 +1,4 @@
-"""Defaults of a JSON schema, applied to a value like APISIX's own validator does while it checks one.
+"""Applies the defaults of a JSON schema to a value, like the validator of APISIX.
 
 Only what distinguishes branches of a schema is evaluated: types, listed values, required fields. The value is not
 validated, and no pattern is run.
@@ -13,7 +13,7 @@ from typing import Any
 from apisix_ingress.model.json import JsonObject
 
 DEEPEST_DEFAULT = 32
-"""Levels of a value that defaults are filled into."""
+"""Maximum depth at which defaults are applied."""
 
 _TYPES: Mapping[str, Callable[[Any], bool]] = {
     "object": lambda value: isinstance(value, dict) or value == [],
@@ -24,15 +24,15 @@ _TYPES: Mapping[str, Callable[[Any], bool]] = {
     "integer": lambda value: isinstance(value, int | float) and not isinstance(value, bool) and value % 1 == 0,
     "null": lambda value: value is None,
 }
-"""Lua has one empty table, which is an object and an array."""
+"""Lua's empty table is both an object and an array."""
 
 _NONE = object()
 
 
 def with_defaults(schema: object, value: Any, depth: int = DEEPEST_DEFAULT) -> Any:
-    """Return a value with the defaults of its schema, as a gateway has it after its check. Nothing is changed.
+    """Return a copy of a value with the defaults of its schema, as a gateway stores it.
 
-    A default is taken as it stands: its own fields get no defaults. Objects that are not there don't come into being.
+    A default is used unchanged: its fields get no defaults. Missing objects are not created.
     """
     return _read(schema, value, depth)[0]
 
@@ -86,7 +86,7 @@ def _object(schema: JsonObject, value: JsonObject, depth: int) -> tuple[JsonObje
             filled[name], ok = _read(others, value[name], depth - 1)
             fits = fits and ok
     required = schema.get("required")
-    # A default does not make up for a required field that is missing.
+    # A default does not satisfy `required`.
     missing = isinstance(required, list) and any(name not in value for name in required)
     return filled, fits and not missing
 
@@ -99,7 +99,7 @@ def _array(items: object, value: list[Any], depth: int) -> tuple[list[Any], bool
 
 
 def _branches(schema: JsonObject, value: Any, depth: int) -> tuple[Any, bool]:
-    """Go on with the parts of a schema that are about the same value, in the gateway's order."""
+    """Apply the subschemas for the same value, in the gateway's order."""
     for part in (*_dependencies(schema, value), *_parts(schema, "allOf")):
         value, fits = _read(part, value, depth - 1)
         if not fits:
@@ -118,7 +118,7 @@ def _branches(schema: JsonObject, value: Any, depth: int) -> tuple[Any, bool]:
 
 
 def _dependencies(schema: JsonObject, value: Any) -> list[object]:
-    """Return the schemas that count because of a field that is there."""
+    """Return the schemas that apply because a field is present."""
     found = schema.get("dependencies")
     if not isinstance(found, dict) or not isinstance(value, dict):
         return []

@@ -1,6 +1,6 @@
 """Label selectors as Kubernetes writes them in a string: equality based and set based.
 
-Grammar: apimachinery ``labels.Parse``, without the numeric ``>`` and ``<``. Only parsing and matching lives here.
+Grammar: apimachinery ``labels.Parse``, without the numeric ``>`` and ``<``. Parsing and matching only.
 """
 
 import re
@@ -15,12 +15,12 @@ _VALUE = re.compile(r"([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
 _PREFIX = re.compile(r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
 _EQUALITY = re.compile(r"([^\s=!]+)\s*(==|=|!=)\s*([^\s=!]*)")
 _SET = re.compile(r"(\S+)\s+(in|notin)\s*\((.*)\)", re.DOTALL)
-# A comma separates requirements unless it stands in the parentheses of a set.
+# A comma separates requirements except in the parentheses of a set.
 _SEPARATOR = re.compile(r",(?![^()]*\))")
 
 
 class SelectorError(ValueError):
-    """The text is not a label selector; the message quotes the part that is wrong."""
+    """The text is not a label selector; the message quotes the invalid part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Requirement:
     values: frozenset[str] = frozenset()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Say whether `labels` fulfil this condition."""
+        """Return whether `labels` fulfil this condition."""
         value = labels.get(self.key)
         match self.operator:
             case "in":
@@ -61,7 +61,7 @@ class Selector:
     requirements: tuple[Requirement, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Say whether `labels` fulfil every requirement."""
+        """Return whether `labels` fulfil every requirement."""
         return all(requirement.matches(labels) for requirement in self.requirements)
 
     def __str__(self) -> str:
@@ -72,7 +72,7 @@ def parse_selector(text: str) -> Selector:
     """Parse ``a=b,c!=d,e in (x,y),f notin (z),g,!h``; an empty text selects everything.
 
     Raises:
-        SelectorError: with the requirement that can't be read and the reason.
+        SelectorError: with the requirement that cannot be read and the reason.
     """
     if not text.strip():
         return Selector()

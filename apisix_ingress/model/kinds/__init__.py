@@ -1,1 +1,1 @@
-"""The kinds that the controller reads: what a row of the table says, the table, and the indexes of stores."""
+"""The kinds that the controller watches: the table, the definition of a row, and the indexes of stores."""

@@ -17,7 +17,7 @@ from apisix_ingress.model.network.gateway_matches import match_values
 GATEWAY_GROUP = "gateway.networking.k8s.io"
 
 CA_BUNDLE = "CaBundle"
-"""Kind under which ConfigMaps are kept that Gateways may take CA certificates from."""
+"""Internal kind of ConfigMaps that may hold CA certificates for Gateways."""
 
 CA_KEY = "ca.crt"
 """Key of a ConfigMap or Secret that holds CA certificates."""
@@ -42,7 +42,7 @@ def _row(kind: str, plural: str, label: str, provider: str, **rest: Any) -> Reso
 
 
 def _ca_bundle(raw: JsonObject) -> kube.ConfigMap:
-    """Decode a ConfigMap for the CA certificates in it, and nothing else."""
+    """Decode only the CA certificates of a ConfigMap."""
     found = kube.decode_config_map(raw)
     data = {key: text for key, text in found.data.items() if key == CA_KEY}
     return kube.ConfigMap(replace(found.meta, kind=CA_BUNDLE), data=data)
@@ -116,6 +116,6 @@ GATEWAY_ROWS = (
     _row("TCPRoute", "tcproutes", "tcpRoute", "tcp_route:TcpRouteProvider", other_versions=("v1alpha2",)),
     _row("UDPRoute", "udproutes", "udpRoute", "udp_route:UdpRouteProvider", other_versions=("v1alpha2",)),
 )
-"""Kinds that are read for the Gateway API alone. ReferenceGrants are read for other kinds as well."""
+"""Kinds that only the Gateway API uses. ReferenceGrants are used by other kinds too."""
 
 GATEWAY_KINDS = frozenset(row.kind for row in GATEWAY_ROWS)

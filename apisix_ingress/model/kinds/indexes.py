@@ -15,7 +15,7 @@ SLICES_BY_SERVICE = "service"
 """Index of EndpointSlices: `namespace/service`."""
 
 BY_ADDRESS = "address"
-"""Index of Pods and Services: each IP address that they have, in its one spelling."""
+"""Index of Pods and Services: each of their IP addresses, in canonical form."""
 
 DEFAULT_CLASS = "default"
 """Index of IngressClasses: `true` contains the ones with the default-class annotation."""
@@ -24,10 +24,10 @@ PLUGIN_INDEX = "plugin"
 """Index of ApisixGlobalRules: the names of the plugins that they enable."""
 
 MATCHER_INDEX = "matcher"
-"""Index of Ingresses and ApisixRoutes: the requests that their rules take (model.network.route_keys)."""
+"""Index of Ingresses and ApisixRoutes: the requests that their rules match (model.network.route_keys)."""
 
 TLS_HOST_INDEX = "tls-host"
-"""Index of Ingresses and ApisixTlses: the hosts that they have a certificate for (model.network.tls_hosts)."""
+"""Index of Ingresses and ApisixTlses: the hosts of their certificates (model.network.tls_hosts)."""
 
 HOST_INDEX = "host"
 """Index of Ingresses, ApisixRoutes and ApisixTlses: the hosts that they name (model.network.host_claims)."""
@@ -39,13 +39,13 @@ LENT_INDEX = "lent"
 """Index of the same kinds: `namespace/host` for each host that an object names and lets other namespaces use."""
 
 ASSIGNED_INDEX = "assigned"
-"""Index of Namespaces: the hosts that were given to them."""
+"""Index of Namespaces: the hosts that are assigned to them."""
 
 ASSIGNED_UNDER_INDEX = "assigned-under"
-"""Index of Namespaces: the wildcards over the hosts that were given to them."""
+"""Index of Namespaces: the wildcards over the hosts that are assigned to them."""
 
 NGINX_HOST_INDEX = "nginx-host"
-"""Index of Ingresses: the servers that ingress-nginx has for their rules; `_` is the one of rules without a host."""
+"""Index of Ingresses: the ingress-nginx servers of their rules; `_` is the server of rules without a host."""
 
 NGINX_SERVICE_INDEX = "nginx-service"
 """Index of Ingresses: `namespace/service` of each Service that their paths name."""
@@ -54,10 +54,10 @@ NGINX_CANARY_INDEX = "nginx-canary"
 """Index of Ingresses: the namespaces of possible canaries, by any prefix of the annotation."""
 
 NGINX_INDEXES = frozenset({NGINX_HOST_INDEX, NGINX_SERVICE_INDEX, NGINX_CANARY_INDEX})
-"""Indexes that only the ingress-nginx provider asks."""
+"""Indexes that only the ingress-nginx provider uses."""
 
 OWNERSHIP_INDEXES = frozenset({HOST_INDEX, UNDER_INDEX, LENT_INDEX, ASSIGNED_INDEX, ASSIGNED_UNDER_INDEX})
-"""Indexes that only `host_ownership: namespace` asks."""
+"""Indexes that are used only with `host_ownership: namespace`."""
 
 BY_PARENT = "parent"
 """Index of ListenerSets: `namespace/name` of the Gateway."""
@@ -66,7 +66,7 @@ BY_TARGET = "target"
 """Index of BackendTLSPolicies: `namespace/name` of each Service."""
 
 EVERY = "every"
-"""Index of Gateways: all of them under the empty text."""
+"""Index of Gateways: all of them under the empty string."""
 
 GRANTS_BY_NAMESPACES = "namespaces"
 """Index of ReferenceGrants: `namespace/namespace that may refer to it`."""
@@ -114,12 +114,12 @@ def target_services(item: kube.CustomObject) -> Iterable[str]:
 
 
 def every(item: kube.CustomObject) -> Iterable[str]:
-    """Return the one value under which all objects of a kind are."""
+    """Return the single value that all objects of a kind have."""
     return ("",)
 
 
 def nginx_hosts(item: kube.CustomObject) -> Iterable[str]:
-    """Return the servers of ingress-nginx that an Ingress is part of."""
+    """Return the ingress-nginx servers that an Ingress contributes to."""
     rules = [rule for rule in list_in(item.spec.get("rules")) if isinstance(rule, dict)]
     hosts = [str(rule.get("host") or "").lower() or "_" for rule in rules]
     return dict.fromkeys([*hosts, *(["_"] if item.spec.get("defaultBackend") else [])])

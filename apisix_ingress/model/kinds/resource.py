@@ -1,4 +1,4 @@
-"""A row of the table of kinds: everything about one kind that is not in its own three files."""
+"""A row of the table of kinds: everything about a kind that is not in its own three files."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from apisix_ingress.model.kinds.indexes import IndexFunction
 from apisix_ingress.model.objects import KubeObject
 
 StatusShape = Literal["", "conditions", "addresses", "document"]
-"""What the controller writes into the status of a kind: nothing, a condition, the addresses of the gateways, or what
-its translation assesses (`model.assessment`)."""
+"""What the controller writes into the status of a kind: nothing, a condition, the addresses of the gateways, or
+the assessment from its translation (`model.assessment`)."""
 
 
 DERIVED_PROVIDERS: Mapping[str, str] = {"NginxHost": "providers.nginx_host:NginxHostProvider"}
-"""Kinds of owners of which no objects exist, each with its provider: hosts, which the Ingresses that name them make."""
+"""Kinds of owners that are not Kubernetes objects → provider: hosts, which exist if an Ingress names them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Resource:
     """One kind of object.
 
     `spec`, `translator`, `provider`, `webhook`, `lint` and `unnamed` name objects of higher layers as `module:name`.
-    They are imported when they are used (`imported`), so that a start pays only for the kinds it finds objects of.
+    They are imported on first use (`imported`), so that a start loads only kinds of which objects exist.
 
     Attributes:
         kind: As in manifests.
@@ -35,20 +35,20 @@ class Resource:
         version: API version.
         plural: Path segment and RBAC resource.
         decode: Raw JSON → trimmed object; raises ValueError, TypeError or KeyError.
-        other_versions: API versions that have the same shape, for API servers that don't have `version`.
+        other_versions: API versions that have the same shape, for API servers without `version`.
         namespaced: Whether objects live in a namespace.
         optional: The API server may not know the kind. It is read as soon as its CRD is installed; until then
             `/apis` is asked every few seconds, and nothing else happens.
-        never_empty: Every API server has objects of the kind, so that an empty list is confirmed before it is believed.
-        urgent: Changes are handled ahead of others: a dead pod leaves the gateways at once.
+        never_empty: Every API server has objects of the kind, so an empty list is confirmed by a second one.
+        urgent: Changes are handled before others, so that a dead Pod leaves the gateways at once.
         indexes: Index name → function that returns the values under which an object is found.
-        ranked: Names of those indexes that know who is oldest.
-        only: The one object of the kind that is read; None: all of them.
-        needs: A kind without whose CRD this one is not read.
+        ranked: Names of the indexes that are ordered by age.
+        only: The only object of the kind to watch; None: all of them.
+        needs: A kind whose CRD must be installed for this kind to be watched.
         may_be_forbidden: Whether the kind counts as missing while permission to read it was never granted.
-        short: Short name for kubectl and our commands, e.g. `ar`.
-        description: One sentence for `kubectl explain`; kinds with our own CRD only.
-        spec: The pydantic model of `spec`; kinds with our own CRD only.
+        short: Short name for kubectl and the commands, e.g. `ar`.
+        description: One sentence for `kubectl explain`; kinds with a CRD of this project only.
+        spec: The pydantic model of `spec`; kinds with a CRD of this project only.
         spec_required: The webhook denies an object without `spec`, as 1.8 did.
         translator: `(object, view, options) -> Translation`; with `expires` it takes `now` as well. Kinds whose
             provider needs another signature have none.
@@ -56,13 +56,13 @@ class Resource:
         provider: The subclass of `Provider` that owns the records, or of `DependencyProvider` where many owners may
             depend on one object; empty for other kinds, whose changes go to the providers of the owners directly.
         label: Label `resource` of the metrics that count changes, as in 1.8.
-        reconcile_label: The same for metrics that count translations, where 1.8 has another one.
-        status: What is written into its status; grants `get` and `patch` of it, too.
+        reconcile_label: The same label for metrics that count translations, if 1.8 used a different value.
+        status: What is written to its status; also grants `get` and `patch` on it.
         record_prefix: First part of the names of its routes and records, before namespace and name.
         record_names: Kind of record → regular expression for what follows `namespace_name` in its name, so that an
             object is found from its record.
         unnamed: `(object) -> Iterator[(record kind, name)]` for records whose bodies contain no name.
-        annotated: Whether annotations of ours are read.
+        annotated: Whether annotations of this controller are read.
         webhook: `(object, options) -> Iterator[str]`: further warnings of the webhook.
         lint: `(object) -> Iterator[Problem]`: a rule of the command `lint`.
     """
@@ -126,12 +126,12 @@ class Resource:
         return replace(self, indexes=kept, ranked=self.ranked - indexes)
 
     def restricted(self, only: ObjectKey) -> Resource:
-        """Return the kind as it is when one object of it is read."""
+        """Return the kind restricted to a single object."""
         return replace(self, only=only)
 
 
 @cache
 def imported(reference: str) -> Any:
-    """Return what a row names as `module:name`."""
+    """Import what a row names as `module:name`."""
     module, _, name = reference.partition(":")
     return getattr(import_module(module), name)

@@ -28,7 +28,7 @@ from apisix_ingress.model.network.tls_hosts import tls_host_values
 CUSTOM_GROUP = "apisix.apache.org"
 
 DECODE_ERRORS = (ValueError, TypeError, KeyError, AttributeError, IndexError)
-"""What a decoder or an index function may raise for an object that can't be what it claims to be."""
+"""Errors that a decoder or index function may raise for an invalid object."""
 
 _MATCHERS: Mapping[str, IndexFunction] = {by.MATCHER_INDEX: matcher_values}
 _TLS_HOSTS: Mapping[str, IndexFunction] = {by.TLS_HOST_INDEX: tls_host_values}
@@ -49,7 +49,7 @@ _ASSIGNED: Mapping[str, IndexFunction] = {
 
 
 def _custom(kind: str, plural: str, **rest: Any) -> Resource:
-    """Return the row of a kind with our own CRD."""
+    """Return the row of a kind with a CRD of this project."""
     decode = partial(kube.decode_custom, kind=kind)
     return Resource(kind, CUSTOM_GROUP, "v2", plural, decode, optional=True, status="conditions", **rest)
 
@@ -266,7 +266,7 @@ RESOURCES: Mapping[str, Resource] = {resource.kind: resource for resource in _RO
 
 
 PREFIXES = frozenset(row.record_prefix for row in RESOURCES.values()) - {""}
-"""What names of records may begin with instead of a namespace. A namespace may be called so as well."""
+"""Prefixes of record names in place of a namespace. A namespace may have the same name."""
 
 
 def kinds_with(index: str) -> tuple[str, ...]:
@@ -275,10 +275,10 @@ def kinds_with(index: str) -> tuple[str, ...]:
 
 
 def kinds_of_records(record_kind: str) -> tuple[str, ...]:
-    """Return the kinds whose objects own records of a kind with names that identify the object."""
+    """Return the kinds that own records of a kind whose names identify the owner."""
     return tuple(kind for kind, resource in RESOURCES.items() if record_kind in resource.record_names)
 
 
 def has_condition(kind: str) -> bool:
-    """Say whether the status of a kind holds a condition of ours."""
+    """Return whether this controller writes a condition to the status of a kind."""
     return RESOURCES[kind].status == "conditions"

@@ -6,11 +6,11 @@ import ipaddress
 from collections.abc import Iterable
 
 MOST_ADDRESSES = 4096
-"""Addresses of one network that are used."""
+"""Limit of addresses per network."""
 
 
 def expand_pool(pool: Iterable[str]) -> tuple[str, ...]:
-    """Return every address of a pool, of a large network the first ones.
+    """Return all addresses of a pool; of a large network only the first ones.
 
     Raises:
         ValueError: An entry is neither an address nor a network.

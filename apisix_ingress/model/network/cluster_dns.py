@@ -1,4 +1,4 @@
-"""Names of the cluster domain: which Service or Pod a host name stands for, as the resolver of a Pod reads it.
+"""Names of the cluster domain: which Service or Pod a host name resolves to in a Pod.
 
 A Pod has a search list (`<its namespace>.svc.<domain>`, `svc.<domain>`, `<domain>`), so `web.shop`, `web.shop.svc` and
 `web.shop.svc.cluster.local` are one Service (Kubernetes: DNS for Services and Pods).
@@ -22,10 +22,10 @@ class ClusterName:
     """What a name of the cluster domain refers to.
 
     Attributes:
-        namespace: Of the Service or Pod; empty if the name is in the domain and refers to neither.
-        service: Name of the Service; empty for a Pod by its address.
+        namespace: Namespace of the Service or Pod; empty if a name in the domain refers to neither.
+        service: Name of the Service; empty for a Pod address.
         address: The Pod's address in the name, or empty.
-        is_sure: Whether the name cannot mean anything else. `web.shop` may also be a name of the Internet.
+        is_sure: Whether the name is unambiguous. `web.shop` may also be a public name.
     """
 
     namespace: str = ""
@@ -42,7 +42,7 @@ def shorten(name: str, domain: str) -> str:
 
 
 def cluster_name(name: str, domain: str) -> ClusterName | None:
-    """Return what a lower-case name stands for in the cluster; None for a name from elsewhere or a single label."""
+    """Return what a lower-case name refers to in the cluster; None for an external name or a single label."""
     inner = name.removesuffix(f".{domain}")
     labels = inner.split(".")
     if name == domain or (inner != name and len(labels) < 3):
@@ -57,7 +57,7 @@ def cluster_name(name: str, domain: str) -> ClusterName | None:
 
 
 def _elsewhere(labels: Sequence[str]) -> ClusterName | None:
-    """Return what a name means that looks like one of a cluster with another domain, such as `clusterset.local`."""
+    """Return what a name refers to that looks like a cluster name with another domain, e.g. `clusterset.local`."""
     for place in range(2, len(labels) - 1):
         above, below = labels[place - 1], labels[place - 2]
         if labels[place] == "svc":

@@ -15,10 +15,10 @@ from apisix_ingress.model.json import FrozenJson, list_in, mapping_in
 from apisix_ingress.model.objects import CustomObject
 
 MOST_VALUES = 20_000
-"""Values of one route in the index; a route with more is in none, and counts as the youngest."""
+"""Limit of index values per route; a route with more is not indexed and loses every conflict."""
 
 MOST_CONDITIONS = 16
-"""Headers, and query parameters, that the CRD lets one match have."""
+"""Limit of headers, and of query parameters, per match in the CRD."""
 
 GATEWAY_KIND = "Gateway"
 
@@ -30,7 +30,7 @@ class RankedMatch(NamedTuple):
         rule: Index of the rule.
         match: Index of the match in the rule.
         literal: The path that the gateway sorts by, without `*` at its end.
-        rank: Larger goes first among matches of one literal path.
+        rank: Among matches of one literal path, the larger rank takes precedence.
     """
 
     rule: int
@@ -40,7 +40,7 @@ class RankedMatch(NamedTuple):
 
 
 def ranked_matches(obj: CustomObject) -> Iterator[RankedMatch]:
-    """Yield the matches of an HTTPRoute or GRPCRoute; a rule without any has one that takes every request."""
+    """Yield the matches of an HTTPRoute or GRPCRoute; a rule without matches has one that matches every request."""
     read = _grpc if obj.meta.kind == "GRPCRoute" else _http
     for index, rule in enumerate(list_in(obj.spec.get("rules")) or [{}]):
         for number, match in enumerate(list_in(mapping_in(rule).get("matches")) or [{}]):

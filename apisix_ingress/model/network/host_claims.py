@@ -14,7 +14,7 @@ from apisix_ingress.model.network.host_names import canonical_host
 from apisix_ingress.model.objects import ASSIGNED_HOSTS, CustomObject, Namespace
 
 MOST_NAMES = 20_000
-"""Hosts of one object and wildcards above them; an object with more claims none, and is refused."""
+"""Limit of hosts and the wildcards above them per object; an object with more claims no hosts and is refused."""
 
 EVERY_HOST = "*"
 
@@ -25,39 +25,39 @@ _WITH_PORT = re.compile(r"(\[.*\]|[^:]+):[0-9]+")
 
 
 def claimed_hosts(obj: CustomObject) -> tuple[str, ...]:
-    """Return the hosts that an object names, each once; none if there are too many."""
+    """Return the hosts that an object names, without duplicates; empty if there are too many."""
     hosts = _hosts(obj)
     return hosts if _count(hosts) <= MOST_NAMES else ()
 
 
 def has_too_many(obj: CustomObject) -> bool:
-    """Say whether an object names more hosts than are looked at."""
+    """Return whether an object names more hosts than the limit."""
     return _count(_hosts(obj)) > MOST_NAMES
 
 
 def claimed_name(host: str) -> str:
-    """Return a host as it is claimed: in its one spelling, without the port that no request is matched with."""
+    """Return the form in which a host is claimed: canonical, without a port, which gateways ignore in matching."""
     found = _WITH_PORT.fullmatch(host) if ":" in host else None
     return canonical_host(found[1] if found else host)
 
 
 def claimed_port(port: object) -> str:
-    """Return what a stream rule without a host claims."""
+    """Return the claim of a stream rule without a host."""
     return f":{port}"
 
 
 def is_ownable(host: str) -> bool:
-    """Say whether a host is a name or a wildcard of whole labels; `*a.com` takes hosts like `other-a.com`."""
+    """Return whether a host is a name or a wildcard of whole labels; `*a.com` matches hosts such as `other-a.com`."""
     return (not host.startswith("*") or host.startswith("*.")) and not has_colon(host)
 
 
 def has_colon(host: str) -> bool:
-    """Say whether a host without its port holds a colon that belongs neither to an address nor to a claimed port."""
+    """Return whether a host without its port holds a colon that belongs neither to an address nor to a claimed port."""
     return ":" in host[1:] and not host.startswith("[")
 
 
 def wildcards_over(host: str) -> Iterator[str]:
-    """Yield the wildcards that take the requests of a host as well, the most specific one first."""
+    """Yield the wildcards that also match a host, the most specific first."""
     at = host.find(".", 2 if host.startswith("*.") else 0)
     while at >= 0:
         yield f"*{host[at:]}"
@@ -82,7 +82,7 @@ def assigned_over(item: Namespace) -> Iterable[str]:
 
 
 def shares_with(obj: CustomObject, namespace: str) -> bool:
-    """Say whether an object lends the hosts that it names to a namespace."""
+    """Return whether an object lends the hosts that it names to a namespace."""
     return namespace in texts_in(obj.meta.annotations.get(SHARED_WITH, ""))
 
 
@@ -94,12 +94,12 @@ def lent_hosts(obj: CustomObject) -> Iterable[str]:
 
 
 def lent_key(namespace: str, host: str) -> str:
-    """Return under what the objects of a namespace are found that lend a host."""
+    """Return the index value of objects in a namespace that lend a host."""
     return f"{namespace}/{host}"
 
 
 def texts_in(text: str) -> list[str]:
-    """Return the items of a list that is separated by commas."""
+    """Return the items of a comma-separated list."""
     return [item.strip() for item in text.split(",") if item.strip()]
 
 
@@ -108,7 +108,7 @@ def _over(hosts: Iterable[str]) -> dict[str, None]:
 
 
 def _count(hosts: tuple[str, ...]) -> int:
-    """Return how many names there are with the wildcards above them; beyond the limit not exactly."""
+    """Return the number of names and wildcards above them; only approximate beyond the limit."""
     over: dict[str, None] = {}
     for host in hosts:
         if len(hosts) + len(over) > MOST_NAMES:

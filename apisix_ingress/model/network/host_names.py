@@ -1,4 +1,4 @@
-"""Host names as requests contain them: one canonical spelling for each host, and what an invalid host is.
+"""Host names as requests contain them: canonical form and validation.
 
 Gateways ignore case and a trailing dot in the host of a request (contract: matching fact 1).
 """
@@ -11,17 +11,17 @@ import unicodedata
 
 LONGEST_HOST = 253
 LONGEST_LABEL = 63
-"""Characters that a name of the DNS may have, and each part of it (RFC 1035 §2.3.4)."""
+"""Maximum length of a DNS name and of each label (RFC 1035 §2.3.4)."""
 
 _HOST = re.compile(r"\*|\*?[0-9a-zA-Z._\-\[\]:]+")
-"""What a gateway takes as a host (APISIX core schema)."""
+"""Hosts that a gateway accepts (APISIX core schema)."""
 
 _ALIKE = frozenset({"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC"})
-"""Scripts with letters that look alike, as Unicode names begin."""
+"""Prefixes of Unicode names of scripts with similar letters."""
 
 
 def canonical_host(host: str) -> str:
-    """Return the one spelling of a host: lower case, no dot at the end, an IPv6 address in its short form."""
+    """Return the canonical form of a host: lower case, no trailing dot, an IPv6 address in short form."""
     text = without_dot(host).lower()
     if text.startswith("[") and text.endswith("]"):
         try:
@@ -32,7 +32,7 @@ def canonical_host(host: str) -> str:
 
 
 def _short(address: ipaddress.IPv6Address) -> str:
-    """Return an address in its short form; Python writes one that stands for IPv4 otherwise from 3.13 on."""
+    """Return an address in short form; Python 3.13 and later format IPv4-mapped addresses differently."""
     if address.ipv4_mapped is None:
         return str(address)
     high, low = divmod(int(address.ipv4_mapped), 0x10000)
@@ -40,12 +40,12 @@ def _short(address: ipaddress.IPv6Address) -> str:
 
 
 def without_dot(host: str) -> str:
-    """Return a host without the dot at its end, with which a gateway would never find it."""
+    """Return a host without a trailing dot, which a gateway would never match."""
     return host[:-1] if host.endswith(".") else host
 
 
 def host_mistake(host: str) -> str:
-    """Return what is wrong with a host, as the end of a sentence; empty if it is valid."""
+    """Return the error in a host, as the end of a sentence; empty if it is valid."""
     name = without_dot(host)
     if len(name) > LONGEST_HOST:
         return f"is not a host name: it has {len(name)} characters; the limit is {LONGEST_HOST}"
@@ -60,7 +60,7 @@ def host_mistake(host: str) -> str:
 
 
 def in_ascii(host: str) -> str:
-    """Return the ASCII spelling of a host with other letters, as a remedy; empty if there is none."""
+    """Return the ASCII form of an internationalized host as a remedy; empty if it has no such form."""
     try:
         return "" if host.isascii() else f"; write {host.encode('idna').decode()}"
     except UnicodeError:

@@ -1,6 +1,6 @@
 """Internal addresses: the networks and names of gateways, etcd and admin services that an operator lists.
 
-Read once from the settings; asked for every host that an object names.
+Parsed once from the settings; every host that an object names is checked against it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SHAPES = (
 )
 
 Ports = frozenset[int | None]
-"""Ports; with None every port."""
+"""Ports; None stands for every port."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class InternalAddresses:
     """Destinations that are refused for every object.
 
     Attributes:
-        networks: Networks, for every port.
+        networks: Networks, refused on every port.
         hosts: Address or name → ports. Names of the cluster domain are short (`etcd.apisix`).
         below: Name → ports of every name below it.
         domain: The cluster domain.
@@ -44,15 +44,15 @@ class InternalAddresses:
         return not (self.networks or self.hosts or self.below)
 
     def has_network_of(self, addresses: Iterable[IpAddress]) -> bool:
-        """Say whether one of the addresses is in a network of the list."""
+        """Return whether one of the addresses is in a network of the list."""
         return any(address in network for address in addresses for network in self.networks)
 
     def has_address(self, addresses: Iterable[IpAddress], port: int | None) -> bool:
-        """Say whether one of the addresses is in the list; without a port, on any port."""
+        """Return whether one of the addresses is in the list; without a port, on any port."""
         return any(_on(self.hosts.get(str(address)), port) for address in addresses)
 
     def has_name(self, name: str, port: int | None) -> bool:
-        """Say whether a lower-case name is in the list; without a port, on any port."""
+        """Return whether a lower-case name is in the list; without a port, on any port."""
         short = shorten(name, self.domain)
         labels = short.split(".")
         parents = (".".join(labels[count:]) for count in range(1, len(labels)))
@@ -60,7 +60,7 @@ class InternalAddresses:
 
 
 def internal_addresses(texts: Iterable[str], domain: str = DEFAULT_DOMAIN) -> InternalAddresses:
-    """Return a list as it is asked.
+    """Parse the list in the settings.
 
     Raises:
         ValueError: A text is neither a network nor an address nor a name.
@@ -78,14 +78,14 @@ def internal_addresses(texts: Iterable[str], domain: str = DEFAULT_DOMAIN) -> In
             short = shorten(host, domain)
             _add(hosts, short, port)
             if short != host:
-                # Of a Service also the names of its Pods, and the label that is enough in its own namespace.
+                # For a Service also the names of its Pods, and its short name within its namespace.
                 _add(below, short, port)
                 _add(hosts, short.partition(".")[0], port)
     return InternalAddresses(tuple(networks), hosts, below, domain)
 
 
 def parse_internal(text: str) -> tuple[IpNetwork | str, int | None]:
-    """Return the network, or the host in its one spelling with its port, that an entry of the list stands for.
+    """Return the network, or the canonical host with its port, that an entry of the list names.
 
     Raises:
         ValueError: It stands for neither.

@@ -1,4 +1,4 @@
-"""Addresses: IP addresses in every spelling that something on the way might accept.
+"""IP addresses in every spelling that a resolver or client might accept.
 
 C's `inet_aton`, which many resolvers use, takes one to four numbers, each decimal, octal or hexadecimal.
 """
@@ -20,11 +20,11 @@ _EMBEDDING = tuple(
 _PART = re.compile(r"0x[0-9a-f]*|\d+", re.ASCII)
 
 _LONGEST = 64
-"""Characters of the longest text that may be an address; digits beyond would only cost time."""
+"""Maximum length of an address; longer texts are not parsed."""
 
 
 def is_ip(text: str) -> bool:
-    """Say whether a string is an IPv4 or IPv6 address; the API server does not accept a zone."""
+    """Return whether a string is an IPv4 or IPv6 address; the API server does not accept a zone."""
     try:
         ipaddress.ip_address(text)
     except ValueError:
@@ -33,7 +33,7 @@ def is_ip(text: str) -> bool:
 
 
 def canonical_ip(text: str) -> str:
-    """Return the one spelling of an address that the API server takes; any other text as it is."""
+    """Return the canonical form of an address that the API server accepts; any other text unchanged."""
     if ":" not in text:
         return text
     address = parse_ip(text)
@@ -41,14 +41,14 @@ def canonical_ip(text: str) -> str:
 
 
 def parse_ip(text: str) -> IpAddress | None:
-    """Return the address that a text is, however it is spelled; None if it is a name."""
+    """Return the address in a text, in any spelling; None if the text is a name."""
     if len(text) > _LONGEST:
         return None
     try:
         address = ipaddress.ip_address(text.strip("[]"))
     except ValueError:
         return _loose(text)
-    # A zone names the interface only.
+    # A zone only names the interface.
     return ipaddress.IPv6Address(int(address)) if address.version == 6 else address
 
 
@@ -65,7 +65,7 @@ def embedded_ips(address: IpAddress) -> Iterator[IpAddress]:
 
 
 def _loose(text: str) -> IpAddress | None:
-    """Return the address that `inet_aton` takes a text for: up to four numbers, each decimal, octal or hex."""
+    """Return the address that `inet_aton` parses from a text: up to four numbers, each decimal, octal or hex."""
     parts = text.split(".")
     if len(parts) > 4 or not all(_PART.fullmatch(part) for part in parts):
         return None

@@ -1,6 +1,6 @@
-"""Matchers: the requests that the rules of an object match, so that two objects with an equal matcher are found.
+"""Matchers: the requests that the rules of an object match, to find conflicts between objects.
 
-Derived from raw specs, like every index, so that untranslatable objects count as well. Two matchers are equal if host,
+Derived from raw specs, like every index, so that untranslatable objects are included. Two matchers are equal if host,
 path, and all other conditions on requests are; a canary with another condition or priority therefore differs.
 """
 
@@ -16,15 +16,15 @@ from apisix_ingress.model.network.host_names import canonical_host
 from apisix_ingress.model.objects import CustomObject
 
 MOST_MATCHERS = 20_000
-"""Pairs of host and path in one object; one with more has no matchers, and is refused when it is translated."""
+"""Limit of host and path pairs per object; an object with more has no matchers and its translation fails."""
 
 REGEX_ANNOTATION = "k8s.apisix.apache.org/use-regex"
 REGEX_PRIORITY = 100
 DEFAULT_PRIORITY = -1
-"""Of the routes of an Ingress: for a path that is a regular expression, and for the default backend."""
+"""Priorities of Ingress routes: for a path that is a regular expression, and for the default backend."""
 
 _LONG = 256
-"""Characters of a path from which on a digest stands for it."""
+"""Length of a path from which its digest is used instead."""
 
 
 class Matcher(NamedTuple):
@@ -34,7 +34,7 @@ class Matcher(NamedTuple):
         field: The rule in the object, e.g. `spec.http[0]`.
         host: As written; empty for every host.
         path: As written.
-        value: Equal for two matchers that take the same requests.
+        value: Equal for two matchers that match the same requests.
     """
 
     field: str
@@ -49,13 +49,13 @@ class Rule(NamedTuple):
     field: str
     hosts: list[str]
     paths: list[str]
-    """As the gateway has them: exact, or with `*` at the end."""
+    """As in the gateway: exact, or with a trailing `*`."""
     rest: str = ""
     shown: str = ""
 
 
 def matchers(obj: CustomObject) -> tuple[Matcher, ...]:
-    """Return the matchers of an ApisixRoute or Ingress in the order of its fields; none if there are too many."""
+    """Return the matchers of an ApisixRoute or Ingress in the order of its fields; empty if there are too many."""
     return _matchers(rules_of(obj)) if count_matchers(obj) <= MOST_MATCHERS else ()
 
 
@@ -116,7 +116,7 @@ def _ingress(spec: FrozenJson, *, regex: bool) -> Iterator[Rule]:
 
 
 def _ingress_path(field: str, hosts: list[str], item: FrozenJson, *, regex: bool) -> Rule:
-    """Return the rule for a path. That an Exact path may have a priority of its own is not for a user to choose."""
+    """Return the rule for a path. Users cannot choose the priority of an Exact path."""
     path, kind = item.get("path") or "", item.get("pathType")
     if not isinstance(path, str):
         return Rule(field, hosts, [])
@@ -143,7 +143,7 @@ def _rest(
 
 
 def _condition(value: Any) -> Any:
-    """Return a condition so that equal ones are written alike."""
+    """Return a canonical form of a condition."""
     condition = {key: item for key, item in mapping_in(value).items() if item is not None}
     subject = mapping_in(condition.get("subject"))
     name = subject.get("name")

@@ -1,6 +1,6 @@
-"""Hosts of certificates: for which hosts an ApisixTls or Ingress wants one shown, so that rivals for a host are found.
+"""Hosts of certificates: the hosts of an ApisixTls or Ingress, to find conflicts between objects.
 
-Read from raw specs, as every index is, so that what can't be translated counts, too. A wildcard is a host of its own.
+Derived from raw specs, like every index, so that untranslatable objects are included. A wildcard is a separate host.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from apisix_ingress.model.network.host_names import canonical_host
 from apisix_ingress.model.objects import CustomObject
 
 MOST_HOSTS = 20_000
-"""Hosts in one object; one with more is found under none, and is refused when it is translated."""
+"""Limit of hosts per object; an object with more is not indexed and its translation fails."""
 
 FROM_CERTIFICATE = ""
-"""The value of an Ingress that leaves it to a certificate to name the hosts."""
+"""The index value of an Ingress that takes the hosts from its certificate."""
 
 
 class TlsEntry(NamedTuple):
     """Hosts of one certificate.
 
     Attributes:
-        field: Where in the object, e.g. `spec.tls[0]`.
+        field: The field of the object, e.g. `spec.tls[0]`.
         secret: The name of the Secret; empty if it is in the spec of an ApisixTls.
         hosts: In canonical spelling; empty: the hosts in the certificate.
     """
@@ -34,13 +34,13 @@ class TlsEntry(NamedTuple):
 
 
 def tls_entries(obj: CustomObject) -> tuple[TlsEntry, ...]:
-    """Return the entries of an ApisixTls or Ingress in their order; none if they have too many hosts."""
+    """Return the entries of an ApisixTls or Ingress in order; empty if they have too many hosts."""
     entries = tuple(_ingress(obj.spec) if obj.meta.kind == "Ingress" else _tls(obj.spec))
     return entries if sum(len(entry.hosts) for entry in entries) <= MOST_HOSTS else ()
 
 
 def count_tls_hosts(obj: CustomObject) -> int:
-    """Return how many hosts the entries of an object have together."""
+    """Return the total number of hosts in the entries of an object."""
     entries = _ingress(obj.spec) if obj.meta.kind == "Ingress" else _tls(obj.spec)
     return sum(len(entry.hosts) for entry in entries)
 

@@ -1,7 +1,6 @@
-"""Which fields of records and manifests hold secrets or code: the one list that all who show a document ask.
+"""Which fields of records and manifests hold secrets or code: the single list for every output.
 
-Facts about plugins and names only: who hides what, and by which mark, is `redaction`'s. The list may name too much,
-never too little.
+Facts about plugins and names only: `redaction` hides the values. The list may contain too many fields, never too few.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ _AI_AUTH = ("auth.header", "auth.query", "auth.gcp", "auth.aws")
 _FUNCTIONS = ("functions",)
 
 PLUGIN_FIELDS: Mapping[str, tuple[str, ...]] = {
-    # What APISIX encrypts in etcd: `encrypt_fields` of the plugins' schemas, of consumers and of metadata as well.
+    # Fields that APISIX encrypts in etcd: `encrypt_fields` of the schemas of plugins, consumers and metadata.
     "ai-aliyun-content-moderation": ("access_key_secret",),
     "ai-aws-content-moderation": ("comprehend.secret_access_key",),
     "ai-cache": ("redis_password", "semantic.embedding.openai.api_key", "semantic.embedding.azure_openai.api_key"),
@@ -75,13 +74,13 @@ PLUGIN_FIELDS: Mapping[str, tuple[str, ...]] = {
     "sls-logger": ("access_key_secret",),
     "splunk-hec-logging": ("endpoint.token",),
     "tencent-cloud-cls": ("secret_key",),
-    # What it leaves in clear text and is no less secret.
+    # Fields that APISIX does not encrypt although they are secret.
     "ai-request-rewrite": _AI_AUTH,
     "fault-injection": ("abort.body",),
     "forward-auth": ("extra_headers",),
     "mocking": ("response_example",),
     "response-rewrite": ("body",),
-    # Code, and what is handed to code: it may hold anything.
+    # Code and its inputs, which may contain anything.
     "serverless-pre-function": (*_FUNCTIONS, "ingress_nginx.basic.users"),
     "serverless-post-function": _FUNCTIONS,
     "ext-plugin-pre-req": ("conf.value",),
@@ -94,7 +93,7 @@ PLUGIN_VALUES: Mapping[str, tuple[str, ...]] = {
     "proxy-rewrite": ("headers", "headers.set", "headers.add"),
     "traffic-label": ("rules.actions.set_headers",),
 }
-"""Plugin → mappings whose names everybody may see, but no value: the headers of requests that it sets."""
+"""Plugin → mappings whose keys may be shown but not their values: the request headers that it sets."""
 
 _VALUES = {plugin: frozenset(paths) for plugin, paths in PLUGIN_VALUES.items()}
 
@@ -102,10 +101,10 @@ _FIELDS = {plugin: frozenset(paths) for plugin, paths in PLUGIN_FIELDS.items()}
 _NO_FIELDS: frozenset[str] = frozenset()
 _LONGEST_PATH = max(len(path) for paths in PLUGIN_FIELDS.values() for path in paths)
 _NO_PATH = "\0"
-"""A path that no plugin has, for all that are longer: to put each name behind a long one takes quadratic time."""
+"""A path that no plugin has, used for longer ones: appending names to long paths takes quadratic time."""
 
 LONGEST_NAME = 300
-"""Characters of a name that is looked at; what stands under a longer one is taken for a secret."""
+"""Maximum length of a checked name; values under longer names are treated as secrets."""
 
 _SECRET_NAMES = frozenset(
     (
@@ -127,41 +126,41 @@ _SUGGESTS = re.compile(
     r"|(?:^|[-_.])(?:jwt|bearer|psk|pass|pw|pin|sig|sid)$",
     re.IGNORECASE,
 )
-"""What suggests a secret, or is code, beyond the names that logs hide: a document can afford to hide too much."""
+"""Names that suggest secrets or code, beyond the names that logs hide: documents may hide too much."""
 
 _PLAIN = frozenset({"secretRef", "secret_ref", "authentication", "authParameter", "secret_references"})
-"""Names outside of plugins that only sound like it: they lead to the name of a Secret, or to more fields."""
+"""Names outside of plugins that are not secrets: they hold the name of a Secret or further fields."""
 
 _OF_REQUESTS = re.compile(r"\$?(?:(?:sent_|upstream_)?http|arg|cookie|post_arg)[_.](.+)", re.IGNORECASE)
-"""A variable that a request brings; the rest is the name of a header, parameter or cookie."""
+"""Variables that contain parts of the request; the rest is the name of a header, parameter or cookie."""
 
 _OPERATORS = frozenset(("!", "==", "~=", ">", ">=", "<", "<=", "~~", "~*", "in", "has", "ipmatch"))
 _LONGEST_OPERATOR = max(map(len, _OPERATORS))
 _OPERANDS = frozenset(("value", "values", "set"))
 ONLY_IN_URLS = frozenset(("code", "sas"))
-"""What only URLs call their secrets."""
+"""Names of secrets that only URLs use."""
 
 _PARTS = re.compile(r"[.\[\]]")
-"""What stands between the parts of a name like `form[token]`."""
+"""Separators in names like `form[token]`."""
 
 _PUBLIC = frozenset({"cache_key", "public_key"})
 _NAMED = ("Name", "_name", "Namespace", "_namespace")
-"""How the names of fields end that hold the name of an object."""
+"""Suffixes of fields that hold the name of an object."""
 
 _LEAD = frozenset({"apiVersion", "kind", "name", "namespace"})
 
 _CALLERS = re.compile(r"log|auth|^ai-|function|lambda|whisk|splunk|lago|trac|telemetry|zipkin|datadog|tencent")
-"""Plugins that call a service of somebody's: the headers that they send are credentials as a rule."""
+"""Plugins that call external services; the headers that they send are usually credentials."""
 
 _ONE_VARIABLE = re.compile(r"\$[a-z_]{1,64}", re.ASCII)
-"""A variable of the gateway, as the values of a `log_format` are: it is a name, and no value of anybody's."""
+"""A variable of the gateway, as in a `log_format`: a name, not a value."""
 
 _VARIABLE = re.compile(r"\$?(remote_addr|server_addr|uri|request_uri|host|consumer_name|(http|arg|cookie)_[a-z0-9_]+)")
-"""What a `key` is outside of credentials: the variable that a limit counts by, or that a hash is made of."""
+"""Values of a `key` that is not a credential: the variable that a limit counts by or a hash uses."""
 
 
 def is_secret_name(name: str) -> bool:
-    """Say whether a value under this key is a secret, by the key alone."""
+    """Return whether a value under this key is a secret, by the key alone."""
     return len(name) > LONGEST_NAME or _is_secret_name(name)
 
 
@@ -172,7 +171,7 @@ def _is_secret_name(name: str) -> bool:
 
 
 def suggests_secret(name: str) -> bool:
-    """Say whether a value under this key may be a secret, or code that holds one."""
+    """Return whether a value under this key may be a secret, or code that holds one."""
     return len(name) > LONGEST_NAME or _suggests_secret(name)
 
 
@@ -182,10 +181,10 @@ def _suggests_secret(name: str) -> bool:
 
 
 def is_secret_of_request(name: str) -> bool:
-    """Say whether what a request brings under this name may be a secret.
+    """Return whether the part of a request with this name may be a secret.
 
     Args:
-        name: Of a header, parameter or cookie, or a variable of the gateway such as `http_authorization`.
+        name: A header, parameter or cookie, or a variable of the gateway such as `http_authorization`.
     """
     return len(name) > LONGEST_NAME or _is_secret_of_request(name)
 
@@ -198,7 +197,7 @@ def _is_secret_of_request(name: str) -> bool:
 
 
 def is_private_key(name: str, siblings: Mapping[Any, Any]) -> bool:
-    """Say whether a field holds a private key: one that is named so, or that stands beside a certificate."""
+    """Return whether a field holds a private key, by its name or because it is next to a certificate."""
     if name in ("key", "keys"):
         return "cert" in siblings or "certs" in siblings
     return name == "client_key" or name.endswith("private_key")
@@ -206,12 +205,12 @@ def is_private_key(name: str, siblings: Mapping[Any, Any]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where in a document a field stands.
+    """The position of a field in a document.
 
     Attributes:
-        plugin: The plugin whose configuration this is, or nothing.
-        path: The names below the plugin, or below the document, joined by dots.
-        lists_plugins: Whether the names here are those of plugins.
+        plugin: The plugin whose configuration this is, or empty.
+        path: The names below the plugin or the document root, joined by dots.
+        lists_plugins: Whether the names here are names of plugins.
     """
 
     plugin: str = ""
@@ -223,7 +222,7 @@ class Place:
 
         Args:
             name: The field.
-            siblings: The mapping that has it: one with `name` and `config` is a plugin as a manifest has it.
+            siblings: The mapping that contains it; with `name` and `config` it is a plugin in a manifest.
         """
         if self.lists_plugins or name in _FIELDS:
             return Place(plugin=name)
@@ -236,18 +235,18 @@ class Place:
         return Place(self.plugin, self._path(name))
 
     def item(self, items: Sequence[Any], index: int) -> Place:
-        """Return the place of an item of a list; behind the name of a plugin stands its configuration (`workflow`)."""
+        """Return the place of a list item; the item after a plugin name is its configuration (`workflow`)."""
         before = items[index - 1] if index else None
         if isinstance(before, str) and before in _FIELDS and isinstance(items[index], Mapping):
             return Place(plugin=before)
         return Place(self.plugin, self.path)
 
     def is_listed(self, name: str) -> bool:
-        """Say whether the plugin here keeps a secret or code under this name."""
+        """Return whether the plugin here keeps a secret or code under this name."""
         return bool(self.plugin) and self._path(name) in _FIELDS.get(self.plugin, _NO_FIELDS)
 
     def hides(self, name: str, value: Any, siblings: Mapping[Any, Any]) -> bool:
-        """Say whether the value of a field may not be shown."""
+        """Return whether the value of a field must be hidden."""
         if value is None or isinstance(value, bool) or value in ("", [], {}):
             return False
         if self.is_listed(name):
@@ -276,7 +275,7 @@ class Place:
         return not self.plugin and (name in _PLAIN or (isinstance(value, Mapping) and value.keys() <= _LEAD))
 
     def _is_free_value(self, value: Any) -> bool:
-        """Say whether this is a value of the user's in a mapping of which only the names are of use."""
+        """Return whether this is a value in a mapping of which only the keys may be shown."""
         if isinstance(value, Mapping | list):
             return False
         if self.path.rpartition(".")[2] == "log_format":
@@ -284,22 +283,22 @@ class Place:
         return bool(self.plugin) and self.path in _VALUES.get(self.plugin, _NO_FIELDS)
 
     def _are_headers(self, name: str, value: Any) -> bool:
-        # Elsewhere `header` is the name of one.
+        # Elsewhere `header` holds the name of a header.
         named = name.lower().endswith(("header", "headers")) and isinstance(value, Mapping)
         return named and _CALLERS.search(self.plugin) is not None
 
 
 ANYWHERE = Place()
-"""Where a document begins that is not the body of a record."""
+"""The root of a document that is not the body of a record."""
 
 
 def place_of(kind: str, id_: str) -> Place:
-    """Return where the body of a record begins: that of plugin metadata is the plugin's."""
+    """Return the root of the body of a record; the body of plugin metadata belongs to its plugin."""
     return Place(plugin=id_) if kind == "plugin_metadata" else ANYWHERE
 
 
 def hides_item(items: Sequence[Any], index: int) -> bool:
-    """Say whether an item of a list may not be shown: what a condition of `vars` compares a credential with."""
+    """Return whether a list item must be hidden: the value that a condition of `vars` compares a credential with."""
     name, item = items[0], items[index]
     if index == 0 or not isinstance(name, str) or item is None or isinstance(item, bool) or _is_operator(item):
         return False
@@ -313,7 +312,7 @@ def _is_operator(item: Any) -> bool:
 
 
 def _is_told_by_name(name: str, siblings: Mapping[Any, Any]) -> bool:
-    """Say whether a field holds what a field beside it names: a header of a list, the operand of an expression."""
+    """Return whether a sibling field names this value as a secret: a header in a list, an operand of an expression."""
     if name not in _OPERANDS:
         return False
     subject = siblings.get("subject", siblings)
@@ -322,7 +321,7 @@ def _is_told_by_name(name: str, siblings: Mapping[Any, Any]) -> bool:
 
 
 def _selects(value: str, siblings: Mapping[Any, Any]) -> bool:
-    """Say whether a `key` says what is counted or hashed."""
+    """Return whether a `key` names the variable to count or hash by."""
     if _VARIABLE.fullmatch(value):
         return True
     return siblings.get("key_type") in ("var", "var_combination") or siblings.get("type") == "chash"

@@ -1,8 +1,7 @@
 """Making values safe to show: secrets masked, control characters escaped, everything plain data.
 
-Used by logging and by whatever shows text that came from outside. Values are masked by the name of their key and
-the plugin that they belong to (`model.secrets.fields`), by having been registered, and by pattern, whichever hits
-first. Nothing here knows where the text goes.
+Used by logging and by every output of external text. Values are masked by the name of their key and their plugin
+(`model.secrets.fields`), because they are registered, or by pattern. Independent of the destination of the text.
 """
 
 import json
@@ -19,7 +18,7 @@ _DEEPEST_SHOWN = 64
 _LARGEST_INTEGER = 2**63 - 1
 
 # Control characters, line separators, directional overrides (they reorder what a reader sees) and lone
-# surrogates (they can't be encoded).
+# surrogates (they cannot be encoded).
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 _registered: set[str] = set()
@@ -27,7 +26,7 @@ _registered_pattern: re.Pattern[str] | None = None
 
 
 def register_secret(value: str) -> None:
-    """Mask `value` from now on wherever it turns up, also as base64, in JSON or in a URL.
+    """Mask `value` from now on in every output, also as base64, in JSON or in a URL.
 
     Idempotent. Values under four characters are ignored.
     """
@@ -35,14 +34,14 @@ def register_secret(value: str) -> None:
     if len(value) < SHORTEST:
         return
     _registered.update(encoded_forms(value))
-    # Longest first, so that a secret which contains another one is masked as a whole.
+    # Longest first, so that a secret that contains another one is masked entirely.
     longest_first = sorted(_registered, key=len, reverse=True)
     _registered_pattern = re.compile("|".join(map(re.escape, longest_first)))
 
 
 def redact_text(text: str) -> str:
     """Mask registered secrets, private keys, credentials in headers, URLs and ``password=…`` in `text`."""
-    # Most of what is logged is a short name: these checks take a tenth of the time that the patterns do.
+    # Most logged values are short names: these checks take a tenth of the time of the patterns.
     if _registered_pattern is not None and any(secret in text for secret in _registered):
         text = _registered_pattern.sub(REDACTED, text)
     return without_credentials(text, REDACTED)
@@ -76,10 +75,10 @@ def masked(
 
     Args:
         value: The document.
-        place: Where it stands.
-        leaf: What every text, number and name goes through first.
-        mark: What stands for a field that is hidden.
-        depth: How many levels are above it; below 64 it is cut off.
+        place: Its position.
+        leaf: Function that is applied to every text, number and name first.
+        mark: Replacement for a hidden field.
+        depth: Its nesting depth; levels below 64 are cut off.
     """
     if isinstance(value, str):
         return _masked_text(value, place, leaf, mark, depth)
@@ -119,7 +118,7 @@ def _parsed(text: str) -> Any:
 
 
 def _all_of(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a mapping that loses no value of a name that stands there twice."""
+    """Return a mapping that keeps all values of a duplicate name."""
     found: dict[str, Any] = {}
     for name, value in pairs:
         found[name] = [found[name], value] if name in found else value
@@ -136,7 +135,7 @@ def sanitize(value: object, depth: int = 0, place: Place = ANYWHERE) -> object:
     if isinstance(value, int):
         return value if abs(value) <= _LARGEST_INTEGER else str(value)
     if isinstance(value, str):
-        # A line of its own may well begin with a word and a colon.
+        # A line may begin with a word and a colon.
         return escape(redact_text(without_header(value, REDACTED) if depth else value))
     if depth >= _DEEPEST:
         return "..."
@@ -154,7 +153,7 @@ def sanitize(value: object, depth: int = 0, place: Place = ANYWHERE) -> object:
 
 
 def sanitize_mapping(values: Mapping[Any, object], depth: int = 0, place: Place = ANYWHERE) -> dict[str, object]:
-    """Sanitize keys and values; what stands under a key named like a secret is masked unless it is empty."""
+    """Sanitize keys and values; values under a key that is named like a secret are masked unless they are empty."""
     sanitized: dict[str, object] = {}
     for key, value in values.items():
         name = escape(redact_text(without_header(str(key), REDACTED)))

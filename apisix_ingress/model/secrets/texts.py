@@ -1,6 +1,6 @@
-"""Which parts of a text are credentials: of headers, of URLs, of what looks like either. No names of fields, see there.
+"""Which parts of a text are credentials: in headers, URLs and similar text. Names of fields are in `fields`.
 
-A text comes from anybody, and most have nothing to hide: each pattern here takes time in proportion to the text.
+Texts are untrusted and most contain no secrets: each pattern runs in time linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-
 _SCHEMES = r"(?:bearer|basic)"
 _NAMED = (
     re.compile(rf"\b({_SCHEMES})(\s+)[A-Za-z0-9._~+/=-]{{8,}}", re.IGNORECASE),
-    # These have spaces inside: to the end of the line, or of what is quoted. Behind a dot stands a problem of a field.
+    # Values with spaces: to the end of the line or quote. After a dot it is the name of a field in a problem.
     re.compile(
         rf"""(?<![\w.\]])((?:proxy-)?authorization|(?:set-)?cookie)(\s*:\s*)(?!{_SCHEMES}\s)[^\s"'\[][^\r\n"']*""",
         re.IGNORECASE,
@@ -27,7 +27,7 @@ _NAMED = (
         re.IGNORECASE,
     ),
 )
-# Up to the last @ of an authority. Beyond a slash too if a password may hold it: what is before that is no port.
+# Up to the last @ of an authority; past a slash if it may be part of a password (what precedes it is not a port).
 _USER_OF_URL = re.compile(r"""://(?!\[)(?:[^/?#\s"'<>]+|[^/?#\s:"'<>]{0,64}:(?!\d{1,5}[/?#])[^\s"'<>]{1,256})@""")
 _USER_OF_ENCODED_URL = re.compile(r"""(%3a%2f%2f)(?:(?!%2f|%3f|%23)[^\s"'&])+%40""", re.IGNORECASE)
 # Without a scheme: a name and a password before a host.
@@ -36,10 +36,10 @@ _USER = re.compile(
     r"""[^\s/@"'<>]{1,256}@(?=[\w\[])"""
 )
 _PARAMETER = re.compile(r"(?:\A|[?&#]|;\s?|%3f|%26|%23)([\w.~%\[\]$-]{1,64}?)(?:=|%3d)", re.IGNORECASE)
-# A quote or semicolon ends it unless it goes on behind that.
+# A quote or semicolon ends the value unless the value continues after it.
 _VALUE = re.compile(rf"""(?!{_SCHEMES}\s)(?:[^&\s"'#;<>%]|%(?!26|23)|["';](?=[\w%+/=-]))+""", re.IGNORECASE)
 _HEADER = re.compile(r"^([A-Za-z][\w.-]{0,127})([^\S\n]*:[^\S\n]*)\S.*", re.MULTILINE)
-# Whoever has the path of such a URL may post there.
+# The path of such a URL is a credential: it permits posting.
 _WEBHOOK = re.compile(
     r"""((?:hooks\.slack\.com/(?:services|workflows|triggers)|discord(?:app)?\.com/api/webhooks|hooks\.zapier\.com/hooks"""
     r"""|webhook\.office\.com/webhookb2|outlook\.office(?:365)?\.com/webhook|open\.(?:feishu\.cn|larksuite\.com)/open-apis/bot/v2/hook"""
@@ -76,7 +76,7 @@ def without_header(text: str, mark: str) -> str:
 
 
 def _without_parameters(text: str, mark: str) -> Iterator[str]:
-    """Yield a text in pieces; a value may be a URL with parameters of its own."""
+    """Yield a text in pieces; a value may itself be a URL with parameters."""
     told, at = 0, 0
     while found := _PARAMETER.search(text, at):
         at = found.end()
@@ -88,7 +88,7 @@ def _without_parameters(text: str, mark: str) -> Iterator[str]:
 
 def _is_secret(found: re.Match[str]) -> bool:
     name = unquote(found[1])
-    # Behind a semicolon stands a cookie, or what a sentence counts.
+    # After a semicolon follows a cookie, or an item of a sentence.
     return is_secret_of_request(name) and not (found[0].startswith(";") and name.lower() in ONLY_IN_URLS)
 
 

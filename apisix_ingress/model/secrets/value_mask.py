@@ -1,4 +1,4 @@
-"""Hides known secret values in documents, wherever they stand; `redaction` hides by name, place and pattern."""
+"""Hides known secret values anywhere in documents; `redaction` hides by name, place and pattern."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from apisix_ingress.model.objects import Secret
 REDACTED = "[redacted]"
 
 SHORTEST = 4
-"""Characters. A shorter value is not hidden inside other texts: it occurs everywhere and is easily guessed."""
+"""Length in characters. A shorter value is not hidden inside other texts: it is too common and easily guessed."""
 
 PUBLIC_KEYS = frozenset({"tls.crt", "ca.crt", "cert", "namespace", "ca"})
 """Keys of Secrets whose values are public."""
@@ -26,14 +26,14 @@ class ValueMask:
     """Replaces secret values in texts and numbers by `REDACTED`.
 
     Args:
-        values: The values. Each is hidden where it is the whole text or number.
-        inside_from: Length in characters from which a value is also hidden inside longer texts: a short value is part
-            of many texts that have nothing to do with it.
+        values: The values. Each is hidden where it is the entire text or number.
+        inside_from: Length in characters from which a value is also hidden inside longer texts: a short value
+            occurs in many unrelated texts.
     """
 
     def __init__(self, values: Iterable[str], *, inside_from: int = SHORTEST) -> None:
         self._whole = frozenset(values) - {""}
-        # Longest first, so that a value that contains another one is hidden as a whole.
+        # Longest first, so that a value that contains another one is hidden entirely.
         self._parts = sorted((value for value in self._whole if len(value) >= inside_from), key=len, reverse=True)
 
     def within(self, document: Any) -> ValueMask:
@@ -45,7 +45,7 @@ class ValueMask:
         return mask
 
     def __call__(self, value: Any) -> Any:
-        """Return a JSON value other than a list or mapping, masked as far as it is secret."""
+        """Return a JSON value other than a list or mapping, with secret parts masked."""
         if value is None or isinstance(value, bool):
             return value
         if str(value) in self._whole:
