@@ -34,6 +34,7 @@ READERS: Mapping[str, tuple[set[str], str]] = {
     "translation/hosts/host_certificates.py": ({"ApisixTls"}, "compares client CAs, which only an ApisixTls has"),
     "translation/ingress_tls.py": ({"ApisixTls"}, "ids of 1.8 are hashes of a document with this word"),
     "translation/nginx/sources.py": ({"Ingress"}, "ingress-nginx has no other kind"),
+    "translation/nginx/effects/branches.py": ({"Ingress"}, "ingress-nginx has no other kind"),
     "translation/plugins/configs.py": ({"ApisixGlobalRule"}, "a plugin of every request is judged in any case"),
     "translation/plugins/policy/judge.py": ({"ApisixConsumer"}, "some plugins are only for consumers"),
     "translation/route.py": ({"ApisixPluginConfig", "ApisixUpstream"}, "routes refer to them"),
