@@ -91,6 +91,12 @@ class StatusHarness(StatusObserver):
 
         await self.until(said, f"{status} for generation {generation}")
 
+    async def until_generation(self, generation: int) -> None:
+        """Edit the route until it has a generation, and wait until the store has it."""
+        while (item := self.server.get("apisixroutes", "web") or route())["metadata"].get("generation", 0) < generation:
+            self.server.put({**item, "spec": {**item["spec"], "edited": item["metadata"].get("generation", 0)}})
+        await self.until_stored(WEB)
+
     async def until_stored(self, key: ObjectKey) -> None:
         """Wait until the store has the version of the API server."""
 
@@ -232,7 +238,7 @@ async def test_the_transition_time_changes_with_the_status_only(harness: StatusH
         "lastTransitionTime": "2020-01-01T00:00:00Z",
     }
     harness.server.put({**route(), "status": {"conditions": [old]}})
-    await harness.until_stored(WEB)
+    await harness.until_generation(2)
     harness.want(WEB, synced(2))
     await harness.until_said("True", 2)
     assert harness.conditions() == [{**old, "observedGeneration": 2}]
@@ -264,6 +270,7 @@ async def test_a_lost_reply_does_not_lead_to_a_second_write(harness: StatusHarne
 
 
 async def test_an_older_generation_never_overwrites_a_newer_one(harness: StatusHarness) -> None:
+    await harness.until_generation(5)
     harness.want(WEB, synced(5))
     await harness.until_said("True", 5)
     harness.want(WEB, aborted(4, "late"))
@@ -351,6 +358,7 @@ async def test_a_permission_that_is_lost_again_is_told_again(harness: StatusHarn
     forbidden = Fault("patch", "apisixroutes", status=403)
     with capture_logs() as logs:
         for generation in (1, 2):
+            await harness.until_generation(generation)
             harness.server.faults.append(forbidden)
             harness.want(WEB, synced(generation))
             assert await harness.writer.flush(WAIT_SECONDS)

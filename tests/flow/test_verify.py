@@ -169,7 +169,7 @@ async def test_report_is_a_page_without_credentials(cli: Cli, tmp_path: Path) ->
     page = (cli.folder / "report.html").read_text()
     assert (code, got["findings"][0]["headers"]) == (1, ["Authorization: [hidden]"])
     assert "hunter2" not in page + str(got)
-    assert "1 of them answered differently" in page
+    assert "1 of them with different responses" in page
 
 
 async def test_watch_repeats_and_says_how_often_a_difference_was_seen(cli: Cli) -> None:
