@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 import pytest
 
-from e2e.cluster.client import KubeClient, Manifest
+from e2e.cluster.client import KubeApiError, KubeClient, Manifest, wait_until
 from e2e.reference_grants import GROUP
 
 KINDS = {
@@ -53,8 +54,21 @@ def definition(kind: str) -> Manifest:
 
 
 def install(api: KubeClient, kinds: Sequence[str] = tuple(KINDS)) -> None:
-    """Install the CRDs of some kinds."""
+    """Install the CRDs of some kinds, and return once the API server serves them."""
     api.apply([definition(kind) for kind in kinds])
+    for kind in kinds:
+        wait_until(partial(is_served, api, kind), bool, f"{kind} to be served")
+
+
+def is_served(api: KubeClient, kind: str) -> bool:
+    """Return whether the API server serves a kind."""
+    try:
+        api.request("GET", f"/apis/{GROUP}/v1/{KINDS[kind]}")
+    except KubeApiError as error:
+        if error.status != 404:
+            raise
+        return False
+    return True
 
 
 def remove(api: KubeClient, kinds: Sequence[str] = tuple(KINDS)) -> None:

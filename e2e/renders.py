@@ -51,6 +51,12 @@ VARIANTS: Mapping[str, Mapping[str, Any]] = {
             }
         },
     },
+    "Gateway API and ingress-nginx": {
+        "config": {
+            "gatewayAPI": {"enabled": True, "addressPool": ["192.0.2.0/28"], "listenerPorts": {"80": 9080}},
+            "ingressNginx": {"enabled": True, "configMap": "ingress-nginx/controller"},
+        }
+    },
     "plugin metadata": {"gatewayProxy": {"provider": {"pluginMetadata": {"http-logger": {"log_format": {"a": "$b"}}}}}},
     "webhook with a certificate made here": {"webhook": {"enabled": True}},
     "webhook with a certificate of cert-manager": {

@@ -50,6 +50,7 @@ def test_every_setting_has_a_value_or_is_that_of_the_pod() -> None:
 
     texts = [find(rendered(variant), "ConfigMap", "test-apisix-ingress")["data"]["config.yaml"] for variant in VARIANTS]
     given = {key for text in texts for key in keys(yaml.safe_load(text))}
+    given = {"gateway_api.listener_ports" if key.startswith("gateway_api.listener_ports.") else key for key in given}
     # Where the Pod is, and what it has as files; all of it can be given as environment (deployment.extraEnv).
     of_the_pod = {"kubernetes.kubeconfig", "kubernetes.election.namespace", "clusters[].admin_key"}
     assert keys(Settings().model_dump()) - of_the_pod == given
@@ -101,7 +102,7 @@ def test_values_of_the_peers_chart_are_taken() -> None:
 
 
 def test_the_page_leads_from_the_values_of_the_older_chart_to_those_that_exist() -> None:
-    _, _, part = chart.PAGE.read_text().partition("## From the chart of the 1.8 line")
+    _, _, part = chart.PAGE.read_text().partition("## From the 1.8 chart")
     rows = re.findall(r"^\| `.*\| (`.*) \|$", part.partition("## Values")[0], re.MULTILINE)
     named = {name for row in rows for name in re.findall(r"`([A-Za-z.]+\.[A-Za-z.]+)`", row)}
     assert len(named) == 16

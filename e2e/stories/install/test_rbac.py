@@ -339,6 +339,7 @@ def test_with_the_gateway_api_nothing_is_refused_and_nothing_granted_in_vain(
         stage.api.wait(kind, "web", lambda item: "status" in (item or {}), "a status", namespace=stage.namespace)
     for kind, name in (("Gateway", "gw"), ("ListenerSet", "set")):
         stage.api.wait(kind, name, lambda item: "status" in (item or {}), "a status", namespace=stage.namespace)
+    stage.api.wait("GatewayClass", "apisix", lambda item: "status" in (item or {}), "a status")
     (controller,) = stage.controllers
     assert controller.stop() == 0
     rights = [each for each in granted(shown.manifests) if each.group == GROUP or each.resource == "configmaps"]
