@@ -127,8 +127,13 @@ class SpotCheck:
             self._suspect()
 
     async def _look(self, key: RecordKey) -> bool:
-        before = self._sentinels.known(key)
-        found = await self._backend.look(key)
+        before, began, since = self._sentinels.known(key), self._now(), self._clock.now()
+        try:
+            found = await self._backend.look(key)
+        except GatewayUnauthorized as error:
+            # Decisive whatever the other reads find, and these may take until their timeout.
+            self._give_up(error, began, since)
+            raise
         is_as_left = self._sentinels.is_as_left(key, before, found)
         if is_as_left is None and found is not None:
             is_expected = await self._is_expected(key, found) or self._sentinels.known(key) is not before
