@@ -77,8 +77,8 @@ def test_a_backend_of_another_namespace_is_reached_while_a_grant_allows_it(stage
 def test_entries_of_other_controllers_stay_and_ours_go_with_the_parent(stage: Stage) -> None:
     begin(stage)
     stage.traffic.until_status(200, stage.host)
-    stage.api.wait("HTTPRoute", "web", lambda item: parent(item) == WELL, "to be well", namespace=stage.namespace)
-    own = stage.api.get("HTTPRoute", "web", namespace=stage.namespace)["status"]["parents"]
+    item = stage.api.wait("HTTPRoute", "web", lambda item: parent(item) == WELL, "it", namespace=stage.namespace)
+    own = item["status"]["parents"]
     other = {**own[0], "controllerName": "example.org/other"}
     body = {"status": {"parents": [*own, other]}}
     stage.api.patch("HTTPRoute", "web", body, namespace=stage.namespace, subresource="status")
