@@ -7,6 +7,7 @@ import pytest
 import structlog
 from hypothesis import HealthCheck, settings
 
+from apisix_ingress.model.secrets import redaction
 from tests.canary import pytest_runtest_makereport as pytest_runtest_makereport
 
 # Hypothesis fails an example that took a fifth of a second once and less the next time: that is the machine's doing.
@@ -32,3 +33,10 @@ def _logging_is_put_back(_no_logger_is_kept: None) -> Iterator[None]:
     before = structlog.get_config()
     yield
     structlog.configure(**before)
+
+
+@pytest.fixture(autouse=True)
+def _registered_secrets_end_with_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget the secrets that a test registers: they would be masked in the output of later tests."""
+    monkeypatch.setattr(redaction, "_registered", set(redaction._registered))
+    monkeypatch.setattr(redaction, "_registered_pattern", redaction._registered_pattern)
