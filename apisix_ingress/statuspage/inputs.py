@@ -6,24 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from apisix_ingress.gateway.sync.observer import Outage, RecordState
+from apisix_ingress.gateway.sync.observer import Outage
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.state.world import World
 from apisix_ingress.statuspage.history import History
+from providers.core.conditions import Cluster
 from translation.core.options import Options
 
 
-class Cluster(Protocol):
-    """A gateway cluster, as far as the page looks at it."""
-
-    @property
-    def name(self) -> str:
-        """The name in the settings."""
-
-    @property
-    def taken_over(self) -> bool:
-        """Whether this process leads, and has compared the cluster with what is wanted."""
+class PageCluster(Cluster, Protocol):
+    """The parts of a gateway cluster that the page shows."""
 
     @property
     def outage(self) -> Outage | None:
@@ -40,9 +33,6 @@ class Cluster(Protocol):
     @property
     def backlog(self) -> int:
         """How many records are queued for sync."""
-
-    def record_state(self, key: RecordKey) -> RecordState:
-        """Return how far a wanted record is."""
 
     def holds(self, key: RecordKey) -> bool:
         """Say whether the gateway is known to have the record, in whatever version."""
@@ -93,7 +83,7 @@ class PageInputs:
 
     world: World
     options: Options
-    clusters: Sequence[Cluster]
+    clusters: Sequence[PageCluster]
     journal: History
     clock: Clock
     identity: str
@@ -106,6 +96,6 @@ class PageInputs:
         self.journal.stands((self.controller.leads, *(cluster.taken_over for cluster in self.clusters)))
         return self.journal.revision
 
-    def outage(self, cluster: Cluster) -> Outage | None:
+    def outage(self, cluster: PageCluster) -> Outage | None:
         """Return the outage of a cluster; None while there is none, and where another replica has to find out."""
         return cluster.outage if self.controller.leads else None

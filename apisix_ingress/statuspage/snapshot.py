@@ -19,7 +19,7 @@ from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.model.problem import Problem
 from apisix_ingress.model.records import Record
 from apisix_ingress.runtime.tasks import in_turns
-from apisix_ingress.statuspage.inputs import Cluster, PageInputs
+from apisix_ingress.statuspage.inputs import PageCluster, PageInputs
 
 T = TypeVar("T")
 
@@ -187,7 +187,7 @@ def _entry(facts: PageInputs, key: RecordKey) -> Entry | None:
     return Entry(record, owners, tuple((cluster.name, state_of(facts, cluster, key)) for cluster in wanted_by))
 
 
-def state_of(facts: PageInputs, cluster: Cluster, key: RecordKey) -> RecordState:
+def state_of(facts: PageInputs, cluster: PageCluster, key: RecordKey) -> RecordState:
     """Return how far a record is in a cluster, as far as this replica can know."""
     return cluster.record_state(key) if cluster.taken_over or facts.outage(cluster) else NOT_COMPARED
 

@@ -23,7 +23,7 @@ from apisix_ingress.model.objects import Endpoints, EndpointSlice, Pod
 from apisix_ingress.model.problem import Problem
 from apisix_ingress.runtime.tasks import in_turns
 from apisix_ingress.statuspage import conflicting_objects as rivals
-from apisix_ingress.statuspage.inputs import Cluster, PageInputs
+from apisix_ingress.statuspage.inputs import PageCluster, PageInputs
 from apisix_ingress.statuspage.record_masking import clean, secret_values, shown_body
 from apisix_ingress.statuspage.snapshot import Entry, Snapshot
 
@@ -74,7 +74,7 @@ def overview(facts: PageInputs, snapshot: Snapshot) -> JsonObject:
     }
 
 
-def _cluster(facts: PageInputs, snapshot: Snapshot, cluster: Cluster) -> JsonObject:
+def _cluster(facts: PageInputs, snapshot: Snapshot, cluster: PageCluster) -> JsonObject:
     happened, counts, outage = facts.journal.of(cluster.name), snapshot.counts[cluster.name], facts.outage(cluster)
     return {
         "name": cluster.name,
@@ -96,7 +96,7 @@ def _cluster(facts: PageInputs, snapshot: Snapshot, cluster: Cluster) -> JsonObj
     }
 
 
-def _cluster_state(facts: PageInputs, cluster: Cluster, counts: Counter[str]) -> str:
+def _cluster_state(facts: PageInputs, cluster: PageCluster, counts: Counter[str]) -> str:
     if (outage := facts.outage(cluster)) is not None:
         return outage.reason
     if not cluster.taken_over:

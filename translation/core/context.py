@@ -147,14 +147,22 @@ class Context:
         return True
 
     def refuses(self, target: ObjectKey) -> bool:
-        """Say whether a reference crosses namespaces without the grant that the settings require, and report it."""
+        """Return whether a reference crosses namespaces without the grant that the settings require."""
         if self.options.cross_namespace == "allow" or target.namespace == self.namespace:
             return False
-        reference = Reference(self.kind, self.namespace, target)
-        if is_granted(reference, self.view):
-            self.references[reference] = None
+        if self.is_granted(self.kind, self.namespace, target):
             return False
         self.revoked = True
+        return True
+
+    def is_granted(self, kind: str, namespace: str, target: ObjectKey) -> bool:
+        """Return whether objects of a kind and namespace may refer to a target; record uses of a grant."""
+        if target.namespace == namespace:
+            return True
+        reference = Reference(kind, namespace, target)
+        if not is_granted(reference, self.view):
+            return False
+        self.references[reference] = None
         return True
 
     def secret(self, name: str, path: str, *, namespace: str = "") -> Secret | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from apisix_ingress.model import names
 from apisix_ingress.model.json import JsonObject
@@ -14,8 +15,11 @@ from translation.hosts.certificates import KeyPair, covered_names, key_pair
 from translation.nginx.fake_certificate import fake_pair
 from translation.nginx.options import CATCH_ALL, NginxOptions
 from translation.nginx.servers import Server
-from translation.nginx.sources import Source, read_config, sources_of_host
+from translation.nginx.sources import Source, sources_of_host
 from translation.nginx.tables.values import Values
+
+Certificate: TypeAlias = tuple[KeyPair, ObjectKey]
+"""A certificate with its key, and the Secret that they are from."""
 
 _CA = "ca.crt"
 _NO_PATH, _EVERY_PATH = "^$", ".*"
@@ -69,11 +73,17 @@ def client_check(builder: Builder, server: Server) -> ClientCheck | None:
     return None
 
 
-def add_certificate(builder: Builder, nginx: NginxOptions, server: Server, check: ClientCheck | None) -> None:
-    """Add the ssl record of a host, and that of all hosts without a certificate to the catch-all server."""
+def add_certificate(builder: Builder, server: Server, check: ClientCheck | None, default: Certificate | None) -> None:
+    """Add the ssl record of a host; the catch-all server gets that of all hosts without a certificate.
+
+    Args:
+        builder: The translation of the host.
+        server: The host.
+        check: How clients are verified.
+        default: The certificate of hosts without one; None where handshakes for these are rejected.
+    """
     name = names.nginx_name(server.host, "tls")
     builder.hold("ssls", names=frozenset({name}))
-    default = _default(builder, nginx)
     if server.host == CATCH_ALL:
         if default:
             # Of `snis` a gateway lets `*` stand for one label only; of `sni` it stands for every name.
@@ -87,10 +97,8 @@ def add_certificate(builder: Builder, nginx: NginxOptions, server: Server, check
         _record(builder, name, default[0], {"snis": [server.host], **asks}, default[1])
 
 
-def _default(builder: Builder, nginx: NginxOptions) -> tuple[KeyPair, ObjectKey] | None:
-    """Return the certificate of hosts that have none; None where handshakes for these are rejected."""
-    if read_config(builder.view, nginx).flag("ssl-reject-handshake"):
-        return None
+def default_certificate(builder: Builder, nginx: NginxOptions) -> Certificate:
+    """Return the certificate of hosts without one: the configured one, or a self-signed one."""
     found = _pair(builder, nginx.default_certificate) if nginx.default_certificate else None
     return found or (fake_pair(nginx.seed), ObjectKey("Secret", "", ""))
 
@@ -115,7 +123,7 @@ def _record(builder: Builder, name: str, pair: KeyPair, fields: JsonObject, secr
     builder.record("ssls", name, body | fields)
 
 
-def _certificate(builder: Builder, server: Server) -> tuple[KeyPair, ObjectKey] | None:
+def _certificate(builder: Builder, server: Server) -> Certificate | None:
     """Return the certificate of a host; None where it is the default one, as for a wrong or a missing Secret."""
     for source in server.sources:
         if source.spec.tls:
@@ -138,7 +146,7 @@ def _secret_of(builder: Builder, host: str, source: Source) -> ObjectKey | None:
     return None
 
 
-def _pair(builder: Builder, key: ObjectKey) -> tuple[KeyPair, ObjectKey] | None:
+def _pair(builder: Builder, key: ObjectKey) -> Certificate | None:
     secret = builder.view.get(Secret, key)
     if secret is None:
         return None

@@ -12,7 +12,7 @@ from apisix_ingress.state.view import View
 from translation.core.builder import Builder
 from translation.core.options import Options
 from translation.core.result import Translation
-from translation.nginx.certificates import add_certificate, client_check, is_secure
+from translation.nginx.certificates import add_certificate, client_check, default_certificate, is_secure
 from translation.nginx.effects.branches import Branch, Site
 from translation.nginx.effects.location import location_branches
 from translation.nginx.effects.redirects import app_root, slash_redirect, twin_of, www_redirects
@@ -54,7 +54,9 @@ class _Host:
 
     def translate(self) -> None:
         """Add every record."""
-        add_certificate(self._builder, self._nginx, self._server, self._check)
+        rejects = self._config.flag("ssl-reject-handshake")
+        default = None if rejects else default_certificate(self._builder, self._nginx)
+        add_certificate(self._builder, self._server, self._check, default)
         locations = list(_ranked(self._server))
         for rank, (location, match) in enumerate(locations):
             base = (len(locations) - rank) * _STEP if self._by_pattern else 0
@@ -130,17 +132,16 @@ class _Host:
             self._route({"uris": ["/*"]}, branch, _STEP, hosts=[twin])
 
     def _find_aliases(self) -> list[str]:
-        """Return the other names of the host that no Ingress has as its host, without patterns."""
-        found: dict[str, None] = {}
-        # Only the first Ingress with other names gives any.
-        first = next((source for source in self._server.sources if source.values.has("server-alias")), None)
-        for source in [first] if first else []:
-            for alias in source.values.text("server-alias").replace(" ", "").lower().split(","):
-                if alias and alias != self._server.host:
-                    found[alias] = None
-        view, options = self._builder.view, self._builder.options
-        plain = [alias for alias in found if not alias.startswith("~")]
-        return [alias for alias in plain if not sources_of_host(view, options, self._nginx, alias)]
+        """Return the names in the first server-alias of the host, except patterns and hosts of other Ingresses."""
+        given = (source.values for source in self._server.sources if source.values.has("server-alias"))
+        first = next((values.text("server-alias") for values in given), "")
+        names_of = dict.fromkeys(first.replace(" ", "").lower().split(","))
+        return [alias for alias in names_of if self._is_alias(alias)]
+
+    def _is_alias(self, name: str) -> bool:
+        if not name or name.startswith("~") or name == self._server.host:
+            return False
+        return not sources_of_host(self._builder.view, self._builder.options, self._nginx, name)
 
 
 def uses_patterns(server: Server) -> bool:

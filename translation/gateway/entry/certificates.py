@@ -12,7 +12,6 @@ from crds.gateway.common import ObjectReference
 from crds.gateway.gateways import GatewaySpec, Validation
 from translation.core.builder import Builder
 from translation.core.context import Context
-from translation.core.grants import Reference, is_granted
 from translation.gateway.entry.listeners import Listener
 from translation.hosts.certificates import KeyPair, chain_of, key_pair
 
@@ -48,7 +47,7 @@ def pair_of(draft: Builder, owner: ObjectKey, reference: ObjectReference, reason
         what = f"{reference.group}/{reference.kind}" if reference.group else reference.kind
         return Unresolved(reason, f"{what} is not supported; refer to a Secret")
     key = ObjectKey("Secret", reference.namespace or owner.namespace, reference.name)
-    if not _may_refer(draft, owner, key):
+    if not draft.is_granted(owner.kind, owner.namespace, key):
         return Unresolved("RefNotPermitted", f"{key} may not be referred to; create a ReferenceGrant there")
     secret = draft.view.get(Secret, key)
     if secret is None:
@@ -87,7 +86,7 @@ def ca_of(draft: Builder, owner: ObjectKey, reference: ObjectReference, reasons:
     if reference.group or reference.kind not in ("ConfigMap", "Secret"):
         return Unresolved(reasons[0], f"{reference.kind} is not supported; refer to a ConfigMap or Secret")
     key = ObjectKey(reference.kind, reference.namespace or owner.namespace, reference.name)
-    if not _may_refer(draft, owner, key):
+    if not draft.is_granted(owner.kind, owner.namespace, key):
         return Unresolved("RefNotPermitted", f"{key} may not be referred to; create a ReferenceGrant there")
     text = _ca_text(draft, key)
     if text is None:
@@ -106,16 +105,6 @@ def _ca_text(draft: Builder, key: ObjectKey) -> str | None:
     secret = draft.view.get(Secret, key)
     found = secret.data.get(CA_KEY) if secret else None
     return found.decode(errors="replace") if found is not None else None
-
-
-def _may_refer(draft: Builder, owner: ObjectKey, target: ObjectKey) -> bool:
-    if target.namespace == owner.namespace:
-        return True
-    reference = Reference(owner.kind, owner.namespace, target)
-    if not is_granted(reference, draft.view):
-        return False
-    draft.references[reference] = None
-    return True
 
 
 def merged_pairs(pairs: Sequence[KeyPair]) -> dict[str, object]:

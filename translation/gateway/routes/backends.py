@@ -19,7 +19,6 @@ from apisix_ingress.model.objects import CustomObject, Service, ServicePort
 from apisix_ingress.state.claims import UpstreamClaim, UpstreamVariant
 from crds.gateway.common import BackendReference, HeaderChanges, ServiceReference
 from translation.core.builder import Builder
-from translation.core.grants import Reference, is_granted
 from translation.gateway.routes.filters import literal, request_headers
 
 H2C = "kubernetes.io/h2c"
@@ -117,7 +116,7 @@ def target_of(draft: Builder, reference: ServiceReference, path: str, wanted: Wa
         what = f"{reference.group}/{reference.kind}" if reference.group else reference.kind
         return Invalid("InvalidKind", f"{what} is not supported; refer to a Service", path)
     key = ObjectKey("Service", reference.namespace or draft.namespace, reference.name)
-    if not _may_refer(draft, key):
+    if not draft.is_granted(draft.kind, draft.namespace, key):
         return Invalid("RefNotPermitted", f"{key} may not be referred to; create a ReferenceGrant there", path)
     service = draft.view.get(Service, key)
     if service is None:
@@ -153,16 +152,6 @@ def _claimed(draft: Builder, service: ObjectKey, port: ServicePort, wanted: Want
     suffix = variant.name if variant else ""
     name = names.service_upstream_name(service.namespace, service.name, port.port, variant=suffix)
     return Target(draft.refer("upstreams", name), is_websocket=port.app_protocol == WEBSOCKET)
-
-
-def _may_refer(draft: Builder, target: ObjectKey) -> bool:
-    if target.namespace == draft.namespace:
-        return True
-    reference = Reference(draft.kind, draft.namespace, target)
-    if not is_granted(reference, draft.view):
-        return False
-    draft.references[reference] = None
-    return True
 
 
 def resolved(invalid: Sequence[Invalid]) -> Verdict:

@@ -32,6 +32,8 @@ class ScriptedCluster:
     audit_failure: str = ""
     version: str = "APISIX/3.17.0"
     backlog: int = 0
+    trouble: str = ""
+    is_away: bool = False
     states: dict[RecordKey, RecordState] = field(default_factory=dict)
     earlier: set[RecordKey] = field(default_factory=set)
 
