@@ -14,7 +14,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from apisix_ingress.model.problem_codes import NUMBERS, Code
+from apisix_ingress.model.problem_codes.code import Code
+from apisix_ingress.model.problem_codes.table import NUMBERS
 
 if TYPE_CHECKING:
     from typer.models import CommandInfo

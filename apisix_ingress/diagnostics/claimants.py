@@ -13,7 +13,7 @@ from apisix_ingress.model.kinds.indexes import MATCHER_INDEX
 from apisix_ingress.model.kinds.table import kinds_with
 from apisix_ingress.model.network.route_keys import MOST_MATCHERS, count_matchers, rules_of
 from apisix_ingress.model.objects import CustomObject
-from apisix_ingress.model.problem_codes import CODES
+from apisix_ingress.model.problem_codes.table import CODES
 from apisix_ingress.state.world import World
 from translation.core.options import Options
 from translation.core.scope import why_left_out

@@ -14,7 +14,8 @@ from apisix_ingress.lint.rules import useless, watched
 from apisix_ingress.model.formats.safe_yaml import Position
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.problem import Problem
-from apisix_ingress.model.problem_codes import CODES, Code, find_code
+from apisix_ingress.model.problem_codes.code import Code
+from apisix_ingress.model.problem_codes.table import CODES, find_code
 from apisix_ingress.runtime.regular_files import read_regular
 from translation.core.options import Options
 

@@ -11,7 +11,7 @@ from apisix_ingress import __version__
 from apisix_ingress.kube.manifests.loader import STDIN_NAME
 from apisix_ingress.lint.findings import Finding
 from apisix_ingress.model.json import JsonObject
-from apisix_ingress.model.problem_codes import Code
+from apisix_ingress.model.problem_codes.code import Code
 
 SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 

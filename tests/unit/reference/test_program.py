@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from apisix_ingress.commands.app import app
-from apisix_ingress.model.problem_codes import NUMBERS
+from apisix_ingress.model.problem_codes.table import NUMBERS
 from reference.program import command_name, main, pages, stale, write
 
 FOLDER = Path(__file__).parents[3] / "docs" / "reference"

@@ -10,7 +10,7 @@ from apisix_ingress.kube.manifests.loader import load
 from apisix_ingress.lint.findings import Finding, Suppression, find, parse_suppression
 from apisix_ingress.lint.formats import as_json, as_sarif, github_lines, text_lines
 from apisix_ingress.lint.rules import useless, watched
-from apisix_ingress.model.problem_codes import CODES
+from apisix_ingress.model.problem_codes.table import CODES
 from tests.factories import make_custom
 from translation.core.options import Options
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from apisix_ingress.model.problem_codes import CODES, NUMBERS, find_code
+from apisix_ingress.model.problem_codes.table import CODES, NUMBERS, find_code
 
 PROJECT = Path(__file__).parents[4]
 SOURCES = (

@@ -1,0 +1,24 @@
+"""Codes 0606 and 0607: annotations of ingress-nginx."""
+
+from __future__ import annotations
+
+from apisix_ingress.model.problem_codes.code import Code
+
+NGINX_CODES = (
+    Code(
+        "AIX0606",
+        "NginxNotServed",
+        "An annotation of ingress-nginx has a value that is not valid, or protects something that cannot be protected",
+        "The Ingress, or the paths that the annotation is about, are not served: they answer 404 or 503. Other "
+        "Ingresses of the host are.",
+        "Correct the value, or replace the annotation as the message says. "
+        "The reference page `ingress-nginx` has the verdict on every annotation.",
+    ),
+    Code(
+        "AIX0607",
+        "NginxDiffers",
+        "An annotation of ingress-nginx is served with a difference",
+        "The object is published and its condition is True. `lint`, `translate` and the log report the difference.",
+        "Read the difference in the message; the reference page `ingress-nginx` has the verdict on every annotation.",
+    ),
+)

@@ -1,0 +1,67 @@
+"""Codes 04 and 06: plugins, and what the settings refuse."""
+
+from __future__ import annotations
+
+from apisix_ingress.model.problem_codes.code import KEPT, WARNED, WITHDRAWN, Code
+
+POLICY_CODES = (
+    Code(
+        "AIX0401",
+        "PluginTwice",
+        "A plugin is configured twice in one place",
+        f"{WARNED} The message names the configuration that is used.",
+        "Remove the other one.",
+    ),
+    Code(
+        "AIX0402",
+        "PluginReplaced",
+        "A route has a traffic-split plugin and several backends",
+        f"{WARNED} The split between the backends replaces the plugin.",
+        "Use one backend, or remove the plugin.",
+    ),
+    Code(
+        "AIX0403",
+        "MetadataDiffers",
+        "Plugin metadata differs between gateway clusters",
+        KEPT,
+        "Configure the same metadata for the plugin in every cluster.",
+    ),
+    Code(
+        "AIX0601",
+        "CodeRefused",
+        "An object contains code for the gateway, which the settings refuse",
+        WITHDRAWN,
+        "Remove it, or ask the operator about `kubernetes.code_plugins`.",
+    ),
+    Code(
+        "AIX0602",
+        "SecretReferenceRefused",
+        "A value refers to a secret or environment variable of the gateway, which the settings refuse",
+        WITHDRAWN,
+        "Write the value, or read it from a Secret; or ask the operator about `kubernetes.secret_references`.",
+    ),
+    Code(
+        "AIX0603",
+        "AddressRefused",
+        "A host is internal: the gateway itself, a link-local address, an Admin API or one the operator listed",
+        WITHDRAWN,
+        "Use another host, or ask the operator about `kubernetes.external_addresses` and"
+        " `kubernetes.internal_addresses`.",
+    ),
+    Code(
+        "AIX0604",
+        "PluginRefused",
+        "A plugin or one of its fields has not been reviewed for shared gateways",
+        WITHDRAWN,
+        "Remove it, or follow the message. The reference page `plugins-multi-tenant` lists plugins and fields"
+        " with the reasons. Or ask the operator about `kubernetes.plugins`.",
+    ),
+    Code(
+        "AIX0605",
+        "ForeignAddress",
+        "A host is an address or name of another namespace or of the API server",
+        WITHDRAWN,
+        "Use another host, or have a ReferenceGrant for the Service created in that namespace. Or ask the"
+        " operator about `kubernetes.external_addresses`.",
+    ),
+)
