@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+import crds
 from apisix_ingress.model.problem_codes.table import CODES, NUMBERS, find_code
 
-PROJECT = Path(__file__).parents[4]
+PROJECT = Path(crds.__file__).parents[1]
 SOURCES = (
     "translation",
     "providers",
@@ -18,8 +19,8 @@ SOURCES = (
     "apisix_ingress/webhook",
 )
 WORD = re.compile(r"[A-Z][a-z]+(?:[A-Z][a-z]+)+")
-TELLERS = {"error", "warn", "degrade", "missing", "note", "Problem", "_shown", "_with_code"}
-"""What is called with a code as its first text, or as one of them."""
+REPORTERS = {"error", "warn", "degrade", "missing", "note", "Problem", "_shown", "_with_code"}
+"""Functions that take a code as one of their arguments."""
 KINDS = re.compile(r"Apisix\w+|Ingress\w*|EndpointSlice|ConfigMap|ReferenceGrant")
 
 
@@ -38,20 +39,20 @@ def words(node: ast.AST) -> Iterator[str]:
             yield value
 
 
-def told() -> set[str]:
-    """Return the words that are handed to whoever notes a problem, by themselves or through a constant."""
+def reported() -> set[str]:
+    """Return the codes that are passed to these functions, as a string or through a constant."""
     found: set[str] = set()
     for tree in trees():
         for node in ast.walk(tree):
             if isinstance(node, ast.Call):
                 name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-                if name in TELLERS:
+                if name in REPORTERS:
                     found.update(word for argument in node.args for word in words(argument))
     return {word for word in found if not KINDS.fullmatch(word)}
 
 
-def test_every_code_that_is_told_has_an_entry() -> None:
-    assert told() - CODES.keys() == set()
+def test_every_reported_code_has_an_entry() -> None:
+    assert reported() - CODES.keys() == set()
 
 
 def test_every_entry_is_used() -> None:
@@ -71,13 +72,13 @@ def test_constants_that_hold_a_code_have_an_entry() -> None:
     assert found <= CODES.keys()
 
 
-def test_numbers_are_of_one_form_and_in_order() -> None:
+def test_numbers_have_one_format_and_are_ordered() -> None:
     assert [number for number in NUMBERS if not re.fullmatch(r"AIX\d{4}", number)] == []
     assert list(NUMBERS) == sorted(NUMBERS)
     assert len(NUMBERS) == len(CODES)
 
 
-def test_every_entry_says_what_happens_and_what_to_do() -> None:
+def test_every_entry_describes_the_effect_and_the_remedy() -> None:
     for code in CODES.values():
         assert not code.title.endswith(".")
         assert code.effect.endswith(".")
@@ -93,6 +94,6 @@ def test_code_is_found_by_number_and_word(text: str) -> None:
     ("text", "want"),
     [("ServiceNotFund", "did you mean AIX0101 ServiceNotFound?"), ("?", "codes look like AIX0101")],
 )
-def test_unknown_code_names_the_nearest(text: str, want: str) -> None:
+def test_error_for_an_unknown_code_names_the_most_similar_one(text: str, want: str) -> None:
     with pytest.raises(ValueError, match=re.escape(want)):
         find_code(text)
