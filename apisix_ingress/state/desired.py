@@ -18,7 +18,7 @@ from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind
 from apisix_ingress.model.names import is_id_of, short_id, told, wide_id
 from apisix_ingress.model.records import EXCLUSIVE, UNKNOWN, Former, Record
 from apisix_ingress.state.claims import Claimant
-from apisix_ingress.state.id_table import HASHED, IdTable
+from apisix_ingress.state.ids.id_table import HASHED, IdTable
 
 _Mark: TypeAlias = tuple[RecordKind, str, str]
 _Taken: TypeAlias = tuple[RecordKind, str, str]

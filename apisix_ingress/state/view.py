@@ -13,8 +13,8 @@ from typing import Any, Protocol, TypeVar, cast
 from apisix_ingress.model.keys import IndexKey, ObjectKey, Read, RecordKind
 from apisix_ingress.model.objects import KubeObject
 from apisix_ingress.state.claims import Claimant, Claims, UpstreamClaim
-from apisix_ingress.state.host_holders import HostHolders, below_read, holder_read
-from apisix_ingress.state.id_table import IdTable, id_read
+from apisix_ingress.state.hosts.host_holders import HostHolders, below_read, holder_read
+from apisix_ingress.state.ids.id_table import IdTable, id_read
 from apisix_ingress.state.store import TOP, Store, beyond_top
 
 T = TypeVar("T", bound=KubeObject)

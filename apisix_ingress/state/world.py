@@ -14,10 +14,10 @@ from apisix_ingress.state.attachments import Attachments
 from apisix_ingress.state.claims import Claims
 from apisix_ingress.state.dependents import Dependents
 from apisix_ingress.state.desired import Desired
-from apisix_ingress.state.host_holders import HostHolders
-from apisix_ingress.state.id_table import IdTable
+from apisix_ingress.state.hosts.host_holders import HostHolders
+from apisix_ingress.state.hosts.shared_hosts import SharedHosts
+from apisix_ingress.state.ids.id_table import IdTable
 from apisix_ingress.state.namespace_budget import NamespaceBudget
-from apisix_ingress.state.shared_hosts import SharedHosts
 from apisix_ingress.state.store import Store
 from apisix_ingress.state.view import DetachedView, TrackingView
 

@@ -29,8 +29,8 @@ from apisix_ingress.runtime.queue.workqueue import QueueObserver, WorkQueue
 from apisix_ingress.runtime.tasks import run_workers
 from apisix_ingress.state.claims import Claimant, UpstreamClaim
 from apisix_ingress.state.desired import Hold
-from apisix_ingress.state.id_table import HASHED
-from apisix_ingress.state.shared_hosts import shared_hosts
+from apisix_ingress.state.hosts.shared_hosts import shared_hosts
+from apisix_ingress.state.ids.id_table import HASHED
 from apisix_ingress.state.view import View
 from apisix_ingress.state.world import Report, World
 from providers.core.budgets import account, limited

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.names import short_id, wide_id
 from apisix_ingress.model.network.host_claims import wildcards_over
-from apisix_ingress.state.host_holders import HostHolders
+from apisix_ingress.state.hosts.host_holders import HostHolders
 from apisix_ingress.state.world import World
 from translation.core.options import Options
 from translation.core.unnamed_records import nameless_records

@@ -21,7 +21,7 @@ from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.queue.fair_rests import FairRests
 from apisix_ingress.runtime.queue.workqueue import QueueObserver, WorkQueue
 from apisix_ingress.runtime.tasks import run_workers
-from apisix_ingress.state.id_table import HASHED
+from apisix_ingress.state.ids.id_table import HASHED
 from apisix_ingress.state.world import World
 from providers.core.base import ChangeSink, Provider, ProviderDeps, limiter, log_problems
 from providers.core.dependency import DependencyProvider

@@ -18,7 +18,7 @@ from apisix_ingress.model.records import Record
 from apisix_ingress.state.claims import Claimant, Claims, UpstreamClaim, UpstreamOverrides
 from apisix_ingress.state.dependents import Dependents
 from apisix_ingress.state.desired import Desired, Hold
-from apisix_ingress.state.id_table import IdTable, id_read
+from apisix_ingress.state.ids.id_table import IdTable, id_read
 from apisix_ingress.state.store import Store
 from tests.factories import COLLIDING, make_claim, make_endpoint, make_key, make_record, make_slice
 from tests.relisting import relist

@@ -41,7 +41,7 @@ from apisix_ingress.kube.informer.relist import Relist
 from apisix_ingress.runtime.queue.workqueue import WorkQueue
 from apisix_ingress.runtime.term import Term
 from apisix_ingress.state.dependents import Dependents
-from apisix_ingress.state.id_table import IdTable
+from apisix_ingress.state.ids.id_table import IdTable
 from apisix_ingress.state.store import Store
 from tests.simulation.oracle import NAMELESS
 from tests.simulation.runner import play

@@ -21,8 +21,8 @@ from apisix_ingress.model.problem import Problem
 from apisix_ingress.model.records import Record
 from apisix_ingress.model.secrets.fields import is_private_key
 from apisix_ingress.runtime.clock import MonotonicClock
-from apisix_ingress.state.adopted_ids import AdoptedIds
 from apisix_ingress.state.desired import Desired
+from apisix_ingress.state.ids.adopted_ids import AdoptedIds
 from apisix_ingress.state.world import World
 from providers.core.base import ChangeSink
 from providers.core.registry import Registry, resources

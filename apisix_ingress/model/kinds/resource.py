@@ -18,7 +18,7 @@ StatusShape = Literal["", "conditions", "addresses", "document"]
 the assessment from its translation (`model.assessment`)."""
 
 
-DERIVED_PROVIDERS: Mapping[str, str] = {"NginxHost": "providers.nginx_host:NginxHostProvider"}
+DERIVED_PROVIDERS: Mapping[str, str] = {"NginxHost": "providers.nginx.host:NginxHostProvider"}
 """Kinds of owners that are not Kubernetes objects → provider: hosts, which exist if an Ingress names them."""
 
 

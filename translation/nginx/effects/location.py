@@ -10,21 +10,25 @@ from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import ConfigMap, Service
 from translation.ingress_spec import Port
 from translation.nginx.certificates import ClientCheck
-from translation.nginx.effects.access import (
+from translation.nginx.effects.balancing.backends import claim, client_certificate, scheme_of, timeouts
+from translation.nginx.effects.balancing.canary import canary_plugins
+from translation.nginx.effects.balancing.cookies import affinity_cookie
+from translation.nginx.effects.balancing.mirror import mirror
+from translation.nginx.effects.branches import Branch, Site, answer
+from translation.nginx.effects.protection.access import (
     address_lists,
     address_plugins,
     blocked,
     reads_addresses,
     trusted_addresses,
 )
-from translation.nginx.effects.authentication import Authentication, authentication
-from translation.nginx.effects.backends import claim, client_certificate, scheme_of, timeouts
-from translation.nginx.effects.branches import Branch, Site, answer
-from translation.nginx.effects.canary import canary_plugins
-from translation.nginx.effects.client_certificates import certificate_branches, certificate_headers, name_check
-from translation.nginx.effects.cookies import affinity_cookie
-from translation.nginx.effects.limits import limits_id
-from translation.nginx.effects.mirror import mirror
+from translation.nginx.effects.protection.authentication import Authentication, authentication
+from translation.nginx.effects.protection.client_certificates import (
+    certificate_branches,
+    certificate_headers,
+    name_check,
+)
+from translation.nginx.effects.protection.limits import limits_id
 from translation.nginx.effects.redirects import https_redirect, location_redirect
 from translation.nginx.effects.requests import body_limit, proxy_rewrite, request_id
 from translation.nginx.effects.responses import (

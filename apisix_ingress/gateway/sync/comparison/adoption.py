@@ -18,8 +18,8 @@ from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.record_owner import namespace_of_name
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.tasks import in_turns
-from apisix_ingress.state.adopted_ids import AdoptedIds, Fits
-from apisix_ingress.state.id_table import IdTable
+from apisix_ingress.state.ids.adopted_ids import AdoptedIds, Fits
+from apisix_ingress.state.ids.id_table import IdTable
 
 log = structlog.get_logger()
 

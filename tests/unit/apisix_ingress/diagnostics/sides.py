@@ -10,7 +10,7 @@ from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.names import owner_labels
 from apisix_ingress.model.records import Record
 from apisix_ingress.state.desired import Desired, Hold
-from apisix_ingress.state.id_table import IdTable
+from apisix_ingress.state.ids.id_table import IdTable
 from tests.factories import make_claimant, make_key, make_record
 
 OURS = {"labels": owner_labels("apisix-ingress")}

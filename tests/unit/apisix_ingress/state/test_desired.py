@@ -9,7 +9,7 @@ from apisix_ingress.model.names import wide_id
 from apisix_ingress.model.records import Record
 from apisix_ingress.state.claims import Claimant
 from apisix_ingress.state.desired import Change, Desired, Hold
-from apisix_ingress.state.id_table import IdTable, id_read
+from apisix_ingress.state.ids.id_table import IdTable, id_read
 from tests.factories import COLLIDING, make_claimant, make_record
 
 OLD, NEW = make_claimant("z", created="2026-01-01T00:00:00Z"), make_claimant("a", created="2026-02-01T00:00:00Z")

@@ -9,8 +9,8 @@ from apisix_ingress.model.kinds.indexes import MATCHER_INDEX, SLICES_BY_SERVICE
 from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.names import short_id, wide_id
 from apisix_ingress.model.objects import CustomObject, EndpointSlice, Pod, Service
-from apisix_ingress.state.host_holders import below_read
-from apisix_ingress.state.id_table import id_read
+from apisix_ingress.state.hosts.host_holders import below_read
+from apisix_ingress.state.ids.id_table import id_read
 from apisix_ingress.state.store import TOP, beyond_top
 from apisix_ingress.state.view import DetachedView, TrackingView, oldest
 from apisix_ingress.state.world import World

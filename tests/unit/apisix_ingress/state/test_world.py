@@ -3,7 +3,7 @@
 from apisix_ingress.model.keys import IndexKey, Read
 from apisix_ingress.model.kinds.indexes import SLICES_BY_SERVICE
 from apisix_ingress.model.kinds.table import RESOURCES
-from apisix_ingress.state.id_table import id_read
+from apisix_ingress.state.ids.id_table import id_read
 from apisix_ingress.state.world import World
 from tests.factories import COLLIDING, make_claimant, make_key, make_pod, make_record, make_slice
 

@@ -18,7 +18,7 @@ from apisix_ingress.gateway.sync.observer import SyncObserver
 from apisix_ingress.model.admin_address import AdminAddress
 from apisix_ingress.model.secrets.redaction import redact_text
 from apisix_ingress.settings import load_settings
-from apisix_ingress.state.id_table import IdTable
+from apisix_ingress.state.ids.id_table import IdTable
 from apisix_ingress.wiring.clusters import (
     BULK_BACKLOG,
     CHANGE_SECONDS,

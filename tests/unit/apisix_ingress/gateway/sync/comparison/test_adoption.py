@@ -11,7 +11,7 @@ from apisix_ingress.gateway.sync.comparison.adoption import IdAdoption
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.names import wide_id
 from apisix_ingress.state.desired import Desired
-from apisix_ingress.state.id_table import IdTable
+from apisix_ingress.state.ids.id_table import IdTable
 from tests.factories import COLLIDING, make_claimant, make_record
 from tests.fakes.gateway import LoopClock
 

@@ -11,7 +11,7 @@ from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import ConfigMap, Secret
 from translation.nginx.effects.branches import Site, may_reach
-from translation.nginx.effects.guard_functions import COOKIES, FIELD, GUARD
+from translation.nginx.effects.protection.guard_functions import COOKIES, FIELD, GUARD
 
 _AFTER_LIMITS = 1000
 """The priority of the guard: requests are counted before they are checked, as nginx does."""

@@ -8,7 +8,7 @@ import pytest
 from apisix_ingress.model.keys import IndexKey, RecordKey
 from apisix_ingress.model.names import short_id, wide_id
 from apisix_ingress.state.claims import Claimant
-from apisix_ingress.state.id_table import IdTable, id_read
+from apisix_ingress.state.ids.id_table import IdTable, id_read
 from tests.factories import COLLIDING, make_claimant
 from tests.forging import forge
 

@@ -6,9 +6,9 @@ import pytest
 
 from apisix_ingress.model.keys import RecordKey, RecordKind
 from apisix_ingress.model.names import NAME_LIMIT, told, wide_id
-from apisix_ingress.state.adopted_ids import AdoptedIds
 from apisix_ingress.state.claims import Claimant
-from apisix_ingress.state.id_table import IdTable
+from apisix_ingress.state.ids.adopted_ids import AdoptedIds
+from apisix_ingress.state.ids.id_table import IdTable
 from tests.factories import COLLIDING, make_claimant
 from tests.forging import forge
 

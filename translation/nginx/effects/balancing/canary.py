@@ -12,7 +12,7 @@ from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import Service
 from translation.ingress_spec import Path, ServiceBackend
-from translation.nginx.effects.backends import claim, port_number, scheme_of
+from translation.nginx.effects.balancing.backends import claim, port_number, scheme_of
 from translation.nginx.effects.branches import Site
 from translation.nginx.sources import Source, has_canaries, host_of, sources_of_host, sources_of_service
 from translation.nginx.tables.values import Values

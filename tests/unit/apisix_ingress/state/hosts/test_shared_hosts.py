@@ -7,7 +7,7 @@ import random
 import pytest
 
 from apisix_ingress.model.keys import ObjectKey
-from apisix_ingress.state.shared_hosts import SharedHosts
+from apisix_ingress.state.hosts.shared_hosts import SharedHosts
 
 HOSTS = ("a.x.test", "b.x.test", "*.x.test", "*.test", "c.a.x.test")
 

@@ -1,7 +1,7 @@
 """Holders of hosts: from the first settling on a host stays with who has it, whatever is claimed later."""
 
 from apisix_ingress.model.keys import IndexKey, ObjectKey
-from apisix_ingress.state.host_holders import HostHolders, below_read, holder_read
+from apisix_ingress.state.hosts.host_holders import HostHolders, below_read, holder_read
 
 A1, A2, B1 = ObjectKey("ApisixRoute", "a", "1"), ObjectKey("ApisixRoute", "a", "2"), ObjectKey("ApisixRoute", "b", "1")
 

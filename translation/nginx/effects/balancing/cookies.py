@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from apisix_ingress.model.keys import ObjectKey
-from translation.nginx.effects.backends import cookie_name, service_values
+from translation.nginx.effects.balancing.backends import cookie_name, service_values
 from translation.nginx.effects.branches import Site
 from translation.nginx.tables.values import integer
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from apisix_ingress.model.keys import RecordKey, RecordKind
 from apisix_ingress.model.names import WIDE, is_id_of, told, wide_id
-from apisix_ingress.state.id_table import HASHED, IdTable
+from apisix_ingress.state.ids.id_table import HASHED, IdTable
 
 Fits = Callable[[RecordKey, str], bool]
 """Returns whether the desired record of a name equals, except for its id, the record that the gateway has at a key."""

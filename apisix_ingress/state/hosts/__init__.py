@@ -1,0 +1,1 @@
+"""Hosts: which namespace has claimed one, and which namespaces share one."""

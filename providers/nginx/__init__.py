@@ -1,0 +1,1 @@
+"""The provider of the hosts of ingress-nginx."""

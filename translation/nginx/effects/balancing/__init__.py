@@ -1,0 +1,1 @@
+"""Balancing: the upstream of a location, canaries, affinity, and mirrored requests."""

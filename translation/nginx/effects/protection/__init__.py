@@ -1,0 +1,1 @@
+"""Protection of a location: who may send requests, how many, and how they authenticate."""
