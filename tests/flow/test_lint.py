@@ -62,13 +62,13 @@ async def test_lint_fails_for_what_is_neither_suppressed_nor_below_the_threshold
     [
         ([], "error: no manifests given"),
         (["x", "--suppress", "ServiceNotFund"], "error: --suppress: unknown code ServiceNotFund: did you mean AIX0101"),
-        (["x", "--failure-threshold", "info"], "error: --failure-threshold info: must be one of error, warning"),
+        (["x", "--failure-threshold", "info"], "'--failure-threshold': must be one of error, warning"),
         (["x", "--config", "none.yaml"], "error: none.yaml: can't be read"),
     ],
 )
 async def test_lint_with_a_wrong_usage_says_what_is_right(cli: Cli, arguments: list[str], want: str) -> None:
     got = await cli.beside("lint", *arguments)
-    assert (got.returncode, got.stdout, got.stderr.startswith(want)) == (2, "", True)
+    assert (got.returncode, got.stdout, want in got.stderr) == (2, "", True)
 
 
 def test_lint_reads_standard_input_and_speaks_to_workflows(cli: Cli) -> None:

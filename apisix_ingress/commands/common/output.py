@@ -62,16 +62,18 @@ class PlainUsage(TyperCommand):
         return [piece.replace("{", "").replace("}", "") for piece in super().collect_usage_pieces(ctx)]
 
 
-def one_of(words: type[StrEnum]) -> Any:
-    """Return the option `-o`: a value of an enumeration, with the project's own error message."""
+def one_of(words: Iterable[str], *names: str, description: str = "Format.") -> Any:
+    """Return an option that takes one of some words, by default `-o`, with the project's own error message."""
+    known = tuple(str(word) for word in words)
+    flags = names or ("--output", "-o")
 
     def checked(word: str) -> str:
-        if word not in tuple(words):
-            raise typer.BadParameter(f"must be one of {', '.join(words)}")
+        if word not in known:
+            raise typer.BadParameter(f"must be one of {', '.join(known)}")
         return word
 
     return typer.Option(
-        "--output", "-o", metavar="|".join(words), help="Format.", callback=checked, autocompletion=lambda: list(words)
+        *flags, metavar="|".join(known), help=description, callback=checked, autocompletion=lambda: list(known)
     )
 
 
@@ -98,6 +100,14 @@ def tell(lines: Iterable[str]) -> None:
 
     for line in lines:
         print(escape(line), file=sys.stderr)
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines without control characters; a line may hold several."""
+    from apisix_ingress.model.secrets.redaction import escape
+
+    for line in lines:
+        print(escape(line, "\n"))
 
 
 def colours(stream: Any = None) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,6 +17,7 @@ from apisix_ingress.commands.common.output import (
     one_of,
     painted,
     print_json,
+    print_lines,
     tell,
 )
 from apisix_ingress.commands.common.setup import offline_settings
@@ -27,22 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from apisix_ingress.lint.findings import Finding
-
-
-class Form(StrEnum):
-    """Formats of findings."""
-
-    text = "text"
-    json = "json"
-    sarif = "sarif"
-    github = "github"
-
-
-class Threshold(StrEnum):
-    """The lowest severity that makes the command fail."""
-
-    error = "error"
-    warning = "warning"
 
 
 SuppressOption = Annotated[
@@ -54,24 +37,19 @@ SuppressOption = Annotated[
         show_default=False,
     ),
 ]
-FormOption = Annotated[str, one_of(Form)]
+FindingsOption = Annotated[str, one_of(("text", "json", "sarif", "github"))]
 ThresholdOption = Annotated[
     str,
-    typer.Option(
-        "--failure-threshold",
-        metavar="|".join(Threshold),
-        help="Lowest severity that makes lint exit with 1.",
-        autocompletion=lambda: list(Threshold),
-    ),
+    one_of(("error", "warning"), "--failure-threshold", description="Lowest severity that makes lint exit with 1."),
 ]
 
 
 def lint(
     paths: PathsArgument = None,
     filename: FilesOption = None,
-    output: FormOption = Form.text,
+    output: FindingsOption = "text",
     suppress: SuppressOption = None,
-    failure_threshold: ThresholdOption = Threshold.warning,
+    failure_threshold: ThresholdOption = "warning",
     config: ConfigOption = None,
 ) -> None:
     """Find mistakes in manifests, by code, file and line.
@@ -83,8 +61,6 @@ def lint(
     Example: apisix-ingress lint manifests/ --suppress 'AIX0302=ApisixTls default/web'
     """
     given = given_paths(paths, filename, "lint manifests/")
-    if failure_threshold not in tuple(Threshold):
-        fail(f"--failure-threshold {failure_threshold}: must be one of {', '.join(Threshold)}")
     from apisix_ingress.kube.manifests.loader import load
     from apisix_ingress.lint.findings import find, parse_suppression
     from apisix_ingress.wiring.options import translation_options
@@ -99,7 +75,7 @@ def lint(
     kept = [item for item in found if not any(each.hits(item) for each in suppressions)]
     _print(kept, output)
     tell(f"warning: no objects in {path}" for path in loaded.empty)
-    counted = [item for item in kept if failure_threshold == Threshold.warning or item.level == "error"]
+    counted = [item for item in kept if failure_threshold == "warning" or item.level == "error"]
     raise SystemExit(EXIT_FOUND if counted else 0)
 
 
@@ -108,12 +84,12 @@ def _print(found: Sequence[Finding], output: str) -> None:
     from apisix_ingress.model.secrets.redaction import escape
 
     match output:
-        case Form.json:
+        case "json":
             print_json(as_json(found))
-        case Form.sarif:
+        case "sarif":
             print_json(as_sarif(found))
-        case Form.github:
-            sys.stdout.writelines(escape(line) + "\n" for line in github_lines(found))
+        case "github":
+            print_lines(github_lines(found))
         case _:
             colour = {"error": "red", "warning": "yellow"}
             for line, level in text_lines(found):

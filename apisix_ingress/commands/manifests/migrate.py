@@ -1,99 +1,133 @@
-"""`migrate`: what becomes of Ingresses of ingress-nginx."""
+"""`migrate`: what becomes of Ingresses of ingress-nginx, read from manifests or from a cluster."""
 
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from apisix_ingress.commands.common.output import (
     EXIT_FOUND,
     ConfigOption,
     FilesOption,
+    KubeconfigOption,
     PathsArgument,
-    given_paths,
+    fail,
     one_of,
     print_json,
+    print_lines,
     tell,
 )
-from apisix_ingress.commands.common.setup import offline_settings
+from apisix_ingress.commands.common.setup import offline_settings, run_with_progress, settings_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from apisix_ingress.model.objects import KubeObject
+    from apisix_ingress.commands.common.setup import Step
+    from apisix_ingress.settings import Settings
+    from apisix_ingress.state.world import World
     from translation.core.options import Options
     from translation.nginx.migration import MigrationReport
 
-
-class Form(StrEnum):
-    """Formats of the report."""
-
-    text = "text"
-    json = "json"
-    markdown = "markdown"
-    html = "html"
-
-
-FormOption = Annotated[str, one_of(Form)]
-
 EXIT_REFUSED = 3
+
+FormatOption = Annotated[str, one_of(("text", "json", "markdown", "html"))]
+ConfigMapOption = Annotated[
+    str,
+    typer.Option(
+        "--config-map",
+        metavar="NAMESPACE/NAME",
+        help="ConfigMap of ingress-nginx; default: ingress_nginx.config_map of the configuration.",
+        show_default=False,
+    ),
+]
 
 
 def migrate(
     paths: PathsArgument = None,
     filename: FilesOption = None,
-    output: FormOption = Form.text,
+    output: FormatOption = "text",
+    config_map: ConfigMapOption = "",
+    kubeconfig: KubeconfigOption = None,
     config: ConfigOption = None,
 ) -> None:
     """Report how Ingresses of ingress-nginx would be served.
 
-    The report has a verdict on each annotation, Ingress and host. Neither a cluster nor a gateway is needed; include
-    Services, Secrets, ConfigMaps and IngressClasses for a complete
-    report. The section ingress_nginx of the configuration has the flags of ingress-nginx.
+    The report has a verdict on each annotation, Ingress and host. Without PATH the objects are read from the API
+    server; nothing is written there. Manifests should include Services, Secrets, ConfigMaps and IngressClasses. The
+    section ingress_nginx of the configuration has the flags of ingress-nginx.
 
     Exit 0 if everything is exact, 1 if something is approximate, 3 if something is refused, 2 on an error.
 
     Example: apisix-ingress migrate manifests/ -o html > report.html
     """
-    given = given_paths(paths, filename, "migrate manifests/")
-    from apisix_ingress.kube.manifests.loader import load
-    from apisix_ingress.wiring.options import translation_options
-    from translation.nginx.options import NginxOptions
-
-    options = translation_options(offline_settings(config))
-    loaded = load(given)
-    tell(f"error: {error}" for error in loaded.errors)
-    report = _report(loaded.objects, replace(options, nginx=options.nginx or NginxOptions()))
+    given = [*(paths or ()), *(filename or ())]
+    settings = _enabled(offline_settings(config) if given else settings_for(config, kubeconfig), config_map)
+    world, options = _of_files(given, settings) if given else _of_api(settings)
+    report = _report(world, options)
     _print(report, output)
     raise SystemExit({"refused": EXIT_REFUSED, "approximate": EXIT_FOUND}.get(report.level, 0))
 
 
-def _report(objects: Iterable[KubeObject], options: Options) -> MigrationReport:
-    from apisix_ingress.diagnostics.collect.offline import stored
-    from apisix_ingress.model.objects import CustomObject, IngressClass, Meta
-    from translation.nginx.migration import migration_report
+def _enabled(settings: Settings, config_map: str) -> Settings:
+    """Return the settings with the provider enabled."""
+    changes: dict[str, object] = {"enabled": True}
+    if config_map:
+        if config_map.count("/") != 1 or not all(config_map.split("/")):
+            fail(f"--config-map {config_map}: must be NAMESPACE/NAME")
+        changes["config_map"] = config_map
+    return settings.model_copy(update={"ingress_nginx": settings.ingress_nginx.model_copy(update=changes)})
 
+
+def _of_files(paths: list[str], settings: Settings) -> tuple[World, Options]:
+    """Return the objects of manifests; files often lack the class, so one with the default name is assumed."""
+    from apisix_ingress.diagnostics.collect.offline import stored
+    from apisix_ingress.kube.manifests.loader import load
+    from apisix_ingress.model.objects import IngressClass, Meta
+    from apisix_ingress.wiring.options import translation_options
+
+    options = translation_options(settings)
     nginx = options.nginx
     assert nginx is not None
-    # Files often lack the class; the name that ingress-nginx gives it tells.
+    loaded = load(paths)
+    tell(f"error: {error}" for error in loaded.errors)
     named = IngressClass(Meta("IngressClass", "", nginx.ingress_class), nginx.controller_class)
-    world = stored([named, *objects], options)
+    return stored([named, *loaded.objects], options), options
+
+
+def _of_api(settings: Settings) -> tuple[World, Options]:
+    """Return the objects of an API server; what can't be read there is named on stderr."""
+    from apisix_ingress.diagnostics.collect.cluster_state import api_server
+    from apisix_ingress.diagnostics.collect.inventory import Inventory, take_inventory
+
+    async def read(step: Step) -> Inventory:
+        async with api_server(settings) as api:
+            return await take_inventory(api, settings, step=step)
+
+    found = run_with_progress(read)
+    tell(f"warning: {kind}: {why}" for kind, why in sorted(found.unread.items()))
+    if "Ingress" in found.unread:
+        fail("the report needs the Ingresses of the cluster")
+    return found.world, found.options
+
+
+def _report(world: World, options: Options) -> MigrationReport:
+    from apisix_ingress.model.objects import CustomObject
+    from translation.nginx.migration import migration_report
+
+    assert options.nginx is not None
     items = [item for item in world.stores["Ingress"].values() if isinstance(item, CustomObject)]
-    return migration_report(items, world.view(), options, nginx)
+    return migration_report(items, world.view(), options, options.nginx)
 
 
 def _print(report: MigrationReport, output: str) -> None:
     from apisix_ingress.diagnostics.reports.migration import as_html, as_json, markdown_lines, text_lines
-    from apisix_ingress.model.secrets.redaction import escape
 
     match output:
-        case Form.json:
+        case "json":
             print_json(as_json(report))
-        case Form.markdown:
-            print("\n".join(escape(line, "\n") for line in markdown_lines(report)))
-        case Form.html:
+        case "markdown":
+            print_lines(markdown_lines(report))
+        case "html":
             sys.stdout.write(as_html(report))
         case _:
-            print("\n".join(escape(line, "\n") for line in text_lines(report)))
+            print_lines(text_lines(report))

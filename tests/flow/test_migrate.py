@@ -1,0 +1,55 @@
+"""`migrate`: a report on Ingresses of ingress-nginx, from manifests and from an API server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.fakes.apiserver import Fault
+from tests.flow.commandline import Cli
+from tests.flow.surveying import SurveyHarness, plain
+
+CLASS = plain("IngressClass", "nginx", spec={"controller": "k8s.io/ingress-nginx"})
+
+
+def nginx_ingress(name: str = "shop", **annotations: str) -> dict[str, Any]:
+    """Return an Ingress of class nginx; underscores in names of annotations are dashes."""
+    prefix = "nginx.ingress.kubernetes.io/"
+    given = {f"{prefix}{key.replace('_', '-')}": text for key, text in annotations.items()}
+    backend = {"service": {"name": "web", "port": {"number": 80}}}
+    rule = {"host": f"{name}.test", "http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]}}
+    return plain("Ingress", name, meta={"annotations": given}, spec={"ingressClassName": "nginx", "rules": [rule]})
+
+
+async def test_without_manifests_the_objects_of_the_api_server_are_reported(harness: SurveyHarness) -> None:
+    harness.server.put(CLASS)
+    harness.server.put(nginx_ingress(affinity="cookie"))
+
+    status, got = await harness.ask("migrate", "-o", "json")
+
+    assert (status, [each["ingress"] for each in got["ingresses"]]) == (1, ["Ingress default/shop"])
+
+
+async def test_the_config_map_of_ingress_nginx_is_read_from_the_api_server(harness: SurveyHarness) -> None:
+    harness.server.put(CLASS)
+    harness.server.put(nginx_ingress())
+    harness.server.put(plain("ConfigMap", "nginx", data={"custom-http-errors": "503"}))
+
+    _, got = await harness.ask("migrate", "--config-map", "default/nginx", "-o", "json")
+
+    assert [each["key"] for each in got["config"]] == ["custom-http-errors"]
+
+
+async def test_objects_that_may_not_be_listed_are_named_and_ingresses_are_required(harness: SurveyHarness) -> None:
+    harness.server.faults.append(Fault("list", "ingresses", status=403))
+
+    got = await harness.cli.beside("migrate", "--config", harness.config)
+
+    assert (got.returncode, "the report needs the Ingresses" in got.stderr) == (2, True)
+
+
+def test_an_address_of_a_config_map_has_a_namespace(cli: Cli) -> None:
+    cli.write("shop.yaml", "{}")
+
+    got = cli("migrate", "shop.yaml", "--config-map", "nginx")
+
+    assert (got.returncode, "must be NAMESPACE/NAME" in got.stderr) == (2, True)
