@@ -149,7 +149,7 @@ def _parts(options: Options, clusters: GatewayClusters) -> Parts:
     world = World(kinds, wide_ids=options.record_ids == "wide")
     conditions = Conditions(world, clusters.syncs)
     leaves_alone = partial(_has_other_status, world, options)
-    return Parts(kinds, world, conditions, metrics, clock, rng, identity, clusters, leaves_alone)
+    return Parts(kinds, options, world, conditions, metrics, clock, rng, identity, clusters, leaves_alone)
 
 
 def _has_other_status(world: World, options: Options, key: ObjectKey) -> bool:

@@ -26,6 +26,7 @@ from apisix_ingress.model.condition import Condition
 from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kinds.resource import Resource
+from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.objects import KubeObject
 from apisix_ingress.observability.metrics import Metrics
 from apisix_ingress.runtime.clock import Clock
@@ -38,6 +39,10 @@ from apisix_ingress.wiring.metric_adapters import ReflectorMetrics, StatusMetric
 from providers.core.conditions import Conditions
 from providers.core.gateway_status import GatewayStatus
 from providers.core.status_addresses import Addresses
+from translation.core.options import Options
+
+_DOCUMENTED = tuple(kind for kind, row in RESOURCES.items() if row.status == "document")
+"""Kinds whose whole status is computed."""
 
 
 class Status(Protocol):
@@ -105,6 +110,7 @@ class Parts:
     """What a source is built from."""
 
     resources: tuple[Resource, ...]
+    options: Options
     world: World
     conditions: Conditions
     metrics: Metrics
@@ -128,9 +134,9 @@ class ApiStatus:
         published = settings.status.publish_service, settings.status.addresses
         self._addresses = Addresses(parts.world, *published, leaves_alone=parts.leaves_alone)
         self._events = EventRecorder(api, clock=clock, rng=rng, observer=observer, gateways=gateways, timeout=timeout)
-        self._documents = GatewayStatus(
-            parts.world, parts.conditions, self._addresses, controller=settings.ingress_class_controller
-        )
+        self._documents = GatewayStatus(parts.world, parts.conditions, self._addresses, parts.options)
+        self._stores = parts.world.stores
+        self._complete = False
         self._writer = StatusWriter(
             api,
             parts.world.stores,
@@ -157,8 +163,11 @@ class ApiStatus:
         return self._addresses.of(key)
 
     def document(self, key: ObjectKey, status: FrozenJson, now: str) -> JsonObject:
-        """Return the fields that have to be written to the status of an object of the Gateway API."""
-        return self._documents.change(key, status, now)
+        """Return the fields that have to be written to the status of an object of the Gateway API.
+
+        None are written before every object was translated: what an object refers to may not have been listed yet.
+        """
+        return self._documents.change(key, status, now) if self._complete else {}
 
     def wake(self, key: ObjectKey, *, urgent: bool = False) -> None:
         """Check the status of an object soon; an urgent one before others."""
@@ -169,8 +178,12 @@ class ApiStatus:
         self._writer.noticed(item)
 
     def review(self) -> None:
-        """Look at addresses of ours that an Ingress took along."""
+        """Look at addresses of ours that an Ingress took along, and at every status of the Gateway API."""
         self._writer.review(self._addresses.published())
+        self._complete = True
+        for store in (self._stores[kind] for kind in _DOCUMENTED if kind in self._stores):
+            for item in store.values():
+                self._writer.wake(item.meta.key)
 
     async def run(self, term: Term) -> None:
         """Write until cancelled."""

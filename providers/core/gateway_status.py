@@ -1,20 +1,28 @@
 """Derives the status of Gateway API objects.
 
 A Gateway is programmed once every gateway cluster has confirmed its records. Until then its status is left unchanged.
+
+Installations that serve different namespaces may have the same controller name. Each of them leaves an entry alone
+whose route or Gateway is in a namespace that it does not serve.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from apisix_ingress.model.assessment import Assessment, ParentState, changed
 from apisix_ingress.model.condition import Condition, is_away
 from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.objects import CustomObject
+from apisix_ingress.state.view import View
 from apisix_ingress.state.world import Report, World
 from providers.core.conditions import Conditions
 from providers.core.status_addresses import Addresses
+from translation.core.options import Options
+from translation.core.scope import in_scope
 
 
 class GatewayStatus:
@@ -24,14 +32,14 @@ class GatewayStatus:
         world: Reports and attachments.
         conditions: Sync states of records.
         addresses: Addresses of the gateways.
-        controller: The `controllerName` of this controller in GatewayClasses.
+        options: The name of this controller in GatewayClasses, and the namespaces that it serves.
     """
 
-    def __init__(self, world: World, conditions: Conditions, addresses: Addresses, *, controller: str) -> None:
+    def __init__(self, world: World, conditions: Conditions, addresses: Addresses, options: Options) -> None:
         self._world = world
         self._conditions = conditions
         self._addresses = addresses
-        self._controller = controller
+        self._options = options
 
     def change(self, key: ObjectKey, status: FrozenJson, now: str) -> JsonObject:
         """Return the status fields to write; empty if the status is up to date or records are pending.
@@ -41,11 +49,15 @@ class GatewayStatus:
             status: The current status in the API server.
             now: Transition time (RFC 3339) of conditions that change.
         """
+        from translation.gateway.routes.attachment import is_elsewhere
         from translation.gateway.statuses import Moment, status_change
 
-        report = self._world.reports.get(key)
+        report, view = self._world.reports.get(key), self._world.view()
         assessment: Assessment | None = None
-        if report is not None:
+        if report is None:
+            if not self._is_released(key, view):
+                return {}
+        else:
             condition = self._conditions.of_records(key)
             if report.assessment is None or condition is None:
                 return {}
@@ -54,8 +66,23 @@ class GatewayStatus:
                 return {}
         generation = report.generation if report else 0
         attached = self._world.attachments.counts
-        moment = Moment(self._controller, generation, now, attached, self._published())
+        elsewhere = partial(is_elsewhere, namespace=key.namespace, view=view, options=self._options)
+        moment = Moment(self._options.ingress_class_controller, generation, now, attached, self._published(), elsewhere)
         return status_change(key, assessment, status, moment)
+
+    def _is_released(self, key: ObjectKey, view: View) -> bool:
+        """Return whether an object without a report belongs to no Gateway of ours, rather than to another installation.
+
+        It may also be one that was not translated yet.
+        """
+        from translation.gateway.routes.attachment import has_parent_of_ours
+
+        item = view.get(CustomObject, key)
+        return (
+            item is not None
+            and in_scope(key.namespace, view, self._options)
+            and not has_parent_of_ours(item, view, self._options)
+        )
 
     def _published(self) -> Sequence[tuple[str, str]]:
         found = self._addresses.published()

@@ -6,7 +6,7 @@ status stays the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +34,7 @@ class Moment:
         now: RFC 3339, for conditions that change.
         attached: Listener → how many routes are attached to it.
         published: The addresses that gateways are reached at: (type, value).
+        elsewhere: Whether another installation of this controller serves the Gateway of a parentRef.
     """
 
     controller: str
@@ -41,6 +42,7 @@ class Moment:
     now: str
     attached: Mapping[ListenerKey, int]
     published: Sequence[tuple[str, str]] = ()
+    elsewhere: Callable[[FrozenJson], bool] = lambda reference: False
 
 
 def status_change(key: ObjectKey, assessment: Assessment | None, status: FrozenJson, moment: Moment) -> JsonObject:
@@ -64,7 +66,11 @@ def status_change(key: ObjectKey, assessment: Assessment | None, status: FrozenJ
 def _entries(status: FrozenJson, assessment: Assessment | None, moment: Moment) -> list[JsonObject]:
     """Return one entry for each parent of ours, after those of other controllers, which stay as they are."""
     before = [each for each in list_in(status.get("parents")) if isinstance(each, dict)]
-    others = [each for each in before if each.get("controllerName") != moment.controller]
+    others = [
+        each
+        for each in before
+        if each.get("controllerName") != moment.controller or moment.elsewhere(mapping_in(each.get("parentRef")))
+    ]
     ours = [each for each in before if each.get("controllerName") == moment.controller]
     wanted = assessment.parents if assessment else ()
     return [*others, *(_entry(each, ours, moment) for each in wanted)]

@@ -4,6 +4,7 @@ import pytest
 
 from e2e import gateway_kinds
 from e2e.cluster.client import Manifest, wait_until
+from e2e.conftest import StartController
 from e2e.gateway_kinds import CONTROLLER, gateway, http_route, make
 from e2e.reference_grants import GROUP
 from e2e.story import Stage
@@ -20,8 +21,19 @@ def verdicts(conditions: list[Manifest]) -> dict[str, str]:
 
 def parent(item: Manifest | None) -> dict[str, str]:
     parents = ((item or {}).get("status") or {}).get("parents") or []
-    ours = [each for each in parents if each["controllerName"] == CONTROLLER]
+    ours = list(filter(is_ours, parents))
     return verdicts(ours[0]["conditions"]) if ours else {}
+
+
+def is_current(item: Manifest | None) -> bool:
+    """Return whether our entry is of the newest generation."""
+    parents = ((item or {}).get("status") or {}).get("parents") or []
+    observed = [c["observedGeneration"] for each in parents for c in each["conditions"] if is_ours(each)]
+    return item is not None and set(observed) == {item["metadata"]["generation"]}
+
+
+def is_ours(entry: Manifest) -> bool:
+    return bool(entry["controllerName"] == CONTROLLER)
 
 
 def of_gateway(item: Manifest | None) -> dict[str, str]:
@@ -89,6 +101,23 @@ def test_entries_of_other_controllers_stay_and_ours_go_with_the_parent(stage: St
         "HTTPRoute", "web", lambda item: not parent(item), "to be no longer ours", namespace=stage.namespace
     )
     assert [each["controllerName"] for each in item["status"]["parents"]] == ["example.org/other"]
+
+
+def test_an_installation_for_other_namespaces_writes_no_status(stage: Stage, start_controller: StartController) -> None:
+    begin(stage)
+    another = start_controller({"default": stage.another_gateway()}, f"e2e-story=not-{stage.mark}", name="another")
+    item = stage.api.wait("HTTPRoute", "web", lambda item: parent(item) == WELL, "it", namespace=stage.namespace)
+    own = item["status"]["parents"]
+    for number in range(5):
+        other = {**own[0], "controllerName": f"example.org/{number}"}
+        body = {"status": {"parents": [*own, other]}}
+        stage.api.patch("HTTPRoute", "web", body, namespace=stage.namespace, subresource="status")
+    stage.api.patch("HTTPRoute", "web", {"spec": {"hostnames": [f"x.{stage.host}"]}}, namespace=stage.namespace)
+    stage.traffic.until_status(200, f"x.{stage.host}")
+    item = stage.api.wait("HTTPRoute", "web", lambda item: is_current(item), "it", namespace=stage.namespace)
+    assert [each["controllerName"] for each in item["status"]["parents"]] == ["example.org/4", CONTROLLER]
+    another.stop()
+    assert [each for each in another.events("status.written") if each["object"].startswith("HTTPRoute ")] == []
 
 
 def test_crds_that_go_take_their_records_along_and_may_come_back(stage: Stage) -> None:

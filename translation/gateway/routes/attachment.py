@@ -16,6 +16,7 @@ from crds.gateway.common import GATEWAY_GROUP, ParentReference
 from crds.gateway.gateways import GatewaySpec
 from crds.gateway.routes import RouteSpec
 from translation.core.options import Options
+from translation.core.scope import in_scope
 from translation.gateway.entry.addresses import address_of
 from translation.gateway.entry.listeners import Entry, Listener, entry_of, parent_of
 from translation.gateway.entry.owned import allows_namespace, our_gateway
@@ -82,6 +83,25 @@ def has_parent_of_ours(obj: CustomObject, view: View, options: Options) -> bool:
             if _gateway(obj, reference, view, options) is not None:
                 return True
     return False
+
+
+def is_elsewhere(reference: Mapping[str, Any], namespace: str, view: View, options: Options) -> bool:
+    """Return whether a parentRef leads to a namespace that this installation does not serve, but another one may.
+
+    Args:
+        reference: The parentRef, which may be invalid.
+        namespace: The namespace of the route.
+        view: Where ListenerSets and namespaces are looked up.
+        options: The settings.
+    """
+    own, name = reference.get("namespace") or namespace, reference.get("name")
+    if not isinstance(own, str) or not in_scope(own, view, options):
+        return isinstance(own, str)
+    if reference.get("kind") != "ListenerSet" or not isinstance(name, str):
+        return False
+    found = view.get(CustomObject, ObjectKey("ListenerSet", own, name))
+    gateway = parent_of(found) if found is not None else None
+    return gateway is not None and not in_scope(gateway.namespace, view, options)
 
 
 def _gateway(

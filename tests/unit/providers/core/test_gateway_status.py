@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from apisix_ingress.gateway.sync.observer import RecordState
 from apisix_ingress.model.assessment import Assessment, ParentState, Verdict
+from apisix_ingress.model.formats.selector import parse_selector
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kinds.table import RESOURCES
+from apisix_ingress.model.objects import CustomObject, KubeObject, Meta, Namespace
 from apisix_ingress.state.claims import Claimant
 from apisix_ingress.state.world import Report, World
 from providers.core.conditions import Conditions
@@ -14,6 +19,7 @@ from providers.core.gateway_status import GatewayStatus
 from providers.core.status_addresses import Addresses
 from tests.factories import make_record
 from tests.fakes.cluster import FakeCluster
+from translation.core.options import Options
 
 GATEWAY = ObjectKey("Gateway", "default", "gw")
 ROUTE = ObjectKey("HTTPRoute", "default", "app")
@@ -31,7 +37,7 @@ def change(key: ObjectKey, state: RecordState | None = None, *, addresses: tuple
     world.desired.replace(Claimant("", key), [RECORD])
     world.reports[key] = Report(2, (), ASSESSMENTS[key])
     cluster = FakeCluster(states={RECORD.key: state} if state else {})
-    status = GatewayStatus(world, Conditions(world, [cluster]), Addresses(world, "", addresses), controller="ours")
+    status = GatewayStatus(world, Conditions(world, [cluster]), Addresses(world, "", addresses), Options())
     return status.change(key, {}, "now")
 
 
@@ -64,9 +70,56 @@ def test_a_gateway_that_does_not_answer_changes_no_route() -> None:
     assert change(ROUTE, RecordState("waiting", "refused", is_away=True)) == {}
 
 
+def released(*objects: KubeObject, selector: str = "", refs: Sequence[JsonObject] = ({"name": "gw"},)) -> JsonObject:
+    """Return what is written for a route without a report that has entries of ours and of another controller."""
+    world = World(RESOURCES.values())
+    for item in objects:
+        world.stores[item.meta.kind].set(item)
+    options = Options(namespace_selector=parse_selector(selector))
+    status = GatewayStatus(world, Conditions(world, []), Addresses(world, "", ()), options)
+    ours = [{"parentRef": ref, "controllerName": CONTROLLER} for ref in refs]
+    return status.change(ROUTE, {"parents": [*ours, OTHER]}, "now")
+
+
+CONTROLLER = Options().ingress_class_controller
+OTHER = {"parentRef": {"name": "gw"}, "controllerName": "example.org/other"}
+LABELLED = Namespace(Meta("Namespace", "", "default", labels={"team": "a"}))
+STRANGER = Namespace(Meta("Namespace", "", "far", labels={"team": "b"}))
+
+
+def custom(kind: str, name: str, namespace: str = "default", **spec: Any) -> CustomObject:
+    return CustomObject(Meta(kind, namespace, name), spec)
+
+
+HTTP_ROUTE = custom("HTTPRoute", "app", parentRefs=[{"name": "gw"}])
+
+
 def test_what_was_written_goes_once_an_object_is_no_longer_ours() -> None:
+    assert released(HTTP_ROUTE) == {"parents": [OTHER]}
+    assert released(LABELLED, HTTP_ROUTE, selector="team=a") == {"parents": [OTHER]}
+
+
+def test_nothing_goes_while_an_object_is_not_translated_yet() -> None:
+    gateway = custom("Gateway", "gw", gatewayClassName="apisix")
+    assert released(HTTP_ROUTE, gateway, custom("GatewayClass", "apisix", "", controllerName=CONTROLLER)) == {}
+    assert released() == {}
+
+
+def test_an_installation_for_other_namespaces_leaves_the_entries_of_this_one() -> None:
+    assert released(LABELLED, HTTP_ROUTE, selector="team=b") == {}
+    assert released(HTTP_ROUTE, selector="team=a") == {}
+
+
+def test_entries_for_gateways_of_another_installation_stay() -> None:
+    far, entry = {"name": "gw", "namespace": "far"}, {"kind": "ListenerSet", "name": "set"}
+    listeners = custom("ListenerSet", "set", parentRef={"name": "gw", "namespace": "far"})
+    got = released(LABELLED, STRANGER, HTTP_ROUTE, listeners, selector="team=a", refs=[far, entry, {"name": "gw"}])
+    assert [each["parentRef"] for each in got["parents"]] == [far, entry, {"name": "gw"}]
+    assert [each["controllerName"] for each in got["parents"]] == [CONTROLLER, CONTROLLER, "example.org/other"]
+
+
+def test_nothing_is_written_for_an_object_without_an_assessment() -> None:
     world = World([RESOURCES["Service"]])
-    status = GatewayStatus(world, Conditions(world, []), Addresses(world, "", ()), controller="ours")
-    assert status.change(ROUTE, {"parents": [{"controllerName": "ours"}]}, "now") == {"parents": []}
     world.reports[ROUTE] = Report(1)
-    assert status.change(ROUTE, {"parents": [{"controllerName": "ours"}]}, "now") == {}
+    status = GatewayStatus(world, Conditions(world, []), Addresses(world, "", ()), Options())
+    assert status.change(ROUTE, {"parents": [OTHER]}, "now") == {}
