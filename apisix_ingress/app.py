@@ -49,10 +49,10 @@ from apisix_ingress.wiring.scraped_metrics import ScrapedMetrics
 from apisix_ingress.wiring.sources import Parts, new_identity, open_source
 from apisix_ingress.wiring.standby_probe import StandbyProbe
 from apisix_ingress.wiring.status_trigger import StatusTrigger
-from providers.core.base import ChangeSink
-from providers.core.conditions import Conditions
+from providers.core.deps import ChangeSink
 from providers.core.incumbents import adopt_hosts
 from providers.core.registry import Registry, resources
+from providers.status.conditions import Conditions
 from translation.core.options import Options
 
 if TYPE_CHECKING:

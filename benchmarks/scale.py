@@ -28,7 +28,7 @@ from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.records import comparable, references
 from apisix_ingress.runtime.clock import MonotonicClock
 from apisix_ingress.state.world import World
-from providers.core.base import ChangeSink
+from providers.core.deps import ChangeSink
 from providers.core.registry import Registry, resources
 from translation.core.options import Options
 

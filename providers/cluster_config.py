@@ -9,7 +9,8 @@ from apisix_ingress.model.admin_address import AdminAddress
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
-from providers.core.base import Provider, ProviderDeps
+from providers.core.base import Provider
+from providers.core.deps import ProviderDeps
 from translation.core.result import Translation
 
 

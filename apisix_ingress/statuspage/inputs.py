@@ -11,7 +11,7 @@ from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.state.world import World
 from apisix_ingress.statuspage.history import History
-from providers.core.conditions import Cluster
+from providers.status.conditions import Cluster
 from translation.core.options import Options
 
 

@@ -12,7 +12,7 @@ from apisix_ingress.model.admin_address import AdminAddress
 from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.model.records import Former
 from apisix_ingress.wiring.clusters import GatewayClusters
-from providers.core.base import ChangeSink
+from providers.core.deps import ChangeSink
 
 
 class ReportListener(Protocol):

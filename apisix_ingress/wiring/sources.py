@@ -36,9 +36,9 @@ from apisix_ingress.state.namespaced_store import Fillable, portions
 from apisix_ingress.state.store import Store
 from apisix_ingress.state.world import World
 from apisix_ingress.wiring.metric_adapters import ReflectorMetrics, StatusMetrics
-from providers.core.conditions import Conditions
-from providers.core.gateway_status import GatewayStatus
-from providers.core.status_addresses import Addresses
+from providers.status.conditions import Conditions
+from providers.status.gateway_status import GatewayStatus
+from providers.status.status_addresses import Addresses
 from translation.core.options import Options
 
 _DOCUMENTED = tuple(kind for kind, row in RESOURCES.items() if row.status == "document")

@@ -11,7 +11,7 @@ from typing import Protocol
 from apisix_ingress.gateway.sync.observer import RecordState, SyncObserver
 from apisix_ingress.model.keys import ObjectKey, RecordKey
 from providers.cluster_config import ClusterConfigProvider
-from providers.core.conditions import Conditions
+from providers.status.conditions import Conditions
 
 
 class StatusUpdater(Protocol):

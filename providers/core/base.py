@@ -6,117 +6,41 @@ It is generic: subclasses in `providers/` say when a kind is translated, `transl
 from __future__ import annotations
 
 import asyncio
-import random
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar, Generic, Protocol, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 import structlog
 
-from apisix_ingress.model.admin_address import AdminAddress
 from apisix_ingress.model.assessment import ListenerKey
-from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind, namespace_of
-from apisix_ingress.model.kinds.table import PREFIXES, RESOURCES
-from apisix_ingress.model.names import consumer_name, object_name, route_prefix
-from apisix_ingress.model.objects import CustomObject, KubeObject, why_first
+from apisix_ingress.model.keys import ObjectKey, namespace_of
+from apisix_ingress.model.objects import CustomObject, KubeObject
 from apisix_ingress.model.problem import Problem
-from apisix_ingress.model.records import Former, Record
-from apisix_ingress.runtime.clock import Clock
-from apisix_ingress.runtime.queue.fair_rests import FairRests
-from apisix_ingress.runtime.queue.rate_limiters import ExponentialBackoff, FastSlow, MaxOf, RateLimiter
-from apisix_ingress.runtime.queue.workqueue import QueueObserver, WorkQueue
+from apisix_ingress.model.records import Record
+from apisix_ingress.runtime.queue.workqueue import WorkQueue
 from apisix_ingress.runtime.tasks import run_workers
 from apisix_ingress.state.claims import Claimant, UpstreamClaim
-from apisix_ingress.state.desired import Hold
 from apisix_ingress.state.hosts.shared_hosts import shared_hosts
-from apisix_ingress.state.ids.id_table import HASHED
 from apisix_ingress.state.view import View
-from apisix_ingress.state.world import Report, World
+from apisix_ingress.state.world import Report
 from providers.core.budgets import account, limited
-from providers.core.offload import Offloader, is_large
-from translation.addresses.destinations import are_open
-from translation.core.grants import Destination, Reference, is_granted
-from translation.core.options import Options
+from providers.core.deps import ProviderDeps, limiter
+from providers.core.grant_tracker import GrantTracker
+from providers.core.holds import holds_by_name
+from providers.core.offload import is_large
+from providers.core.problems import CRASHED, conflicts, log_problems, shared, unread
 from translation.core.result import NOTHING, Translation
 from translation.core.scope import is_ours
 from translation.core.translators import translate
-from translation.hosts.host_owners import NAMING_KINDS, HostOwners, restricted, rests_on_lost_host
+from translation.hosts.host_owners import NAMING_KINDS, HostOwners, restricted
 
 log = structlog.get_logger()
 
 T = TypeVar("T", bound=KubeObject)
-K = TypeVar("K", bound=Hashable)
 
 YIELD_EVERY, YIELD_SECONDS = 20, 0.01
 """Consecutive translations, and seconds of translating, before yielding to other tasks; 20 small ones take 2 ms."""
-
-
-class ChangeSink:
-    """Receives the results of translations; this base class discards them."""
-
-    def mark_dirty(self, keys: Collection[RecordKey], *, urgent: bool, former: Former, since: float) -> None:
-        """Handle a change of desired records.
-
-        `former` holds the previous records of the owner, `since` is the monotonic time when the change was seen.
-        """
-
-    def reported(self, owner: ObjectKey) -> None:
-        """Handle a new report on an owner."""
-
-    def cluster_moved(self, name: str, address: AdminAddress | None) -> None:
-        """Handle a new Admin API address of a cluster; None restores the address from the settings."""
-
-
-class Enqueuer(Protocol):
-    """Queues other owners at their providers."""
-
-    def enqueue(self, owner: ObjectKey, *, urgent: bool = False, since: float | None = None) -> None:
-        """Queue an owner at the provider of its kind; `since` is when the change was seen, if not now."""
-
-    @property
-    def live(self) -> bool:
-        """Whether the first pass over all objects is done."""
-
-    @property
-    def may_rest(self) -> bool:
-        """Whether namespaces rest after long work; false while a caller waits for all translations."""
-
-
-SHARED_HOST = "HostShared"
-"""Problem code: a host is used in several namespaces. The condition mentions it and stays True."""
-
-_OWNERSHIP = "have kubernetes.host_ownership: namespace set"
-
-CRASHED = "InternalError"
-"""Problem code: the translation crashed. The traceback is logged separately."""
-
-
-_NO_GROUNDS: tuple[frozenset[Reference], frozenset[Destination]] = (frozenset(), frozenset())
-
-
-TOO_DEEP = "NestedTooDeeply"
-
-_MOST_LOGGED = 20
-"""Limit of logged problems per object."""
-
-
-@dataclass(frozen=True, slots=True)
-class ProviderDeps:
-    """Dependencies that are injected into every provider."""
-
-    world: World
-    options: Options
-    sink: ChangeSink
-    router: Enqueuer
-    clock: Clock
-    rests: FairRests
-    rng: random.Random
-    observer: Callable[[str], QueueObserver | None]
-    """Kind → the observer of its queue."""
-    offloader: Offloader
-    outcome: Callable[[str, bool], None]
-    """Called with the kind of each translated object, and whether it has no problems."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +82,7 @@ class Provider(Generic[T]):
         self._offloader = deps.offloader
         self._handled = 0
         self._busy = 0.0
-        # Grants and destinations that the last published records of an owner depend on.
-        self._grounds: dict[ObjectKey, tuple[frozenset[Reference], frozenset[Destination]]] = {}
+        self._grants = GrantTracker(deps.world, deps.options)
         self.queue: WorkQueue[ObjectKey] = WorkQueue(
             clock=deps.clock,
             limiter=limiter(deps.rng),
@@ -218,7 +141,7 @@ class Provider(Generic[T]):
 
     def _evaluated(self, key: ObjectKey, item: T | None, view: View) -> _Evaluated:
         translation, size = limited(self._world.budget, key, self.evaluate(key, item, view))
-        revoked = translation is not None and (translation.revoked or self._lost_ground(key, translation, view))
+        revoked = translation is not None and (translation.revoked or self._grants.is_revoked(key, translation, view))
         owned = self._owned_hosts(item, view) if translation is not None else frozenset()
         return _Evaluated(self._with_own_hosts(translation, item, view), revoked, owned, size)
 
@@ -309,7 +232,7 @@ class Provider(Generic[T]):
             targets = self._claim_weakly(claimant, translation.claims)
             change = desired.follow_ids(claimant)
         else:
-            self._remember(owner, translation)
+            self._grants.remember(owner, translation)
             targets = self._world.claims.replace(claimant, translation.claims)
             before = desired.of_owner(owner)
             change = desired.replace(claimant, translation.published(before))
@@ -328,33 +251,6 @@ class Provider(Generic[T]):
             return frozenset()
         after = self._world.desired.of_owner(owner).values()
         return self._world.neighbours.replace(owner, shared_hosts(before), shared_hosts(after))
-
-    def _remember(self, owner: ObjectKey, translation: Translation) -> None:
-        if translation.references or translation.destinations:
-            self._grounds[owner] = (translation.references, translation.destinations)
-        else:
-            self._grounds.pop(owner, None)
-
-    def _lost_ground(self, owner: ObjectKey, translation: Translation, view: View) -> bool:
-        """Return whether the last good records, which a failed translation would keep, are no longer permitted.
-
-        The object may have been edited since, so its failed translation does not show that a grant was removed, or that
-        an address is refused or a host belongs to another namespace now.
-        """
-        if not translation.failed:
-            return False
-        references, destinations = self._grounds.get(owner, _NO_GROUNDS)
-        records = self._world.desired.of_owner(owner).values()
-        reason = ""
-        if not all(is_granted(each, view) for each in references):
-            reason = "its last good records need a grant that was removed"
-        elif not are_open(destinations, view, self._options):
-            reason = "its last good records use an address that is refused now"
-        elif rests_on_lost_host(records, owner.namespace, HostOwners(view, self._options)):
-            reason = "its last good records use a host that belongs to another namespace"
-        if reason:
-            log.warning("object.withdrawn", object=str(owner), reason=reason)
-        return bool(reason)
 
     def _with_own_hosts(self, translation: Translation | None, item: T | None, view: View) -> Translation | None:
         """Restrict the holds of a failed translation to hosts that other namespaces do not own."""
@@ -378,7 +274,8 @@ class Provider(Generic[T]):
 
     def _report(self, owner: ObjectKey, item: T | None, translation: Translation) -> None:
         stale = unread(item)
-        problems = (*((stale,) if stale else ()), *translation.problems, *self._conflicts(owner), *self._shares(owner))
+        found = (*conflicts(self._world, owner), *shared(self._world, self._options, owner))
+        problems = (*((stale,) if stale else ()), *translation.problems, *found)
         generation = item.meta.generation if item else 0
         report = Report(generation, tuple(dict.fromkeys(problems)), translation.assessment)
         if self._world.reports.get(owner) != report:
@@ -391,71 +288,3 @@ class Provider(Generic[T]):
     def _withdraw(self, owner: ObjectKey) -> None:
         if self._world.reports.pop(owner, None) is not None:
             self._sink.reported(owner)
-
-    def _conflicts(self, owner: ObjectKey) -> tuple[Problem, ...]:
-        return tuple(
-            Problem("Conflicted", f"the record {key} belongs to {self._winner(winner, owner)}", "", "degraded")
-            for key, winner in sorted(self._world.desired.lost(owner).items())
-        )
-
-    def _shares(self, owner: ObjectKey) -> Iterator[Problem]:
-        """Yield a problem for each host that other namespaces use too, if hosts may be shared."""
-        if self._options.host_ownership == "shared":
-            records = self._world.desired.of_owner(owner).values()
-            for note in self._world.neighbours.notes(owner, shared_hosts(records)):
-                yield Problem(SHARED_HOST, f"{note}; use different hosts, or {_OWNERSHIP}", "", "warning")
-
-    def _winner(self, winner: ObjectKey, owner: ObjectKey) -> str:
-        """Name the winner of a conflict and why it wins; either object may be gone by now."""
-        items = [self._world.stores[key.kind].get(key) for key in (winner, owner)]
-        ages = [item.meta.age for item in items if item is not None]
-        return f"{_stranger(winner, owner)}, which {why_first(*ages)}" if len(ages) == 2 else _stranger(winner, owner)
-
-
-def unread(item: KubeObject | None) -> Problem | None:
-    """Return the problem of an object whose current spec cannot be read; the last readable spec stays published."""
-    if not isinstance(item, CustomObject) or item.unread is None:
-        return None
-    reason, before = item.unread.reason, item.unread.generation
-    stays = f"generation {before} stays in effect" if before else "its records in the gateways stay as they are"
-    message = f"generation {item.meta.generation} cannot be read ({reason}): {stays}; flatten the object"
-    return Problem(TOO_DEEP, message, "", "degraded" if before else "error")
-
-
-def holds_by_name(key: ObjectKey) -> tuple[Hold, ...]:
-    """Return holds on all records whose name or id shows that they belong to the object with this key."""
-    row = RESOURCES[key.kind]
-    name = object_name(key.namespace, key.name) if key.namespace else key.name
-    names = frozenset({name, object_name(key.namespace, key.name, row.record_prefix) if key.namespace else name})
-    usernames = frozenset({consumer_name(*key[1:], "compatible"), consumer_name(*key[1:], "unambiguous")})
-    prefixes: list[tuple[RecordKind, str]] = [("upstreams", f"{name}_")]
-    if row.record_prefix or key.namespace not in PREFIXES:  # elsewhere the names may belong to another kind
-        prefixes.append(("routes", route_prefix(key.namespace, key.name, row.record_prefix)))
-    by_prefix = (Hold(kind, prefix=prefix) for kind, prefix in prefixes)
-    by_name = (Hold(kind, names=names) for kind in sorted(HASHED))
-    return (*by_prefix, *by_name, Hold("consumers", ids=usernames))
-
-
-def _stranger(winner: ObjectKey, owner: ObjectKey) -> str:
-    """Name the winner of a conflict; if it is in another namespace, disclose only its kind and namespace."""
-    if not winner.namespace or winner.namespace == owner.namespace:
-        return str(winner)
-    return f"an {winner.kind} in namespace {winner.namespace}"
-
-
-def log_problems(owner: ObjectKey, problems: Iterable[Problem]) -> None:
-    """Log the problems of an object.
-
-    Shared hosts appear only in the condition: where many namespaces share a host on purpose, a line for each of
-    thousands of objects at every start would bury the other lines.
-    """
-    logged = [problem for problem in problems if problem.code not in (CRASHED, SHARED_HOST)]
-    if len(logged) > _MOST_LOGGED:
-        log.warning("object.problems_left_out", object=str(owner), count=len(logged) - _MOST_LOGGED)
-    for problem in logged[:_MOST_LOGGED]:
-        log.warning("object.problem", object=str(owner), code=problem.code, path=problem.path, message=problem.message)
-
-
-def limiter(rng: random.Random) -> RateLimiter[K]:
-    """Return the rate limiter of a provider queue: fast retries first, then slow ones with jitter (seconds)."""
-    return MaxOf(FastSlow(0.1, 5.0, 5), ExponentialBackoff(0.05, 60.0, 0.2, rng=rng))

@@ -15,7 +15,7 @@ from apisix_ingress.model.keys import ObjectKey, Read
 from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.runtime.queue.workqueue import WorkQueue
 from apisix_ingress.runtime.tasks import in_turns, run_workers
-from providers.core.base import ProviderDeps, limiter
+from providers.core.deps import ProviderDeps, limiter
 
 log = structlog.get_logger()
 

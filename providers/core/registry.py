@@ -23,9 +23,11 @@ from apisix_ingress.runtime.queue.workqueue import QueueObserver, WorkQueue
 from apisix_ingress.runtime.tasks import run_workers
 from apisix_ingress.state.ids.id_table import HASHED
 from apisix_ingress.state.world import World
-from providers.core.base import ChangeSink, Provider, ProviderDeps, limiter, log_problems
+from providers.core.base import Provider
 from providers.core.dependency import DependencyProvider
+from providers.core.deps import ChangeSink, ProviderDeps, limiter
 from providers.core.offload import Offloader
+from providers.core.problems import log_problems
 from translation.core.options import Options
 from translation.nginx.options import CATCH_ALL, host_key
 

@@ -7,7 +7,9 @@ from abc import abstractmethod
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
-from providers.core.base import Provider, holds_by_name, unread
+from providers.core.base import Provider
+from providers.core.holds import holds_by_name
+from providers.core.problems import unread
 from translation.core.result import Translation
 from translation.core.scope import in_scope
 

@@ -16,7 +16,7 @@ from apisix_ingress.model.problem import Problem
 from apisix_ingress.model.records import Record
 from apisix_ingress.runtime.clock import MonotonicClock
 from apisix_ingress.state.world import World
-from providers.core.base import ChangeSink
+from providers.core.deps import ChangeSink
 from providers.core.registry import Registry, resources
 from tests.relisting import relist
 from translation.core.options import Options

@@ -3,7 +3,7 @@
 import pytest
 
 from apisix_ingress.model.keys import ObjectKey
-from providers.core.status_addresses import Addresses
+from providers.status.status_addresses import Addresses
 from tests.golden.cases import Case, all_cases, load
 from tests.golden.driver import Driver
 

@@ -22,7 +22,7 @@ from apisix_ingress.model.names import is_id_of
 from apisix_ingress.model.records import Former
 from apisix_ingress.runtime.term import Term
 from apisix_ingress.state.world import World
-from providers.core.base import ChangeSink
+from providers.core.deps import ChangeSink
 from providers.core.registry import Registry
 from tests.fakes.gateway import FakeBackend, FakeGateway, Faults, LoopClock
 from tests.forging import forge

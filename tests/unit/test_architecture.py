@@ -103,8 +103,8 @@ WIRING = "apisix_ingress.wiring"
     ("module", "uses"),
     [
         ("apisix_ingress.app", {f"{WIRING}.fanout", f"{WIRING}.status_trigger", f"{WIRING}.metric_adapters"}),
-        (f"{WIRING}.fanout", {"providers.core.base", f"{WIRING}.clusters"}),
-        (f"{WIRING}.status_trigger", {"apisix_ingress.gateway.sync.observer", "providers.core.conditions"}),
+        (f"{WIRING}.fanout", {"providers.core.deps", f"{WIRING}.clusters"}),
+        (f"{WIRING}.status_trigger", {"apisix_ingress.gateway.sync.observer", "providers.status.conditions"}),
         ("apisix_ingress.kube.status.writer", {schedule.__name__, "apisix_ingress.kube.status.debounce"}),
         ("apisix_ingress.kube.status.conflicts", {schedule.__name__}),
     ],

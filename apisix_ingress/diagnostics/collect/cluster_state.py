@@ -15,7 +15,7 @@ from apisix_ingress.model.condition import Condition
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.runtime.clock import MonotonicClock
 from apisix_ingress.settings import Settings
-from providers.core.conditions import Conditions
+from providers.status.conditions import Conditions
 
 Step = Callable[[str], None]
 """Receives a description of the current step."""

@@ -22,7 +22,7 @@ from apisix_ingress.runtime.clock import MonotonicClock
 from apisix_ingress.settings import Settings
 from apisix_ingress.state.world import World
 from apisix_ingress.wiring.options import translation_options
-from providers.core.base import ChangeSink
+from providers.core.deps import ChangeSink
 from providers.core.registry import Registry, resources
 from translation.core.options import Options
 

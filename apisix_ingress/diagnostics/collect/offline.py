@@ -24,7 +24,7 @@ from apisix_ingress.runtime.clock import MonotonicClock
 from apisix_ingress.state.desired import Desired
 from apisix_ingress.state.ids.adopted_ids import AdoptedIds
 from apisix_ingress.state.world import World
-from providers.core.base import ChangeSink
+from providers.core.deps import ChangeSink
 from providers.core.registry import Registry, resources
 from translation.core.options import Options
 from translation.core.scope import why_left_out

@@ -19,7 +19,8 @@ from apisix_ingress.state.desired import Hold
 from apisix_ingress.state.view import View
 from apisix_ingress.state.world import World
 from providers.core import registry
-from providers.core.base import ChangeSink, Provider
+from providers.core.base import Provider
+from providers.core.deps import ChangeSink
 from providers.namespace import NamespaceProvider
 from providers.pod import PodProvider
 from tests.factories import make_claim, make_custom, make_key, make_record

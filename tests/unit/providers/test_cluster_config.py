@@ -11,7 +11,7 @@ import pytest
 from apisix_ingress.model.admin_address import AdminAddress
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.world import World
-from providers.core.base import ChangeSink
+from providers.core.deps import ChangeSink
 from providers.core.registry import Registry, resources
 from tests.factories import make_custom
 from tests.fakes.clock import FakeClock

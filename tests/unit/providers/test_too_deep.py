@@ -12,9 +12,9 @@ from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.model.kinds.table import CUSTOM_GROUP, RESOURCES
 from apisix_ingress.state.world import World
-from providers.core.base import ChangeSink
-from providers.core.conditions import Conditions
+from providers.core.deps import ChangeSink
 from providers.core.registry import Registry, resources
+from providers.status.conditions import Conditions
 from tests.fakes.clock import FakeClock
 from translation.core.options import Options
 

@@ -9,7 +9,7 @@ from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.runtime.clock import Clock, MonotonicClock
 from apisix_ingress.state.world import World
-from providers.core.base import ChangeSink
+from providers.core.deps import ChangeSink
 from providers.core.registry import Registry
 from tests.unit.translation.objects import OPTIONS, fill, world
 from translation.core.options import Options

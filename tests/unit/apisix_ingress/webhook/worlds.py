@@ -14,7 +14,7 @@ from apisix_ingress.webhook.checks.all_checks import Checks
 from apisix_ingress.webhook.review import Review, Verdict
 from apisix_ingress.webhook.schemas.book import SchemaBook, Subsystem, compile_subsystem
 from apisix_ingress.webhook.schemas.plugin_configs import Books
-from providers.core.base import ChangeSink
+from providers.core.deps import ChangeSink
 from providers.core.registry import Registry, resources
 from tests.factories import make_secret
 from tests.fakes.clock import FakeClock

@@ -8,7 +8,7 @@ from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.problem import Problem
 from apisix_ingress.state.world import Report, World
 from apisix_ingress.wiring.status_trigger import StatusTrigger
-from providers.core.conditions import Conditions
+from providers.status.conditions import Conditions
 from tests.factories import make_claim, make_claimant, make_key, make_record
 from tests.fakes.cluster import FakeCluster
 

@@ -12,7 +12,8 @@ from apisix_ingress.model.problem import Problem
 from apisix_ingress.runtime.tasks import cancel
 from apisix_ingress.state.claims import Claimant, UpstreamClaim
 from apisix_ingress.state.world import Report
-from providers.core.base import YIELD_EVERY, log_problems
+from providers.core.base import YIELD_EVERY
+from providers.core.problems import log_problems
 from providers.core.registry import resources
 from tests.factories import make_claim, make_key, make_namespace, make_record, make_secret, make_service, make_slice
 from tests.unit.providers.harness import ProviderHarness, make_route

@@ -21,7 +21,7 @@ from apisix_ingress.runtime.clock import MonotonicClock
 from apisix_ingress.runtime.tasks import cancel
 from apisix_ingress.state.view import View
 from apisix_ingress.state.world import World
-from providers.core.base import ChangeSink
+from providers.core.deps import ChangeSink
 from providers.core.offload import TRIES, is_large
 from providers.core.registry import LARGE_OBJECTS, Registry, resources
 from providers.route import RouteProvider

@@ -14,9 +14,9 @@ from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.objects import CustomObject, KubeObject, Meta, Namespace
 from apisix_ingress.state.claims import Claimant
 from apisix_ingress.state.world import Report, World
-from providers.core.conditions import Conditions
-from providers.core.gateway_status import GatewayStatus
-from providers.core.status_addresses import Addresses
+from providers.status.conditions import Conditions
+from providers.status.gateway_status import GatewayStatus
+from providers.status.status_addresses import Addresses
 from tests.factories import make_record
 from tests.fakes.cluster import FakeCluster
 from translation.core.options import Options

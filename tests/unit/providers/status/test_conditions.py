@@ -11,7 +11,7 @@ from apisix_ingress.model.problem import Problem
 from apisix_ingress.model.records import Record
 from apisix_ingress.state.claims import Claimant
 from apisix_ingress.state.world import Report, World
-from providers.core.conditions import Conditions
+from providers.status.conditions import Conditions
 from tests.factories import make_claim, make_claimant, make_key, make_record
 from tests.fakes.cluster import FakeCluster
 

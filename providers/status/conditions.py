@@ -19,7 +19,7 @@ from apisix_ingress.model.names import object_name
 from apisix_ingress.model.records import Record
 from apisix_ingress.state.world import World
 from providers.cluster_config import ClusterConfigProvider
-from providers.core.base import SHARED_HOST
+from providers.core.problems import SHARED_HOST
 
 _TAKEN = re.compile(r"duplicate [a-z_]{1,64} of plugin (\S+) found with consumer: (\S+)")
 """The error of a gateway if another consumer already has the credential."""

@@ -5,10 +5,10 @@ import pytest
 from apisix_ingress.gateway.sync.observer import RecordState
 from apisix_ingress.kube.status.condition_list import rendered
 from apisix_ingress.model.condition import AWAY, Condition, is_away
-from providers.core.conditions import Conditions
+from providers.status.conditions import Conditions
 from tests.factories import make_key
 from tests.fakes.cluster import FakeCluster
-from tests.unit.providers.core.test_conditions import OWNER, ROUTE, UPSTREAM, make_world
+from tests.unit.providers.status.test_conditions import OWNER, ROUTE, UPSTREAM, make_world
 
 DOWN = RecordState("unreachable", "PUT routes/1: ConnectError: Connection refused", is_away=True)
 BEHIND = RecordState("waiting", "waits for upstreams/1: PUT upstreams/1: no answer within 5 s", is_away=True)

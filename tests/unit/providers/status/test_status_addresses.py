@@ -6,7 +6,7 @@ from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.objects import Service
 from apisix_ingress.state.world import Report, World
-from providers.core.status_addresses import Addresses, published
+from providers.status.status_addresses import Addresses, published
 from tests.factories import make_custom, make_key, make_service
 from tests.relisting import relist
 

@@ -19,8 +19,8 @@ from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
 from apisix_ingress.state.world import Report, World
-from providers.core.conditions import Conditions
-from providers.core.status_addresses import Addresses
+from providers.status.conditions import Conditions
+from providers.status.status_addresses import Addresses
 from translation.core.options import Options
 from translation.core.scope import in_scope
 

@@ -1,0 +1,1 @@
+"""Status: the conditions and addresses of objects, derived from reports and the states of records."""
