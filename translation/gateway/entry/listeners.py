@@ -8,9 +8,9 @@ objects the Gateway's own listeners have precedence over those of ListenerSets, 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, groupby
+from itertools import groupby
 
 from apisix_ingress.model.assessment import ListenerKey
 from apisix_ingress.model.keys import IndexKey, ObjectKey
@@ -196,8 +196,10 @@ def _with_conflicts(found: Iterable[Listener]) -> tuple[Listener, ...]:
     taken: dict[tuple[int, bool], list[Listener]] = {}
     result: list[Listener] = []
     for _, group in groupby(found, key=lambda each: each.owner):
-        siblings = list(group)
-        checked = [replace(each, conflict=_first_conflict(each, siblings, taken)) for each in siblings]
+        beaten = [replace(each, conflict=_first(each, taken.get(_place(each), ()))) for each in group]
+        left = [each for each in beaten if not each.conflict]
+        # Listeners that lose to another object do not conflict with their siblings any more.
+        checked = [replace(each, conflict=each.conflict or _first(each, _beside(each, left))) for each in beaten]
         for each in checked:
             if not each.conflict:
                 taken.setdefault(_place(each), []).append(each)
@@ -205,14 +207,13 @@ def _with_conflicts(found: Iterable[Listener]) -> tuple[Listener, ...]:
     return tuple(result)
 
 
-def _first_conflict(
-    listener: Listener, siblings: Iterable[Listener], taken: Mapping[tuple[int, bool], Sequence[Listener]]
-) -> str:
-    """Return the reason of a conflict with a listener that has precedence, or with another one of the same object."""
-    place = _place(listener)
-    beside = (each for each in siblings if each is not listener and _place(each) == place)
-    others = chain(taken.get(place, ()), beside)
+def _first(listener: Listener, others: Iterable[Listener]) -> str:
+    """Return the reason of the first conflict with one of the others, or an empty text."""
     return next((reason for each in others if (reason := _conflict(each, listener))), "")
+
+
+def _beside(listener: Listener, siblings: Iterable[Listener]) -> Iterator[Listener]:
+    return (each for each in siblings if each is not listener and _place(each) == _place(listener))
 
 
 def _place(listener: Listener) -> tuple[int, bool]:

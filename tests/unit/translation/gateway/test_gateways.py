@@ -297,6 +297,16 @@ def test_a_set_that_is_not_allowed_is_refused() -> None:
     assert ObjectKey("ListenerSet", "default", "odd") not in found.reports
 
 
+def test_a_refused_listener_of_a_set_does_not_refuse_its_siblings() -> None:
+    """The TCP listener loses to the Gateway's; its HTTP sibling on that port has no conflict left."""
+    one = gateway(listener("own", hostname="own.test"), allowedListeners={"namespaces": {"from": "Same"}})
+    both = set_of(listener("http", hostname="set.test"), listener("tcp", 80, "TCP"))
+    found = settle(CLASS, one, both)
+    assert of_listeners(found, "ListenerSet", "set")["http"] == GOOD
+    assert of_listeners(found, "ListenerSet", "set")["tcp"]["Conflicted"] == "ProtocolConflict"
+    assert assessed(found, "Gateway", "gw").listener_sets == 1
+
+
 def test_a_set_whose_listeners_all_conflict_is_refused() -> None:
     found = settle(CLASS, gateway(**FROM_ALL), set_of(listener("x")))
     assert verdicts(found, "ListenerSet", "set") == dict.fromkeys(("Accepted", "Programmed"), "!ListenersNotValid")
