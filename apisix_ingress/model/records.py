@@ -173,7 +173,7 @@ def references(kind: RecordKind, body: FrozenJson) -> Iterator[RecordKey]:
         yield RecordKey("upstreams", str(upstream_id))
     if plugin_config_id := body.get("plugin_config_id"):
         yield RecordKey("plugin_configs", str(plugin_config_id))
-    if kind in ("routes", "plugin_configs", "global_rules", "consumers"):
+    if kind in ("routes", "stream_routes", "plugin_configs", "global_rules", "consumers"):
         yield from _split_upstreams(body.get("plugins"))
 
 

@@ -6,6 +6,7 @@ endpoint is read here.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -177,10 +178,27 @@ def backend_fields(found: Backends, plugins: dict[str, Any]) -> dict[str, Any]:
     elif any(each.headers for each in found.targets):
         _split_with_headers(found.targets, plugins)
     else:
-        split = [{"upstream_id": each.upstream_id, "weight": each.weight} for each in found.targets]
-        plugins["traffic-split"] = {"rules": [{"weighted_upstreams": split}]}
+        plugins |= split_of(found.targets)
     websocket = {"enable_websocket": True} if any(each.is_websocket for each in found.targets) else {}
     return {"upstream_id": first.upstream_id, **websocket}
+
+
+def split_of(targets: Iterable[Target], broken: int = 0) -> dict[str, Any]:
+    """Return the plugin that splits requests, or none if they all go to one upstream.
+
+    The plugin takes one weight for each upstream (APISIX traffic-split.lua), so those of one upstream are added up.
+
+    Args:
+        targets: The upstreams.
+        broken: The weight of an upstream without endpoints beside them.
+    """
+    weights: Counter[str] = Counter()
+    for each in targets:
+        weights[each.upstream_id] += each.weight
+    split: list[dict[str, Any]] = [{"upstream_id": id_, "weight": weight} for id_, weight in weights.items()]
+    if broken:
+        split.append({"upstream": {"type": "roundrobin", "nodes": []}, "weight": broken})
+    return {"traffic-split": {"rules": [{"weighted_upstreams": split}]}} if len(split) > 1 else {}
 
 
 def _merge_headers(plugins: dict[str, Any], changes: HeaderChanges) -> None:

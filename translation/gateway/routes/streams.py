@@ -1,4 +1,4 @@
-"""TLSRoute, TCPRoute and UDPRoute → stream routes. A stream route has one upstream, so a rule has one backend."""
+"""TLSRoute, TCPRoute and UDPRoute → stream routes, whose connections the plugin traffic-split divides among backends."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from translation.gateway.names import route_name
 from translation.gateway.ownership import usable
 from translation.gateway.parsing import spec_of
 from translation.gateway.routes.attachment import Attached, parents_of
-from translation.gateway.routes.backends import Backends, Invalid, Wanted, backends_of
+from translation.gateway.routes.backends import Backends, Invalid, Wanted, backends_of, split_of
 from translation.gateway.routes.http import assessed
 
 
@@ -38,8 +38,6 @@ def translate_stream_route(obj: CustomObject, view: View, options: Options) -> T
         path = f"spec.rules[{index}]"
         backends = backends_of(draft, rule.backend_refs, f"{path}.backendRefs", Wanted())
         invalid |= dict.fromkeys(backends.invalid)
-        if len(backends.targets) > 1:
-            draft.error("UnsupportedValue", path, "a gateway can't split connections; leave one backend")
         if index:
             draft.error("UnsupportedValue", path, "only the first rule can take connections; leave one rule")
         for each in attached.values():
@@ -61,6 +59,8 @@ def _records(draft: Builder, obj: CustomObject, attached: Attached, rule: int, b
         body = draft.stamp("stream_routes", name)
         del body["name"]  # as other stream routes
         body |= {"server_port": port, **where, **server_name, "upstream_id": backends.targets[0].upstream_id}
+        if split := split_of(backends.targets, backends.broken):
+            body["plugins"] = split
         draft.hold("stream_routes", names=frozenset({name}))
         draft.record("stream_routes", name, body)
 

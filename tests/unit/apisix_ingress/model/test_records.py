@@ -63,6 +63,7 @@ def test_repr_shows_no_body() -> None:
     [
         ("routes", {"upstream_id": "1", "plugin_config_id": "2"}, {"upstreams/1", "plugin_configs/2"}),
         ("stream_routes", {"upstream_id": 1}, {"upstreams/1"}),
+        ("stream_routes", {"plugins": SPLIT}, {"upstreams/a", "upstreams/7"}),
         ("routes", {"plugins": SPLIT}, {"upstreams/a", "upstreams/7"}),
         ("plugin_configs", {"plugins": SPLIT}, {"upstreams/a", "upstreams/7"}),
         ("global_rules", {"plugins": SPLIT}, {"upstreams/a", "upstreams/7"}),

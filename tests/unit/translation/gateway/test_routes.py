@@ -269,8 +269,10 @@ def test_backends_without_weight_get_no_requests() -> None:
     found = served(route({"backendRefs": [{"name": "web", "port": 80, "weight": 0}]}))
     assert record(found)["plugins"]["fault-injection"]["abort"]["http_status"] == 500
     many = [{"name": "web", "port": 80, "weight": weight} for weight in (0, 1, 2)]
-    split = record(served(route({"backendRefs": many})))["plugins"]["traffic-split"]["rules"][0]["weighted_upstreams"]
-    assert [each["weight"] for each in split] == [1, 2]
+    found = served(route({"backendRefs": [*many, {"name": "api", "port": 80, "weight": 4}]}), service("api"))
+    split = record(found)["plugins"]["traffic-split"]["rules"][0]["weighted_upstreams"]
+    assert [each["weight"] for each in split] == [3, 4], "the plugin takes one weight for each upstream"
+    assert "plugins" not in record(served(route({"backendRefs": many})))
 
 
 @pytest.mark.parametrize(
@@ -286,25 +288,45 @@ def test_protocols_of_backends(protocol: str, scheme: str, websocket: bool) -> N
 # Streams.
 
 
-def test_stream_routes_take_one_rule_with_one_backend() -> None:
+def streams(found: World) -> list[JsonObject]:
+    return [dict(body) for path, body in bodies(found).items() if path.startswith("stream_routes")]
+
+
+def test_stream_routes_take_one_rule() -> None:
     entry = gateway(
         listener("tcp", 9000, "TCP"),
         listener("tls", 9001, "TLS", tls={"certificateRefs": [{"name": "cert"}]}),
     )
-    two = [{"name": "web", "port": 80}, {"name": "web", "port": 80}]
     found = served(
         route(rule(), kind="TLSRoute", hostnames=["a.test"]),
-        route({"backendRefs": two}, kind="TCPRoute"),
         route(rule(), rule(), kind="TCPRoute", name="rules"),
         route({"backendRefs": [{"name": "absent", "port": 80}]}, kind="TCPRoute", name="none"),
         entry=entry,
     )
-    streams = [dict(body) for path, body in bodies(found).items() if path.startswith("stream_routes")]
-    assert [(each["server_port"], each.get("sni")) for each in streams] == [(9001, "a.test")]
-    assert [of_parents(found, "TCPRoute", name)[0]["Accepted"] for name in ("app", "rules")] == [
-        "!UnsupportedValue"
-    ] * 2
+    assert [(each["server_port"], each.get("sni"), "plugins" in each) for each in streams(found)] == [
+        (9001, "a.test", False)
+    ]
+    assert of_parents(found, "TCPRoute", "rules")[0]["Accepted"] == "!UnsupportedValue"
     assert of_parents(found, "TCPRoute", "none")[0]["ResolvedRefs"] == "!BackendNotFound"
+
+
+@pytest.mark.parametrize(("kind", "protocol"), [("TCPRoute", "TCP"), ("UDPRoute", "UDP")])
+def test_weights_divide_connections(kind: str, protocol: str) -> None:
+    """The share of a backend that can't be used goes to an upstream without endpoints: it is rejected."""
+    backends = [
+        {"name": "web", "port": 80, "weight": 9},
+        {"name": "api", "port": 80, "weight": 1},
+        {"name": "absent", "port": 80, "weight": 5},
+        {"name": "web", "port": 80, "weight": 0},
+    ]
+    entry = gateway(listener("l4", 9000, protocol))
+    found = served(route({"backendRefs": backends}, kind=kind), service("api"), entry=entry)
+    (body,) = streams(found)
+    split = body["plugins"]["traffic-split"]["rules"][0]["weighted_upstreams"]
+    assert [each["weight"] for each in split] == [9, 1, 5]
+    assert split[0]["upstream_id"] == body["upstream_id"]
+    assert split[2]["upstream"] == {"type": "roundrobin", "nodes": []}
+    assert of_parents(found, kind) == [{"Accepted": "Accepted", "ResolvedRefs": "!BackendNotFound"}]
 
 
 def test_grpc_calls_by_regular_expression() -> None:
