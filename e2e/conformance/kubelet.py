@@ -1,7 +1,7 @@
 """A stand-in for kubelets: it runs the suite's echo server for every Pod, each in a network namespace of its own.
 
 Pods get addresses of a bridge, become ready, and their logs are served to the API server. Images are not looked at:
-every container that is an echo server is the one program; what is not (DNS) runs nothing and is ready all the same.
+every container is the one echo server, except that of CoreDNS, which is a script (`nameserver.py`).
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ class Kubelet:
                 value = value.replace(mount, real)
             found[each["name"]] = value
         if "coredns" in spec.get("image", ""):
-            found["NO_ECHO"] = "1"
+            found["NAMESERVER"] = "1"
         return found
 
     def _mounts(self, pod: dict[str, Any], folder: Path) -> dict[str, str]:
@@ -241,7 +241,8 @@ def _server_context() -> ssl.SSLContext:
 
 def _start(echo: Path, environment: dict[str, str], log: Path, address: str, number: int) -> subprocess.Popen[bytes]:
     """Start a Pod's process in a namespace of its own; it waits until it has its address."""
-    program = "sleep infinity" if "NO_ECHO" in environment else str(echo)
+    nameserver = f"{sys.executable} {Path(__file__).with_name('nameserver.py')}"
+    program = nameserver if "NAMESERVER" in environment else str(echo)
     script = f"read _; exec {program}"
     with log.open("wb") as output:
         process = subprocess.Popen(

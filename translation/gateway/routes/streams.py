@@ -1,4 +1,4 @@
-"""TLSRoute, TCPRoute and UDPRoute → stream routes, whose connections the plugin traffic-split divides among backends."""
+"""TLSRoute, TCPRoute and UDPRoute → stream routes; traffic-split divides their connections among backends."""
 
 from __future__ import annotations
 
