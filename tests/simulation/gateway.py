@@ -1,7 +1,7 @@
 """A gateway cluster of a simulation: the Admin API's rules in memory, behind a network that delays, loses and resets.
 
-It takes the place of aiohttp's pool and session below `AiohttpTransport`, so that the client and the transport are the
-real ones. Every write that lands is checked at once: whose it is, in which term, and what else names the record.
+It replaces the connections below `AiohttpTransport`, so that the client and the transport are the real ones. Every
+write that lands is checked at once: whose it is, in which term, and what else names the record.
 """
 
 from __future__ import annotations
@@ -11,16 +11,15 @@ import copy
 import math
 import random
 import zlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import aiohttp
 import orjson
-from yarl import URL
 
-from apisix_ingress.gateway.adminapi.raw_http import Small
+from apisix_ingress.gateway.adminapi.raw_http import RawRequest
 from tests.simulation.loop import PROCESS, Process, running_loop
 from tests.simulation.network import refused
 from tests.simulation.trace import Trace
@@ -265,8 +264,8 @@ class SimGateway:
 Trap = Callable[[Process, str, SimGateway, str], bool]
 
 
-class SimSession:
-    """Takes the place of aiohttp sessions and of `RawConnection`, of every process.
+class SimConnection:
+    """Replaces `RawConnection` in every process.
 
     Args:
         gateways: By host.
@@ -278,45 +277,17 @@ class SimSession:
         self._gateways = gateways
         self._trap = trap
 
-    async def close(self) -> None:
-        """There are no connections to close."""
-
-    async def request(
-        self, method: str, url: URL, *, data: Any, timeout: aiohttp.ClientTimeout, headers: Any, **_: Any
-    ) -> SimReply:
-        """Send a large request and return the reply.
+    async def send(self, request: RawRequest, *_: object) -> SimAnswer:
+        """Send a request and return the reply.
 
         Raises:
             aiohttp.ClientError, TimeoutError: There was none.
         """
-
-        async def written() -> bytes:
-            return b"".join([chunk async for chunk in data])
-
-        return await self._exchange(method, url, headers, timeout, written)
-
-    async def send(self, small: Small, *_: object) -> SimAnswer:
-        """Send a small request and return the reply.
-
-        Raises:
-            aiohttp.ClientError, TimeoutError: There was none.
-        """
-
-        async def written() -> bytes:
-            small.check()
-            return small.body
-
-        reply = await self._exchange(small.method, small.target, small.headers, small.timeout, written)
+        reply = await self._exchange(request)
         return SimAnswer(SimHead(reply.status, reply.headers), reply.body)
 
-    async def _exchange(
-        self,
-        method: str,
-        url: URL,
-        headers: Sequence[tuple[str, str]],
-        timeout: aiohttp.ClientTimeout,
-        written: Callable[[], Awaitable[bytes]],
-    ) -> SimReply:
+    async def _exchange(self, request: RawRequest) -> SimReply:
+        method, url = request.method, request.target
         process, gateway = PROCESS.get(), self._gateways[url.host or ""]
         loop = asyncio.get_running_loop()
         if gateway.fault.is_down:
@@ -329,14 +300,14 @@ class SimSession:
             gateway.check_key(process, path)
         if self._trap(process, "connect", gateway, method):
             await asyncio.sleep(0)
-        payload = await written()
+        request.check()
         reply: asyncio.Future[SimReply] = loop.create_future()
-        is_known = {name.lower(): value for name, value in headers}.get("x-api-key") == ADMIN_KEY
-        call = _Call(method, path, payload, (process.name, process.terms), process, is_known, loop.time())
+        is_known = {name.lower(): value for name, value in request.headers}.get("x-api-key") == ADMIN_KEY
+        call = _Call(method, path, request.body, (process.name, process.terms), process, is_known, loop.time())
         self._send(gateway, call, reply)
         self._trap(process, "sent", gateway, method)
         try:
-            async with asyncio.timeout(timeout.sock_read):
+            async with asyncio.timeout(request.timeout.sock_read):
                 answer = await reply
         except TimeoutError:
             raise aiohttp.SocketTimeoutError from None
@@ -408,25 +379,6 @@ class SimReply:
     status: int
     body: bytes
     headers: ClassVar[Mapping[str, str]] = {"Server": "APISIX/3.18.0", "Content-Type": "application/json"}
-
-    @property
-    def content(self) -> SimStream:
-        """The body as a stream."""
-        return SimStream([self.body])
-
-    def close(self) -> None:
-        """There is no connection to close."""
-
-
-@dataclass(slots=True, frozen=True)
-class SimStream:
-    """A body as it is read, which came with the reply."""
-
-    pieces: list[bytes]
-
-    async def readany(self) -> bytes:
-        """Return the next piece, empty at the end."""
-        return self.pieces.pop() if self.pieces else b""
 
 
 @dataclass(slots=True, frozen=True)

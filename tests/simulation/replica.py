@@ -24,7 +24,7 @@ from apisix_ingress.kube.informer.watch_events import ReflectorOptions
 from apisix_ingress.observability.log import redact
 from apisix_ingress.settings import Settings
 from tests.simulation.apiserver import SimApiServer, virtual_now
-from tests.simulation.gateway import SimGateway, SimSession, Trap
+from tests.simulation.gateway import SimConnection, SimGateway, Trap
 from tests.simulation.loop import PROCESS, Process, ProcessClock, context_of, running_loop
 
 PAGE = 3
@@ -119,7 +119,7 @@ class Replica:
 
 
 class Seams:
-    """What replicas are given instead of the outside world; `trap` is told of their requests, as `SimSession` says."""
+    """What replicas get instead of the outside world; `trap` is called with their requests (see `SimConnection`)."""
 
     def __init__(
         self,
@@ -143,9 +143,9 @@ class Seams:
         transport: Any = self._server.connect(process)
         return KubeApi(transport, host="simulated", namespace="core")
 
-    def session(self) -> Any:
-        """Return what takes the place of an aiohttp session."""
-        return SimSession(self._gateways, self._trap)
+    def connection(self) -> SimConnection:
+        """Return what replaces the connections to gateways."""
+        return SimConnection(self._gateways, self._trap)
 
 
 class _NoServer:
@@ -172,13 +172,10 @@ def replaced(seams: Seams, sink: structlog.typing.Processor) -> Iterator[None]:
     """Build controllers inside the simulation, as long as this lasts."""
 
     class Transport(AiohttpTransport):
-        def _opened(self) -> Any:
-            return session
-
         def _pool(self) -> Any:
             return SimpleNamespace(clear_dns_cache=lambda: None)  # there are no names
 
-    session = seams.session()
+    connection = seams.connection()
     app, sources = "apisix_ingress.app.", "apisix_ingress.wiring.sources."
     with ExitStack() as held:
         for target, value in (
@@ -189,7 +186,7 @@ def replaced(seams: Seams, sink: structlog.typing.Processor) -> Iterator[None]:
             (app + "gc", SimpleNamespace(collect=lambda: None, freeze=lambda: None)),
             (sources + "KubeApi", SimpleNamespace(connect=seams.connect)),
             ("apisix_ingress.gateway.adminapi.client.AiohttpTransport", Transport),
-            ("apisix_ingress.gateway.adminapi.transport.RawConnection", lambda pool: session),
+            ("apisix_ingress.gateway.adminapi.transport.RawConnection", lambda pool: connection),
             ("apisix_ingress.kube.informer.reflector.ReflectorOptions", partial(ReflectorOptions, page_size=PAGE)),
             # A thread takes no virtual time, and nobody waits for it here.
             ("providers.core.base.is_large", lambda item: False),

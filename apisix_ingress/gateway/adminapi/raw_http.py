@@ -1,36 +1,45 @@
-"""One small request over a connection of aiohttp's pool, written in the moment in which it is decided to be sent.
+"""One HTTP request over a connection of aiohttp's pool, written in the same step that decides to send it.
 
-aiohttp's session prepares for cookies, redirects, sign-in, proxies and streams, and has a task of its own write the
-body, a turn of the event loop later. Its pool, its TLS and its parser of replies do the work here as well. What an
-error means is known to `transport`.
+aiohttp's session also handles cookies, redirects, authentication, proxies and streams, and writes the body in a
+separate task, one turn of the event loop later. Only its pool, TLS and response parser are used here. `transport`
+interprets the errors.
 """
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
-from aiohttp.http import HttpProcessingError, RawResponseMessage
+from aiohttp.http import HttpProcessingError, RawResponseMessage, StreamWriter
 from aiohttp.streams import StreamReader
 from yarl import URL
 
 _SWITCHING = 101
 _KEPT = 2**16
+_FIRST_WRITE = 32 * 1024
+_PIECE = 128 * 1024
+
+
+class WriteStalled(Exception):
+    """The rest of a body was not sent: the peer stopped reading, or the deadline passed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Small:
-    """A request of which all goes into the socket's buffer at once.
+class RawRequest:
+    """A request. The head is written together with the first `_FIRST_WRITE` bytes of the body.
 
     Attributes:
-        target: What is asked for, with the server.
-        headers: Names and values; `Host` and `Content-Length` are added where they are missing.
-        body: Empty: it has none.
-        timeout: Bounds of a new connection, and of the silence of the server.
-        check: Called just before it is written; what it raises ends the request unsent.
+        target: The URL.
+        headers: Names and values; `Host` and `Content-Length` are added if they are missing.
+        body: Empty means no body.
+        timeout: Limits for a new connection and for the time without a byte from the server.
+        stall: Seconds that the peer may take to accept one piece of a larger body; None: no limit.
+        check: Called just before the head is written, and before each further piece of the body. If it raises before
+            the head, nothing is sent.
     """
 
     method: str
@@ -38,16 +47,23 @@ class Small:
     headers: Sequence[tuple[str, str]]
     body: bytes
     timeout: aiohttp.ClientTimeout
+    stall: float | None
     check: Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The head of a reply, and as much of its body as was read."""
+    """The head of a reply, and its body or the beginning of it.
+
+    Attributes:
+        is_cut: Whether the body is incomplete.
+        is_early: Whether the reply arrived before the whole request was written.
+    """
 
     head: RawResponseMessage
     body: bytes
     is_cut: bool
+    is_early: bool = False
 
 
 class RawConnection:
@@ -59,40 +75,43 @@ class RawConnection:
 
     def __init__(self, connector: aiohttp.BaseConnector) -> None:
         self._connector = connector
-        # The pool asks a request where it goes to, and nothing else: one serves for all to the same place.
+        # The pool reads only the destination of a request, so one request object serves for all to the same origin.
         self._origin: tuple[str, str, ssl.SSLContext | bool] = ("", "", True)
         self._to: aiohttp.ClientRequest | None = None
 
-    async def send(self, small: Small, tls: ssl.SSLContext | bool, most: Callable[[int], int]) -> Answer:
+    async def send(self, request: RawRequest, tls: ssl.SSLContext | bool, most: Callable[[int], int]) -> Answer:
         """Send a request and read the reply.
 
         Args:
-            small: The request.
+            request: The request.
             tls: For https.
-            most: Status → bytes of the body that are read at most; with more the connection is closed.
+            most: Status → the maximum number of bytes to read of the body; the connection is closed if there are more.
 
         Raises:
-            aiohttp.ClientError, TimeoutError, OSError: There is no reply, or not all of it.
-            ValueError: It can't be written as HTTP.
+            aiohttp.ClientError, TimeoutError, OSError, WriteStalled: There is no complete reply.
+            ValueError: The request can't be written as HTTP.
         """
-        head = _head(small)
-        connection = await self._connect(small, tls)
+        head = _head(request)
+        connection = await self._connect(request, tls)
         try:
-            found = await _converse(connection, small, head, most)
+            found = await _converse(connection, request, head, most)
         except BaseException:
-            connection.close()
+            _abort(connection)
             raise
-        (connection.close if found.is_cut else connection.release)()
+        if found.is_cut or found.is_early:
+            _abort(connection)
+        else:
+            connection.release()
         return found
 
-    async def _connect(self, small: Small, tls: ssl.SSLContext | bool) -> aiohttp.connector.Connection:
-        to = self._request_to(small.target, tls)
+    async def _connect(self, request: RawRequest, tls: ssl.SSLContext | bool) -> aiohttp.connector.Connection:
+        to = self._request_to(request.target, tls)
         try:
-            return await self._connector.connect(to, [], small.timeout)
+            return await self._connector.connect(to, [], request.timeout)
         except aiohttp.ConnectionTimeoutError:
             raise
         except TimeoutError as error:
-            raise aiohttp.ConnectionTimeoutError(f"Connection timeout to host {small.target}") from error
+            raise aiohttp.ConnectionTimeoutError(f"Connection timeout to host {request.target}") from error
 
     def _request_to(self, target: URL, tls: ssl.SSLContext | bool) -> aiohttp.ClientRequest:
         origin = (target.scheme, target.raw_authority, tls)
@@ -101,29 +120,81 @@ class RawConnection:
         return self._to
 
 
+def _abort(connection: aiohttp.connector.Connection) -> None:
+    """Close a connection without sending what is still in the transport's buffer: closing alone would flush it."""
+    if connection.protocol is not None:
+        connection.protocol.abort()
+    connection.close()
+
+
 async def _converse(
-    connection: aiohttp.connector.Connection, small: Small, head: bytes, most: Callable[[int], int]
+    connection: aiohttp.connector.Connection, request: RawRequest, head: bytes, most: Callable[[int], int]
 ) -> Answer:
     protocol = connection.protocol
     if protocol is None or protocol.transport is None or protocol.transport.is_closing():
         raise aiohttp.ClientConnectionResetError("Cannot write to closing transport")
     if protocol.should_close:
-        # A reply to nothing, such as a 408 on a kept connection, would be taken for the one to this request.
-        raise aiohttp.ClientConnectionResetError("the server spoke before it was asked")
-    # A reply that does not say how long it is ends with the connection.
-    protocol.set_response_params(read_until_eof=True, auto_decompress=False, read_timeout=small.timeout.sock_read)
-    small.check()
-    protocol.transport.write(head + small.body)
-    protocol.start_timeout()
+        # An unsolicited response on an idle connection, such as a 408, would be read as the reply to this request.
+        raise aiohttp.ClientConnectionResetError("the server sent a response before the request")
+    # Without a Content-Length the body of a reply ends when the connection is closed.
+    protocol.set_response_params(read_until_eof=True, auto_decompress=False, read_timeout=request.timeout.sock_read)
+    request.check()
+    protocol.transport.write(head + request.body[:_FIRST_WRITE])
     try:
-        message, stream = await _reply(protocol)
-        return Answer(message, *await read_up_to(stream, most(message.code)))
+        if len(request.body) <= _FIRST_WRITE:
+            protocol.start_timeout()
+            return await _answer(protocol, most)
+        return await _answer_while_writing(protocol, request, most)
     except HttpProcessingError as error:
         raise aiohttp.ClientPayloadError(error.message) from error
 
 
+async def _answer(protocol: ResponseHandler, most: Callable[[int], int]) -> Answer:
+    message, stream = await _reply(protocol)
+    return Answer(message, *await read_up_to(stream, most(message.code)))
+
+
+async def _answer_while_writing(protocol: ResponseHandler, request: RawRequest, most: Callable[[int], int]) -> Answer:
+    """Write the rest of a large body while reading the reply: a server may reject it before it has received all."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            writing = group.create_task(_write_rest(protocol, request), name="request-body")
+            found = await _answer(protocol, most)
+            is_early = not writing.done()
+            writing.cancel()
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    return replace(found, is_early=is_early)
+
+
+async def _write_rest(protocol: ResponseHandler, request: RawRequest) -> None:
+    """Write the body from `_FIRST_WRITE` on, each piece once the peer has accepted the previous one.
+
+    Raises:
+        WriteStalled: The peer does not accept a piece, or `check` raised. A lost connection is reported by the reader.
+    """
+    writer, rest = StreamWriter(protocol, asyncio.get_running_loop()), memoryview(request.body)[_FIRST_WRITE:]
+    try:
+        for start in range(0, len(rest), _PIECE):
+            async with asyncio.timeout(request.stall):
+                await writer.drain()
+            request.check()
+            if protocol.transport is None:
+                return
+            protocol.transport.write(rest[start : start + _PIECE])
+        async with asyncio.timeout(request.stall):
+            await writer.drain()
+    except ConnectionError:
+        return
+    except TimeoutError:
+        raise WriteStalled("the server stopped reading the request") from None
+    except Exception as error:
+        raise WriteStalled(f"the request was not sent completely: {error}") from error
+    protocol.start_timeout()
+
+
 async def read_up_to(stream: StreamReader, most: int) -> tuple[bytes, bool]:
-    """Return a body and False; or its first 64 KiB at most and True, if there are more bytes than so many."""
+    """Return a body and False; if it is longer than `most`, its first 64 KiB at most and True."""
     pieces, size = list[bytes](), 0
     while piece := await stream.readany():
         size += len(piece)
@@ -134,7 +205,7 @@ async def read_up_to(stream: StreamReader, most: int) -> tuple[bytes, bool]:
 
 
 def _beginning(pieces: Iterable[bytes], most: int) -> bytes:
-    """Return the first bytes of a body; the rest, which may be large, is not put together."""
+    """Return the first bytes of a body without joining the rest, which may be large."""
     begun = bytearray()
     for piece in pieces:
         begun += piece
@@ -144,22 +215,22 @@ def _beginning(pieces: Iterable[bytes], most: int) -> bytes:
 
 
 async def _reply(protocol: ResponseHandler) -> tuple[RawResponseMessage, StreamReader]:
-    """Return the head of the reply, without those that only say that one will come, and the stream of its body."""
+    """Return the head of the final reply, skipping interim ones such as 100, and the stream of its body."""
     while True:
         message, stream = await protocol.read()
         if not 100 <= message.code < 200 or message.code == _SWITCHING:
             return message, stream
 
 
-def _head(small: Small) -> bytes:
-    lines = [f"{small.method} {small.target.raw_path_qs} HTTP/1.1"]
-    lines += [f"{name}: {value}" for name, value in small.headers]
-    names = {name.lower() for name, _ in small.headers}
+def _head(request: RawRequest) -> bytes:
+    lines = [f"{request.method} {request.target.raw_path_qs} HTTP/1.1"]
+    lines += [f"{name}: {value}" for name, value in request.headers]
+    names = {name.lower() for name, _ in request.headers}
     if "host" not in names:
-        lines.append(f"Host: {small.target.host_port_subcomponent}")
-    if "content-length" not in names and (small.body or small.method != "GET"):
-        lines.append(f"Content-Length: {len(small.body)}")
+        lines.append(f"Host: {request.target.host_port_subcomponent}")
+    if "content-length" not in names and (request.body or request.method != "GET"):
+        lines.append(f"Content-Length: {len(request.body)}")
     text = "\r\n".join((*lines, "", ""))
     if not text.count("\r") == text.count("\n") == len(lines) + 1 or "\0" in text:
-        raise ValueError("a line of the request holds a line end, or a NUL")
+        raise ValueError("the request line or a header contains a line break or NUL")
     return text.encode()

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import sys
 import time
 from collections.abc import AsyncIterator
 
@@ -59,7 +58,6 @@ async def test_process_that_was_frozen_while_it_connected_does_not_send(size: in
     assert paths == [b"/last"]
 
 
-@pytest.mark.skipif(sys.version_info >= (3, 12), reason="aiohttp writes the body in the step that begins the request")
 async def test_process_that_was_frozen_does_not_send_the_large_body_that_it_was_about_to_send() -> None:
     async with recording() as (transport, url, paths):
         await transport.carry(put(f"{url}/first", b"{}", 60))

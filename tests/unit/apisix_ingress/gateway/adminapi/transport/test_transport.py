@@ -7,11 +7,14 @@ import ssl
 import struct
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import cast
 
+import aiohttp
 import httpx
 import pytest
 import trustme
 
+from apisix_ingress.gateway.adminapi import raw_http
 from apisix_ingress.gateway.adminapi.tls import TlsContext, TlsFiles
 from apisix_ingress.gateway.adminapi.transport import AiohttpTransport, Limits, Request
 from tests.fakes.clock import FakeClock
@@ -290,6 +293,47 @@ async def test_cancelled_request_leaves_the_pool_usable() -> None:
         got = await outcome(ours, "PUT", url)
     assert task.cancelled()
     assert got == "200"
+
+
+async def test_refusal_of_a_large_body_is_read_before_all_of_it_is_sent() -> None:
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n")
+        await writer.drain()
+        await asyncio.sleep(60)
+
+    transport = AiohttpTransport(connections=1)
+    async with serving(refuse) as url:
+        limits = Limits(connect=30, read=30, write=30, pool=30)
+        reply = await transport.carry(Request("PUT", f"{url}/large", (), LARGE, limits))
+        assert reply.status_code == 413
+        connector = transport._connector
+        assert connector is not None
+        assert not connector._conns, "a connection on which half a request was written must not be used again"
+    await transport.aclose()
+
+
+async def test_a_body_that_stalled_is_not_sent_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    left = []
+
+    def abort(connection: aiohttp.connector.Connection) -> None:
+        assert connection.transport is not None
+        socket_transport = cast("asyncio.WriteTransport", connection.transport)
+        left.append(socket_transport.get_write_buffer_size())
+        aborted(connection)
+        left.append(socket_transport.get_write_buffer_size())
+
+    aborted = raw_http._abort
+    monkeypatch.setattr(raw_http, "_abort", abort)
+    transport = AiohttpTransport(connections=1)
+    async with serving(take_nothing) as url:
+        limits = Limits(connect=30, read=30, write=0.2, pool=30)
+        with pytest.raises(httpx.WriteTimeout):
+            await transport.carry(Request("PUT", url, (), LARGE, limits))
+    before, after = left
+    assert before > 0
+    assert after == 0
+    await transport.aclose()
 
 
 async def test_request_and_reply_arrive_whole() -> None:
