@@ -1,8 +1,8 @@
 """A running program takes the steps of the two paths of docs/architecture.md, in their order."""
 
 import inspect
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -11,7 +11,7 @@ import pytest
 
 from tests.fakes.adminapi import AdminFault, FakeAdminApi
 from tests.fakes.apiserver import FakeApiServer
-from tests.flow.program import put_slice, put_world, route, running
+from tests.flow.program import App, put_slice, put_world, route, running
 from tests.unit.test_architecture import PATHS, Place, found, traced
 
 OPTIONAL = ("FairRests.worked", "RecordRateLimit.delay", "StatusSchedule.until_rewrite", "StatusSchedule.until_next")
@@ -50,6 +50,16 @@ def in_order(calls: list[str], names: list[str]) -> list[str]:
     return missing
 
 
+@asynccontextmanager
+async def settled(server: FakeApiServer, gateway: FakeAdminApi, folder: Path) -> AsyncIterator[App]:
+    """Run the program with a few objects, and wait until everything is written."""
+    names = put_world(server)
+    async with running(server, gateway, folder) as app:
+        await app.until_served(*names)
+        await app.until(lambda: app.controller.state.clusters.syncs[0].idle(), "nothing left to do")
+        yield app
+
+
 @pytest.fixture
 def steps(request: pytest.FixtureRequest) -> list[Place]:
     return [place for place in traced(request.param) if place.name not in OPTIONAL]
@@ -59,11 +69,8 @@ def steps(request: pytest.FixtureRequest) -> list[Place]:
 async def test_change_of_an_endpoint_takes_the_documented_path(
     server: FakeApiServer, gateway: FakeAdminApi, tmp_path: Path, steps: list[Place]
 ) -> None:
-    names = put_world(server)
     with recording(steps) as calls:
-        async with running(server, gateway, tmp_path) as app:
-            await app.until_served(*names)
-            await app.until(lambda: app.controller.state.clusters.syncs[0].idle(), "nothing left to do")
+        async with settled(server, gateway, tmp_path) as app:
             calls.clear()
             put_slice(server, "10.244.1.2")
             await app.until(lambda: "AdminClient.put" in calls, "the write")
@@ -74,11 +81,8 @@ async def test_change_of_an_endpoint_takes_the_documented_path(
 async def test_rejected_record_takes_the_documented_path(
     server: FakeApiServer, gateway: FakeAdminApi, tmp_path: Path, steps: list[Place]
 ) -> None:
-    names = put_world(server)
     with recording(steps) as calls:
-        async with running(server, gateway, tmp_path) as app:
-            await app.until_served(*names)
-            await app.until(lambda: app.controller.state.clusters.syncs[0].idle(), "nothing left to do")
+        async with settled(server, gateway, tmp_path) as app:
             gateway.faults.append(AdminFault("PUT", path="routes/", status=400))
             calls.clear()
             server.put(route("rejected"))

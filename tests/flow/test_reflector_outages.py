@@ -15,7 +15,7 @@ async def test_an_api_server_that_goes_and_comes_is_caught_up_with(server: FakeA
         await harness.until(lambda: len(harness.notes.failures) >= 3, "some failures")
         server.remove("apisixroutes", "r001")
         server.put(route("new"))
-        assert "can't connect" in harness.reflector.problem
+        assert "cannot connect" in harness.reflector.problem
         await server.start()
         await harness.until_names("r000", "r002", "new")
     assert harness.notes.lists == [3]

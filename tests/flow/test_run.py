@@ -146,7 +146,8 @@ async def test_run_waits_for_an_api_server_that_is_away(cli: Cli) -> None:
         status, text = await controller.probe("/readyz")
         assert await controller.stop() == 0
     assert status == 503
-    assert json.loads(text)["checks"]["objects"] == f"API server {address}: can't connect: Connection refused"
+    want = f"API server {address}: cannot connect to {address}: Connection refused"
+    assert json.loads(text)["checks"]["objects"] == want
     (line,) = controller.events("apiserver.unreachable")
     assert line["server"] == address
     assert not controller.events("reflector.failed")

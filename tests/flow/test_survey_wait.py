@@ -96,7 +96,7 @@ async def test_wait_for_an_ingress_goes_on_while_the_api_server_is_away(harness:
     await harness.server.stop()
     code, got = await harness.ask("wait", "ing", "default/web", "--timeout", "300ms")
     assert (code, got["outcome"], got["reason"]) == (1, "timed out", "Unavailable")
-    assert "can't connect" in got["message"]
+    assert "cannot connect" in got["message"]
 
 
 async def test_wait_compares_an_ingress_with_the_gateway(harness: SurveyHarness) -> None:

@@ -416,7 +416,7 @@ class AdminClient:
         if isinstance(error, GatewayUnavailable):
             url = urlsplit(self._url)
             place = f"{url.hostname}:{url.port or (443 if url.scheme == 'https' else 80)}"
-            words = str(error).removeprefix(f"{what}: ").removeprefix(f"can't connect to {place}: ")
+            words = str(error).removeprefix(f"{what}: ").removeprefix(f"cannot connect to {place}: ")
             error.cause = f"{place}: {words}"
         return error
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import os
 import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from yarl import URL
 
 from apisix_ingress.gateway.adminapi.raw_http import RawConnection, RawRequest, WriteStalled
 from apisix_ingress.gateway.adminapi.tls import TlsContext
+from apisix_ingress.runtime.connection_errors import unreachable
 
 LARGEST_ERROR = 64 * 1024
 """Bytes that are read of an error response; the rest is not read."""
@@ -198,17 +198,7 @@ def _kind_of(error: Exception) -> type[httpx.TransportError]:
 
 
 def _text_of(error: Exception) -> str:
-    """Return the error as text; aiohttp's own texts about failed connections are for programmers."""
-    match error:
-        case aiohttp.ClientConnectorDNSError():
-            return f"the host name {error.host} can't be resolved"
-        case aiohttp.ClientConnectorCertificateError(certificate_error=ssl.SSLCertVerificationError() as why):
-            place = f"{error.host}:{error.port}"
-            return f"the certificate of {place} is not valid ({why.verify_message}): see tls.ca_file and the host name"
-        case aiohttp.ClientConnectorError() if not isinstance(error, aiohttp.ClientSSLError) and error.os_error.errno:
-            return f"can't connect to {error.host}:{error.port}: {os.strerror(error.os_error.errno)}"
-        case _:
-            return str(error) or type(error).__name__
+    return unreachable(error, "tls.ca_file and the host name") or str(error) or type(error).__name__
 
 
 def _check(deadline: float) -> None:

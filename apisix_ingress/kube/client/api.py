@@ -35,6 +35,7 @@ from apisix_ingress.kube.client.requests import Request, Transport
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.kinds.resource import Resource
 from apisix_ingress.runtime.clock import Clock, MonotonicClock
+from apisix_ingress.runtime.connection_errors import unreachable
 
 log = structlog.get_logger()
 
@@ -394,17 +395,13 @@ def _retry_after(status: Mapping[str, Any], header: str | None) -> float | None:
 
 
 def _explain(error: Exception) -> str:
+    if reason := unreachable(error, "the CA certificate of the credentials"):
+        return reason
     match error:
-        case aiohttp.ClientConnectorCertificateError() | ssl.SSLCertVerificationError():
-            return "the server's certificate is not trusted: check the CA certificate of the credentials"
-        case aiohttp.ClientConnectorDNSError():
-            return "the host name can't be resolved"
-        case aiohttp.ClientConnectorSSLError() | ssl.SSLError():
+        case ssl.SSLCertVerificationError():
+            return f"the server's certificate is not valid ({error.verify_message}): check the CA certificate"
+        case aiohttp.ClientSSLError() | ssl.SSLError():
             return "TLS failed: check the URL's scheme and the client certificate"
-        case aiohttp.ClientConnectorError():
-            # asyncio writes its own text when it tries several addresses; the system's text is clearer.
-            number = error.os_error.errno
-            return f"can't connect: {os.strerror(number) if number else error.os_error.strerror or 'refused'}"
         case TimeoutError():
             return "no answer in time"
         case aiohttp.ClientPayloadError() | aiohttp.ServerDisconnectedError() | ConnectionResetError():

@@ -195,12 +195,12 @@ def test_waiting_outlasts_a_gateway_that_is_away(stage: Stage, tmp_path: Path) -
     ask = shell(stage, tmp_path)
     stage.gateway.stop()
     stage.apply(route(f"l.{stage.host}", name="late"))
-    stage.wait_route(says("False", "can't connect"), "to report the outage", name="late")
+    stage.wait_route(says("False", "cannot connect"), "to report the outage", name="late")
     unwell = {each["object"]: each["state"] for each in ask.json("status")[1]["not_ok"]}
     assert unwell[f"ApisixRoute {stage.namespace}/late"] == "waiting"
     # A refusal would have ended it after three seconds.
     code, waited = ask.json("wait", "ar", f"{stage.namespace}/late", "--timeout", "4s")
-    assert (code, waited["outcome"], "can't connect" in waited["message"]) == (1, "timed out", True)
+    assert (code, waited["outcome"], "cannot connect" in waited["message"]) == (1, "timed out", True)
     stage.gateway.start()
     code, waited = ask.json("wait", "ar", f"{stage.namespace}/late", "--timeout", "30s")
     assert (code, waited["outcome"]) == (0, "live")

@@ -64,7 +64,7 @@ async def test_other_answers_are_errors_whose_cause_names_the_address(
     ("failure", "cause"),
     [
         (
-            lambda: httpx.ConnectError("can't connect to gateway:80: Connection refused"),
+            lambda: httpx.ConnectError("cannot connect to gateway:80: Connection refused"),
             "gateway:80: Connection refused",
         ),
         (lambda: httpx.ReadTimeout("silence"), "gateway:80: silence"),

@@ -35,7 +35,7 @@ async def secured() -> AsyncIterator[str]:
 
 
 async def asked(server: FakeApiServer, url: str, tmp_path: Path) -> str:
-    """Return what is said of a server at another URL, which has to be the same for the requests that follow."""
+    """Return the error for a server at another URL; `outage` must contain the same text."""
     kubeconfig = server.kubeconfig(tmp_path / "k")
     kubeconfig.write_text(kubeconfig.read_text().replace(server.url, url))
     async with await KubeApi.connect(str(kubeconfig)) as api:
@@ -49,9 +49,9 @@ async def test_an_untrusted_certificate_is_reported_with_a_remedy(
     server: FakeApiServer, secured: str, tmp_path: Path
 ) -> None:
     got = await asked(server, secured, tmp_path)
-    assert got.endswith(
-        "GET /version: the server's certificate is not trusted: check the CA certificate of the credentials"
-    )
+    place = secured.removeprefix("https://")
+    assert f"GET /version: the certificate of {place} is not valid (" in got
+    assert got.endswith("): check the CA certificate of the credentials")
 
 
 async def test_tls_to_a_plain_http_port_is_reported_with_a_remedy(server: FakeApiServer, tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ async def test_tls_to_a_plain_http_port_is_reported_with_a_remedy(server: FakeAp
     assert got.endswith("GET /version: TLS failed: check the URL's scheme and the client certificate")
 
 
-async def test_a_name_that_can_not_be_resolved_is_told(
+async def test_a_host_name_that_cannot_be_resolved_is_reported(
     server: FakeApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def unknown(*_: object, **__: object) -> None:
@@ -67,10 +67,10 @@ async def test_a_name_that_can_not_be_resolved_is_told(
 
     monkeypatch.setattr(socket, "getaddrinfo", unknown)
     got = await asked(server, "http://api.invalid:6443", tmp_path)
-    assert got == "API server api.invalid:6443: GET /version: the host name can't be resolved"
+    assert got == "API server api.invalid:6443: GET /version: cannot resolve the host name api.invalid"
 
 
-async def test_a_watch_that_ends_inside_an_event_is_no_whole_event(server: FakeApiServer, tmp_path: Path) -> None:
+async def test_a_watch_that_ends_inside_an_event_yields_no_event(server: FakeApiServer, tmp_path: Path) -> None:
     server.faults.append(Fault("watch", "services", status=200, body='{"type":"ADDED"}\n{"type":'))
     got: list[bytes] = []
 

@@ -183,8 +183,8 @@ async def test_a_gateway_that_can_not_be_reached_is_told_in_plain_words(monkeypa
             monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", no_such_name)
             with pytest.raises(httpx.ConnectError) as unknown:
                 await ours.put("http://gateway.invalid/")
-    assert str(refused.value) == f"can't connect to {place}: Connection refused"
-    assert str(unknown.value) == "the host name gateway.invalid can't be resolved"
+    assert str(refused.value) == f"cannot connect to {place}: Connection refused"
+    assert str(unknown.value) == "cannot resolve the host name gateway.invalid"
 
 
 async def test_unknown_host_is_a_connect_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -432,7 +432,7 @@ async def test_a_certificate_that_is_not_taken_is_told_with_where_to_look(
         with pytest.raises(httpx.ConnectError) as caught:
             await ours.put(url)
     place = url.removeprefix("https://").rstrip("/")
-    assert str(caught.value) == f"the certificate of {place} is not valid ({why}): see tls.ca_file and the host name"
+    assert str(caught.value) == f"the certificate of {place} is not valid ({why}): check tls.ca_file and the host name"
 
 
 @pytest.mark.parametrize("trusting", [TlsFiles(verify=False), None])
