@@ -81,8 +81,9 @@ def _run_command() -> None:
         return
     try:
         from apisix_ingress.commands.app import app
+        from apisix_ingress.commands.common.help import shown_name
 
-        app(standalone_mode=True)
+        app(standalone_mode=True, prog_name=shown_name(os.path.basename(sys.argv[0])))
     except IngressError as error:
         _fail(str(error))
 

@@ -13,13 +13,15 @@ from apisix_ingress.commands.cluster.doctor import doctor
 from apisix_ingress.commands.cluster.status import status
 from apisix_ingress.commands.cluster.tree import tree
 from apisix_ingress.commands.cluster.wait import wait
+from apisix_ingress.commands.common.connection import connects
+from apisix_ingress.commands.common.help import HelpCommand, HelpGroup
 from apisix_ingress.commands.common.output import (
     AdminKeyOption,
     AdminUrlOption,
     ConfigOption,
+    KubeconfigOption,
     Output,
     OutputOption,
-    PlainUsage,
     Report,
     ReportOption,
     print_json,
@@ -38,6 +40,7 @@ from apisix_ingress.commands.run import start
 
 app = typer.Typer(
     name="apisix-ingress",
+    cls=HelpGroup,
     help="Ingress controller for Kubernetes: Ingress and apisix.apache.org/v2 objects become Apache APISIX records.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -46,41 +49,52 @@ app = typer.Typer(
 )
 
 
-app.command()(lint)
-app.command()(migrate)
-app.command(cls=PlainUsage)(explain)
-app.command()(diff)
-app.command()(orphans)
-app.command(cls=PlainUsage)(adopt)
-app.command()(status)
-app.command(cls=PlainUsage)(tree)
-app.command(cls=PlainUsage)(wait)
-app.command()(doctor)
-app.command()(bundle)
-app.command(cls=PlainUsage)(verify)
+for _command in (
+    lint,
+    connects(migrate, gateways=False, controller=False),
+    translate,
+    connects(explain, controller=False),
+    connects(diff, controller=False),
+    connects(orphans, controller=False),
+    connects(adopt, controller=False),
+    connects(status),
+    connects(tree, gateways=False, controller=False),
+    connects(wait),
+    connects(doctor),
+    connects(bundle),
+    connects(verify, gateways=False, controller=False),
+):
+    app.command(cls=HelpCommand)(_command)
 
 
-@app.command()
+@app.command(cls=HelpCommand)
 def run(
     config: ConfigOption = None,
-    kubeconfig: Annotated[str | None, typer.Option(help="Kubeconfig file.", show_default=False)] = None,
+    kubeconfig: KubeconfigOption = None,
     admin_url: AdminUrlOption = None,
     admin_key: AdminKeyOption = None,
     manifests: Annotated[
         str | None,
-        typer.Option(help="File or directory to watch instead of an API server.", show_default=False),
+        typer.Option(metavar="PATH", help="Manifests to watch instead of an API server.", show_default=False),
     ] = None,
     http_listen: Annotated[
-        str | None, typer.Option(help="Listen address of health and metrics.", show_default=False)
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Listen address of health and metrics.", show_default=False),
     ] = None,
-    log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error.", show_default=False)] = None,
-    log_format: Annotated[str | None, typer.Option(help="auto, console or json.", show_default=False)] = None,
+    log_level: Annotated[
+        str | None, typer.Option(metavar="LEVEL", help="debug, info, warning or error.", show_default=False)
+    ] = None,
+    log_format: Annotated[
+        str | None, typer.Option(metavar="FORMAT", help="auto, console or json.", show_default=False)
+    ] = None,
 ) -> None:
     """Run the controller until SIGTERM, SIGINT or SIGHUP.
 
     Exit 0 after a requested stop, 2 if it cannot start.
 
-    Example: apisix-ingress run --kubeconfig ~/.kube/config --admin-url http://127.0.0.1:9180/apisix/admin
+    Examples:
+        apisix-ingress run --config config.yaml
+        apisix-ingress run --kubeconfig ~/.kube/config --log-level debug
     """
     start(
         config=None if config is None else str(config),
@@ -94,16 +108,14 @@ def run(
     )
 
 
-app.command()(translate)
-
-
-@app.command()
+@app.command(cls=HelpCommand)
 def crds(output: OutputOption = Output.yaml) -> None:
     """Print the CustomResourceDefinitions.
 
     Exit 0 always.
 
-    Example: apisix-ingress crds | kubectl apply --server-side -f -
+    Examples:
+        apisix-ingress crds | kubectl apply --server-side -f -
     """
     import crds as definitions
 
@@ -115,7 +127,7 @@ def crds(output: OutputOption = Output.yaml) -> None:
     yaml.safe_dump_all(definitions.manifests(), sys.stdout, sort_keys=False, explicit_start=True, width=1000)
 
 
-@app.command("check-config", cls=PlainUsage)
+@app.command("check-config", cls=HelpCommand)
 def check_config(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Configuration file (YAML).")],
     output: ReportOption = Report.text,
@@ -124,7 +136,8 @@ def check_config(
 
     Exit 0 if the configuration is valid, 2 if not.
 
-    Example: apisix-ingress check-config config.yaml
+    Examples:
+        apisix-ingress check-config config.yaml
     """
     from apisix_ingress.settings.warnings import cautions
 
@@ -137,13 +150,14 @@ def check_config(
     print(f"{file}: ok, gateway clusters: {', '.join(names)}")
 
 
-@app.command()
+@app.command(cls=HelpCommand)
 def version(output: ReportOption = Report.text) -> None:
     """Print the version.
 
     Exit 0 always.
 
-    Example: apisix-ingress version
+    Examples:
+        apisix-ingress version
     """
     from apisix_ingress import __version__
 

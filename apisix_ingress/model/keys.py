@@ -39,6 +39,15 @@ class ObjectKey(NamedTuple):
         """Render as users write it: `ApisixRoute default/web`."""
         return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
 
+    def reference(self) -> dict[str, str]:
+        """Return the object as JSON documents show it."""
+        return {"kind": self.kind, "namespace": self.namespace, "name": self.name}
+
+    @property
+    def place(self) -> str:
+        """The name with its namespace: `default/web`."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
 
 def namespace_of(key: ObjectKey) -> str:
     """Return the namespace of an object, for queues in which namespaces take turns."""

@@ -148,6 +148,8 @@ class KubernetesSettings(_Section):
 
     kubeconfig: str = ""
     """Path; empty: the Pod's credentials, else $KUBECONFIG, else ~/.kube/config."""
+    context: str = ""
+    """Context of the kubeconfig; empty: its current one. With a context, the Pod's credentials are not used."""
     namespace_selector: LabelSelector = ""
     """Label selector of the namespaces to serve, evaluated continuously; empty: all."""
     watch_namespaces: Names = ()

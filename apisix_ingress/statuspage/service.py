@@ -9,6 +9,7 @@
 /status/conflicts           which object wins, and which are behind it
 /status/explain             which route answers a request
 /status/api/…               the same as JSON, under the same names, `overview` and, for records, `routes`
+/status/api/status          the document of the command `status`; `namespace`, `kind`, `all`
 /status/events              server-sent events
 ==========================  ===========================================================================
 """
@@ -22,6 +23,7 @@ from typing import Any
 import orjson
 from aiohttp import web
 
+from apisix_ingress.diagnostics.reports.status import Filter
 from apisix_ingress.errors import UsageError
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import RECORD_KINDS, ObjectKey, RecordKey
@@ -34,6 +36,7 @@ from apisix_ingress.statuspage.live_updates import LiveUpdates
 from apisix_ingress.statuspage.record_masking import redacted
 from apisix_ingress.statuspage.render import ASSETS, asset, render, texts_of
 from apisix_ingress.statuspage.snapshot import Snapshot, SnapshotCache
+from apisix_ingress.statuspage.status_report import status_report
 
 NO_URL = "add the URL: /status/api/explain?url=https://host/path"
 
@@ -77,6 +80,7 @@ class StatusPage:
             self._add(app, "/status" if name == "overview" else f"/status/{name}", self._html(name, view))
             self._add(app, f"/status/api/{name}", self._json(name, view))
         self._add(app, "/status/api/routes", self._json("records", self._records))
+        self._add(app, "/status/api/status", self._json("status", self._status))
         self._add(app, "/status/events", self._live.serve)
         self._add(app, "/status/assets/{name}", self._asset)
         app.on_response_prepare.append(protect)
@@ -177,6 +181,11 @@ class StatusPage:
             each.taken_over for each in self._facts.clusters if each.name == (question.cluster or clusters[0])
         )
         return {**shown, "document": redacted(document), "states": states, "compared": compared}
+
+    async def _status(self, request: web.Request, snapshot: Snapshot) -> JsonObject:
+        kinds = frozenset(request.query.getall("kind", []))
+        only = Filter(request.query.get("namespace", ""), kinds, healthy=request.query.get("all") == "yes")
+        return await status_report(self._facts, snapshot, only)
 
     async def _asset(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]

@@ -308,7 +308,9 @@ async def open_source(
     """
     if manifests is not None:
         return FileSource(manifests, parts)
-    api = await held.enter_async_context(await KubeApi.connect(settings.kubeconfig, clock=parts.clock))
+    api = await held.enter_async_context(
+        await KubeApi.connect(settings.kubeconfig, settings.context, clock=parts.clock)
+    )
     return ApiSource(api, settings, parts)
 
 

@@ -1,7 +1,10 @@
 """The command line as its users meet it: help, standard streams, paths, exit status; and the small commands."""
 
+import inspect
 import json
 import subprocess
+import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -10,7 +13,9 @@ import yaml
 import crds
 from apisix_ingress import __version__
 from apisix_ingress.commands.app import app
-from tests.flow.commandline import BOUND, COMMAND, WEB, Cli, environment
+from apisix_ingress.commands.common.help import examples_of
+from reference.program import command_name
+from tests.flow.commandline import BOUND, COMMAND, PROJECT, WEB, Cli, environment
 
 COMMANDS = tuple(
     sorted(str(command.name or getattr(command.callback, "__name__", "")) for command in app.registered_commands)
@@ -28,7 +33,27 @@ def test_help_names_every_command(cli: Cli) -> None:
 def test_help_of_a_command_has_an_example(cli: Cli, command: str) -> None:
     got = cli(command, "--help")
     assert (got.returncode, got.stderr) == (0, "")
-    assert f"Example: apisix-ingress {command}" in got.stdout
+    examples = got.stdout.partition("\nExamples:\n")[2].partition("\n\n")[0].splitlines()
+    assert examples
+    assert all(line.startswith(f"  apisix-ingress {command}") for line in examples)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_examples_in_help_do_not_wrap(command: str) -> None:
+    (found,) = [each for each in app.registered_commands if command_name(each) == command]
+    _, examples = examples_of(inspect.getdoc(found.callback) or "")
+    assert examples
+    assert [line for line in examples if len(line) > 78] == []
+
+
+def test_program_is_a_plugin_of_kubectl(cli: Cli) -> None:
+    scripts = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["scripts"]
+    assert scripts["kubectl-apisix_ingress"] == scripts["apisix-ingress"]
+    plugin = cli.folder / "kubectl-apisix_ingress"
+    plugin.write_text(f"#!{sys.executable}\nfrom apisix_ingress.cli import main\nmain()\n")
+    plugin.chmod(0o755)
+    got = subprocess.run([plugin, "status", "--help"], capture_output=True, text=True, timeout=BOUND, check=False)
+    assert got.stdout.startswith("Usage: kubectl apisix-ingress status [OPTIONS]")
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])

@@ -75,6 +75,41 @@ async def test_diff_prints_lines_that_differ_and_a_sum(cli: Cli) -> None:
     assert "\x1b" not in got.stdout
 
 
+async def test_diff_stat_is_a_table_of_the_changes_with_the_fields_that_differ(cli: Cli) -> None:
+    async with FakeAdminApi() as gateway:
+        await fill(gateway, cli)
+        (name,) = [id_ for id_, body in gateway.records["routes"].items() if body["name"] == "default_shop_canary"]
+        gateway.records["routes"][name]["priority"] = 7
+        got = await cli.beside("diff", "--stat", "-f", MANIFESTS, *at(gateway))
+        _, document = await cli.json("diff", "--stat", "-f", MANIFESTS, *at(gateway))
+    header, row, last = got.stdout.splitlines()
+    assert header.split() == ["CHANGE", "RECORD", "NAME", "OBJECT", "FIELDS"]
+    assert row.split("  ") == [
+        "update",
+        f"routes/{name}",
+        "default_shop_canary",
+        "ApisixRoute default/shop",
+        "priority",
+    ]
+    assert last.endswith(": 1 to update, 5 unchanged")
+    assert [set(change) & {"before", "after"} for change in document["changes"]] == [set()]
+
+
+async def test_diff_in_markdown_is_a_table_with_folded_bodies(cli: Cli) -> None:
+    async with FakeAdminApi() as gateway:
+        await fill(gateway, cli)
+        gateway.records["routes"]["gone"] = {"uri": "/", "name": "a|b`<i>", "labels": owner_labels("apisix-ingress")}
+        for id_, body in gateway.records["routes"].items():
+            if body["name"] == "default_shop_canary":
+                gateway.records["routes"][id_]["desc"] = "```"
+        got = await cli.beside("diff", "-o", "markdown", "-f", MANIFESTS, *at(gateway))
+        brief = await cli.beside("diff", "-o", "markdown", "--stat", "-f", MANIFESTS, *at(gateway))
+    assert got.stdout.startswith("### cluster default at ")
+    assert "| delete | routes/gone | a\\|b\\`&lt;i&gt; | - | - |" in got.stdout
+    assert "\n````diff\n" in got.stdout
+    assert ("<details>" in got.stdout, "<details>" in brief.stdout) == (True, False)
+
+
 async def test_diff_shows_no_secret_of_either_side(cli: Cli) -> None:
     ours, theirs = marked("consumer-key"), marked("gateway-key")
     cli.write(

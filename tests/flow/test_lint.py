@@ -96,7 +96,7 @@ def test_every_command_tells_its_exit_status_an_example_and_takes_json(command: 
     assert callback is not None
     text = inspect.getdoc(callback) or ""
     assert re.search(r"^Exit \d", text, re.MULTILINE)
-    assert f"Example: apisix-ingress {name}" in text
+    assert f"Examples:\n    apisix-ingress {name}" in text
     assert ("output" in inspect.signature(callback).parameters) is (name not in WITHOUT_FORMATS)
 
 

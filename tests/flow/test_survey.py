@@ -21,6 +21,41 @@ async def test_a_set_up_that_is_well_is_healthy(harness: SurveyHarness) -> None:
     assert got["objects"] == {"ApisixRoute": {"ok": 1, "failed": 0, "waiting": 0, "pending": 0}}
 
 
+async def test_status_prints_tables_and_takes_filters(harness: SurveyHarness) -> None:
+    await harness.fill()
+    harness.server.put(say(harness.server.put(route("broken", service="gone")), "False", "no Service gone"))
+    code, one = await harness.ask("status", "-n", "default", "--kind", "ar")
+    assert (code, [each["object"]["name"] for each in one["items"]]) == (1, ["broken"])
+    code, other = await harness.ask("status", "-n", "elsewhere", "--all")
+    assert (other["objects"], other["items"]) == ({}, [])
+    got = await harness.cli.beside("status", "--all", "--config", harness.config)
+    assert got.stdout.splitlines()[0].startswith("1 object")
+    rows = [line.split()[:4] for line in got.stdout.splitlines() if line.startswith("ApisixRoute  default/")]
+    assert rows == [
+        ["ApisixRoute", "default/broken", "failed", "ResourcesSynced"],
+        ["ApisixRoute", "default/web", "ok", "ResourcesSynced"],
+    ]
+
+
+async def test_status_watches_only_as_text(harness: SurveyHarness) -> None:
+    got = await harness.cli.beside("status", "--watch", "-o", "json", "--config", harness.config)
+    assert (got.returncode, got.stderr) == (2, "error: --watch requires the output format text\n")
+
+
+async def test_context_selects_a_context_of_the_kubeconfig(harness: SurveyHarness) -> None:
+    await harness.fill()
+    got = await harness.cli.beside("status", "--context", "nowhere", "--config", harness.config)
+    assert (got.returncode, "no context 'nowhere'; it has: " in got.stderr) == (2, True)
+    name = got.stderr.strip().rpartition(" ")[2]
+    assert (await harness.ask("status", "--context", name))[0] == 0
+
+
+async def test_ca_file_is_the_one_of_the_admin_api(harness: SurveyHarness) -> None:
+    https = ("--admin-url", "https://127.0.0.1:1/apisix/admin")
+    got = await harness.cli.beside("diff", *https, "--ca-file", "ca.pem", "--config", harness.config)
+    assert (got.returncode, "ca.pem" in got.stderr) == (2, True)
+
+
 async def test_a_record_that_is_missing_and_one_without_an_object_are_counted(harness: SurveyHarness) -> None:
     await harness.fill()
     id_, body = harness.gateway.records["routes"].popitem()

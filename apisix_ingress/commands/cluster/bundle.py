@@ -7,15 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from apisix_ingress.commands.common.connection import Connection
 from apisix_ingress.commands.common.output import (
-    AdminKeyOption,
-    AdminUrlOption,
-    ConfigOption,
-    KubeconfigOption,
     fail,
     print_json,
 )
-from apisix_ingress.commands.common.setup import NamespaceOption, run_with_progress, settings_for
+from apisix_ingress.commands.common.setup import run_with_progress
 
 if TYPE_CHECKING:
     from apisix_ingress.commands.common.setup import Step
@@ -29,11 +26,8 @@ ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite an existin
 def bundle(
     output: FileOption = "apisix-ingress-bundle.zip",
     force: ForceOption = False,
-    kubeconfig: KubeconfigOption = None,
-    admin_url: AdminUrlOption = None,
-    admin_key: AdminKeyOption = None,
-    namespace: NamespaceOption = None,
-    config: ConfigOption = None,
+    *,
+    connection: Connection,
 ) -> None:
     """Write an archive for a bug report, without secrets.
 
@@ -43,7 +37,8 @@ def bundle(
 
     Exit 0 on success, 2 on an error.
 
-    Example: apisix-ingress bundle --config config.yaml -o bundle.zip
+    Examples:
+        apisix-ingress bundle --config config.yaml -o bundle.zip
     """
     from apisix_ingress.diagnostics.collect.cluster_state import api_server
     from apisix_ingress.diagnostics.reports.bundle import check_target, collect, write_bundle
@@ -51,7 +46,7 @@ def bundle(
     path = Path(output)
     if output != "json" and path.exists() and not force:
         fail(f"{path} exists: choose another name with -o, or use --force")
-    settings = settings_for(config, kubeconfig, admin_url=admin_url, admin_key=admin_key, namespace=namespace)
+    settings = connection.settings()
     if output != "json":
         check_target(path)
 

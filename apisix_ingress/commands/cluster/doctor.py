@@ -6,22 +6,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from apisix_ingress.commands.common.connection import Connection
 from apisix_ingress.commands.common.output import (
     EXIT_FOUND,
-    AdminKeyOption,
-    AdminUrlOption,
-    ConfigOption,
-    KubeconfigOption,
     Report,
     ReportOption,
     colours,
     painted,
 )
-from apisix_ingress.commands.common.setup import NamespaceOption, print_report, run_with_progress, settings_for
+from apisix_ingress.commands.common.setup import print_report, run_with_progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from pathlib import Path
 
     from apisix_ingress.diagnostics.doctor.check import Check
 
@@ -47,13 +43,10 @@ AccountOption = Annotated[
 
 
 def doctor(
-    kubeconfig: KubeconfigOption = None,
-    admin_url: AdminUrlOption = None,
-    admin_key: AdminKeyOption = None,
-    namespace: NamespaceOption = None,
     account: AccountOption = "",
     output: ReportOption = Report.text,
-    config: ConfigOption = None,
+    *,
+    connection: Connection,
 ) -> None:
     """Check permissions, CRDs, clocks, keys, plugins and more.
 
@@ -62,29 +55,23 @@ def doctor(
 
     Exit 0 if no check fails (warnings are allowed), 1 if one fails, 2 on an error.
 
-    Example: apisix-ingress doctor --config config.yaml --account apisix-ingress/apisix-ingress
+    Examples:
+        apisix-ingress doctor --config config.yaml
+        apisix-ingress doctor --account ingress/apisix-ingress --context production
     """
     from apisix_ingress.diagnostics.doctor.report import doctor_document, doctor_lines
 
-    document = doctor_document(_checks(config, kubeconfig, admin_url, admin_key, namespace=namespace, account=account))
+    document = doctor_document(_checks(connection, account))
     print_report(document, doctor_lines(document), output, paint=_paint)
     raise SystemExit(0 if document["healthy"] else EXIT_FOUND)
 
 
-def _checks(
-    config: Path | None,
-    kubeconfig: str | None,
-    admin_url: str | None,
-    admin_key: str | None,
-    *,
-    namespace: str | None,
-    account: str,
-) -> list[Check]:
+def _checks(connection: Connection, account: str) -> list[Check]:
     from apisix_ingress.diagnostics.doctor.report import examine, refused_settings
     from apisix_ingress.errors import ConfigError
 
     try:
-        settings = settings_for(config, kubeconfig, admin_url=admin_url, admin_key=admin_key, namespace=namespace)
+        settings = connection.settings()
     except ConfigError as error:
         return refused_settings(error)
     return run_with_progress(lambda step: examine(settings, account=account, step=step))

@@ -2,47 +2,115 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import sys
+from typing import TYPE_CHECKING, Annotated
 
-from apisix_ingress.commands.common.output import (
-    EXIT_FOUND,
-    AdminKeyOption,
-    AdminUrlOption,
-    ConfigOption,
-    KubeconfigOption,
-    Report,
-    ReportOption,
-)
-from apisix_ingress.commands.common.setup import NamespaceOption, print_report, run_with_progress, settings_for
+import typer
+
+from apisix_ingress.commands.common.connection import Connection
+from apisix_ingress.commands.common.output import EXIT_FOUND, Report, ReportOption, fail, print_json
+from apisix_ingress.commands.common.setup import print_painted, run_with_progress
 
 if TYPE_CHECKING:
     from apisix_ingress.commands.common.setup import Step
+    from apisix_ingress.diagnostics.reports.status import Filter
     from apisix_ingress.model.json import JsonObject
+
+WATCH_SECONDS = 2.0
+"""Seconds between two looks with --watch."""
+
+_CLEAR = "\x1b[H\x1b[2J"
+"""Moves the cursor of a terminal to the top, and clears the screen."""
+
+NamespaceOption = Annotated[
+    str, typer.Option("--namespace", "-n", metavar="NAMESPACE", help="Only objects in this one.", show_default=False)
+]
+KindOption = Annotated[
+    list[str] | None,
+    typer.Option("--kind", metavar="KIND", help="Only this kind: Ingress, ar, …; may be repeated.", show_default=False),
+]
+AllOption = Annotated[bool, typer.Option("--all", "-a", help="Also list objects without a problem.")]
+WatchOption = Annotated[bool, typer.Option("--watch", "-w", help="Repeat until interrupted.")]
+UrlOption = Annotated[
+    str,
+    typer.Option(
+        "--url",
+        metavar="URL",
+        help="Ask the controller at this address, e.g. http://localhost:8080.",
+        show_default=False,
+    ),
+]
 
 
 def status(
-    kubeconfig: KubeconfigOption = None,
-    admin_url: AdminUrlOption = None,
-    admin_key: AdminKeyOption = None,
-    namespace: NamespaceOption = None,
+    namespace: NamespaceOption = "",
+    kind: KindOption = None,
+    every: AllOption = False,
+    watch: WatchOption = False,
+    url: UrlOption = "",
     output: ReportOption = Report.text,
-    config: ConfigOption = None,
+    *,
+    connection: Connection,
 ) -> None:
-    """Show gateways, failing objects, and the leader.
+    """Show gateways, objects that need attention, and the leader.
+
+    It reads the API server and the gateways. With --url it asks a running controller instead, which needs neither
+    kubeconfig nor admin key; use `kubectl port-forward` to reach one.
 
     Exit 0 if everything is healthy, 1 if not, 2 on an error.
 
-    Example: apisix-ingress status -n apisix-ingress --admin-url http://127.0.0.1:9180/apisix/admin
+    Examples:
+        apisix-ingress status --kubeconfig ~/.kube/config --config config.yaml
+        apisix-ingress status -n shop --kind ApisixRoute --all
+        apisix-ingress status --watch --url http://localhost:8080
     """
-    from apisix_ingress.diagnostics.collect.cluster_state import api_server, look
-    from apisix_ingress.diagnostics.reports.status import status_document, status_lines
+    from apisix_ingress.diagnostics.object_names import find_kind
+    from apisix_ingress.diagnostics.reports.status import Filter
+    from apisix_ingress.model.kinds.table import RESOURCES
 
-    settings = settings_for(config, kubeconfig, admin_url=admin_url, admin_key=admin_key, namespace=namespace)
+    if watch and output != Report.text:
+        fail("--watch requires the output format text")
+    only = Filter(namespace, frozenset(find_kind(word, RESOURCES) for word in kind or ()), healthy=every)
+    while True:
+        document = _of_controller(url, only) if url else _of_cluster(connection, only)
+        _print(document, output, is_repeated=watch)
+        if not watch:
+            raise SystemExit(0 if document["healthy"] else EXIT_FOUND)
+        _pause()
+
+
+def _of_cluster(connection: Connection, only: Filter) -> JsonObject:
+    from apisix_ingress.diagnostics.collect.cluster_state import api_server, look
+    from apisix_ingress.diagnostics.reports.status import status_document
+
+    settings = connection.settings()
 
     async def see(step: Step) -> JsonObject:
         async with api_server(settings) as api:
-            return status_document(await look(api, settings, step=step))
+            return status_document(await look(api, settings, step=step), only)
 
-    document = run_with_progress(see)
-    print_report(document, status_lines(document), output)
-    raise SystemExit(0 if document["healthy"] else EXIT_FOUND)
+    return run_with_progress(see)
+
+
+def _of_controller(url: str, only: Filter) -> JsonObject:
+    from apisix_ingress.diagnostics.collect.running_controller import read_status
+
+    return run_with_progress(lambda step: read_status(url, only))
+
+
+def _print(document: JsonObject, output: str, *, is_repeated: bool) -> None:
+    from apisix_ingress.diagnostics.reports.status_table import status_lines
+
+    if output == Report.json:
+        print_json(document)
+        return
+    if is_repeated and sys.stdout.isatty():
+        sys.stdout.write(_CLEAR)
+    print_painted(status_lines(document))
+    sys.stdout.flush()
+
+
+def _pause() -> None:
+    import time
+
+    time.sleep(WATCH_SECONDS)

@@ -6,17 +6,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from apisix_ingress.commands.common.connection import Connection
 from apisix_ingress.commands.common.output import (
     EXIT_FOUND,
-    ConfigOption,
-    KubeconfigOption,
     ManifestsOption,
     Report,
     ReportOption,
     fail,
     tell,
 )
-from apisix_ingress.commands.common.setup import print_report, run_with_progress, settings_for
+from apisix_ingress.commands.common.setup import print_report, run_with_progress
 
 if TYPE_CHECKING:
     from apisix_ingress.commands.common.setup import Step
@@ -37,11 +36,11 @@ def tree(
     what: WhatArgument = "",
     name: NameArgument = "",
     filename: ManifestsOption = None,
-    kubeconfig: KubeconfigOption = None,
     dot: DotOption = False,
     mermaid: MermaidOption = False,
     output: ReportOption = Report.text,
-    config: ConfigOption = None,
+    *,
+    connection: Connection,
 ) -> None:
     """Draw hosts, routes, upstreams and pods with their owners.
 
@@ -49,7 +48,9 @@ def tree(
 
     Exit 0 if something matches, 1 if nothing does, 2 on an error.
 
-    Example: apisix-ingress tree ApisixRoute shop/web --mermaid
+    Examples:
+        apisix-ingress tree shop.example.org
+        apisix-ingress tree ApisixRoute shop/web --mermaid
     """
     from apisix_ingress.diagnostics.reports.tree import tree_document
     from apisix_ingress.diagnostics.reports.tree_render import dot_lines, mermaid_lines, text_lines
@@ -57,7 +58,7 @@ def tree(
     if dot and mermaid:
         fail("--dot and --mermaid are mutually exclusive")
     host, about = _asked(what, name)
-    settings = settings_for(config, kubeconfig)
+    settings = connection.settings()
     wanted = _of_files(filename, settings) if filename else run_with_progress(lambda step: _of_api(settings, step))
     document = tree_document(wanted, host=host, about=about)
     is_empty = not (document["hosts"] or document["streams"])

@@ -6,16 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from apisix_ingress.commands.common.connection import Connection
 from apisix_ingress.commands.common.output import (
     EXIT_FOUND,
-    AdminKeyOption,
-    AdminUrlOption,
-    ConfigOption,
-    KubeconfigOption,
     Report,
     ReportOption,
 )
-from apisix_ingress.commands.common.setup import NamespaceOption, print_report, run_with_progress, settings_for
+from apisix_ingress.commands.common.setup import print_report, run_with_progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,7 +44,7 @@ def _duration(text: str) -> str:
     return text
 
 
-TimeoutOption = Annotated[str, typer.Option(help="Timeout, such as 90s or 5m.", callback=_duration)]
+TimeoutOption = Annotated[str, typer.Option(metavar="DURATION", help="Timeout, such as 90s or 5m.", callback=_duration)]
 ForOption = Annotated[str, typer.Option("--for", metavar="live", help="State to wait for.", callback=_only_live)]
 
 
@@ -56,12 +53,9 @@ def wait(
     name: NameArgument,
     for_: ForOption = "live",
     timeout: TimeoutOption = "60s",
-    kubeconfig: KubeconfigOption = None,
-    admin_url: AdminUrlOption = None,
-    admin_key: AdminKeyOption = None,
-    namespace: NamespaceOption = None,
     output: ReportOption = Report.text,
-    config: ConfigOption = None,
+    *,
+    connection: Connection,
 ) -> None:
     """Wait until an object is in effect in every gateway.
 
@@ -70,7 +64,9 @@ def wait(
 
     Exit 0 once it is live, 1 if it is rejected or on a timeout, 2 on an error.
 
-    Example: apisix-ingress wait ApisixRoute shop/web --for=live --timeout 90s
+    Examples:
+        apisix-ingress wait ApisixRoute shop/web --timeout 90s
+        apisix-ingress wait ing shop/web
     """
     from apisix_ingress.diagnostics.collect.cluster_state import api_server
     from apisix_ingress.diagnostics.reports.wait import wait_live
@@ -78,7 +74,7 @@ def wait(
     from apisix_ingress.runtime.clock import MonotonicClock
 
     key, seconds = _object(kind, name), parse_duration(timeout)
-    settings = settings_for(config, kubeconfig, admin_url=admin_url, admin_key=admin_key, namespace=namespace)
+    settings = connection.settings()
 
     async def work(step: Step) -> Verdict:
         async with api_server(settings) as api:

@@ -74,7 +74,7 @@ async def wanted_by_api(settings: Settings, cluster: str) -> tuple[Wanted, World
     from apisix_ingress.diagnostics.collect.inventory import take_inventory
     from apisix_ingress.kube.client.api import KubeApi
 
-    async with await KubeApi.connect(settings.kubernetes.kubeconfig) as api:
+    async with await KubeApi.connect(settings.kubernetes.kubeconfig, settings.kubernetes.context) as api:
         found = await take_inventory(api, settings)
         ledger_at = _ledger_name(settings, cluster, found.moved.get(cluster))
         if found.unread:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
-from typer.core import TyperCommand
 
 EXIT_FOUND = 1
 """The command succeeded and found something: problems, a difference, no route."""
@@ -31,7 +30,9 @@ class Report(StrEnum):
     json = "json"
 
 
-ConfigOption = Annotated[Path | None, typer.Option("--config", help="Configuration file (YAML).", show_default=False)]
+ConfigOption = Annotated[
+    Path | None, typer.Option("--config", metavar="FILE", help="Configuration file (YAML).", show_default=False)
+]
 FilesOption = Annotated[
     list[str] | None,
     typer.Option("--filename", "-f", metavar="PATH", help="The same as PATH; may be repeated.", show_default=False),
@@ -40,8 +41,10 @@ PathsArgument = Annotated[
     list[str] | None,
     typer.Argument(metavar="PATH", help="Manifest files or directories; - is stdin.", show_default=False),
 ]
-AdminUrlOption = Annotated[str | None, typer.Option(help="URL of the Admin API.", show_default=False)]
-AdminKeyOption = Annotated[str | None, typer.Option(help="Admin key; safer in the environment.", show_default=False)]
+AdminUrlOption = Annotated[str | None, typer.Option(metavar="URL", help="URL of the Admin API.", show_default=False)]
+AdminKeyOption = Annotated[
+    str | None, typer.Option(metavar="KEY", help="Admin key; safer in the environment.", show_default=False)
+]
 ManifestsOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -51,15 +54,7 @@ ManifestsOption = Annotated[
 ClusterOption = Annotated[
     str, typer.Option("--cluster", metavar="NAME", help="Gateway cluster; by default the first.", show_default=False)
 ]
-KubeconfigOption = Annotated[str | None, typer.Option(help="Kubeconfig file.", show_default=False)]
-
-
-class PlainUsage(TyperCommand):
-    """A command whose usage shows arguments without braces, which users might type."""
-
-    def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Return the pieces of the usage line."""
-        return [piece.replace("{", "").replace("}", "") for piece in super().collect_usage_pieces(ctx)]
+KubeconfigOption = Annotated[str | None, typer.Option(metavar="FILE", help="Kubeconfig file.", show_default=False)]
 
 
 def one_of(words: Iterable[str], *names: str, description: str = "Format.") -> Any:

@@ -6,11 +6,9 @@ import sys
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import typer
-
-from apisix_ingress.commands.common.output import Report, print_json, settings_of
+from apisix_ingress.commands.common.output import Report, colours, painted, print_json, settings_of
 
 if TYPE_CHECKING:
     from apisix_ingress.settings import Settings
@@ -18,32 +16,16 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Step = Callable[[str], None]
 
-NamespaceOption = Annotated[
-    str | None,
-    typer.Option("--namespace", "-n", help="Namespace of the controller, of its Lease.", show_default=False),
-]
 
+def quiet_settings(config: Path | None, overrides: dict[str, Any]) -> Settings:
+    """Return the settings, overridden by the command line, and turn logging off.
 
-def settings_for(
-    config: Path | None,
-    kubeconfig: str | None,
-    *,
-    admin_url: str | None = None,
-    admin_key: str | None = None,
-    namespace: str | None = None,
-) -> Settings:
-    """Return the settings, overridden by the command line.
-
-    It turns logging off: failures are in the report, or end the command with their message.
+    Failures are in the report, or end the command with their message.
     """
     import logging
 
     import structlog
 
-    overrides = {
-        "kubernetes": {"kubeconfig": kubeconfig, "election": {"namespace": namespace}},
-        "clusters": {0: {"admin_url": admin_url, "admin_key": admin_key}},
-    }
     settings: Settings = settings_of(config, overrides)
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     return settings
@@ -84,6 +66,15 @@ def print_report(
         print_json(document)
     else:
         sys.stdout.writelines(f"{line}\n" for line in paint(map(escape, lines)))
+
+
+def print_painted(lines: Iterable[tuple[str, str]]) -> None:
+    """Print lines, each in its colour on a terminal; an empty colour is the default one."""
+    from apisix_ingress.model.secrets.redaction import escape
+
+    is_on = colours()
+    for line, colour in lines:
+        print(painted(escape(line), colour, is_on=is_on and bool(colour)))
 
 
 @contextmanager

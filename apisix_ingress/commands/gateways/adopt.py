@@ -6,18 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from apisix_ingress.commands.common.connection import Connection
 from apisix_ingress.commands.common.output import (
     EXIT_FOUND,
-    AdminKeyOption,
-    AdminUrlOption,
     ClusterOption,
-    ConfigOption,
-    KubeconfigOption,
     ManifestsOption,
     Report,
     ReportOption,
 )
-from apisix_ingress.commands.common.setup import Step, print_report, run_with_progress, settings_for
+from apisix_ingress.commands.common.setup import Step, print_report, run_with_progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,12 +30,10 @@ def adopt(
     record: RecordsArgument,
     apply: ApplyOption = False,
     filename: ManifestsOption = None,
-    admin_url: AdminUrlOption = None,
-    admin_key: AdminKeyOption = None,
     cluster: ClusterOption = "",
-    kubeconfig: KubeconfigOption = None,
     output: ReportOption = Report.text,
-    config: ConfigOption = None,
+    *,
+    connection: Connection,
 ) -> None:
     """Take over unmanaged records.
 
@@ -49,9 +44,11 @@ def adopt(
 
     Exit 0 if all are or would be adopted, 1 if one is refused, 2 on an error.
 
-    Example: apisix-ingress adopt routes/46eb0e41 -f manifests/ --config config.yaml --apply
+    Examples:
+        apisix-ingress adopt routes/46eb0e41 -f manifests/ --config config.yaml
+        apisix-ingress adopt routes/46eb0e41 --config config.yaml --apply
     """
-    settings = settings_for(config, kubeconfig, admin_url=admin_url, admin_key=admin_key)
+    settings = connection.settings()
     document = run_with_progress(lambda step: _adopt(record, filename or (), settings, cluster, step, is_written=apply))
     print_report(document, _lines(document), output)
     raise SystemExit(EXIT_FOUND if any(item["act"] == "refuse" for item in document["records"]) else 0)

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+import typer
+
+from apisix_ingress.commands.common.connection import Connection
 from apisix_ingress.commands.common.output import (
     EXIT_FOUND,
-    AdminKeyOption,
-    AdminUrlOption,
     ClusterOption,
-    ConfigOption,
-    KubeconfigOption,
     ManifestsOption,
-    Report,
-    ReportOption,
-    colours,
-    painted,
+    one_of,
     print_json,
 )
-from apisix_ingress.commands.common.setup import run_with_progress, settings_for
+from apisix_ingress.commands.common.setup import print_painted, run_with_progress
 
 if TYPE_CHECKING:
     from apisix_ingress.model.json import JsonObject
@@ -34,18 +32,22 @@ _SAID = {
     "keep": "kept",
     "refuse": "refused",
 }
+_HEADER = ("CHANGE", "RECORD", "NAME", "OBJECT", "FIELDS")
 _CONTEXT = 2
 """Number of equal lines shown around differences."""
 
 
+FormatOption = Annotated[str, one_of(("text", "json", "markdown"))]
+StatOption = Annotated[bool, typer.Option("--stat", help="Only counts and names, without bodies.")]
+
+
 def diff(
     filename: ManifestsOption = None,
-    admin_url: AdminUrlOption = None,
-    admin_key: AdminKeyOption = None,
     cluster: ClusterOption = "",
-    kubeconfig: KubeconfigOption = None,
-    output: ReportOption = Report.text,
-    config: ConfigOption = None,
+    stat: StatOption = False,
+    output: FormatOption = "text",
+    *,
+    connection: Connection,
 ) -> None:
     """Show what a sync would write to a gateway.
 
@@ -53,21 +55,91 @@ def diff(
 
     Exit 0 if nothing would be written, 1 if something would, 2 on an error.
 
-    Example: apisix-ingress diff -f manifests/ --admin-url http://127.0.0.1:9180/apisix/admin
+    Examples:
+        apisix-ingress diff -f manifests/ --config config.yaml
+        apisix-ingress diff --stat --kubeconfig ~/.kube/config
+        apisix-ingress diff -f manifests/ -o markdown >> $GITHUB_STEP_SUMMARY
     """
     from apisix_ingress.commands.common.both_sides import both_sides
     from apisix_ingress.diagnostics.reports.diff import difference
     from apisix_ingress.model.secrets.redaction import escape
 
-    settings = settings_for(config, kubeconfig, admin_url=admin_url, admin_key=admin_key)
+    settings = connection.settings()
     document = difference(*run_with_progress(lambda step: both_sides(filename or (), settings, cluster, step)))
-    if output == Report.json:
-        print_json(document)
-    else:
-        for line, colour in lines(document):
-            shown = escape(line)
-            print(painted(shown, colour, is_on=colours()) if colour else shown)
+    match output:
+        case "json":
+            print_json(without_bodies(document) if stat else document)
+        case "markdown":
+            print("\n".join(escape(line) for line in markdown_lines(document, stat=stat)))
+        case _:
+            print_painted(stat_lines(document) if stat else lines(document))
     raise SystemExit(EXIT_FOUND if any(change["act"] != "keep" for change in document["changes"]) else 0)
+
+
+def without_bodies(document: JsonObject) -> JsonObject:
+    """Return the document without the bodies of records."""
+    changes = [
+        {name: change[name] for name in change if name not in ("before", "after")} for change in document["changes"]
+    ]
+    return {**document, "changes": changes}
+
+
+def stat_lines(document: JsonObject) -> Iterator[tuple[str, str]]:
+    """Yield a table of the changes, and the number of each."""
+    from apisix_ingress.diagnostics.reports.status_table import table
+
+    if document["changes"]:
+        rows = [_row(change) for change in document["changes"]]
+        header, *shown = table(_HEADER, rows)
+        yield header, "dim"
+        yield from ((line, _COLOURS[row[0]]) for line, row in zip(shown, rows, strict=True))
+    yield from ((f"note: {note}", "") for note in document["notes"])
+    yield summary(document), ""
+
+
+def _row(change: JsonObject) -> tuple[str, ...]:
+    return (change["act"], change["record"], change["name"] or "-", change["owner"] or "-", _fields(change) or "-")
+
+
+def _fields(change: JsonObject) -> str:
+    """Return the fields of a body that differ, or why the record is not written."""
+    before, after = change["before"] or {}, change["after"] or {}
+    if change["act"] != "update" or change["why"]:
+        return str(change["why"])
+    return ", ".join(sorted(name for name in {*before, *after} if before.get(name) != after.get(name)))
+
+
+def markdown_lines(document: JsonObject, *, stat: bool) -> Iterator[str]:
+    """Yield the difference as Markdown, for comments on pull requests and job summaries."""
+    yield f"### {summary(document)}"
+    if document["changes"]:
+        yield ""
+        yield "| change | record | name | object | fields |"
+        yield "|---|---|---|---|---|"
+        yield from (f"| {' | '.join(map(_cell, _row(change)))} |" for change in document["changes"])
+    for note in document["notes"]:
+        yield ""
+        yield f"> {_cell(note)}"
+    for change in () if stat else document["changes"]:
+        if change["act"] in ("create", "update"):
+            yield from _folded(change)
+
+
+def _folded(change: JsonObject) -> Iterator[str]:
+    body = [line[2:] for line, _ in _body_lines(change["before"], change["after"])]
+    fence = "`" * max(3, 1 + max((len(found) for line in body for found in re.findall("`+", line)), default=0))
+    yield ""
+    yield f"<details><summary>{change['act']} {html.escape(change['record'])}</summary>"
+    yield ""
+    yield f"{fence}diff"
+    yield from body
+    yield fence
+    yield ""
+    yield "</details>"
+
+
+def _cell(text: str) -> str:
+    return html.escape(text).replace("|", "\\|").replace("`", "\\`")
 
 
 def lines(document: JsonObject) -> Iterator[tuple[str, str]]:
@@ -81,9 +153,14 @@ def lines(document: JsonObject) -> Iterator[tuple[str, str]]:
             yield from _body_lines(change["before"], change["after"])
     for note in document["notes"]:
         yield f"note: {note}", ""
+    yield summary(document), ""
+
+
+def summary(document: JsonObject) -> str:
+    """Return the number of changes of each kind."""
     told = [f"{count} {_SAID[act]}" for act, count in document["counts"].items()]
     where = f"cluster {document['cluster']} at {document['url']}"
-    yield f"{where}: {', '.join([*told, str(document['unchanged']) + ' unchanged'])}", ""
+    return f"{where}: {', '.join([*told, str(document['unchanged']) + ' unchanged'])}"
 
 
 def _body_lines(before: JsonObject | None, after: JsonObject | None) -> Iterator[tuple[str, str]]:

@@ -7,19 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from apisix_ingress.commands.common.connection import Connection
 from apisix_ingress.commands.common.output import (
     EXIT_FOUND,
-    AdminKeyOption,
-    AdminUrlOption,
     ClusterOption,
-    ConfigOption,
-    KubeconfigOption,
     ManifestsOption,
     Report,
     ReportOption,
     tell,
 )
-from apisix_ingress.commands.common.setup import offline_settings, print_report, run_with_progress, settings_for
+from apisix_ingress.commands.common.setup import offline_settings, print_report, run_with_progress
 
 if TYPE_CHECKING:
     from apisix_ingress.diagnostics.reports.explain_evidence import Evidence
@@ -32,25 +29,25 @@ HeadersOption = Annotated[
     ),
 ]
 MethodOption = Annotated[str, typer.Option("--request", "-X", metavar="METHOD", help="Method of the request.")]
-AddressOption = Annotated[str, typer.Option(help="Address of the client.", show_default=False)]
+AddressOption = Annotated[str, typer.Option(metavar="IP", help="Address of the client.", show_default=False)]
 VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Also list routes of other hosts and paths.")]
-PortOption = Annotated[int | None, typer.Option(help="Port of the gateway's listener.", show_default=False)]
+PortOption = Annotated[
+    int | None, typer.Option(metavar="PORT", help="Port of the gateway's listener.", show_default=False)
+]
 
 
 def explain(
     url: UrlArgument,
     filename: ManifestsOption = None,
-    admin_url: AdminUrlOption = None,
-    admin_key: AdminKeyOption = None,
     cluster: ClusterOption = "",
-    kubeconfig: KubeconfigOption = None,
     header: HeadersOption = None,
     request: MethodOption = "GET",
     remote_addr: AddressOption = "",
     server_port: PortOption = None,
     verbose: VerboseOption = False,
     output: ReportOption = Report.text,
-    config: ConfigOption = None,
+    *,
+    connection: Connection,
 ) -> None:
     """Show what response a request gets, and why.
 
@@ -60,17 +57,16 @@ def explain(
     Exit 0 if a route answers, 1 if the gateway answers 404, 502 or 503 or if the result depends on conditions that only
     the gateway can evaluate, 2 on an error.
 
-    Example: apisix-ingress explain 'https://shop.example.org/cart?beta=1' -H 'X-User: 7' -f manifests/
+    Examples:
+        apisix-ingress explain https://shop.example.org/cart -f manifests/
+        apisix-ingress explain shop.example.org/ -H 'X-User: 7' --config config.yaml
     """
     from apisix_ingress.explain.report import explain as explained
     from apisix_ingress.explain.request import parse_request
     from apisix_ingress.explain.text import lines
 
     asked = parse_request(url, request, tuple(header or ()), remote_addr, server_port)
-    if filename:
-        found = _offline(filename, config, cluster)
-    else:
-        found = _live(config, kubeconfig, admin_url, admin_key, cluster)
+    found = _offline(filename, connection.config, cluster) if filename else _live(connection, cluster)
     document = explained(
         asked,
         found.records,
@@ -103,13 +99,11 @@ def _offline(paths: list[str], config: Path | None, cluster: str) -> Evidence:
     return Evidence(outcome.bodies(), owners, claimants=asking)
 
 
-def _live(
-    config: Path | None, kubeconfig: str | None, admin_url: str | None, admin_key: str | None, cluster: str
-) -> Evidence:
+def _live(connection: Connection, cluster: str) -> Evidence:
     """Return the records of a gateway cluster, and the desired records if an API server is configured."""
     from apisix_ingress.diagnostics.reports.explain_evidence import of_everything, of_gateway
 
-    settings = settings_for(config, kubeconfig, admin_url=admin_url, admin_key=admin_key)
-    if config is None and kubeconfig is None:
+    settings = connection.settings()
+    if not connection.names_api_server:
         return run_with_progress(lambda step: of_gateway(settings, cluster))
     return run_with_progress(lambda step: of_everything(settings, cluster, step))

@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from apisix_ingress.commands.common.connection import Connection
 from apisix_ingress.commands.common.output import (
     EXIT_FOUND,
-    AdminKeyOption,
-    AdminUrlOption,
     ClusterOption,
-    ConfigOption,
-    KubeconfigOption,
     ManifestsOption,
     Report,
     ReportOption,
 )
-from apisix_ingress.commands.common.setup import print_report, run_with_progress, settings_for
+from apisix_ingress.commands.common.setup import print_report, run_with_progress
 
 if TYPE_CHECKING:
     from apisix_ingress.model.json import JsonObject
@@ -31,12 +28,10 @@ _HEADINGS = {
 
 def orphans(
     filename: ManifestsOption = None,
-    admin_url: AdminUrlOption = None,
-    admin_key: AdminKeyOption = None,
     cluster: ClusterOption = "",
-    kubeconfig: KubeconfigOption = None,
     output: ReportOption = Report.text,
-    config: ConfigOption = None,
+    *,
+    connection: Connection,
 ) -> None:
     """List records without an object, and dangling references.
 
@@ -44,12 +39,13 @@ def orphans(
 
     Exit 0 if nothing is found, 1 if any orphaned or dangling record is found, 2 on an error.
 
-    Example: apisix-ingress orphans --kubeconfig ~/.kube/config --config config.yaml
+    Examples:
+        apisix-ingress orphans --kubeconfig ~/.kube/config --config config.yaml
     """
     from apisix_ingress.commands.common.both_sides import both_sides
     from apisix_ingress.diagnostics.reports.orphans import orphans as found
 
-    settings = settings_for(config, kubeconfig, admin_url=admin_url, admin_key=admin_key)
+    settings = connection.settings()
     document = found(*run_with_progress(lambda step: both_sides(filename or (), settings, cluster, step)))
     print_report(document, lines(document), output)
     raise SystemExit(EXIT_FOUND if document["orphans"] or document["dangling"] else 0)

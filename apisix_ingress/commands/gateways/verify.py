@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from apisix_ingress.commands.common.connection import Connection
 from apisix_ingress.commands.common.output import (
     EXIT_FOUND,
-    ConfigOption,
-    KubeconfigOption,
     ManifestsOption,
     Report,
     ReportOption,
     fail,
 )
-from apisix_ingress.commands.common.setup import Step, print_report, run_with_progress, settings_for
+from apisix_ingress.commands.common.setup import Step, print_report, run_with_progress
 
 if TYPE_CHECKING:
     from apisix_ingress.model.objects import CustomObject
@@ -113,9 +112,9 @@ def verify(
     ignore_header: IgnoreOption = None,
     watch: WatchOption = "",
     html: HtmlOption = None,
-    kubeconfig: KubeconfigOption = None,
     output: ReportOption = Report.text,
-    config: ConfigOption = None,
+    *,
+    connection: Connection,
 ) -> None:
     """Compare the responses of two gateways.
 
@@ -124,7 +123,9 @@ def verify(
 
     Exit 0 if all responses are equal, 1 if some differ, 2 on an error.
 
-    Example: apisix-ingress verify 10.0.0.1 10.0.0.2 -f ingresses/ --backend-header X-Backend --html report.html
+    Examples:
+        apisix-ingress verify 10.0.0.1 10.0.0.2 -f ingresses/ --html report.html
+        apisix-ingress verify 10.0.0.1 10.0.0.2:8080 --cluster --watch 10m
     """
     from apisix_ingress.model.formats.duration import parse_duration
     from apisix_ingress.verify.report import Summary, lines, page
@@ -134,7 +135,7 @@ def verify(
     if methods not in ("safe", "all"):
         fail(f"--methods {methods}: must be safe or all")
     summary = Summary(_address(old), _address(new))
-    items = [*_of_files(filename or []), *(_of_api(config, kubeconfig) if cluster else ())]
+    items = [*_of_files(filename or []), *(_of_api(connection) if cluster else ())]
     sources = [
         _of_ingresses([item for item in items if ingress_class in ("", written_class(item))], samples),
         *(_of_requests(path) for path in requests or []),
@@ -144,9 +145,9 @@ def verify(
     if not probes:
         fail("no requests: add Ingresses with -f or --cluster, or use --requests or --access-log")
     options = Options(rate, concurrency, frozenset(name.lower() for name in ignore_header or ()))
-    connection = {"timeout": parse_duration(timeout), "backend_header": backend_header, "backend_field": backend_field}
+    client = {"timeout": parse_duration(timeout), "backend_header": backend_header, "backend_field": backend_field}
     duration = parse_duration(watch) if watch else 0.0
-    run_with_progress(lambda step: _compare(summary, probes, options, connection, duration, step))
+    run_with_progress(lambda step: _compare(summary, probes, options, client, duration, step))
     document = summary.document()
     if html is not None:
         html.write_text(page(document), encoding="utf-8")
@@ -211,14 +212,14 @@ def _of_files(paths: list[str]) -> list[CustomObject]:
     return [item for item in loaded.objects if isinstance(item, CustomObject) and item.meta.kind == "Ingress"]
 
 
-def _of_api(config: Path | None, kubeconfig: str | None) -> list[CustomObject]:
+def _of_api(connection: Connection) -> list[CustomObject]:
     """Return the Ingresses of an API server, of every class."""
     from apisix_ingress.diagnostics.collect.cluster_state import api_server
     from apisix_ingress.diagnostics.collect.inventory import listed
     from apisix_ingress.model.kinds.table import RESOURCES
     from apisix_ingress.model.objects import CustomObject
 
-    settings = settings_for(config, kubeconfig)
+    settings = connection.settings()
     resource = RESOURCES["Ingress"]
 
     async def read(step: Step) -> list[CustomObject]:

@@ -58,7 +58,9 @@ def lint(
 
     Exit 0 if nothing is found, 1 if something of at least the threshold is, 2 on an error.
 
-    Example: apisix-ingress lint manifests/ --suppress 'AIX0302=ApisixTls default/web'
+    Examples:
+        apisix-ingress lint manifests/
+        apisix-ingress lint manifests/ --suppress 'AIX0302=ApisixTls default/web'
     """
     given = given_paths(paths, filename, "lint manifests/")
     from apisix_ingress.kube.manifests.loader import load

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from apisix_ingress.commands.common.connection import Connection
 from apisix_ingress.commands.common.output import (
     EXIT_FOUND,
-    ConfigOption,
     FilesOption,
-    KubeconfigOption,
     PathsArgument,
     fail,
     one_of,
@@ -19,7 +18,7 @@ from apisix_ingress.commands.common.output import (
     print_lines,
     tell,
 )
-from apisix_ingress.commands.common.setup import offline_settings, run_with_progress, settings_for
+from apisix_ingress.commands.common.setup import offline_settings, run_with_progress
 
 if TYPE_CHECKING:
     from apisix_ingress.commands.common.setup import Step
@@ -47,8 +46,8 @@ def migrate(
     filename: FilesOption = None,
     output: FormatOption = "text",
     config_map: ConfigMapOption = "",
-    kubeconfig: KubeconfigOption = None,
-    config: ConfigOption = None,
+    *,
+    connection: Connection,
 ) -> None:
     """Report how Ingresses of ingress-nginx would be served.
 
@@ -58,10 +57,12 @@ def migrate(
 
     Exit 0 if everything is exact, 1 if something is approximate, 3 if something is refused, 2 on an error.
 
-    Example: apisix-ingress migrate manifests/ -o html > report.html
+    Examples:
+        apisix-ingress migrate manifests/ -o html > report.html
+        apisix-ingress migrate --kubeconfig ~/.kube/config
     """
     given = [*(paths or ()), *(filename or ())]
-    settings = _enabled(offline_settings(config) if given else settings_for(config, kubeconfig), config_map)
+    settings = _enabled(offline_settings(connection.config) if given else connection.settings(), config_map)
     world, options = _of_files(given, settings) if given else _of_api(settings)
     report = _report(world, options)
     _print(report, output)

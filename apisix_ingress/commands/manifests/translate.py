@@ -34,7 +34,8 @@ def translate(
 
     Exit 0 if nothing is wrong, 1 if there are problems, 2 on an error.
 
-    Example: apisix-ingress translate -f examples/quickstart -o json
+    Examples:
+        apisix-ingress translate -f examples/quickstart -o json
     """
     given = given_paths(paths, filename, "translate -f examples/quickstart")
     from apisix_ingress.commands.common.manifests import read_manifests

@@ -50,7 +50,7 @@ async def api_server(settings: Settings) -> AsyncIterator[KubeApi]:
     Raises:
         ConfigError: No usable credentials.
     """
-    async with await KubeApi.connect(settings.kubernetes.kubeconfig) as api:
+    async with await KubeApi.connect(settings.kubernetes.kubeconfig, settings.kubernetes.context) as api:
         yield api
 
 

@@ -1,9 +1,9 @@
-"""The document of `status`: clusters, kinds, failing objects, and the leader."""
+"""The document of `status`: clusters, kinds, objects with their states, and the leader. `status_table` renders it."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from apisix_ingress import __version__
@@ -13,6 +13,7 @@ from apisix_ingress.diagnostics.collect.leader import SeenLease
 from apisix_ingress.kube.status.condition_list import of_type
 from apisix_ingress.model.condition import CONDITION_TYPE, Condition, is_away
 from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kinds.table import has_condition
 from apisix_ingress.model.objects import CustomObject
 
@@ -28,23 +29,67 @@ class Wellness:
     message: str = ""
 
 
-def status_document(look: ClusterState) -> JsonObject:
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which objects a status is about.
+
+    Attributes:
+        namespace: Only this one; empty: all.
+        kinds: Only these; empty: all.
+        healthy: Whether objects without a problem are listed too.
+    """
+
+    namespace: str = ""
+    kinds: frozenset[str] = frozenset()
+    healthy: bool = False
+
+    def takes(self, key: ObjectKey) -> bool:
+        """Say whether the status is about an object."""
+        return self.namespace in ("", key.namespace) and (not self.kinds or key.kind in self.kinds)
+
+
+def status_document(look: ClusterState, only: Filter = Filter()) -> JsonObject:
     """Return everything at a glance."""
-    states = {str(item.meta.key): (item, wellness(item, look)) for item in look.inventory.ours()}
-    tally = Counter((item.meta.kind, found.state) for item, found in states.values())
-    kinds = sorted({kind for kind, _ in tally})
-    clusters = [_cluster(gateway) for gateway in look.gateways]
-    unwell = [_unwell(name, found) for name, (_, found) in states.items() if found.state != "ok"]
+    items = (item for item in look.inventory.ours() if only.takes(item.meta.key))
     unread = look.inventory.unread
+    return compose(
+        {item.meta.key: wellness(item, look) for item in items},
+        [_cluster(gateway) for gateway in look.gateways],
+        only,
+        controller=look.settings.kubernetes.controller_name,
+        leader=_leader(look.lease),
+        is_led=is_led(look.lease),
+        unread=[{"kind": kind, "reason": reason} for kind, reason in sorted(unread.items())],
+    )
+
+
+def compose(
+    states: Mapping[ObjectKey, Wellness],
+    clusters: Sequence[JsonObject],
+    only: Filter,
+    *,
+    controller: str,
+    leader: JsonObject,
+    is_led: bool,
+    unread: Sequence[JsonObject] = (),
+) -> JsonObject:
+    """Return the document of a status: the same for a command and for a running controller."""
+    tally = Counter((key.kind, found.state) for key, found in states.items())
+    kinds = sorted({kind for kind, _ in tally})
+    failing = any(found.state != "ok" for found in states.values())
     return {
-        "healthy": not (unwell or unread) and is_led(look.lease) and all(each["in_sync"] for each in clusters),
+        "healthy": not (failing or unread) and is_led and all(each["in_sync"] for each in clusters),
         "version": __version__,
-        "controller": look.settings.kubernetes.controller_name,
-        "leader": _leader(look.lease),
-        "clusters": clusters,
+        "controller": controller,
+        "leader": leader,
+        "clusters": list(clusters),
         "objects": {kind: {state: tally[kind, state] for state in STATES} for kind in kinds},
-        "not_ok": unwell,
-        "unread": [{"kind": kind, "reason": reason} for kind, reason in sorted(unread.items())],
+        "items": [
+            {"object": key.reference(), "state": found.state, "reason": found.reason, "message": found.message}
+            for key, found in states.items()
+            if only.healthy or found.state != "ok"
+        ],
+        "unread": list(unread),
     }
 
 
@@ -80,20 +125,6 @@ def is_led(lease: SeenLease) -> bool:
     return lease.state in ("held", "off", "unreadable")
 
 
-def status_lines(document: JsonObject) -> Iterator[str]:
-    """Yield the document as text."""
-    yield f"controller {document['controller']}: {_led_by(document['leader'])}"
-    for cluster in document["clusters"]:
-        yield _cluster_line(cluster)
-    for kind, tally in document["objects"].items():
-        yield f"{kind}: " + ", ".join(f"{tally[state]} {state}" for state in STATES if tally[state] or state == "ok")
-    for each in document["unread"]:
-        yield f"cannot read {each['kind']}: {each['reason']}"
-    for each in document["not_ok"]:
-        yield f"{each['state']}: {each['object']}: {each['reason']}: {each['message']}"
-    yield "healthy" if document["healthy"] else "degraded"
-
-
 def _cluster(gateway: SeenGateway) -> JsonObject:
     counts = gateway.counts()
     return {
@@ -107,21 +138,6 @@ def _cluster(gateway: SeenGateway) -> JsonObject:
     }
 
 
-def _cluster_line(cluster: JsonObject) -> str:
-    begin = f"cluster {cluster['name']} at {cluster['url']}"
-    if not cluster["reachable"]:
-        return f"{begin}: can't be read: {cluster['trouble']}"
-    counts = dict(cluster["records"])
-    wanted = counts.pop("wanted")
-    others = ", ".join(f"{count} {name}" for name, count in counts.items() if count and name != "there")
-    version = f" ({cluster['version']})" if cluster["version"] else ""
-    return f"{begin}{version}: {counts['there']} of {wanted} records in sync{f'; {others}' if others else ''}"
-
-
-def _unwell(name: str, found: Wellness) -> JsonObject:
-    return {"object": name, "state": found.state, "reason": found.reason, "message": found.message}
-
-
 def _leader(lease: SeenLease) -> JsonObject:
     return {
         "lease": f"{lease.namespace}/{lease.name}",
@@ -130,21 +146,3 @@ def _leader(lease: SeenLease) -> JsonObject:
         "renewed_seconds_ago": None if lease.age is None else round(lease.age, 1),
         "problem": lease.problem,
     }
-
-
-def _led_by(leader: JsonObject) -> str:
-    where = f"(lease {leader['lease']})"
-    age = leader["renewed_seconds_ago"]
-    match leader["state"]:
-        case "held":
-            return f"{leader['holder']} leads, renewed {age:g} s ago {where}"
-        case "stale":
-            since = f"for {age:g} s" if age is not None else "at any known time"
-            return f"no leader: {leader['holder']} has not renewed {since} {where}"
-        case "free":
-            return f"no leader: the last one released the lease {where}"
-        case "absent":
-            return f"there has never been a leader {where}; set --namespace to the namespace of the controller"
-        case "off":
-            return "leader election is disabled"
-    return f"the leader is unknown {where}: {leader['problem']}"

@@ -86,18 +86,19 @@ class KubeApi:
         """The Date header of the API server's last response, watches excluded."""
 
     @classmethod
-    async def connect(cls, kubeconfig: str = "", *, clock: Clock | None = None) -> Self:
+    async def connect(cls, kubeconfig: str = "", context: str = "", *, clock: Clock | None = None) -> Self:
         """Read the credentials; send no request yet.
 
         Args:
             kubeconfig: Path. If empty, the Pod's service account, $KUBECONFIG or ~/.kube/config, in this order.
+            context: Context of the kubeconfig; empty: the current one.
             clock: Measures the age of credentials.
 
         Raises:
             ConfigError: The credentials are missing or malformed.
         """
         clock = clock or MonotonicClock()
-        transport = Transport(find_credentials(kubeconfig, clock=clock, environ=os.environ), clock=clock)
+        transport = Transport(find_credentials(kubeconfig, context, clock=clock, environ=os.environ), clock=clock)
         access = await transport.open()
         return cls(transport, host=access.host, namespace=access.namespace)
 

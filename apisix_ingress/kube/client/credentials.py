@@ -77,21 +77,23 @@ class Credentials(Protocol):
         """
 
 
-def find_credentials(kubeconfig: str, *, clock: Clock, environ: Mapping[str, str]) -> Credentials:
+def find_credentials(kubeconfig: str, context: str = "", *, clock: Clock, environ: Mapping[str, str]) -> Credentials:
     """Return the first source that exists: `kubeconfig`, the Pod's service account, $KUBECONFIG, ~/.kube/config.
+
+    With a context, the service account is not considered; an empty one is the current context of the kubeconfig.
 
     Raises:
         ConfigError: None of them exists.
     """
     if kubeconfig:
-        return Kubeconfig(kubeconfig, clock=clock)
-    if environ.get("KUBERNETES_SERVICE_HOST"):
+        return Kubeconfig(kubeconfig, context, clock=clock)
+    if environ.get("KUBERNETES_SERVICE_HOST") and not context:
         return InCluster(environ)
     if listed := environ.get("KUBECONFIG"):
-        return Kubeconfig(listed, clock=clock)
+        return Kubeconfig(listed, context, clock=clock)
     home = Path(environ.get("HOME") or Path.home()) / ".kube" / "config"
     if home.is_file():
-        return Kubeconfig(str(home), clock=clock)
+        return Kubeconfig(str(home), context, clock=clock)
     raise ConfigError(
         f"kubernetes: no API server credentials: not running in a Pod, KUBECONFIG is not set and {home} does not exist;"
         " pass --kubeconfig FILE or set kubernetes.kubeconfig"
@@ -125,10 +127,11 @@ class InCluster:
 
 
 class Kubeconfig:
-    """The current context of a kubeconfig; several files are merged like in kubectl."""
+    """A context of a kubeconfig, by default the current one; several files are merged like in kubectl."""
 
-    def __init__(self, paths: str, *, clock: Clock) -> None:
+    def __init__(self, paths: str, context: str = "", *, clock: Clock) -> None:
         self._paths = paths
+        self._context = context
         self._clock = clock
 
     async def load(self) -> Access:
@@ -168,9 +171,22 @@ class Kubeconfig:
         for path in found:
             _check_kubeconfig(path)
         try:
-            return found, KubeConfigMerger(os.pathsep.join(map(str, found))).config
+            merged = KubeConfigMerger(os.pathsep.join(map(str, found))).config
+            self._select(merged)
         except (KeyError, TypeError, AttributeError) as error:
             raise ConfigError(f"kubeconfig {self._paths}: not a kubeconfig ({type(error).__name__})") from None
+        return found, merged
+
+    def _select(self, merged: Any) -> None:
+        """Make the requested context the current one."""
+        if not self._context:
+            return
+        names = [str(node.value.get("name")) for node in merged.value["contexts"]]
+        if self._context not in names:
+            raise ConfigError(
+                f"kubeconfig {self._paths}: no context {self._context!r}; it has: {', '.join(names) or 'none'}"
+            )
+        merged.value["current-context"] = self._context
 
     async def _configuration(self, merged: Any) -> Any:
         configuration = Configuration(host="")

@@ -15,6 +15,7 @@ import yaml
 from trustme import CA
 
 from apisix_ingress.diagnostics.doctor.permissions import needed_rights
+from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.settings import Settings, load_settings
 from apisix_ingress.wiring.options import translation_options
 from e2e.canary import Canaries, Search
@@ -34,7 +35,7 @@ class Shell:
     cli: Cli
 
     def __call__(self, command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        where = ["-n", "default"] if command not in ("tree", "translate") else []
+        where = ["--controller-namespace", "default"] if command not in ("tree", "translate") else []
         return asyncio.run(self.cli.beside(command, *arguments, *where, "--config", str(self.config)))
 
     def json(self, command: str, *arguments: str) -> tuple[int, Any]:
@@ -49,6 +50,11 @@ class Shell:
         for check in self.json("doctor", *arguments)[1]["checks"]:
             found.setdefault(check["name"], []).append((check["level"], f"{check['message']} {check['fix']}"))
         return found
+
+
+def named(reference: dict[str, str]) -> str:
+    """Return the object of a reference as users write it."""
+    return str(ObjectKey(**reference))
 
 
 def shell(stage: Stage, folder: Path, **changes: Any) -> Shell:
@@ -87,10 +93,10 @@ def test_a_set_up_that_is_well_is_told_so_by_every_command(stage: Stage, tmp_pat
     for kind in ("ApisixRoute", "Ingress"):
         # A process of its own, as in a pipeline.
         arguments = ("wait", kind, f"{stage.namespace}/web", "--for=live", "--timeout", "20s")
-        got = ask.cli(*arguments, "-n", "default", "--config", str(ask.config))
+        got = ask.cli(*arguments, "--controller-namespace", "default", "--config", str(ask.config))
         assert (got.returncode, got.stdout, got.stderr) == (0, f"{kind} {stage.namespace}/web is live\n", "")
     code, status = ask.json("status")
-    assert (code, status["healthy"], status["not_ok"], status["unread"]) == (0, True, [], [])
+    assert (code, status["healthy"], status["items"], status["unread"]) == (0, True, [], [])
     assert status["leader"]["state"] == "held"
     (cluster,) = status["clusters"]
     assert cluster["records"] == {"wanted": 3, "there": 3, "differing": 0, "missing": 0, "extra": 0, "foreign": 0}
@@ -150,7 +156,7 @@ def test_what_is_broken_is_named_with_its_reason(stage: Stage, tmp_path: Path) -
     code, waited = ask.json("wait", "ar", f"{stage.namespace}/nobody", "--timeout", "500ms")
     assert (code, waited["outcome"], waited["reason"]) == (1, "timed out", "NotFound")
     code, status = ask.json("status")
-    unwell = {each["object"]: each for each in status["not_ok"]}
+    unwell = {named(each["object"]): each for each in status["items"]}
     assert code == 1
     assert unwell.keys() == {f"ApisixRoute {stage.namespace}/lost", f"ApisixRoute {stage.namespace}/odd"}
     assert "limit-cuont" in unwell[f"ApisixRoute {stage.namespace}/odd"]["message"]
@@ -196,7 +202,7 @@ def test_waiting_outlasts_a_gateway_that_is_away(stage: Stage, tmp_path: Path) -
     stage.gateway.stop()
     stage.apply(route(f"l.{stage.host}", name="late"))
     stage.wait_route(says("False", "cannot connect"), "to report the outage", name="late")
-    unwell = {each["object"]: each["state"] for each in ask.json("status")[1]["not_ok"]}
+    unwell = {named(each["object"]): each["state"] for each in ask.json("status")[1]["items"]}
     assert unwell[f"ApisixRoute {stage.namespace}/late"] == "waiting"
     # A refusal would have ended it after three seconds.
     code, waited = ask.json("wait", "ar", f"{stage.namespace}/late", "--timeout", "4s")

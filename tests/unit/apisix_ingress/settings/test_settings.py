@@ -21,6 +21,7 @@ http: {listen: "0.0.0.0:8080", status_page: local}
 webhook: {enabled: false, listen: "0.0.0.0:8443", cert_file: "", key_file: "", client_ca_file: ""}
 kubernetes:
   kubeconfig: ""
+  context: ""
   namespace_selector: ""
   watch_namespaces: []
   ingress_class: apisix-and-all

@@ -1,4 +1,4 @@
-"""How objects, leases and clocks are read, and how the document of `status` reads."""
+"""How objects, leases and clocks are read for `status`."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -7,7 +7,7 @@ import pytest
 
 from apisix_ingress.diagnostics.collect.leader import lease_of
 from apisix_ingress.diagnostics.doctor.clock_skew import skew_seconds
-from apisix_ingress.diagnostics.reports.status import Wellness, computed_wellness, status_lines, stored_wellness
+from apisix_ingress.diagnostics.reports.status import Wellness, computed_wellness, stored_wellness
 from apisix_ingress.model.condition import AWAY, aborted, synced
 from tests.factories import make_custom
 
@@ -73,49 +73,3 @@ def test_a_lease_is_held_as_long_as_it_says(raw: Any, state: str, age: float | N
 )
 def test_a_clock_is_compared_by_the_date_of_an_answer(date: str, want: float | None) -> None:
     assert skew_seconds(date, NOW) == want
-
-
-def document(**leader: Any) -> dict[str, Any]:
-    counts = {"wanted": 5, "there": 3, "differing": 1, "missing": 1, "extra": 0, "foreign": 2}
-    there = {"name": "east", "url": "http://e", "reachable": True, "version": "APISIX/3.18.0", "records": counts}
-    away = {"name": "west", "url": "http://w", "reachable": False, "trouble": "no answer", "records": None}
-    seen = {"lease": "apisix/leader", "state": "held", "holder": "one", "renewed_seconds_ago": 2.5, "problem": ""}
-    return {
-        "healthy": False,
-        "controller": "apisix-ingress",
-        "leader": seen | leader,
-        "clusters": [there, away],
-        "objects": {
-            "ApisixRoute": {"ok": 3, "failed": 1, "waiting": 1, "pending": 0},
-            "Ingress": {"ok": 0, "failed": 0, "waiting": 0, "pending": 0},
-        },
-        "not_ok": [{"object": "ApisixRoute shop/web", "state": "failed", "reason": "No", "message": "no Service"}],
-        "unread": [{"kind": "Secret", "reason": "forbidden"}],
-    }
-
-
-def test_the_lines_name_clusters_kinds_and_whoever_is_not_well() -> None:
-    assert list(status_lines(document())) == [
-        "controller apisix-ingress: one leads, renewed 2.5 s ago (lease apisix/leader)",
-        "cluster east at http://e (APISIX/3.18.0): 3 of 5 records in sync; 1 differing, 1 missing, 2 foreign",
-        "cluster west at http://w: can't be read: no answer",
-        "ApisixRoute: 3 ok, 1 failed, 1 waiting",
-        "Ingress: 0 ok",
-        "cannot read Secret: forbidden",
-        "failed: ApisixRoute shop/web: No: no Service",
-        "degraded",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("state", "words"),
-    [
-        ("stale", "no leader: one has not renewed for 2.5 s"),
-        ("free", "no leader: the last one released the lease"),
-        ("absent", "there has never been a leader"),
-        ("off", "leader election is disabled"),
-        ("unreadable", "the leader is unknown"),
-    ],
-)
-def test_the_first_line_says_who_leads(state: str, words: str) -> None:
-    assert words in next(status_lines(document(state=state)))

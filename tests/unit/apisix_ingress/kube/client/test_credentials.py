@@ -198,6 +198,15 @@ def test_the_flag_takes_precedence_over_the_pod_and_the_environment(tmp_path: Pa
         find_credentials("", clock=clock, environ={"HOME": str(tmp_path)})
 
 
+async def test_a_context_is_selected_and_takes_precedence_over_the_pod(tmp_path: Path) -> None:
+    contexts = [{"name": name, "context": {"cluster": "c", "user": "u", "namespace": name}} for name in ("x", "other")]
+    path = str(write_kubeconfig(tmp_path / "k", contexts=contexts))
+    environ = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBECONFIG": path}
+    assert (await find_credentials("", "other", clock=FakeClock(), environ=environ).load()).namespace == "other"
+    with pytest.raises(ConfigError, match="no context 'third'; it has: x, other"):
+        await Kubeconfig(path, "third", clock=FakeClock()).load()
+
+
 async def test_the_kubeconfig_of_the_home_folder_comes_last(tmp_path: Path) -> None:
     (tmp_path / ".kube").mkdir()
     write_kubeconfig(tmp_path / ".kube" / "config")

@@ -1,0 +1,109 @@
+"""The options by which commands find an API server and gateways, as one parameter of a command.
+
+A command declares a parameter `connection: Connection`; `connects` replaces it by the options that it consists of.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from apisix_ingress.commands.common.output import AdminKeyOption, AdminUrlOption, ConfigOption, KubeconfigOption
+
+if TYPE_CHECKING:
+    from apisix_ingress.settings import Settings
+
+ContextOption = Annotated[
+    str | None, typer.Option("--context", metavar="NAME", help="Context of the kubeconfig.", show_default=False)
+]
+CaFileOption = Annotated[
+    str | None,
+    typer.Option("--ca-file", metavar="FILE", help="CA certificates (PEM) of the Admin API.", show_default=False),
+]
+ControllerNamespaceOption = Annotated[
+    str | None,
+    typer.Option(
+        "--controller-namespace",
+        metavar="NAMESPACE",
+        help="Namespace of the controller, of its Lease.",
+        show_default=False,
+    ),
+]
+
+_OPTIONS: dict[str, Any] = {
+    "kubeconfig": KubeconfigOption,
+    "context": ContextOption,
+    "admin_url": AdminUrlOption,
+    "admin_key": AdminKeyOption,
+    "ca_file": CaFileOption,
+    "controller_namespace": ControllerNamespaceOption,
+    "config": ConfigOption,
+}
+_PARAMETER = "connection"
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """What the user said about the API server, the gateways and the controller; None: nothing."""
+
+    config: Path | None = None
+    kubeconfig: str | None = None
+    context: str | None = None
+    admin_url: str | None = None
+    admin_key: str | None = None
+    ca_file: str | None = None
+    controller_namespace: str | None = None
+
+    @property
+    def names_api_server(self) -> bool:
+        """Whether an option leads to an API server."""
+        return not (self.config is None and self.kubeconfig is None and self.context is None)
+
+    def settings(self) -> Settings:
+        """Return the settings, overridden by the command line.
+
+        Raises:
+            ConfigError: A setting is invalid.
+        """
+        from apisix_ingress.commands.common.setup import quiet_settings
+
+        kubernetes = {
+            "kubeconfig": self.kubeconfig,
+            "context": self.context,
+            "election": {"namespace": self.controller_namespace},
+        }
+        cluster = {"admin_url": self.admin_url, "admin_key": self.admin_key, "tls": {"ca_file": self.ca_file}}
+        return quiet_settings(self.config, {"kubernetes": kubernetes, "clusters": {0: cluster}})
+
+
+def connects(command: Callable[..., None], *, gateways: bool = True, controller: bool = True) -> Callable[..., None]:
+    """Return a command with the options of a connection in place of the parameter `connection`.
+
+    Args:
+        command: Has a parameter `connection`.
+        gateways: Whether it reads gateways, so that their address and key can be given.
+        controller: Whether it reads the Lease of the controller.
+    """
+    unused = {"admin_url", "admin_key", "ca_file"} if not gateways else set()
+    unused |= set() if controller else {"controller_namespace"}
+    names = [name for name in _OPTIONS if name not in unused]
+
+    @wraps(command)
+    def connected(**given: Any) -> None:
+        connection = Connection(**{name: given.pop(name) for name in names})
+        command(**given, **{_PARAMETER: connection})
+
+    kept = [each for each in inspect.signature(command, eval_str=True).parameters.values() if each.name != _PARAMETER]
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    added = [inspect.Parameter(name, keyword, default=None, annotation=_OPTIONS[name]) for name in names]
+    every = [*(each.replace(kind=keyword) for each in kept), *added]
+    connected.__dict__["__signature__"] = inspect.Signature(every)
+    connected.__annotations__ = {each.name: each.annotation for each in every}
+    del connected.__dict__["__wrapped__"]
+    return connected

@@ -1,0 +1,69 @@
+"""The status of a running controller, read over HTTP from its status page: no API server and no gateway is asked."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from http.client import HTTPException
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlencode, urlsplit
+from urllib.request import OpenerDirector, ProxyHandler, Request, build_opener
+
+from apisix_ingress.diagnostics.reports.status import Filter
+from apisix_ingress.errors import IngressError, UsageError
+from apisix_ingress.model.json import JsonObject
+
+SECONDS = 20.0
+"""Timeout of the request."""
+
+LARGEST = 64 * 2**20
+"""Maximum size of a response, in bytes."""
+
+PATH = "/status/api/status"
+
+
+async def read_status(url: str, only: Filter) -> JsonObject:
+    """Return the document of `status` from the controller at an address such as http://localhost:8080.
+
+    Raises:
+        UsageError: Not the URL of a server.
+        IngressError: It does not answer, or not with a status.
+    """
+    parts = urlsplit(url if "//" in url else f"http://{url}")
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise UsageError(f"--url {url}: write the address of the controller as http://localhost:8080")
+    query = {"namespace": only.namespace, "all": "yes" if only.healthy else "", "kind": sorted(only.kinds)}
+    place = f"{parts.scheme}://{parts.netloc}"
+    return await asyncio.to_thread(_read, place, f"{place}{PATH}?{urlencode(query, doseq=True)}")
+
+
+def _read(place: str, url: str) -> JsonObject:
+    # A proxy is for the world outside; a controller is reached by its address or a port-forward.
+    opener: OpenerDirector = build_opener(ProxyHandler({}))
+    request = Request(url, headers={"Accept": "application/json"})  # the scheme was checked
+    try:
+        with opener.open(request, timeout=SECONDS) as response:
+            content = response.read(LARGEST + 1)
+    except HTTPError as error:
+        raise IngressError(f"controller at {place}: {error.code}: {_remedy(error.code)}") from None
+    except (URLError, HTTPException, OSError) as error:
+        reason = error.reason if isinstance(error, URLError) else error
+        raise IngressError(
+            f"controller at {place}: no answer: {reason}; check http.listen, or the port-forward"
+        ) from None
+    try:
+        document = json.loads(content)
+    except ValueError:
+        document = None
+    if len(content) > LARGEST or not isinstance(document, dict) or "healthy" not in document:
+        raise IngressError(f"controller at {place}: the response is not a status: is it the address of http.listen?")
+    return document
+
+
+def _remedy(code: int) -> str:
+    match code:
+        case 403:
+            return "its status page is for loopback only: use `kubectl port-forward`, or set http.status_page: everyone"
+        case 404:
+            return "it has no status page: set http.status_page, or upgrade the controller"
+    return "see its log"

@@ -1,0 +1,120 @@
+"""The text form of `status`: a headline, a table of gateway clusters, one of kinds, one of objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from apisix_ingress.diagnostics.reports.status import STATES
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.keys import ObjectKey
+
+_COLOURS = {"failed": "red", "waiting": "yellow", "pending": "yellow", "ok": ""}
+_GAP = "  "
+
+Row = Sequence[str]
+
+
+def status_lines(document: JsonObject) -> Iterator[tuple[str, str]]:
+    """Yield the lines of a status, each with its colour, empty for none."""
+    yield headline(document), "green" if document["healthy"] else "red"
+    yield f"controller {document['controller']}: {_led_by(document['leader'])}", ""
+    yield "", ""
+    yield from _clusters(document["clusters"])
+    if document["objects"]:
+        yield "", ""
+        yield from _kinds(document["objects"])
+    if document["items"]:
+        yield "", ""
+        yield from _objects(document["items"])
+    for each in document["unread"]:
+        yield f"cannot read {each['kind']}: {each['reason']}", "red"
+
+
+def headline(document: JsonObject) -> str:
+    """Return the whole status in a sentence."""
+    failing = sum(count for tally in document["objects"].values() for state, count in tally.items() if state != "ok")
+    behind = sum(not each["in_sync"] for each in document["clusters"])
+    total = sum(sum(tally.values()) for tally in document["objects"].values())
+    counts = {"object": failing, "gateway cluster": behind, "unreadable kind": len(document["unread"])}
+    wrong = [_count(number, noun) for noun, number in counts.items() if number]
+    if wrong:
+        return f"{' and '.join(wrong)} need{'s' if sum(counts.values()) == 1 else ''} attention"
+    if not document["healthy"]:
+        return "there is no leader: nothing is written to the gateways"
+    return f"{_count(total, 'object')} in sync with {_count(len(document['clusters']), 'gateway cluster')}"
+
+
+def table(header: Row, rows: Sequence[Row]) -> Iterator[str]:
+    """Yield lines with aligned columns; the last column has any width."""
+    widths = [max(len(row[column]) for row in (header, *rows)) for column in range(len(header) - 1)]
+    for row in (header, *rows):
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        yield _GAP.join([*cells, row[-1]]).rstrip()
+
+
+def _clusters(clusters: Sequence[JsonObject]) -> Iterator[tuple[str, str]]:
+    rows = [
+        (each["name"], _state(each), _records(each), each["version"] or "-", each["url"] or "-") for each in clusters
+    ]
+    lines = list(table(("CLUSTER", "STATE", "RECORDS", "VERSION", "ADMIN API"), rows))
+    yield lines[0], "dim"
+    for line, each in zip(lines[1:], clusters, strict=True):
+        yield line, "" if each["in_sync"] else "red"
+        if each["trouble"]:
+            yield f"  {each['trouble']}", "red"
+
+
+def _state(cluster: JsonObject) -> str:
+    if not cluster["reachable"]:
+        return "unreadable"
+    return "in sync" if cluster["in_sync"] else "differs"
+
+
+def _records(cluster: JsonObject) -> str:
+    counts = dict(cluster["records"] or {})
+    if not counts:
+        return "-"
+    begin = f"{counts.pop('there')}/{counts.pop('wanted')}"
+    others = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+    return f"{begin} ({others})" if others else begin
+
+
+def _kinds(objects: JsonObject) -> Iterator[tuple[str, str]]:
+    rows = [(kind, *(str(tally[state]) for state in STATES)) for kind, tally in objects.items()]
+    lines = list(table(("KIND", *(state.upper() for state in STATES)), rows))
+    yield lines[0], "dim"
+    for line, tally in zip(lines[1:], objects.values(), strict=True):
+        yield line, next((_COLOURS[state] for state in STATES[1:] if tally[state]), "")
+
+
+def _objects(items: Sequence[JsonObject]) -> Iterator[tuple[str, str]]:
+    keys = [ObjectKey(**each["object"]) for each in items]
+    rows = [
+        (key.kind, key.place, each["state"], each["reason"] or "-", each["message"])
+        for key, each in zip(keys, items, strict=True)
+    ]
+    lines = list(table(("KIND", "OBJECT", "STATE", "REASON", "MESSAGE"), rows))
+    yield lines[0], "dim"
+    yield from ((line, _COLOURS[each["state"]]) for line, each in zip(lines[1:], items, strict=True))
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _led_by(leader: JsonObject) -> str:
+    where = f"(lease {leader['lease']})"
+    age = leader["renewed_seconds_ago"]
+    match leader["state"]:
+        case "held":
+            return f"{leader['holder']} leads, renewed {age:g} s ago {where}"
+        case "stale":
+            since = f"for {age:g} s" if age is not None else "at any known time"
+            return f"no leader: {leader['holder']} has not renewed {since} {where}"
+        case "free":
+            return f"no leader: the last one released the lease {where}"
+        case "absent":
+            return f"there has never been a leader {where}; set --namespace to the namespace of the controller"
+        case "off":
+            return "leader election is disabled"
+    return f"the leader is unknown {where}: {leader['problem']}"

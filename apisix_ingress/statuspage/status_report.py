@@ -1,0 +1,71 @@
+"""The document of the command `status` about this process: gateway clusters, objects with their states, the leader."""
+
+from __future__ import annotations
+
+from apisix_ingress.diagnostics.reports.status import Filter, Wellness, compose, computed_wellness
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.objects import CustomObject
+from apisix_ingress.runtime.tasks import in_turns
+from apisix_ingress.statuspage.inputs import PageCluster, PageInputs
+from apisix_ingress.statuspage.record_masking import clean
+from apisix_ingress.statuspage.snapshot import CHUNK, Snapshot
+from providers.status.conditions import Conditions
+
+FOLLOWER = "this replica does not lead, so it does not know the gateways"
+
+
+async def status_report(facts: PageInputs, snapshot: Snapshot, only: Filter) -> JsonObject:
+    """Return the status of the objects that a filter takes."""
+    conditions = Conditions(facts.world, facts.clusters)
+    states: dict[ObjectKey, Wellness] = {}
+    async for key in in_turns(sorted(filter(only.takes, facts.world.reports)), every=CHUNK):
+        if _is_of_users(facts, key):
+            states[key] = _state(facts, conditions, key)
+    who = facts.controller
+    leader = clean(who.leader)
+    return compose(
+        states,
+        [_cluster(facts, snapshot, each) for each in facts.clusters],
+        only,
+        controller=clean(facts.options.controller_name),
+        leader={
+            "lease": "",
+            "state": "held" if who.leads or leader else "absent",
+            "holder": clean(facts.identity) if who.leads else leader,
+            "renewed_seconds_ago": None,
+            "problem": "",
+        },
+        is_led=bool(who.leads or leader),
+        unread=[{"kind": clean(what), "reason": clean(why)} for what, why in sorted(who.problems.items())],
+    )
+
+
+def _is_of_users(facts: PageInputs, key: ObjectKey) -> bool:
+    """Say whether an object is one that users write for the gateways, unlike a Service that it refers to."""
+    stores = facts.world.stores
+    return key.kind in stores and isinstance(stores[key.kind].get(key), CustomObject)
+
+
+def _state(facts: PageInputs, conditions: Conditions, key: ObjectKey) -> Wellness:
+    if not facts.controller.leads and not conditions.is_broken(key):
+        return Wellness("pending", "NotLeader", FOLLOWER)
+    found = computed_wellness(conditions.of(key))
+    return Wellness(found.state, found.reason, clean(found.message))
+
+
+def _cluster(facts: PageInputs, snapshot: Snapshot, cluster: PageCluster) -> JsonObject:
+    counts, outage = snapshot.counts[cluster.name], facts.outage(cluster)
+    is_known = cluster.taken_over and outage is None
+    states = {state: number for state, number in sorted(counts.items()) if state != "applied"}
+    refused = facts.controller.refused.get(cluster.name, "")
+    trouble = outage.cause if outage is not None else refused or (cluster.audit_failure if is_known else "")
+    return {
+        "name": cluster.name,
+        "url": "",
+        "reachable": is_known,
+        "in_sync": is_known and not trouble and counts["applied"] == counts.total(),
+        "trouble": clean(trouble or ("" if is_known else FOLLOWER if not facts.controller.leads else "not read yet")),
+        "version": clean(cluster.version),
+        "records": {"wanted": counts.total(), "there": counts["applied"], **states} if is_known else None,
+    }

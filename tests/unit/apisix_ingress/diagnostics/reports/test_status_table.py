@@ -1,0 +1,104 @@
+"""The text form of `status`: a headline and tables that kubectl users can read at a glance."""
+
+from typing import Any
+
+import pytest
+
+from apisix_ingress.diagnostics.reports.status_table import headline, status_lines
+
+OK = {"ok": 3, "failed": 0, "waiting": 0, "pending": 0}
+COUNTS = {"wanted": 5, "there": 5, "differing": 0, "missing": 0, "extra": 0, "foreign": 0}
+EAST: dict[str, Any] = {
+    "name": "east",
+    "url": "http://e",
+    "reachable": True,
+    "in_sync": True,
+    "trouble": "",
+    "version": "APISIX/3.18.0",
+    "records": COUNTS,
+}
+WEST = {**EAST, "name": "west", "url": "http://w", "reachable": False, "in_sync": False, "trouble": "no answer"}
+ITEM = {
+    "object": {"kind": "ApisixRoute", "namespace": "shop", "name": "web"},
+    "state": "failed",
+    "reason": "ServiceNotFound",
+    "message": "no Service",
+}
+LEADER = {"lease": "apisix/leader", "state": "held", "holder": "one", "renewed_seconds_ago": 2.5, "problem": ""}
+
+
+def document(**changes: Any) -> dict[str, Any]:
+    return {
+        "healthy": True,
+        "controller": "apisix-ingress",
+        "leader": LEADER,
+        "clusters": [EAST],
+        "objects": {"ApisixRoute": OK},
+        "items": [],
+        "unread": [],
+        **changes,
+    }
+
+
+def test_the_tables_name_clusters_kinds_and_objects_that_need_attention() -> None:
+    differing = {**EAST, "in_sync": False, "records": {**COUNTS, "there": 3, "differing": 1, "missing": 1}}
+    got = status_lines(
+        document(
+            healthy=False,
+            clusters=[differing, {**WEST, "records": None, "version": ""}],
+            objects={"ApisixRoute": {**OK, "failed": 1}, "Ingress": OK},
+            items=[ITEM],
+            unread=[{"kind": "Secret", "reason": "forbidden"}],
+        )
+    )
+    assert [line for line, _ in got] == [
+        "1 object and 2 gateway clusters and 1 unreadable kind need attention",
+        "controller apisix-ingress: one leads, renewed 2.5 s ago (lease apisix/leader)",
+        "",
+        "CLUSTER  STATE       RECORDS                       VERSION        ADMIN API",
+        "east     differs     3/5 (1 differing, 1 missing)  APISIX/3.18.0  http://e",
+        "west     unreadable  -                             -              http://w",
+        "  no answer",
+        "",
+        "KIND         OK  FAILED  WAITING  PENDING",
+        "ApisixRoute  3   1       0        0",
+        "Ingress      3   0       0        0",
+        "",
+        "KIND         OBJECT    STATE   REASON           MESSAGE",
+        "ApisixRoute  shop/web  failed  ServiceNotFound  no Service",
+        "cannot read Secret: forbidden",
+    ]
+
+
+def test_rows_that_need_attention_are_coloured() -> None:
+    got = dict(status_lines(document(healthy=False, objects={"ApisixRoute": {**OK, "failed": 1}}, items=[ITEM])))
+    assert got["1 object needs attention"] == "red"
+    assert got["ApisixRoute  shop/web  failed  ServiceNotFound  no Service"] == "red"
+    assert got["east     in sync  5/5      APISIX/3.18.0  http://e"] == ""
+
+
+@pytest.mark.parametrize(
+    ("changes", "want"),
+    [
+        ({}, "3 objects in sync with 1 gateway cluster"),
+        ({"healthy": False}, "there is no leader: nothing is written to the gateways"),
+        ({"healthy": False, "clusters": [EAST, WEST]}, "1 gateway cluster needs attention"),
+        ({"healthy": False, "objects": {"Ingress": {**OK, "waiting": 2}}}, "2 objects need attention"),
+    ],
+)
+def test_the_headline_is_the_whole_status_in_a_sentence(changes: dict[str, Any], want: str) -> None:
+    assert headline(document(**changes)) == want
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ("stale", "no leader: one has not renewed for 2.5 s"),
+        ("free", "no leader: the last one released the lease"),
+        ("absent", "there has never been a leader"),
+        ("off", "leader election is disabled"),
+        ("unreadable", "the leader is unknown"),
+    ],
+)
+def test_the_second_line_names_the_leader(state: str, words: str) -> None:
+    assert words in list(status_lines(document(leader={**LEADER, "state": state})))[1][0]

@@ -1,0 +1,73 @@
+"""The status of a running controller: the same document as that of the command, which reads it by --url."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from apisix_ingress.diagnostics.collect.running_controller import read_status
+from apisix_ingress.diagnostics.reports.status import Filter
+from apisix_ingress.errors import IngressError, UsageError
+from apisix_ingress.gateway.sync.observer import Outage, RecordState
+from tests.unit.apisix_ingress.statuspage.harness import PageHarness, ScriptedCluster, make_harness, served
+from tests.unit.translation.objects import make, rule, service, slice_of
+
+AWAY = Outage("unreachable", "10.0.0.9:9180: Connection refused", datetime(2026, 11, 22, 8, 55, 30, tzinfo=UTC))
+
+
+def route(name: str, **fields: Any) -> dict[str, Any]:
+    return make("ApisixRoute", name, spec={"http": [rule(match={"hosts": [f"{name}.org"], "paths": ["/"]}, **fields)]})
+
+
+def stage(*clusters: ScriptedCluster) -> PageHarness:
+    broken = route("broken", backends=[{"serviceName": "gone", "servicePort": 80}])
+    ready = slice_of([{"addresses": ["10.0.0.7"]}])
+    return make_harness(service(), ready, route("web"), broken, clusters=list(clusters) or None)
+
+
+def names(document: Any) -> dict[str, str]:
+    return {each["object"]["name"]: each["state"] for each in document["items"]}
+
+
+async def test_a_running_controller_lists_objects_that_need_attention() -> None:
+    async with served(stage()) as harness:
+        got = await read_status(harness.url, Filter())
+    assert (got["healthy"], names(got)) == (False, {"broken": "failed"})
+    assert got["objects"] == {"ApisixRoute": {"ok": 1, "failed": 1, "waiting": 0, "pending": 0}}
+    assert got["clusters"][0]["in_sync"]
+    assert (got["leader"]["state"], got["leader"]["holder"]) == ("held", "pod-a_1")
+
+
+async def test_objects_are_filtered_by_namespace_and_kind_and_listed_all_on_request() -> None:
+    async with served(stage()) as harness:
+        every = await read_status(harness.url, Filter(kinds=frozenset({"ApisixRoute", "Ingress"}), healthy=True))
+        none = await read_status(harness.url, Filter("elsewhere"))
+    assert names(every) == {"broken": "failed", "web": "ok"}
+    assert (none["healthy"], none["objects"], none["items"]) == (True, {}, [])
+
+
+async def test_a_cluster_that_is_away_is_named_with_its_cause_and_its_objects_wait() -> None:
+    harness = stage(ScriptedCluster("down", taken_over=False, outage=AWAY))
+    for key in harness.world.desired.records("down"):
+        harness.clusters[0].states[key] = RecordState("unreachable", "no answer", is_away=True)
+    async with served(harness):
+        got = await read_status(harness.url, Filter())
+    assert names(got) == {"broken": "failed", "web": "waiting"}
+    (cluster,) = got["clusters"]
+    assert (cluster["reachable"], cluster["in_sync"], cluster["trouble"]) == (False, False, AWAY.cause)
+
+
+async def test_a_follower_says_that_it_does_not_know_the_gateways() -> None:
+    harness = stage(ScriptedCluster(taken_over=False))
+    harness.controller.leads, harness.controller.leader = False, "pod-b_1"
+    async with served(harness):
+        got = await read_status(harness.url, Filter())
+    assert (got["leader"]["holder"], names(got)["web"]) == ("pod-b_1", "pending")
+    assert "does not lead" in got["clusters"][0]["trouble"]
+
+
+async def test_an_address_without_a_controller_is_an_error_that_says_what_to_check() -> None:
+    with pytest.raises(IngressError, match=r"controller at http://127.0.0.1:1: no answer: .*port-forward"):
+        await read_status("127.0.0.1:1", Filter())
+    with pytest.raises(UsageError, match="write the address of the controller"):
+        await read_status("ftp://somewhere", Filter())
