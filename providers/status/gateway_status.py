@@ -76,10 +76,12 @@ class GatewayStatus:
         It may also be one that was not translated yet.
         """
         from translation.gateway.routes.attachment import has_parent_of_ours
+        from translation.gateway.statuses import ROUTE_KINDS
 
         item = view.get(CustomObject, key)
         return (
             item is not None
+            and key.kind in ROUTE_KINDS
             and in_scope(key.namespace, view, self._options)
             and not has_parent_of_ours(item, view, self._options)
         )

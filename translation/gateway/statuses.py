@@ -17,6 +17,9 @@ from crds.gateway.common import GATEWAY_GROUP
 
 ROUTE_KINDS = frozenset({"HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute", "UDPRoute"})
 
+ENTRIES = dict.fromkeys(ROUTE_KINDS, ("parents", "parentRef")) | {"BackendTLSPolicy": ("ancestors", "ancestorRef")}
+"""Kind whose status has an entry for each Gateway → the field, and the field of an entry that names the Gateway."""
+
 OUR_TYPES = frozenset({"Accepted", "Conflicted", "InsecureFrontendValidationMode", "Programmed", "ResolvedRefs"})
 """Types of conditions that are removed where an assessment has none."""
 
@@ -54,33 +57,37 @@ def status_change(key: ObjectKey, assessment: Assessment | None, status: FrozenJ
         status: What the API server has.
         moment: What else it depends on.
     """
-    if key.kind in ROUTE_KINDS:
-        wanted = {"parents": _entries(status, assessment, moment)}
-    elif assessment is None:
+    if key.kind in ENTRIES:
+        name, reference = ENTRIES[key.kind]
+        found = list_in(status.get(name))
+        entries = _entries(found, reference, assessment, moment)
+        return {name: entries} if entries != found else {}
+    if assessment is None:
         return {}
-    else:
-        wanted = _entry_status(key, assessment, status, moment)
+    wanted = _entry_status(key, assessment, status, moment)
     return {name: value for name, value in wanted.items() if status.get(name) != value}
 
 
-def _entries(status: FrozenJson, assessment: Assessment | None, moment: Moment) -> list[JsonObject]:
-    """Return one entry for each parent of ours, after those of other controllers, which stay as they are."""
-    before = [each for each in list_in(status.get("parents")) if isinstance(each, dict)]
+def _entries(
+    found: Iterable[object], reference: str, assessment: Assessment | None, moment: Moment
+) -> list[JsonObject]:
+    """Return one entry for each Gateway of ours, after those of other controllers, which stay as they are."""
+    before = [each for each in found if isinstance(each, dict)]
     others = [
         each
         for each in before
-        if each.get("controllerName") != moment.controller or moment.elsewhere(mapping_in(each.get("parentRef")))
+        if each.get("controllerName") != moment.controller or moment.elsewhere(mapping_in(each.get(reference)))
     ]
     ours = [each for each in before if each.get("controllerName") == moment.controller]
     wanted = assessment.parents if assessment else ()
-    return [*others, *(_entry(each, ours, moment) for each in wanted)]
+    return [*others, *(_entry(each, reference, ours, moment) for each in wanted)]
 
 
-def _entry(state: ParentState, ours: Iterable[JsonObject], moment: Moment) -> JsonObject:
+def _entry(state: ParentState, reference: str, ours: Iterable[JsonObject], moment: Moment) -> JsonObject:
     ref = dict(state.reference)
-    before = next((each for each in ours if each.get("parentRef") == ref), {})
+    before = next((each for each in ours if each.get(reference) == ref), {})
     return {
-        "parentRef": ref,
+        reference: ref,
         "controllerName": moment.controller,
         "conditions": _conditions(state.verdicts, before, moment),
     }

@@ -22,7 +22,8 @@ CA_BUNDLE = "CaBundle"
 CA_KEY = "ca.crt"
 """Key of a ConfigMap or Secret that holds CA certificates."""
 
-_MATCHES: Mapping[str, IndexFunction] = {by.MATCHER_INDEX: match_values}
+_BACKENDS: Mapping[str, IndexFunction] = {by.BY_BACKEND: by.backend_services}
+_MATCHES: Mapping[str, IndexFunction] = {by.MATCHER_INDEX: match_values, **_BACKENDS}
 
 
 def _row(kind: str, plural: str, label: str, provider: str, **rest: Any) -> Resource:
@@ -60,18 +61,14 @@ GATEWAY_ROWS = (
         may_be_forbidden=True,
         label="caBundle",
     ),
-    Resource(
+    _row(
         "BackendTLSPolicy",
-        GATEWAY_GROUP,
-        "v1",
         "backendtlspolicies",
-        partial(kube.decode_custom, kind="BackendTLSPolicy"),
+        "backendTlsPolicy",
+        "backend_tls_policy:BackendTlsPolicyProvider",
         other_versions=("v1alpha3",),
-        optional=True,
-        may_be_forbidden=True,
         indexes={by.BY_TARGET: by.target_services},
         short="btlspolicy",
-        label="backendTlsPolicy",
     ),
     _row(
         "GatewayClass",
@@ -112,8 +109,18 @@ GATEWAY_ROWS = (
         "tlsRoute",
         "tls_route:TlsRouteProvider",
         other_versions=("v1alpha3", "v1alpha2"),
+        indexes=_BACKENDS,
+        ranked=frozenset(_BACKENDS),
     ),
-    _row("TCPRoute", "tcproutes", "tcpRoute", "tcp_route:TcpRouteProvider", other_versions=("v1alpha2",)),
+    _row(
+        "TCPRoute",
+        "tcproutes",
+        "tcpRoute",
+        "tcp_route:TcpRouteProvider",
+        other_versions=("v1alpha2",),
+        indexes=_BACKENDS,
+        ranked=frozenset(_BACKENDS),
+    ),
     _row("UDPRoute", "udproutes", "udpRoute", "udp_route:UdpRouteProvider", other_versions=("v1alpha2",)),
 )
 """Kinds that only the Gateway API uses. ReferenceGrants are used by other kinds too."""

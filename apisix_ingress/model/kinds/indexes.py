@@ -65,6 +65,9 @@ BY_PARENT = "parent"
 BY_TARGET = "target"
 """Index of BackendTLSPolicies: `namespace/name` of each Service."""
 
+BY_BACKEND = "backend"
+"""Index of routes of the Gateway API: `namespace/name` of each Service that they name as a backend."""
+
 EVERY = "every"
 """Index of Gateways: all of them under the empty string."""
 
@@ -111,6 +114,17 @@ def target_services(item: kube.CustomObject) -> Iterable[str]:
     """Return the Services that a BackendTLSPolicy applies to."""
     targets = (mapping_in(each) for each in list_in(item.spec.get("targetRefs")))
     return [f"{item.meta.namespace}/{each.get('name')}" for each in targets if each.get("kind", "Service") == "Service"]
+
+
+def backend_services(item: kube.CustomObject) -> Iterable[str]:
+    """Return the Services that a route of the Gateway API names as backends."""
+    rules = map(mapping_in, list_in(item.spec.get("rules")))
+    backends = (mapping_in(each) for rule in rules for each in list_in(rule.get("backendRefs")))
+    return dict.fromkeys(
+        f"{each.get('namespace') or item.meta.namespace}/{each.get('name')}"
+        for each in backends
+        if each.get("kind", "Service") == "Service"
+    )
 
 
 def every(item: kube.CustomObject) -> Iterable[str]:

@@ -90,6 +90,13 @@ GATEWAY_API_CODES = (
         "UnsupportedProtocol",
         "A backend of a route needs a protocol that gateways do not support",
         _SHARE,
-        "Use APISIX 3.19 or later for BackendTLSPolicy, or remove the policy.",
+        "Remove the BackendTLSPolicy: gateways cannot verify the certificates of backends.",
+    ),
+    Code(
+        "AIX1013",
+        "UnsupportedPolicy",
+        "A BackendTLSPolicy asks for what gateways cannot do, or conflicts with an older one",
+        "Requests to the Service are answered with 500, so that no request is sent without the verification.",
+        "Do as the message says: correct the reference, or remove the policy.",
     ),
 )

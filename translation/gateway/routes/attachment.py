@@ -73,6 +73,11 @@ def parents_of(obj: CustomObject, spec: RouteSpec, view: View, options: Options)
 
 def has_parent_of_ours(obj: CustomObject, view: View, options: Options) -> bool:
     """Say whether a route, which may be one that can't be read, names a Gateway of ours."""
+    return next(gateways_of(obj, view, options), None) is not None
+
+
+def gateways_of(obj: CustomObject, view: View, options: Options) -> Iterator[ObjectKey]:
+    """Yield the Gateways of ours that a route names, itself or by a ListenerSet; the route may be invalid."""
     for each in map(mapping_in, list_in(obj.spec.get("parentRefs"))):
         kind, name = each.get("kind", "Gateway"), each.get("name")
         namespace = each.get("namespace") or obj.meta.namespace
@@ -80,9 +85,8 @@ def has_parent_of_ours(obj: CustomObject, view: View, options: Options) -> bool:
             reference = ParentReference.model_construct(
                 group=each.get("group", GATEWAY_GROUP), kind=kind, namespace=namespace, name=name
             )
-            if _gateway(obj, reference, view, options) is not None:
-                return True
-    return False
+            if (found := _gateway(obj, reference, view, options)) is not None:
+                yield found[0].meta.key
 
 
 def is_elsewhere(reference: Mapping[str, Any], namespace: str, view: View, options: Options) -> bool:

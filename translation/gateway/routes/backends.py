@@ -13,13 +13,12 @@ from typing import Any
 
 from apisix_ingress.model import names
 from apisix_ingress.model.assessment import Verdict
-from apisix_ingress.model.json import list_in, mapping_in
-from apisix_ingress.model.keys import IndexKey, ObjectKey
-from apisix_ingress.model.kinds.indexes import BY_TARGET
-from apisix_ingress.model.objects import CustomObject, Service, ServicePort
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.objects import Service, ServicePort
 from apisix_ingress.state.claims import UpstreamClaim, UpstreamVariant
 from crds.gateway.common import BackendReference, HeaderChanges, ServiceReference
 from translation.core.builder import Builder
+from translation.gateway.policies.backend_tls import policy_of
 from translation.gateway.routes.filters import literal, request_headers
 
 H2C = "kubernetes.io/h2c"
@@ -129,21 +128,10 @@ def target_of(draft: Builder, reference: ServiceReference, path: str, wanted: Wa
     port = next((each for each in service.ports if each.port == reference.port), None)
     if port is None:
         return Invalid("BackendNotFound", f"{key} has no port {reference.port}", path)
-    if policy := _policy(draft, key, port):
-        message = f"{policy} asks for a verified certificate of {key}, which needs APISIX 3.19 or later; remove it"
+    if policy := policy_of(draft.view, key, port):  # a request must not be sent without the verification
+        message = f"{policy.meta.key} asks for a verified certificate of {key}, which gateways cannot verify; remove it"
         return Invalid("UnsupportedProtocol", message, path)
     return _claimed(draft, key, port, wanted)
-
-
-def _policy(draft: Builder, service: ObjectKey, port: ServicePort) -> ObjectKey | None:
-    """Return the BackendTLSPolicy of a port: requests must not be sent in plain text where one applies."""
-    index = IndexKey("BackendTLSPolicy", BY_TARGET, f"{service.namespace}/{service.name}")
-    for each in draft.view.find(CustomObject, index):
-        targets = (mapping_in(target) for target in list_in(each.spec.get("targetRefs")))
-        sections = {target.get("sectionName") for target in targets if target.get("name") == service.name}
-        if sections & {None, "", port.name}:
-            return each.meta.key
-    return None
 
 
 def _claimed(draft: Builder, service: ObjectKey, port: ServicePort, wanted: Wanted) -> Target:

@@ -31,10 +31,8 @@
   resources: [configmaps]
   verbs: [list, watch]
 - apiGroups: [gateway.networking.k8s.io]
-  resources: [backendtlspolicies]
-  verbs: [list, watch]
-- apiGroups: [gateway.networking.k8s.io]
   resources:
+    - backendtlspolicies
     - gateways
     - grpcroutes
     - httproutes
@@ -46,6 +44,7 @@
 {{- if $status }}
 - apiGroups: [gateway.networking.k8s.io]
   resources:
+    - backendtlspolicies/status
     - gateways/status
     - grpcroutes/status
     - httproutes/status

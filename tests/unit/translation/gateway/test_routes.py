@@ -347,14 +347,3 @@ def test_a_route_with_too_many_matches_is_in_no_index() -> None:
         "rules": [{"matches": [{"path": {"value": "/a"}}, {"path": {"value": "/b"}}]}],
     }
     assert match_values(decode_custom(make("HTTPRoute", "app", spec=spec), "HTTPRoute")) == ()
-
-
-@pytest.mark.parametrize(("section", "refused"), [("", True), ("https", True), ("other", False)])
-def test_a_backend_with_a_tls_policy_gets_no_plain_requests(section: str, refused: bool) -> None:
-    target = {"group": "", "kind": "Service", "name": "web", **({"sectionName": section} if section else {})}
-    policy = make("BackendTLSPolicy", "tls", spec={"targetRefs": [target]})
-    backend = service(ports=[{"port": 80, "name": "https"}])
-    found = settle(CLASS, gateway(), backend, policy, route(rule()))
-    want = "!UnsupportedProtocol" if refused else "ResolvedRefs"
-    assert of_parents(found) == [{"Accepted": "Accepted", "ResolvedRefs": want}]
-    assert ("upstream_id" in record(found)) != refused

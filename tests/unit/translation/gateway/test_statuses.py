@@ -54,6 +54,18 @@ def test_what_we_wrote_goes_with_a_route_that_is_no_longer_ours() -> None:
     assert status_change(ROUTE, None, status, NOW) == {"parents": [entry("other")]}
     assert status_change(ROUTE, None, {"parents": [entry("other")]}, NOW) == {}
     assert status_change(GATEWAY, None, {}, NOW) == {}
+    assert status_change(ROUTE, None, {}, NOW) == {}
+
+
+def test_a_policy_has_an_entry_for_each_gateway() -> None:
+    policy = ObjectKey("BackendTLSPolicy", "default", "tls")
+    foreign = {"ancestorRef": {"name": "gw"}, "controllerName": "other", "conditions": []}
+    change = status_change(policy, ASSESSED, {"ancestors": [foreign]}, NOW)
+    ours = {"ancestorRef": {"name": "gw"}, "controllerName": "ours", "conditions": [condition()]}
+    assert change == {"ancestors": [foreign, ours]}
+    assert status_change(policy, ASSESSED, change, NOW) == {}
+    assert status_change(policy, Assessment(), change, NOW) == {"ancestors": [foreign]}
+    assert status_change(policy, Assessment(), {}, NOW) == {}
 
 
 def test_a_gateway_shows_listeners_and_addresses() -> None:

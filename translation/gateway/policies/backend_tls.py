@@ -1,0 +1,127 @@
+"""BackendTLSPolicy → what its status says for each Gateway whose routes send requests to its Services.
+
+APISIX 3.18 verifies no certificate of a backend, so no policy can be accepted. Requests to the ports of its Services
+are refused (`routes.backends`), whatever its status says: they must not be sent without the verification.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import chain, islice
+
+from apisix_ingress.model.assessment import Assessment, ParentState, Verdict
+from apisix_ingress.model.json import list_in, mapping_in
+from apisix_ingress.model.keys import IndexKey, ObjectKey
+from apisix_ingress.model.kinds.indexes import BY_BACKEND, BY_TARGET
+from apisix_ingress.model.objects import CustomObject, ServicePort
+from apisix_ingress.state.view import View, oldest
+from crds import SpecError
+from crds.gateway.common import GATEWAY_GROUP, LocalReference, ObjectReference
+from crds.gateway.policies import BackendTlsPolicySpec
+from translation.core.builder import Builder
+from translation.core.options import Options
+from translation.core.result import Translation
+from translation.core.text_checks import check_object
+from translation.gateway.entry.certificates import Unresolved, ca_of
+from translation.gateway.parsing import spec_of
+from translation.gateway.routes.attachment import gateways_of
+
+KIND = "BackendTLSPolicy"
+
+MOST_ANCESTORS = 16
+"""Limit of the CRD."""
+
+MOST_ROUTES = 64
+"""Routes of each kind and Service whose Gateways are looked up: their number per Gateway is not limited."""
+
+_ROUTES = ("HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute")
+
+
+def translate_backend_tls_policy(obj: CustomObject, view: View, options: Options) -> Translation:
+    """Return the assessment of a BackendTLSPolicy: one entry for each Gateway of ours that it concerns."""
+    draft = Builder(obj.meta, view, options)
+    check_object(draft, obj)
+    ancestors = list(islice(_ancestors(obj, view, options), MOST_ANCESTORS))
+    try:
+        spec = spec_of(obj, BackendTlsPolicySpec)
+    except SpecError as error:
+        draft.misfit(error)
+        return draft.finish()
+    verdicts = _verdicts(draft, obj, spec)
+    if ancestors:
+        accepted = verdicts[0]
+        draft.degrade("UnsupportedPolicy", "spec.validation", accepted.message)
+    states = tuple(ParentState(_reference(each), verdicts) for each in ancestors)
+    return replace(draft.finish(), assessment=Assessment(parents=states))
+
+
+def policy_of(view: View, service: ObjectKey, port: ServicePort) -> CustomObject | None:
+    """Return the BackendTLSPolicy of a port: one for the port takes precedence, then the older one."""
+    index = IndexKey(KIND, BY_TARGET, f"{service.namespace}/{service.name}")
+    found = [(section, each) for each in view.find(CustomObject, index) for section in _sections(each, service.name)]
+    of_port = [each for section, each in found if section == port.name and section]
+    of_service = [each for section, each in found if not section]
+    return min(of_port or of_service, key=lambda each: each.meta.age, default=None)
+
+
+def _sections(policy: CustomObject, service: str) -> set[str]:
+    """Return the ports of a Service that a policy names; the empty text is every port."""
+    targets = (mapping_in(target) for target in list_in(policy.spec.get("targetRefs")))
+    return {str(target.get("sectionName") or "") for target in targets if target.get("name") == service}
+
+
+def _ancestors(obj: CustomObject, view: View, options: Options) -> Iterator[ObjectKey]:
+    """Yield the Gateways of ours with a route to one of the Services, each once."""
+    services = dict.fromkeys(each.get("name") for each in map(mapping_in, list_in(obj.spec.get("targetRefs"))))
+    names = [f"{obj.meta.namespace}/{name}" for name in services]
+    routes = chain.from_iterable(
+        islice(oldest(view, CustomObject, IndexKey(kind, BY_BACKEND, name)), MOST_ROUTES)
+        for name in names
+        for kind in _ROUTES
+    )
+    seen: dict[ObjectKey, None] = {}
+    for route in routes:
+        for gateway in gateways_of(route, view, options):
+            if gateway not in seen:
+                seen[gateway] = None
+                yield gateway
+
+
+def _verdicts(draft: Builder, obj: CustomObject, spec: BackendTlsPolicySpec) -> tuple[Verdict, Verdict]:
+    """Return the conditions Accepted and ResolvedRefs."""
+    found = [_ca(draft, obj.meta.key, each) for each in spec.validation.ca_certificate_refs]
+    wrong = next((each for each in found if isinstance(each, Unresolved)), None)
+    resolved = Verdict("ResolvedRefs", True, "ResolvedRefs")
+    if wrong is not None:
+        resolved = Verdict("ResolvedRefs", False, wrong.reason, wrong.message)
+    if winner := _winner(obj, spec, draft.view):
+        message = f"{winner.meta.key} applies to the same Service and is older; remove one of them"
+        return Verdict("Accepted", False, "Conflicted", message), resolved
+    if wrong is not None and not any(isinstance(each, str) for each in found):
+        return Verdict("Accepted", False, "NoValidCACertificate", wrong.message), resolved
+    message = (
+        "this controller cannot have gateways verify the certificates of backends (APISIX 3.18 verifies none), so "
+        "requests to the Service are answered with 500; remove the policy to send them without verification"
+    )
+    return Verdict("Accepted", False, "Invalid", message), resolved
+
+
+def _ca(draft: Builder, owner: ObjectKey, reference: LocalReference) -> str | Unresolved:
+    found = ObjectReference(group=reference.group, kind=reference.kind, name=reference.name)
+    return ca_of(draft, owner, found, ("InvalidKind", "InvalidCACertificateRef"))
+
+
+def _winner(obj: CustomObject, spec: BackendTlsPolicySpec, view: View) -> CustomObject | None:
+    """Return an older policy for the same Service and port name, or None."""
+    for target in spec.target_refs:
+        index = IndexKey(KIND, BY_TARGET, f"{obj.meta.namespace}/{target.name}")
+        rivals = (each for each in view.find(CustomObject, index) if each.meta.age < obj.meta.age)
+        found = next((each for each in rivals if target.section_name in _sections(each, target.name)), None)
+        if found is not None:
+            return found
+    return None
+
+
+def _reference(gateway: ObjectKey) -> dict[str, str]:
+    return {"group": GATEWAY_GROUP, "kind": "Gateway", "namespace": gateway.namespace, "name": gateway.name}
