@@ -351,11 +351,14 @@ class AdminClient:
     async def _call(
         self, method: str, path: str, payload: bytes | None = None, *, limits: Limits, most: int = LARGEST_ANSWER
     ) -> Reply:
-        """Carry out a request; once more, with the new admin key, if the one refused has been replaced."""
+        """Send a request; repeat it with the new admin key if the key that was refused has been replaced."""
+        sent_with = self._headers
         reply = await self._send(method, path, payload, limits, most)
-        if reply.status_code in (401, 403) and self._key.refresh():
+        if reply.status_code in (401, 403):
+            self._key.refresh()  # another request may have done so since this one was sent
             self._headers = self._new_headers()
-            reply = await self._send(method, path, payload, limits, most)
+            if self._headers != sent_with:
+                reply = await self._send(method, path, payload, limits, most)
         return reply
 
     async def _send(self, method: str, path: str, payload: bytes | None, limits: Limits, most: int) -> Reply:

@@ -284,3 +284,28 @@ async def test_replaced_key_file_is_read_when_the_old_key_is_refused(tmp_path: P
     await backend.put(make_record())
     assert seen == ["old-key", "old-key", "new-key", "new-key"]
     assert not backend.credentials_changed()
+
+
+async def test_every_request_that_was_sent_with_the_old_key_is_repeated_with_the_new_one(tmp_path: Path) -> None:
+    path = tmp_path / "key"
+    path.write_text("old-key")
+    arrived, replaced = asyncio.Semaphore(0), asyncio.Event()
+
+    async def handle(request: httpx.Request) -> httpx.Response:
+        key = request.headers["x-api-key"]
+        arrived.release()
+        await replaced.wait()
+        return httpx.Response(200 if key == "new-key" else 401, json=WRITTEN)
+
+    key = AdminKey(lambda: SecretStr(path.read_text()), str(path))
+    backend = AdminClient(
+        "http://g", key, controller="c", timeout=5, transport=HttpxCarrier(httpx.MockTransport(handle))
+    )
+    async with asyncio.TaskGroup() as group:
+        for _ in range(3):
+            group.create_task(backend.put(make_record()))
+        for _ in range(3):
+            await arrived.acquire()
+        (tmp_path / "next").write_text("new-key")
+        (tmp_path / "next").replace(path)
+        replaced.set()
