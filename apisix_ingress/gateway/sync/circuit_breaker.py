@@ -117,11 +117,22 @@ class CircuitBreaker:
         if self._backoff.failures(""):
             self._backoff.forget("")
 
-    def failed(self, key: RecordKey, error: GatewayError) -> None:
-        """Note that the write of a record was not answered; trip if writes of other records failed before it."""
-        self._failing.add(key)
-        if len(self._failing) >= (FAILING if error.sent else UNREACHED):
+    def failed(self, error: GatewayError, key: RecordKey | None = None) -> None:
+        """Note that a call failed, and trip if that concerns the whole cluster.
+
+        A refused admin key does so at once, whatever the call was for. Otherwise writes of several records have to fail
+        in a row; other calls are ignored.
+
+        Args:
+            error: Why it failed.
+            key: The record that was to be written; None for any other call.
+        """
+        if isinstance(error, GatewayUnauthorized):
             self.trip(error)
+        elif key is not None:
+            self._failing.add(key)
+            if len(self._failing) >= (FAILING if error.sent else UNREACHED):
+                self.trip(error)
 
     def trip(self, error: GatewayError, *, since: datetime | None = None) -> None:
         """Stop writing; while it is stopped already, only the cause may change.

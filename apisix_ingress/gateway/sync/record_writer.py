@@ -14,10 +14,8 @@ import structlog
 
 from apisix_ingress.errors import (
     GatewayError,
-    GatewayRedirected,
     GatewayRejected,
     GatewayUnauthorized,
-    GatewayUnavailable,
 )
 from apisix_ingress.gateway.backend import Backend, DependencyPending, NotTried
 from apisix_ingress.gateway.sync.comparison.pre_write_check import PreWriteChecks
@@ -131,10 +129,6 @@ class RecordWriter:
             await self.checks.run(key, many=many)
         except GatewayRejected:
             return True  # the answer to the write says more
-        except GatewayUnauthorized as error:
-            self.driver.enqueue(key)
-            self.driver.breaker.trip(error)
-            return False
         except GatewayError as error:
             self._retry(key, error)
             return False
@@ -242,16 +236,15 @@ class RecordWriter:
             driver.post(key, Event.WRITE_REJECTED, Detail(record, error=error))
             return
         driver.post(key, Event.UNKNOWN if error.sent else Event.FAILED)
-        if isinstance(error, GatewayUnauthorized):
-            driver.post(key, Event.RETRY_NOW)
-            driver.breaker.trip(error)
-        else:
-            self._retry(key, error)
+        self._retry(key, error)
 
     def _retry(self, key: RecordKey, error: GatewayError) -> None:
-        """Try the record again after its own backoff; if the cluster fails others as well, not before it is back."""
+        """Try the record again after its own backoff, or once the cluster is back if it is the cluster that fails."""
         driver = self.driver
-        driver.retry(key, error)
+        if isinstance(error, GatewayUnauthorized):
+            driver.post(key, Event.RETRY_NOW)  # no failure of the record
+        else:
+            driver.retry(key, error)
         if isinstance(error, DependencyPending):
             driver.breaker.succeeded()
             if error.missing is not None:
@@ -259,8 +252,8 @@ class RecordWriter:
                 driver.mark([error.missing])
             if error.holder is not None:
                 driver.wait_for_holder(key, error.holder)
-        elif isinstance(error, GatewayUnavailable | GatewayRedirected):
-            driver.breaker.failed(key, error)
+        else:
+            driver.breaker.failed(error, key)
 
     def _observe(self, key: RecordKey, record: Record | None, started: float, status: str) -> float:
         """Tell the observer of a request that ended just now; return the seconds that it took."""

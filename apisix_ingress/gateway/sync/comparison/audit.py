@@ -15,7 +15,7 @@ from itertools import islice
 
 import structlog
 
-from apisix_ingress.errors import GatewayError, GatewayUnauthorized, GatewayUnavailable
+from apisix_ingress.errors import GatewayError, GatewayUnavailable
 from apisix_ingress.gateway.backend import Backend, ClusterListing, ObservedRecord
 from apisix_ingress.gateway.sync.comparison.gateway_defaults import Defaults, fills_in
 from apisix_ingress.gateway.sync.driver import Detail, RecordDriver
@@ -141,8 +141,7 @@ class Audit:
         except GatewayError as error:
             self.failure = str(error)
             self._observer.compared(cluster, ok=False)
-            if isinstance(error, GatewayUnauthorized):
-                driver.breaker.trip(error)
+            driver.breaker.failed(error)
             return False
         self.failure = ""
         self._observer.compared(cluster, ok=True)

@@ -14,7 +14,7 @@ from datetime import datetime
 
 import structlog
 
-from apisix_ingress.errors import GatewayError, GatewayUnauthorized, GatewayUnavailable
+from apisix_ingress.errors import GatewayError, GatewayUnavailable
 from apisix_ingress.gateway.backend import Backend, ObservedRecord
 from apisix_ingress.gateway.sync.circuit_breaker import UNREACHED, CircuitBreaker
 from apisix_ingress.gateway.sync.comparison.sentinels import Sentinels
@@ -95,8 +95,9 @@ class SpotCheck:
                 pass
             except GatewayError as failure:
                 error = failure
+                self._breaker.failed(error)
                 unreached += not error.sent
-            if isinstance(error, GatewayUnauthorized) or unreached >= UNREACHED or self._now() + PAUSE >= end:
+            if not self._breaker.allows_writes or unreached >= UNREACHED or self._now() + PAUSE >= end:
                 self._give_up(error, began, since)
                 return
             await self._clock.sleep(PAUSE)
@@ -127,12 +128,11 @@ class SpotCheck:
             self._suspect()
 
     async def _look(self, key: RecordKey) -> bool:
-        before, began, since = self._sentinels.known(key), self._now(), self._clock.now()
+        before = self._sentinels.known(key)
         try:
             found = await self._backend.look(key)
-        except GatewayUnauthorized as error:
-            # Decisive whatever the other reads find, and these may take until their timeout.
-            self._give_up(error, began, since)
+        except GatewayError as error:
+            self._breaker.failed(error)  # at once: the other reads may take until their timeout
             raise
         is_as_left = self._sentinels.is_as_left(key, before, found)
         if is_as_left is None and found is not None:
