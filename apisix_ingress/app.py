@@ -116,7 +116,7 @@ async def build(settings: Settings, manifests: Path | None, held: AsyncExitStack
     """Build all parts and listen for probes; nothing is sent yet. What has to be closed is closed by `held`.
 
     Raises:
-        ConfigError: A setting, a file or an address can't be used.
+        ConfigError: A setting, a file or an address cannot be used.
     """
     options, clusters = translation_options(settings), GatewayClusters()
     parts = _parts(options, clusters)
@@ -153,7 +153,7 @@ def _parts(options: Options, clusters: GatewayClusters) -> Parts:
 
 
 def _has_other_status(world: World, options: Options, key: ObjectKey) -> bool:
-    """Say whether ingress-nginx writes the status of an Ingress: until `update_status` hands it over."""
+    """Return whether ingress-nginx writes the status of an Ingress: until `update_status` hands it over."""
     nginx, item = options.nginx, world.stores[key.kind].get(key)
     if nginx is None or nginx.update_status or item is None:
         return False

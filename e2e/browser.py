@@ -35,7 +35,7 @@ INSTALL_TIMEOUT = 900.0
 
 
 class BrowserError(Exception):
-    """Something is missing and can't be had; the message names the remedy."""
+    """Something is missing and cannot be had; the message names the remedy."""
 
 
 def chromium(environ: Mapping[str, str] | None = None) -> Path:
@@ -112,7 +112,7 @@ def provide() -> None:
 
 def _install(package: str, remedy: str) -> None:
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
-        raise BrowserError(f"{package} is missing and can't be installed by this user: {remedy}")
+        raise BrowserError(f"{package} is missing and cannot be installed by this user: {remedy}")
     say_on_stderr(f"installing {package} once")
     env = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
     for command in (["update", "-qq"], ["install", "-y", "-qq", "--no-install-recommends", package]):
@@ -155,7 +155,7 @@ def main() -> int:
     try:
         provide()
     except (BrowserError, subprocess.TimeoutExpired, OSError) as error:
-        say_on_stderr(f"the stories of the status page can't run: {error}")
+        say_on_stderr(f"the stories of the status page cannot run: {error}")
         return 1 if os.environ.get("APISIX_INGRESS_BROWSER") == "required" else 0
     print(chromium())
     return 0

@@ -44,7 +44,7 @@ class NamespaceError(Exception):
 
 
 def in_namespace() -> bool:
-    """Say whether the pod range answers here, i.e. whether one of its addresses can be bound."""
+    """Return whether the pod range answers here, i.e. whether one of its addresses can be bound."""
     probe = str(POD_RANGE.broadcast_address - 1)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         try:

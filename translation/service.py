@@ -118,7 +118,7 @@ def _upstream(
     draft.hold("upstreams", names=frozenset({name}))
     port = found.port(wanted.port) if found else None
     if found and not port:
-        # Its routes can't be translated either: what a gateway has of them stays, and so does this.
+        # Its routes cannot be translated either: what a gateway has of them stays, and so does this.
         draft.keep(key)
         return
     given = claims[0].variant.fields if claims[0].variant else ""
@@ -176,13 +176,13 @@ def _fallback_nodes(draft: Builder, namespace: str, name: str, port: int) -> lis
 
 
 def _leads_on(draft: Builder, service: Service, port: ServicePort) -> bool:
-    """Say whether the settings permit the destination of a Service of type ExternalName."""
+    """Return whether the settings permit the destination of a Service of type ExternalName."""
     host = service.external_name
     return bool(host) and not refusal(draft.options, host, port.port) and not objection(_judge(draft), host)
 
 
 def _has_good_address(draft: Builder, service: Service) -> bool:
-    """Say whether a Service has a cluster address that leads only to permitted destinations."""
+    """Return whether a Service has a cluster address that leads only to permitted destinations."""
     if service.headless:
         return False
     what = service_objection(_judge(draft), service.meta.key)

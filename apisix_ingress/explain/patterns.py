@@ -43,12 +43,12 @@ class RouteFacts:
 
 
 def fits_host(route: RouteFacts, host: str) -> bool:
-    """Say whether a route matches a host."""
+    """Return whether a route matches a host."""
     return any(host_level(pattern, host) is not None for pattern in route.hosts)
 
 
 def fits_path(route: RouteFacts, path: str) -> bool:
-    """Say whether a route matches a path."""
+    """Return whether a route matches a path."""
     return any(uri_level(pattern, path) is not None for pattern in route.uris)
 
 

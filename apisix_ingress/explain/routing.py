@@ -117,7 +117,7 @@ def _fits(route: RouteFacts, request: ProbeRequest) -> Iterator[_Fit]:
 
 
 def check(route: RouteFacts, request: ProbeRequest) -> tuple[bool | None, str]:
-    """Say whether everything beyond host and uri matches; None if unknown."""
+    """Return whether everything beyond host and uri matches; None if unknown."""
     methods = route.body.get("methods") or ()
     if methods and request.method not in methods:
         return False, f"its methods are {', '.join(methods)}, the request's is {request.method}"

@@ -109,7 +109,7 @@ class LedgeredBackend:
             try:
                 took_write = await self._ledger.note(self._cluster, (record.key,))
             except IngressError as error:
-                raise NotTried(f"the ledger can't be written: {error}") from error
+                raise NotTried(f"the ledger cannot be written: {error}") from error
             if took_write:
                 raise NotTried("the ledger was written first", at_once=True)
         return await self._put(record)

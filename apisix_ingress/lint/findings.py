@@ -65,7 +65,7 @@ class Suppression:
     object: str = ""
 
     def hits(self, finding: Finding) -> bool:
-        """Say whether a finding is suppressed."""
+        """Return whether a finding is suppressed."""
         return finding.code == self.code and self.object in ("", finding.object)
 
 

@@ -3,7 +3,7 @@
 ====================  ==================================================================================
 /healthz              200 as long as the event loop runs
 /readyz               200 or 503, and for each check ``ok`` or the reason of its failure; ``notes`` if there are any
-/apisix/healthz       200 ``{"status":"ok"}`` or 500 ``{"status":"<error>"}``, as in 1.8: the leader can't write to a
+/apisix/healthz       200 ``{"status":"ok"}`` or 500 ``{"status":"<error>"}``, as in 1.8: the leader cannot write to a
                       gateway, or a gateway rejects a follower's key
 /metrics              Prometheus text
 ====================  ==================================================================================
@@ -162,7 +162,7 @@ class HttpServer:
         """Listen on the address; connections wait until `serve`.
 
         Raises:
-            ConfigError: The address can't be used.
+            ConfigError: The address cannot be used.
         """
         loop = asyncio.get_running_loop()
         try:
@@ -248,7 +248,7 @@ class HttpServer:
         return int(self._sockets[0].getsockname()[1]) if self._sockets else self._port
 
     def _explain(self, error: OSError | UnicodeError) -> str:
-        where = f"http.listen: can't listen on {self._host}:{self._port}"
+        where = f"http.listen: cannot listen on {self._host}:{self._port}"
         if isinstance(error, UnicodeError):
             return f"{where}: invalid host name; set http.listen to an address of this host"
         if error.errno == errno.EADDRINUSE:

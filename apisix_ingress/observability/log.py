@@ -79,7 +79,7 @@ def _shared_processors(console: bool) -> list[Processor]:
         structlog.processors.StackInfoRenderer(),
         structlog.processors.format_exc_info,
         redact,
-        # After the redaction, so that values of an event can't override these keys.
+        # After the redaction, so that values of an event cannot override these keys.
         structlog.processors.add_log_level,
         _STAMP,
     ]

@@ -1,7 +1,7 @@
 """Prometheus metrics: every name, label and type in one place, behind methods that hide the client.
 
-The names that the 1.8 line exposed are kept. No label takes a value of which users can create many (object, record,
-namespace, host, route), except for certificates, of which only those that expire first are shown. Gauges that are only
+The metric names of 1.8 are kept. No label takes a value of which users can create many (object, record,
+namespace, host, route), except for certificates, of which only the first to expire are shown. Gauges that are only
 computed when they are scraped are set by hooks (`on_scrape`).
 """
 
@@ -53,9 +53,9 @@ class Metrics:
         self._define_objects()
 
     def _define_legacy(self) -> None:
-        """Metrics of the 1.8 line (v1-behaviour.md §9), whose counters of requests and responses have no ``_total``.
+        """The metrics of 1.8 (v1-behaviour.md §9), whose counters of requests and responses lack the suffix ``_total``.
 
-        The client adds it to every counter, so these are gauges; the 1.8 line calls the first one a counter: `render`.
+        The client adds it to every counter, so these are gauges; 1.8 declares the first one as a counter: see `render`.
         """
         self._requests = self._make(Gauge, _REQUESTS, "Requests to the Admin API.", ["resource", "op"])
         self._status_codes = self._make(
@@ -107,9 +107,7 @@ class Metrics:
         )
         self._backlog = self._make(Gauge, "sync_backlog", "Records queued for sync.", ["cluster"])
         self._desired = self._make(Gauge, "records_desired", "Records that should exist in the cluster.", per_kind)
-        self._applied = self._make(
-            Gauge, "records_applied", "Records that are in the cluster as they should be.", per_kind
-        )
+        self._applied = self._make(Gauge, "records_applied", "Records that are in the cluster as desired.", per_kind)
         self._quarantined = self._make(Gauge, "records_quarantined", "Records that the gateway rejected.", per_kind)
         self._drift = self._make(
             Counter, "drift_repaired", "Records that audits found changed, missing or added, and repaired.", ["cluster"]
@@ -193,7 +191,7 @@ class Metrics:
         return Histogram(name, text, labels, namespace=NAMESPACE, registry=self._registry, buckets=buckets)
 
     def _at(self, metric: M, *values: str) -> M:
-        """Return the series of `metric`, which keeps all that it ever had, with these values of its own labels."""
+        """Return the series of `metric` with these label values; the metric keeps all its series."""
         series: M | None = self._series.get((metric, *values))
         if series is None:
             series = self._series[metric, *values] = metric.labels(*self._constants, *values)
@@ -253,7 +251,7 @@ class Metrics:
     # The API server and the loop.
 
     def record_list(self, kind: str, seconds: float) -> None:
-        """Note how long a complete list of `kind` took."""
+        """Observe the duration of a complete list of `kind`."""
         self._at(self._lists, kind).observe(seconds)
 
     def record_watch_failure(self, kind: str, reason: str) -> None:
@@ -289,13 +287,13 @@ class Metrics:
         self._at(self._status_writes, kind, outcome).inc()
 
     def record_event_dropped(self) -> None:
-        """Count an Event that is not sent."""
+        """Count a dropped Event."""
         self._at(self._events_dropped).inc()
 
     def set_certificates(self, expiries: Mapping[tuple[str, str], float]) -> None:
         """Set when the certificates of these Secrets (namespace, name) expire, and remove all others.
 
-        Where names of Secrets must not be shown, the one of each namespace that expires first, without a name.
+        If names of Secrets must not be shown, only the first to expire in each namespace is shown, without a name.
         """
         self._expiry.clear()
         for (namespace, name), expiry in sorted(expiries.items(), key=lambda each: -each[1]):
@@ -341,7 +339,7 @@ class Metrics:
 
     def render(self) -> bytes:
         """Return the text exposition, of type `CONTENT_TYPE`."""
-        from prometheus_client.exposition import generate_latest  # it loads servers of its own
+        from prometheus_client.exposition import generate_latest  # the import also loads HTTP servers
 
         for hook in self._scrape_hooks:
             hook()

@@ -5,13 +5,13 @@ from prometheus_client.metrics import Counter, Gauge, Histogram
 from apisix_ingress.runtime.queue.workqueue import QueueObserver
 
 _NOTED = 200
-"""So many keys of a queue are noted before they are passed on: half a millisecond of work."""
+"""Number of keys whose values are collected before they are passed on: half a millisecond of work."""
 
 
 class QueueMetrics(QueueObserver):
     """The metrics of one queue.
 
-    A key only costs a few numbers: `settle` passes them on to the series of the client, which take a lock and a lookup.
+    A key costs only a few numbers: `settle` passes them on to the series of the client, which need a lock and a lookup.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class QueueMetrics(QueueObserver):
         self._works: list[float] = []
 
     def depth(self, keys: int) -> None:
-        """Note how many keys are dirty."""
+        """Set the number of dirty keys."""
         self._keys = keys
 
     def added(self) -> None:
@@ -44,17 +44,17 @@ class QueueMetrics(QueueObserver):
         self._retries.inc()
 
     def started(self, waited: float) -> None:
-        """Note the seconds a key waited."""
+        """Observe the seconds that a key waited."""
         self._waits.append(waited)
 
     def finished(self, worked: float) -> None:
-        """Note the seconds a key was worked on."""
+        """Observe the seconds that processing a key took."""
         self._works.append(worked)
         if len(self._works) >= _NOTED:
             self.settle()
 
     def settle(self) -> None:
-        """Pass on what was noted."""
+        """Pass on the collected values."""
         self._depth.set(self._keys)
         self._adds.inc(self._added)
         self._added = 0

@@ -41,7 +41,7 @@ def read_regular(path: Path, largest: int) -> bytes:
     """Return the content of a regular file. If the file is larger than `largest`, return `largest` + 1 bytes.
 
     Raises:
-        OSError: The file can't be read or is not a regular file; `strerror` says which.
+        OSError: The file cannot be read or is not a regular file; `strerror` says which.
     """
     _check(path.stat())
     # It may have been replaced since, so open it without blocking and check it again.

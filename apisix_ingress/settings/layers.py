@@ -61,9 +61,9 @@ def _content(path: Path) -> bytes:
     try:
         content = read_regular(path, LARGEST_FILE)
     except OSError as error:
-        raise ConfigError(f"{path}: can't be read: {error.strerror}") from None
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
     if len(content) > LARGEST_FILE:
-        raise ConfigError(f"{path}: can't be read: larger than {LARGEST_FILE // 2**20} MB: is it the right file?")
+        raise ConfigError(f"{path}: cannot be read: larger than {LARGEST_FILE // 2**20} MB: is it the right file?")
     return content
 
 

@@ -292,7 +292,7 @@ class ClusterSettings(_Section):
         """Return the admin key as it is now, from the file if one is named.
 
         Raises:
-            ConfigError: the file can't be read, is empty or holds what no HTTP header takes.
+            ConfigError: the file cannot be read, is empty or holds what no HTTP header takes.
         """
         if not self.admin_key_file:
             return self.admin_key
@@ -301,7 +301,7 @@ class ClusterSettings(_Section):
             key = read_regular(Path(self.admin_key_file), _LONGEST_KEY).decode("utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
-            raise ConfigError(f"{where}: can't be read: {reason}") from None
+            raise ConfigError(f"{where}: cannot be read: {reason}") from None
         if not key or len(key) > _LONGEST_KEY or not HEADER_VALUE.fullmatch(key):
             raise ConfigError(f"{where}: must contain only the admin key, on one line")
         return SecretStr(key)

@@ -53,7 +53,7 @@ class UpstreamClaim:
         subset: Name of the pod subset, or empty.
         granularity: Whether the nodes are the endpoints or the Service's address.
         overrides: Settings of the claiming Ingress, or None.
-        weak: The claimant can't be translated now, but its routes may still be in a gateway since before a restart of
+        weak: The claimant cannot be translated now, but its routes may still be in a gateway since before a restart of
             the controller. The upstream is updated where it exists, and not created where it does not.
         variant: Distinguishes the upstream from others of the same port; None for the plain upstream.
     """

@@ -1,7 +1,7 @@
 """The desired records by owner. This module alone resolves conflicts between owners of one record.
 
 The older owner wins. An owner's records stay until it publishes again: to keep the last good records, do not call
-`replace`. A hold protects records that a gateway has since before a restart of the controller and whose owner can't be
+`replace`. A hold protects records that a gateway has since before a restart of the controller and whose owner cannot be
 translated now.
 """
 
@@ -27,7 +27,7 @@ _Names: TypeAlias = dict[ObjectKey, tuple[Claimant, frozenset[tuple[RecordKind, 
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Records of an owner that can't be translated.
+    """Records of an owner that cannot be translated.
 
     Attributes:
         kind: Their kind.
@@ -85,7 +85,7 @@ class Desired:
         self._takers: dict[_Taken, list[tuple[int, Claimant, RecordKey]]] = {}
         self._turns: dict[tuple[_Taken, RecordKey], int] = {}
         self._last_turn = 0
-        # Every name of an owner's published records, and the names of owners that can't be translated now.
+        # Every name of an owner's published records, and the names of owners that cannot be translated now.
         self._names: _Names = {}
         self._held_names: _Names = {}
         self._holds: dict[ObjectKey, tuple[Hold, ...]] = {}
@@ -119,7 +119,7 @@ class Desired:
         return Change(frozenset(dirty), frozenset(contested), Former(owner.namespace, before))
 
     def follow_ids(self, claimant: Claimant) -> Change:
-        """Move the records of an owner that can't publish again to the current ids of their names."""
+        """Move the records of an owner that cannot publish again to the current ids of their names."""
         before = self._by_owner.get(claimant.owner, {})
         ids = {key: self._ids.known_id(key.kind, record.name) for key, record in before.items() if key.kind in HASHED}
         if all(id_ == key.id for key, id_ in ids.items()):
@@ -193,7 +193,7 @@ class Desired:
         self._count_names(self._held_names, claimant, frozenset(names))
 
     def is_held(self, key: RecordKey, name: str, hosts: tuple[str, ...] | None = None) -> bool:
-        """Return whether a record that is not desired must stay because its owner can't be translated now.
+        """Return whether a record that is not desired must stay because its owner cannot be translated now.
 
         Args:
             key: The record.

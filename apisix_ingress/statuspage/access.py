@@ -34,7 +34,7 @@ _LOOPBACK = (ipaddress.ip_address("127.0.0.1"), ipaddress.ip_address("::1"))
 
 
 def is_local(request: web.BaseRequest) -> bool:
-    """Say whether a request comes over loopback and is meant for it.
+    """Return whether a request comes over loopback and is meant for it.
 
     The Host is checked as well: the browser would treat a site whose name resolves to 127.0.0.1 as this page. The side-
     car of a mesh forwards external requests from another address of 127.0.0.0/8.

@@ -90,5 +90,5 @@ class History(SyncObserver):
         self.revision += 1
 
     def breaker(self, cluster: str, is_open: bool) -> None:
-        """Note that a cluster can't be reached, or can again."""
+        """Note that a cluster cannot be reached, or can again."""
         self.revision += 1

@@ -35,7 +35,7 @@ class PageCluster(Cluster, Protocol):
         """How many records are queued for sync."""
 
     def holds(self, key: RecordKey) -> bool:
-        """Say whether the gateway is known to have the record, in whatever version."""
+        """Return whether the gateway is known to have the record, in whatever version."""
 
 
 class ControllerInfo(Protocol):

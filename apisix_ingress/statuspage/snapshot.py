@@ -80,7 +80,7 @@ class Entry:
         return all(state.kind == "applied" for _, state in self.states)
 
     def matches(self, words: Iterable[str]) -> bool:
-        """Say whether each of the words, in lower case, is somewhere in its names."""
+        """Return whether each of the words, in lower case, is somewhere in its names."""
         shown = (self.record.name, self.key.id, *map(str, self.owners), *self.hosts, *self.paths)
         text = "\n".join(shown).lower()
         return all(word in text for word in words)

@@ -298,7 +298,7 @@ async def problems(snapshot: Snapshot, query: str, page: int) -> JsonObject:
 def _mentions(owner: ObjectKey, problem: Problem, words: list[str]) -> bool:
     if not words:
         return True
-    # As it is shown: what is masked can't be guessed letter by letter.
+    # As it is shown: what is masked cannot be guessed letter by letter.
     text = f"{owner}\n{problem.code}\n{problem.path}\n{clean(problem.message)}".lower()
     return all(word in text for word in words)
 
@@ -360,5 +360,5 @@ def _time(moment: datetime | None) -> str:
 
 
 def is_kind(text: str) -> bool:
-    """Say whether a text is a kind of records."""
+    """Return whether a text is a kind of records."""
     return text in RECORD_KINDS

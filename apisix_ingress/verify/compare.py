@@ -143,7 +143,7 @@ def cookie_shape(value: str) -> tuple[str, str]:
 
 
 def is_generated(answer: Answer) -> bool:
-    """Say whether a gateway generated the page itself: an error page, or the text of a redirect."""
+    """Return whether a gateway generated the page itself: an error page, or the text of a redirect."""
     if answer.backend:
         return False
     if answer.status in _HTML_REDIRECT:

@@ -155,12 +155,12 @@ def _consistent(rounds: Rounds) -> Iterable[Difference]:
 
 
 def _varies(rounds: Rounds, key: tuple[Aspect, str]) -> bool:
-    """Say whether either gateway varies in an aspect."""
+    """Return whether either gateway varies in an aspect."""
     return any(len({pair[side].get(key) for pair in rounds}) > 1 for side in (0, 1))
 
 
 def _never_equal(rounds: Rounds, key: tuple[Aspect, str]) -> bool:
-    """Say whether a varying aspect exists on one side only, in every round."""
+    """Return whether a varying aspect exists on one side only, in every round."""
     sides = [{pair[side].get(key) is None for pair in rounds} for side in (0, 1)]
     return all(len(each) == 1 for each in sides) and sides[0] != sides[1]
 

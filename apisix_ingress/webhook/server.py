@@ -70,7 +70,7 @@ class WebhookServer:
         """Listen and serve.
 
         Raises:
-            ConfigError: The address can't be used.
+            ConfigError: The address cannot be used.
         """
         await self._runner.setup()
         assert self._runner.server is not None  # it is set up
@@ -91,7 +91,7 @@ class WebhookServer:
         except OSError as error:
             await self._runner.cleanup()
             reason = error.strerror or error
-            raise ConfigError(f"webhook.listen: can't listen on {self._host}:{self._port}: {reason}") from None
+            raise ConfigError(f"webhook.listen: cannot listen on {self._host}:{self._port}: {reason}") from None
         return self
 
     async def __aexit__(

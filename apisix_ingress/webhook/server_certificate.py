@@ -1,6 +1,6 @@
 """The certificate that the webhook shows and the CA of its clients, loaded again when their files change.
 
-Connections that are open keep theirs. A pair that does not fit, or a file that can't be read (it is being replaced),
+Connections that are open keep theirs. A pair that does not fit, or a file that cannot be read (it is being replaced),
 leaves the former ones in use.
 """
 
@@ -34,7 +34,7 @@ class ServerCertificate:
             served.
 
     Raises:
-        ConfigError: At the start, if the files can't be used.
+        ConfigError: At the start, if the files cannot be used.
     """
 
     cert_file: str

@@ -70,7 +70,7 @@ class Webhook:
         """Listen and serve.
 
         Raises:
-            ConfigError: The address can't be used.
+            ConfigError: The address cannot be used.
         """
         await self._server.__aenter__()
         return self

@@ -1,7 +1,7 @@
-"""Gateway clusters, wired: for each the client of its Admin API, its ledger and its engine, at home or moved elsewhere.
+"""Builds gateway clusters: for each, the client of its Admin API, its ledger and its sync engine.
 
-Home is the address in the settings; an ApisixClusterConfig can move a cluster while the program runs. What an engine
-does with an address is its own business.
+The address is the one in the settings, unless an ApisixClusterConfig moves the cluster while the program runs.
+`gateway/sync` decides what to do at an address.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ from providers.cluster_config import ClusterConfigProvider
 log = structlog.get_logger()
 
 CHANGE_SECONDS = 1.0
-"""Gateways count as being changed for so long after a record has changed: changes come in groups."""
+"""Seconds after a change of a record for which the gateways count as being changed: changes come in groups."""
 
 BULK_BACKLOG = 64
-"""With more records than these queued for sync, a cluster is in a bulk."""
+"""Number of records queued for sync above which a cluster is in a bulk."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wiring:
-    """What every cluster is given."""
+    """Dependencies of every cluster."""
 
     ledger: Ledger
     wanted: Wanted
     clock: Clock
     rng: random.Random
     agent: str
-    """How this process shows up in the access log of gateways."""
+    """The name of this process in the access log of gateways."""
     on_request: RequestHook
     observer: SyncObserver
     adoptions: IdAdoption
@@ -79,18 +79,18 @@ class GatewayCluster:
         wiring.adoptions.add(self.sync)
 
     async def read(self, path: str) -> bytes:
-        """Return what the Admin API, where it is now, says about something that is no record.
+        """Return the response of the Admin API, at its current address, for a path that is not a record.
 
         Raises:
-            GatewayError: It did not answer, or refused.
+            GatewayError: It did not answer, or rejected the request.
         """
         return await self._current.read(path)
 
     async def probe(self) -> None:
-        """Find out cheaply whether the Admin API, where it is now, answers and takes the key.
+        """Check cheaply whether the Admin API, at its current address, answers and accepts the key.
 
         Raises:
-            GatewayError: It did not answer, or refused; the class says which.
+            GatewayError: It did not answer, or rejected the key; see its class.
         """
         await self._current.probe()
 
@@ -99,7 +99,7 @@ class GatewayCluster:
         await self._home.aclose()
 
     def move(self, address: AdminAddress | None) -> None:
-        """Talk to another address from now on; None: to that of the settings."""
+        """Use another address from now on; None restores the address in the settings."""
         if address is None:
             self._current, url = self._home, self._home_url
         else:
@@ -124,7 +124,7 @@ class GatewayCluster:
 
 
 class GatewayClusters:
-    """Every gateway cluster, in the order of the settings: filled while the program is built, complete when it runs."""
+    """Every gateway cluster in the order of the settings: filled while the program is built, complete when it runs."""
 
     def __init__(self) -> None:
         self.syncs: list[ClusterSync] = []
@@ -140,32 +140,32 @@ class GatewayClusters:
         self.syncs.append(cluster.sync)
 
     def move(self, name: str, address: AdminAddress | None) -> None:
-        """Talk to a cluster at another address from now on; None: at that of the settings."""
+        """Use another address of a cluster from now on; None restores the address in the settings."""
         self._clusters[name].move(address)
 
     @property
     def load(self) -> Load:
-        """How much is being written to them."""
+        """How much is being written to the clusters."""
         if any(_is_in_bulk(sync) for sync in self.syncs):
             return "bulk"
         return "changes" if any(sync.quiet_for < CHANGE_SECONDS for sync in self.syncs) else "idle"
 
 
 def _is_in_bulk(sync: ClusterSync) -> bool:
-    """Say whether many records are queued for a cluster that accepts writes."""
+    """Return whether many records are queued for a cluster that accepts writes."""
     return sync.taken_over and sync.reachable and not sync.closed and sync.backlog > BULK_BACKLOG
 
 
 def ledger_name(cluster: str, url: str, *, home: str) -> str:
-    """Return the name of a cluster's ledger while it is at a URL: what is ours at one is not at another."""
+    """Return the name of a cluster's ledger for a URL: records created at one URL do not exist at another."""
     return cluster if url == home else f"{cluster}.{hashlib.sha256(url.encode()).hexdigest()[:8]}"
 
 
 def connect_all(settings: Settings, controller_name: str, wiring: Wiring) -> Sequence[GatewayCluster]:
-    """Return every cluster; nothing is sent yet.
+    """Build every cluster; nothing is sent yet.
 
     Raises:
-        ConfigError: The file of an admin key or a certificate can't be used, or a key that everybody knows is refused.
+        ConfigError: A file of an admin key or certificate cannot be used, or a published key is refused.
     """
     found = []
     for index, cluster in enumerate(settings.clusters):
@@ -184,10 +184,10 @@ def connect(
     agent: str,
     on_request: RequestHook = lambda method, path, status, seconds: None,
 ) -> AdminClient:
-    """Return the client of one cluster's Admin API at home; nothing is sent yet.
+    """Return the client of one cluster's Admin API at the address in the settings; nothing is sent yet.
 
     Raises:
-        ConfigError: The file of its admin key or a certificate can't be used, or a key that everybody knows is refused.
+        ConfigError: The file of its admin key or certificate cannot be used, or a published key is refused.
     """
     cluster = settings.clusters[index]
     return AdminClient.connect(

@@ -1,4 +1,4 @@
-"""The state of the running controller as properties, for whoever shows it: health, status page, webhook and metrics."""
+"""The state of the running controller as properties, for health checks, status page, webhook and metrics."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from translation.core.options import Options
 
 @dataclass(frozen=True, slots=True)
 class ControllerState:
-    """What is known of the controller at the moment; reading it changes nothing.
+    """The current state of the controller; reading it changes nothing.
 
     Attributes:
         world: Stores, desired records and reports.
-        options: What objects are translated with.
+        options: The options of translations.
         clusters: Every gateway cluster.
-        source: Where objects come from, and the election.
-        standby: What a follower knows of the gateways.
-        clock: Where time comes from.
+        source: The source of objects, and the election.
+        standby: What a follower knows about the gateways.
+        clock: The clock.
         identity: Of this process.
-        ready: Set once every store is complete and every object was translated once: writing may begin.
+        ready: Set once every store is complete and every object was translated: writing may begin.
     """
 
     world: World
@@ -42,7 +42,7 @@ class ControllerState:
 
     @property
     def is_ready(self) -> bool:
-        """Whether this replica could lead."""
+        """Whether this replica is able to lead."""
         return self.ready.is_set()
 
     @property
@@ -52,12 +52,12 @@ class ControllerState:
 
     @property
     def leader(self) -> str:
-        """The identity of the leader that was seen last; empty: none was."""
+        """The identity of the last observed leader, or empty."""
         return self.identity if self.leads else self.source.election.holder
 
     @property
     def problems(self) -> Mapping[str, str]:
-        """What keeps objects from being complete or up to date: what is read → why."""
+        """Why objects are incomplete or outdated: what is read → the reason."""
         return self.source.problems()
 
     @property
@@ -67,31 +67,31 @@ class ControllerState:
 
     @property
     def outages(self) -> Mapping[str, Outage]:
-        """Cluster that can't be written to → its outage. Only a leader knows: a follower does not probe."""
+        """Unreachable cluster → its outage. Only a leader knows: a follower does not probe."""
         syncs = self.clusters.syncs if self.leads else ()
         return {sync.name: sync.outage for sync in syncs if sync.outage is not None}
 
     @property
     def refused(self) -> Mapping[str, str]:
-        """Cluster that rejects the admin key of this replica, which follows → the error."""
+        """Cluster that rejects the admin key of this follower → the error."""
         return self.standby.refused
 
     def unhealthy_gateways(self) -> str | None:
-        """Return which clusters this replica can't write to, or could not if it led, and why; None if there is none."""
+        """Return the clusters that this replica cannot, or as the leader could not, write to, with reasons; or None."""
         outages = {name: outage.headline for name, outage in self.outages.items()}
         found = outages if self.leads else self.refused
         return "; ".join(f"cluster {name}: {why}" for name, why in sorted(found.items())) or None
 
     def incomplete_objects(self) -> str | None:
-        """Return why objects are not complete or up to date; None if they are."""
+        """Return why objects are incomplete or outdated; None if they are not."""
         return "; ".join(f"{what}: {why}" for what, why in self.problems.items()) or None
 
     def untranslated(self) -> str | None:
-        """Return that not every object was translated once; None if that is so."""
+        """Return a reason if not every object was translated yet, else None."""
         return None if self.is_ready else "not every object was translated yet"
 
     def readiness(self) -> Readiness:
-        """Return the checks of /readyz: a follower is ready as soon as it could lead; gateways are only a note."""
+        """Return the checks of /readyz: a follower is ready as soon as it is able to lead; gateways are only a note."""
         readiness = Readiness()
         readiness.add("objects", self.incomplete_objects)
         readiness.add("translated", self.untranslated)

@@ -1,4 +1,4 @@
-"""Carries desired records from the providers to every gateway cluster, and reports to whoever shows them.
+"""Passes changes of desired records from the providers to every gateway cluster, and reports to their listeners.
 
 This is the only way from a translation to the sync engines: see "From an endpoint to a write" in docs/architecture.md.
 """
@@ -16,18 +16,18 @@ from providers.core.deps import ChangeSink
 
 
 class ReportListener(Protocol):
-    """Shows what the report of an object says."""
+    """Receives new reports of objects."""
 
     def reported(self, owner: ObjectKey) -> None:
-        """Note that an object has a new report."""
+        """Handle a new report of an object."""
 
 
 class Fanout(ChangeSink):
-    """Passes the results of translations on; each call returns at once.
+    """Passes the results of translations on; calls return immediately.
 
     Args:
         clusters: Every gateway cluster.
-        listeners: Get the owner of each new report.
+        listeners: Receive the owner of each new report.
     """
 
     def __init__(self, clusters: GatewayClusters, listeners: Sequence[ReportListener]) -> None:

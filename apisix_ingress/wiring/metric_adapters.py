@@ -1,4 +1,4 @@
-"""Observers that turn what reflectors, clients, providers and sync engines report into metrics. They only observe."""
+"""Observers that turn reports of reflectors, clients, providers and sync engines into metrics. They only observe."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ ADMIN_RESOURCES = {
     "global_rules": "globalRule",
     "plugin_metadata": "pluginMetadata",
 }
-"""Record kind → label `resource` of the 1.8 line."""
+"""Record kind → label `resource` of 1.8."""
 
 RECONCILE_RESOURCES = {kind: row.reconcile_label or row.label for kind, row in RESOURCES.items() if row.provider}
-"""Kind → label `resource` of the 1.8 line, for what is translated."""
+"""Kind → label `resource` of 1.8, for translated kinds."""
 
 EVENT_RESOURCES = {kind: row.label for kind, row in RESOURCES.items()}
-"""Kind → label `resource` for changes; those that the 1.8 line does not count are named in its manner."""
+"""Kind → label `resource` for changes; kinds without a counter in 1.8 are named in the same style."""
 
 ChangeName = Literal["add", "update", "delete"]
 
@@ -50,15 +50,15 @@ class ReflectorMetrics(ReflectorObserver):
         self._metrics.record_event(operation, EVENT_RESOURCES.get(kind, kind))
 
     def undecodable(self, kind: str) -> None:
-        """Count an object version that can't be read."""
+        """Count an object version that cannot be read."""
         self._metrics.record_watch_failure(kind, "undecodable")
 
     def failed(self, kind: str, reason: str) -> None:
-        """Count a list or watch that ended badly."""
+        """Count a failed list or watch."""
         self._metrics.record_watch_failure(kind, reason)
 
     def held(self, kind: str, objects: int) -> None:
-        """Show how many deletes are held back."""
+        """Set how many deletes are held back."""
         self._metrics.set_deletes_held(kind, objects)
 
 
@@ -78,7 +78,7 @@ class StatusMetrics(StatusObserver):
 
 
 class AdminMetrics:
-    """Counts requests to the Admin API by the names of the 1.8 line (v1-behaviour.md §9)."""
+    """Counts requests to the Admin API under the names of 1.8 (v1-behaviour.md §9)."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
@@ -94,7 +94,7 @@ class AdminMetrics:
 
 
 class ReconcileMetrics:
-    """Counts translated objects by the names of the 1.8 line."""
+    """Counts translated objects under the names of 1.8."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
@@ -105,7 +105,7 @@ class ReconcileMetrics:
 
 
 class SyncMetrics(SyncObserver):
-    """Counts what a sync engine does."""
+    """Counts the work of a sync engine."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
@@ -125,15 +125,15 @@ class SyncMetrics(SyncObserver):
         self._metrics.record_drift(cluster, records)
 
     def held(self, cluster: str, records: int) -> None:
-        """Show whether a sweep is held back."""
+        """Set whether a sweep is held back."""
         self._metrics.set_mass_delete_held(cluster, records > 0)
 
 
 class SyncLag(SyncObserver):
-    """Measures the time from a change being seen until a cluster has confirmed each record that follows from it.
+    """Measures the time from a change being seen until a cluster has confirmed each resulting record.
 
-    A change is seen when its key becomes ready in a provider's queue. Changes that come before the takeover of a term
-    are left out, since the takeover compares everything.
+    A change is seen when its key becomes ready in a provider's queue. Changes before the takeover of a term
+    are ignored, since the takeover compares everything.
     """
 
     def __init__(self, metrics: Metrics, clock: Clock) -> None:
@@ -142,13 +142,13 @@ class SyncLag(SyncObserver):
         self._pending: dict[str, dict[RecordKey, float]] = {}
 
     def marked(self, cluster: str, keys: Collection[RecordKey], since: float) -> None:
-        """Note when the change was seen that a record follows from; of several changes the first."""
+        """Record when the change behind a record was seen; the first one if there are several."""
         pending = self._pending.setdefault(cluster, {})
         for key in keys:
             pending.setdefault(key, since)
 
     def outcome(self, cluster: str, key: RecordKey, state: RecordState) -> None:
-        """Note the state of a record; a rejected one waits for an edit, which is a change of its own."""
+        """Record the state of a record; a rejected one waits for an edit, which is a separate change."""
         if state.kind not in ("applied", "rejected"):
             return
         seen_at = self._pending.get(cluster, {}).pop(key, None)
@@ -161,5 +161,5 @@ class SyncLag(SyncObserver):
         return self._clock.monotonic() - min(pending.values()) if pending else 0.0
 
     def forget(self) -> None:
-        """Drop what is unconfirmed at the end of a term: the next one compares everything."""
+        """Drop unconfirmed changes at the end of a term: the next one compares everything."""
         self._pending.clear()

@@ -1,4 +1,4 @@
-"""From settings to the options of translations."""
+"""Derives the options of translations from the settings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from translation.nginx.options import NginxOptions
 
 
 def translation_options(settings: Settings) -> Options:
-    """Return the options that the settings ask for."""
+    """Return the options for these settings."""
     kubernetes = settings.kubernetes
     namespace, _, name = kubernetes.plugin_metadata.partition("/")
     strict = kubernetes.external_addresses != "allow"
@@ -56,7 +56,7 @@ def _nginx(whole: Settings) -> NginxOptions | None:
     settings = whole.ingress_nginx
     if not settings.enabled:
         return None
-    # Whoever knows an admin key can read every private key anyway.
+    # Anyone who knows an admin key can read every private key anyway.
     secret = next((cluster.admin_key.get_secret_value() for cluster in whole.clusters), "")
     return NginxOptions(
         config_map=_key("ConfigMap", settings.config_map),
@@ -78,7 +78,7 @@ def _key(kind: str, text: str) -> ObjectKey | None:
 
 
 def _gateway_namespaces(settings: Settings) -> frozenset[str]:
-    """Return the namespaces of the Services by which Admin APIs are reached: their gateways are near."""
+    """Return the namespaces of the Services through which Admin APIs are reached: the gateways are nearby."""
     hosts = (canonical_host(urlsplit(cluster.admin_url).hostname or "") for cluster in settings.clusters)
     found = (cluster_name(host, settings.kubernetes.cluster_domain) for host in hosts if parse_ip(host) is None)
     return frozenset(each.namespace for each in found if each and each.namespace)

@@ -1,4 +1,4 @@
-"""Metrics that are only computed when they are scraped."""
+"""Metrics that are computed when they are scraped."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class ScrapedMetrics:
     """Sets gauges from the state of the controller.
 
     Args:
-        metrics: Where they are set; calls `update` before each exposition.
+        metrics: The gauges; calls `update` before each exposition.
         state: The controller.
         registry: The queues of the providers.
-        lag: How old unconfirmed changes are.
-        loop_lag: How long the event loop kept a task waiting.
+        lag: The age of unconfirmed changes.
+        loop_lag: The delays of the event loop.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class ScrapedMetrics:
         metrics.on_scrape(self.update)
 
     def update(self) -> None:
-        """Set them."""
+        """Set the gauges."""
         metrics, state, now = self._metrics, self._state, self._state.clock.monotonic()
         metrics.set_leader(state.leads)
         metrics.set_event_loop_lag(self._loop_lag.longest())

@@ -1,4 +1,4 @@
-"""Where objects come from, where their status goes and a ledger is kept: an API server, or files."""
+"""Sources of objects, with the places for their status and the ledger: an API server, or files."""
 
 from __future__ import annotations
 
@@ -42,30 +42,30 @@ from providers.status.status_addresses import Addresses
 from translation.core.options import Options
 
 _DOCUMENTED = tuple(kind for kind, row in RESOURCES.items() if row.status == "document")
-"""Kinds whose whole status is computed."""
+"""Kinds whose status is computed as a whole."""
 
 
 class Status(Protocol):
-    """Whoever writes what objects' statuses say."""
+    """Writes the status of objects."""
 
     def wake(self, key: ObjectKey, *, urgent: bool = False) -> None:
-        """Check the status of an object soon; an urgent one before others."""
+        """Check the status of an object soon; urgent ones first."""
 
     def noticed(self, item: KubeObject) -> None:
-        """Look at a version of an object that differs from the one before in its status at most."""
+        """Check a version of an object that differs from the previous one at most in its status."""
 
     def review(self) -> None:
-        """Look, once all objects are known, at what may have left while nobody ran."""
+        """Check, once all objects are known, for changes of class while no controller was running."""
 
     async def run(self, term: Term) -> None:
         """Write until cancelled."""
 
     async def flush(self, seconds: float) -> bool:
-        """Wait until what is queued is written, for some seconds at most; say whether it is."""
+        """Wait up to this many seconds until all queued statuses are written; return whether they are."""
 
 
 class Source(Protocol):
-    """Where objects come from, who leads there, and where their status goes."""
+    """A source of objects, with its election and the writer of their status."""
 
     election: Election
     status: Status
@@ -75,39 +75,39 @@ class Source(Protocol):
         """Keep the stores up to date until cancelled."""
 
     async def synced(self) -> None:
-        """Return once every store has been complete."""
+        """Return once every store is complete."""
 
     def problems(self) -> dict[str, str]:
-        """Return what keeps stores from being complete or up to date: kind → reason."""
+        """Return why stores are incomplete or outdated: kind → reason."""
 
     def watches(self) -> dict[str, float]:
-        """Return the seconds since a kind was last heard of: kind → the longest of its watches."""
+        """Return the seconds since the last event of each kind: kind → the maximum of its watches."""
 
 
 class NoStatus:
-    """For objects that have nowhere to write their status to."""
+    """For sources without a status."""
 
     def wake(self, key: ObjectKey, *, urgent: bool = False) -> None:
         """Do nothing."""
 
     def noticed(self, item: KubeObject) -> None:
-        """Forget it."""
+        """Do nothing."""
 
     def review(self) -> None:
-        """Nothing was ever written."""
+        """Do nothing: nothing was ever written."""
 
     async def run(self, term: Term) -> None:
         """Do nothing until cancelled."""
         await asyncio.Event().wait()
 
     async def flush(self, seconds: float) -> bool:
-        """Nothing is queued."""
+        """Return True: nothing is queued."""
         return True
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a source is built from."""
+    """Dependencies of a source."""
 
     resources: tuple[Resource, ...]
     options: Options
@@ -118,13 +118,13 @@ class Parts:
     rng: random.Random
     identity: str
     gateways: GatewayLoad
-    """How busy the gateways are: statuses yield to their changes."""
+    """The load of the gateways: statuses yield to their changes."""
     leaves_alone: Callable[[ObjectKey], bool]
-    """Whether another controller writes the status of an Ingress that is ours."""
+    """Whether another controller writes the status of one of our Ingresses."""
 
 
 class ApiStatus:
-    """Conditions and Events of the objects of an API server."""
+    """Writes conditions and Events to an API server."""
 
     def __init__(self, api: KubeApi, settings: KubernetesSettings, parts: Parts) -> None:
         clock, rng, gateways, observer = parts.clock, parts.rng, parts.gateways, StatusMetrics(parts.metrics)
@@ -155,30 +155,30 @@ class ApiStatus:
         parts.metrics.on_scrape(self._scrape)
 
     def condition(self, key: ObjectKey) -> Condition | None:
-        """Return the condition that an object should have; None: leave it alone."""
+        """Return the desired condition of an object; None leaves the current one unchanged."""
         return self._conditions.of(key)
 
     def addresses(self, key: ObjectKey) -> Sequence[JsonObject] | None:
-        """Return the addresses that an Ingress should show; None: leave it alone."""
+        """Return the desired addresses of an Ingress; None leaves the current ones unchanged."""
         return self._addresses.of(key)
 
     def document(self, key: ObjectKey, status: FrozenJson, now: str) -> JsonObject:
         """Return the fields that have to be written to the status of an object of the Gateway API.
 
-        None are written before every object was translated: what an object refers to may not have been listed yet.
+        Nothing is written before every object was translated: referenced objects may not have been listed yet.
         """
         return self._documents.change(key, status, now) if self._complete else {}
 
     def wake(self, key: ObjectKey, *, urgent: bool = False) -> None:
-        """Check the status of an object soon; an urgent one before others."""
+        """Check the status of an object soon; urgent ones first."""
         self._writer.wake(key, urgent=urgent)
 
     def noticed(self, item: KubeObject) -> None:
-        """Look whether a status says what we wrote."""
+        """Check whether a status still has our values."""
         self._writer.noticed(item)
 
     def review(self) -> None:
-        """Look at addresses of ours that an Ingress took along, and at every status of the Gateway API."""
+        """Check Ingresses that left our class with our addresses, and every status of the Gateway API."""
         self._writer.review(self._addresses.published())
         self._complete = True
         for store in (self._stores[kind] for kind in _DOCUMENTED if kind in self._stores):
@@ -196,7 +196,7 @@ class ApiStatus:
             self._running = False
 
     async def flush(self, seconds: float) -> bool:
-        """Wait until the conditions that are queued are written; a follower writes none, so there is no use in it."""
+        """Wait until the queued conditions are written; a follower writes none, so it does not wait."""
         return self._running and await self._writer.flush(seconds)
 
     def _scrape(self) -> None:
@@ -204,7 +204,7 @@ class ApiStatus:
 
 
 class ApiSource:
-    """Objects of an API server."""
+    """Objects from an API server."""
 
     def __init__(self, api: KubeApi, settings: KubernetesSettings, parts: Parts) -> None:
         clock, rng, stores = parts.clock, parts.rng, parts.world.stores
@@ -249,7 +249,7 @@ class ApiSource:
             await reflector.synced.wait()
 
     def problems(self) -> dict[str, str]:
-        """Return what the API server refuses, and what was not listed yet; a kind it does not know lacks nothing."""
+        """Return what the API server refuses, and what was not listed yet; kinds it does not have are complete."""
         if self._api.outage:
             return {f"API server {self._api.host}": self._api.outage}
         found = {_collection(item): item.problem for item in self._reflectors if item.problem and not item.absent}
@@ -258,7 +258,7 @@ class ApiSource:
         return {**waiting, **found, **leases}
 
     def watches(self) -> dict[str, float]:
-        """Return the seconds since the API server last said anything about a kind."""
+        """Return the seconds since the API server last sent anything about each kind."""
         ages: dict[str, float] = {}
         for reflector in self._reflectors:
             kind = reflector.resource.kind
@@ -271,10 +271,10 @@ class ApiSource:
 
 
 class FileSource:
-    """Objects of manifests in a folder, followed live. There is one process, and no status."""
+    """Objects from manifests in a folder, which is watched. There is a single process, and no status."""
 
     def __init__(self, folder: Path, parts: Parts) -> None:
-        from apisix_ingress.kube.manifests.source import ManifestSource  # few follow files
+        from apisix_ingress.kube.manifests.source import ManifestSource  # few installations read files
 
         self._files = ManifestSource([folder], parts.world.stores, clock=parts.clock)
         self.election: Election = NoElection(clock=parts.clock, identity=parts.identity)
@@ -282,29 +282,29 @@ class FileSource:
         self.ledger: Ledger = MemoryLedger()
 
     async def run(self) -> None:
-        """Follow the files until cancelled."""
+        """Watch the files until cancelled."""
         await self._files.run()
 
     async def synced(self) -> None:
-        """Return once the folder was read."""
+        """Return once the folder has been read."""
         await self._files.synced.wait()
 
     def problems(self) -> dict[str, str]:
-        """Return what is wrong with the files."""
+        """Return the problems of the files."""
         return {"manifests": self._files.problem} if self._files.problem else {}
 
     def watches(self) -> dict[str, float]:
-        """Nothing: files are not watched by anybody who could fall silent."""
+        """Return nothing: there are no watches that could stall."""
         return {}
 
 
 async def open_source(
     settings: KubernetesSettings, manifests: Path | None, parts: Parts, held: AsyncExitStack
 ) -> Source:
-    """Return the source that the settings ask for; what has to be closed is closed by `held`.
+    """Return the source for these settings; `held` closes it.
 
     Raises:
-        ConfigError: There are no usable credentials for the API server, or the folder can't be read.
+        ConfigError: There are no usable credentials for the API server, or the folder cannot be read.
     """
     if manifests is not None:
         return FileSource(manifests, parts)
@@ -315,25 +315,25 @@ async def open_source(
 
 
 def _portions(resource: Resource, store: Store[Any], namespaces: Sequence[str]) -> Mapping[str, Fillable]:
-    """Return what is filled apart: namespace → its portion of the store, or the whole under no name."""
+    """Return the parts that are filled separately: namespace → its part of the store, or "" → the whole."""
     if not namespaces or not resource.namespaced or resource.only is not None:
         return {"": store}
     return portions(store, namespaces)
 
 
 def _collection(reflector: Reflector) -> str:
-    """Return what a reflector reads, for people."""
+    """Return a description of what a reflector reads."""
     plural = reflector.resource.plural
     return f"{plural} in {reflector.namespace}" if reflector.namespace else plural
 
 
 def new_identity() -> str:
-    """Return what tells this process from every other one: in the Lease, and in the access logs of gateways."""
+    """Return a unique name of this process for the Lease and the access logs of gateways."""
     return f"{os.environ.get('POD_NAME') or socket.gethostname()}_{secrets.token_hex(4)}"
 
 
 def _write_seconds(election: ElectionSettings) -> float:
-    """Return the bound of a write to the API server: a leader that can't renew stops with so much of its lease left."""
+    """Return the timeout of a write to the API server: what is left of the lease when a leader stops."""
     return min(WRITE_SECONDS, election.lease_duration - election.renew_deadline) if election.enabled else WRITE_SECONDS
 
 

@@ -1,4 +1,4 @@
-"""Probes of a follower: whether the gateways accept its admin key. Nothing here writes.
+"""Probes of a follower: do the gateways accept its admin key? Nothing here writes.
 
 Otherwise a rejected key would only be noticed when this replica has to lead. A gateway that does not answer is ignored:
 the leader reports that.
@@ -23,7 +23,7 @@ INTERVAL = 60.0
 
 
 class Probed(Protocol):
-    """A gateway cluster, as far as it is probed."""
+    """The parts of a gateway cluster that probes use."""
 
     @property
     def name(self) -> str:
@@ -34,7 +34,7 @@ class Probed(Protocol):
 
 
 class Leading(Protocol):
-    """An election, as far as it is looked at."""
+    """The parts of an election that probes use."""
 
     @property
     def leading(self) -> bool:
@@ -42,13 +42,13 @@ class Leading(Protocol):
 
 
 class StandbyProbe:
-    """Tries the admin key of each cluster every minute, while another replica leads.
+    """Tries the admin key of each cluster every minute while another replica leads.
 
     Args:
         clusters: The clusters.
         election: Whether this replica leads.
         clock: Measures the time between two requests.
-        observer: Notified when a cluster begins or ceases to reject the key.
+        observer: Notified when a cluster starts or stops rejecting the key.
     """
 
     def __init__(self, clusters: Iterable[Probed], election: Leading, *, clock: Clock, observer: SyncObserver) -> None:
@@ -64,7 +64,7 @@ class StandbyProbe:
         return {} if self._election.leading else dict(self._refused)
 
     async def run(self, ready: asyncio.Event) -> None:
-        """Probe, once this replica could lead, until cancelled."""
+        """Probe, once this replica is able to lead, until cancelled."""
         await ready.wait()
         while True:
             for cluster in self._clusters:
@@ -73,7 +73,7 @@ class StandbyProbe:
             await self._clock.sleep(INTERVAL)
 
     def forget(self) -> None:
-        """Drop what is known when a term begins: after it, that may be long out of date."""
+        """Drop the results when a term begins: after it, they may be long outdated."""
         for cluster in tuple(self._refused):
             del self._refused[cluster]
             self._observer.breaker(cluster, is_open=False)
@@ -86,7 +86,7 @@ class StandbyProbe:
             problem = str(error)
         except GatewayError:
             return
-        # A term may have begun meanwhile.
+        # A term may have begun in the meantime.
         if not self._election.leading and problem != self._refused.get(cluster, ""):
             self._note(cluster, problem)
 

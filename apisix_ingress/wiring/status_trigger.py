@@ -1,6 +1,6 @@
-"""Triggers status updates: of an object with a new report, and of the objects whose records changed their state.
+"""Triggers status updates of objects with a new report, and of objects whose records changed their state.
 
-This is the only way from an answer of a gateway to a condition: see "From a rejected record to a condition" in
+This is the only path from a gateway's response to a condition: see "From a rejected record to a condition" in
 docs/architecture.md. `kube/status/writer.py` decides when and what is written.
 """
 
@@ -22,11 +22,11 @@ class StatusUpdater(Protocol):
 
 
 class StatusTrigger(SyncObserver):
-    """Wakes the status of objects. Failures are urgent: thousands of successes do not delay them.
+    """Queues the status of objects. Failures are urgent: thousands of successes do not delay them.
 
     Args:
-        conditions: Which objects a record matters to.
-        status: Is woken.
+        conditions: Finds the objects that depend on a record.
+        status: Receives the objects.
     """
 
     def __init__(self, conditions: Conditions, status: StatusUpdater) -> None:
@@ -35,11 +35,11 @@ class StatusTrigger(SyncObserver):
         self._last: dict[tuple[str, RecordKey], RecordState] = {}
 
     def reported(self, owner: ObjectKey) -> None:
-        """Wake an object that was translated."""
+        """Queue an object that was translated."""
         self._status.wake(owner, urgent=self._conditions.is_broken(owner))
 
     def outcome(self, cluster: str, key: RecordKey, state: RecordState) -> None:
-        """Wake the owners of a record and the objects that waited for it; claimants only if its state changed."""
+        """Queue the owners of a record and the objects waiting for it; claimants only if its state changed."""
         waiting = self._conditions.take_waiting(key)
         owners = self._conditions.owners(key)
         if not owners:
@@ -52,11 +52,11 @@ class StatusTrigger(SyncObserver):
             self._status.wake(owner, urgent=state.kind == "rejected")
 
     def compared(self, cluster: str, ok: bool) -> None:
-        """Wake the object that configures the cluster."""
+        """Queue the object that configures the cluster."""
         self._wake_config(cluster)
 
     def breaker(self, cluster: str, is_open: bool) -> None:
-        """Wake the object that configures the cluster."""
+        """Queue the object that configures the cluster."""
         self._wake_config(cluster)
 
     def _wake_config(self, cluster: str) -> None:

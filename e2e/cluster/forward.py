@@ -77,7 +77,7 @@ async def run_with_ports(command: Sequence[str], listeners: Sequence[socket.sock
 
 
 def _hears_terminal() -> bool:
-    """Say whether a Ctrl-C reaches this process and its children: a second SIGINT would break off their clean-up."""
+    """Return whether a Ctrl-C reaches this process and its children: a second SIGINT would break off their clean-up."""
     try:
         terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
     except OSError:

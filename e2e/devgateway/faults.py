@@ -65,7 +65,7 @@ class Fault:
         )
 
     def takes(self, request: Request) -> bool:
-        """Say whether it applies, and count."""
+        """Return whether it applies, and count."""
         if self.times == 0 or not self.method.fullmatch(request.method) or not self.path.fullmatch(request.target):
             return False
         if self.times is not None:

@@ -40,7 +40,7 @@ class Message:
         return None
 
     def has_token(self, name: str, token: str) -> bool:
-        """Say whether a comma-separated header names `token`."""
+        """Return whether a comma-separated header names `token`."""
         return token in (self.get(name) or "").lower().replace(" ", "").split(",")
 
 

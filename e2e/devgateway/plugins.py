@@ -48,7 +48,7 @@ class Runtime:
 
 
 def in_networks(address: str, networks: Iterable[str]) -> bool:
-    """Say whether an address is one of, or in one of, the networks."""
+    """Return whether an address is one of, or in one of, the networks."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:

@@ -258,7 +258,7 @@ def _priority(item: tuple[str, Body]) -> int:
 
 
 async def _resolvable(nodes: list[Node]) -> bool:
-    """Say whether any node has an address; numeric hosts cost nothing."""
+    """Return whether any node has an address; numeric hosts cost nothing."""
     for node in nodes:
         host = node.host.strip("[]")
         if host.replace(".", "").isdigit() or ":" in host:

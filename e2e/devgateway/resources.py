@@ -94,7 +94,7 @@ def hide(resource: Resource, conf: Body) -> Body:
 
 
 def plain_key(key: str) -> str | None:
-    """Return a private key in PEM from its stored form, or None if it can't be decrypted."""
+    """Return a private key in PEM from its stored form, or None if it cannot be decrypted."""
     return key if key.startswith("---") else secretbox.decrypt(key)
 
 

@@ -32,7 +32,7 @@ class Entry:
     pattern: re.Pattern[str] | None
 
     def accepts(self, context: Context) -> bool:
-        """Say whether everything beyond host and uri prefix fits."""
+        """Return whether everything beyond host and uri prefix fits."""
         if self.methods and context.request.method not in self.methods:
             return False
         if self.networks and not _in_any(context.remote_addr, self.networks):

@@ -133,7 +133,7 @@ class Store:
         return [record for pair in pairs if (record := read_record(pair)) is not None]
 
     async def exists(self, key: str) -> bool:
-        """Say whether a record is there: from memory while the watch lives, else from etcd; raises EtcdDown."""
+        """Return whether a record is there: from memory while the watch lives, else from etcd; raises EtcdDown."""
         kind, _, name = key.removeprefix(PREFIX).partition("/")
         return (self.connected and name in self.kind(kind)) or await self.get(key) is not None
 

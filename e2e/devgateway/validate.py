@@ -39,7 +39,7 @@ def type_name(value: object) -> str:
 
 
 def has_type(expected: str, value: object) -> bool:
-    """Say whether Lua's validator takes `value` for that JSON type."""
+    """Return whether Lua's validator takes `value` for that JSON type."""
     if expected == "object":
         return isinstance(value, dict) or value == []
     if expected == "array":

@@ -235,7 +235,7 @@ def test_a_token_that_dies_is_replaced(scene: ApiStand, cluster: LocalCluster, t
 
 
 def refuses(cluster: LocalCluster, token: str) -> bool:
-    """Say whether the API server takes a token no more."""
+    """Return whether the API server takes a token no more."""
     with KubeClient.from_kubeconfig(cluster.kubeconfig, token=token) as api:
         try:
             api.request("GET", "/api/v1/namespaces/default")
@@ -297,5 +297,5 @@ def test_a_wall_clock_that_jumps_moves_no_deadline(scene: ApiStand, tmp_path: Pa
 
 
 def renewed_since(scene: ApiStand, want: int) -> bool:
-    """Say whether the lease was renewed more often than that."""
+    """Return whether the lease was renewed more often than that."""
     return len(scene.asked("patch", "leases")) > want

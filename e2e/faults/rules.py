@@ -29,7 +29,7 @@ KNOWN = frozenset(("match", "action", "times", "share", "skip", "every"))
 
 
 class RuleError(Exception):
-    """A rule file that can't be understood; the message says why."""
+    """A rule file that cannot be understood; the message says why."""
 
 
 @dataclass(slots=True)
@@ -61,7 +61,7 @@ class Rule:
         return cls(json.dumps(raw, sort_keys=True), action, match, times, share, skip, every, options)
 
     def matches(self, attributes: Mapping[str, str]) -> bool:
-        """Say whether it is meant for a request; an attribute that the request lacks counts as empty."""
+        """Return whether it is meant for a request; an attribute that the request lacks counts as empty."""
         return all(pattern.fullmatch(attributes.get(name, "")) for name, pattern in self.match.items())
 
     def is_due(self) -> bool:
@@ -82,7 +82,7 @@ class RuleFile:
     def __init__(self, path: Path, actions: Collection[str], *, seed: int = 0) -> None:
         self.path = path
         self.problem = ""
-        """Why the file can't be used, empty if it can; the rules read before stay."""
+        """Why the file cannot be used, empty if it can; the rules read before stay."""
         self._actions = frozenset(actions)
         self._random = random.Random(seed)
         self._rules: list[Rule] = []
@@ -122,7 +122,7 @@ class RuleFile:
         return None
 
     def holds(self, rule: Rule) -> bool:
-        """Say whether a rule that was taken is still in the file."""
+        """Return whether a rule that was taken is still in the file."""
         with self._lock:
             self._refresh()
             return any(each.text == rule.text for each in self._rules)

@@ -69,7 +69,7 @@ class Case:
 
     @property
     def why_skipped(self) -> str:
-        """Why it can't be replayed; empty if it can."""
+        """Why it cannot be replayed; empty if it can."""
         kinds = UNREPLAYED & set(self.backends.values())
         if kinds:
             return f"backend {', '.join(sorted(kinds))}"

@@ -44,7 +44,7 @@ class AdminFault:
     times: int | None = None
 
     def hits(self, method: str, path: str) -> bool:
-        """Say whether it applies to a request, and count it if so."""
+        """Return whether it applies to a request, and count it if so."""
         if self.times == 0 or not re.fullmatch(self.method, method) or not re.search(self.path, path):
             return False
         if self.times is not None:

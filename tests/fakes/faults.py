@@ -48,7 +48,7 @@ class Fault:
     times: int | None = None
 
     def hits(self, seen: Seen) -> bool:
-        """Say whether it applies to a request, and count it if so."""
+        """Return whether it applies to a request, and count it if so."""
         if self.verb not in ("*", seen.verb) or self.plural not in ("*", seen.plural) or self.times == 0:
             return False
         if self.when is not None and not self.when(seen):

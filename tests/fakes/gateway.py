@@ -79,7 +79,7 @@ class FakeGateway:
     """What one cluster has stored; outlives the controllers that write to it.
 
     A body with a true `bad` is rejected. `excused` are records that were removed behind the controller's back:
-    it can't know yet that others dangle. `schemas` are what it publishes, by path; it fills in their defaults.
+    it cannot know yet that others dangle. `schemas` are what it publishes, by path; it fills in their defaults.
     """
 
     rng: random.Random = field(default_factory=lambda: random.Random(0))

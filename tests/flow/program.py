@@ -154,6 +154,6 @@ def nodes(gateway: FakeAdminApi) -> list[str]:
 
 
 def is_ready(item: Manifest) -> bool:
-    """Say whether the object has a condition that is True for what it says now."""
+    """Return whether the object has a condition that is True for what it says now."""
     conditions = (item.get("status") or {}).get("conditions", [])
     return any(c["status"] == "True" and c["observedGeneration"] == item["metadata"]["generation"] for c in conditions)

@@ -142,7 +142,7 @@ async def test_a_path_that_can_not_be_looked_at_is_named(cli: Cli, command: str)
     said = got.stdout + got.stderr
     assert got.returncode == (2 if command.startswith("diff") else 1)
     for path, why in ((long, "File name too long"), ("link.yaml", "No such file or directory")):
-        assert [line for line in said.splitlines() if path in line and line.endswith(f"can't be read: {why}")], said
+        assert [line for line in said.splitlines() if path in line and line.endswith(f"cannot be read: {why}")], said
 
 
 @pytest.mark.parametrize("command", ["translate", "lint", "explain http://web.example.org/", "tree"])

@@ -63,7 +63,7 @@ async def test_lint_fails_for_what_is_neither_suppressed_nor_below_the_threshold
         ([], "error: no manifests given"),
         (["x", "--suppress", "ServiceNotFund"], "error: --suppress: unknown code ServiceNotFund: did you mean AIX0101"),
         (["x", "--failure-threshold", "info"], "'--failure-threshold': must be one of error, warning"),
-        (["x", "--config", "none.yaml"], "error: none.yaml: can't be read"),
+        (["x", "--config", "none.yaml"], "error: none.yaml: cannot be read"),
     ],
 )
 async def test_lint_with_a_wrong_usage_says_what_is_right(cli: Cli, arguments: list[str], want: str) -> None:

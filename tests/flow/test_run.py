@@ -35,7 +35,7 @@ def kubeconfig(server: str) -> str:
 @pytest.mark.parametrize(
     ("arguments", "want"),
     [
-        (["--config", "nowhere.yaml"], "nowhere.yaml: can't be read: No such file or directory"),
+        (["--config", "nowhere.yaml"], "nowhere.yaml: cannot be read: No such file or directory"),
         (["--config", "typo.yaml"], "clusterz: unknown key, did you mean clusters?"),
         (["--kubeconfig", "nowhere"], "kubeconfig nowhere: no such file"),
         (["--kubeconfig", "typo.yaml"], "kubeconfig typo.yaml"),
@@ -43,7 +43,7 @@ def kubeconfig(server: str) -> str:
         (["--manifests", "nowhere"], "--manifests nowhere: no such file or folder"),
         (["--manifests", ""], "--manifests '': no such file or folder"),
         (["--manifests", ".", "--admin-url", "ftp://x"], "clusters[0].admin_url: must be an http or https URL"),
-        (["--manifests", ".", "--config", "key.yaml"], "cluster default: admin_key_file /nowhere: can't be read"),
+        (["--manifests", ".", "--config", "key.yaml"], "cluster default: admin_key_file /nowhere: cannot be read"),
     ],
 )
 def test_run_ends_with_one_line_that_says_what_to_fix(cli: Cli, arguments: list[str], want: str) -> None:
@@ -58,7 +58,7 @@ def test_run_ends_if_its_port_is_taken(cli: Cli) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         got = cli("run", "--manifests", ".", "--http-listen", f"127.0.0.1:{port}")
-    want = f"error: http.listen: can't listen on 127.0.0.1:{port}: another process listens there; "
+    want = f"error: http.listen: cannot listen on 127.0.0.1:{port}: another process listens there; "
     assert (got.returncode, got.stdout, got.stderr.count("\n")) == (2, "", 1)
     assert got.stderr.startswith(want)
 

@@ -90,7 +90,7 @@ async def test_lists_come_in_pages_and_an_object_that_can_not_be_read_is_told(
     harness.server.put(plain("Secret", "odd", data={"a": "no base64!"}))
     got = await harness.inventory()
     assert len(got.ours()) == 6
-    assert got.unread == {"Secret": "an object can't be read (ValueError)"}
+    assert got.unread == {"Secret": "an object cannot be read (ValueError)"}
 
 
 async def test_explain_quotes_the_refusal_of_the_route_that_should_answer(harness: SurveyHarness) -> None:

@@ -72,9 +72,9 @@ async def test_a_bundle_is_printed_as_json_and_overwrites_only_by_force(harness:
 @pytest.mark.parametrize(
     ("target", "want"),
     [
-        ("no/such/one.zip", "no/such/one.zip: can't be written: No such file or directory"),
-        ("config.yaml/one.zip", "config.yaml/one.zip: can't be written: Not a directory"),
-        (".", ".: can't be written: Is a directory"),
+        ("no/such/one.zip", "no/such/one.zip: cannot be written: No such file or directory"),
+        ("config.yaml/one.zip", "config.yaml/one.zip: cannot be written: Not a directory"),
+        (".", ".: cannot be written: Is a directory"),
     ],
 )
 async def test_a_bundle_that_can_not_be_written_asks_nobody(harness: SurveyHarness, target: str, want: str) -> None:

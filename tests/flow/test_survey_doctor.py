@@ -200,10 +200,10 @@ async def test_a_clock_that_is_wrong_is_told(harness: SurveyHarness) -> None:
     ("verb", "plural", "check", "want"),
     [
         ("create", REVIEWS, "rights", "SKIP cannot be determined: "),
-        ("get", "customresourcedefinitions", "crds", "SKIP can't be read: "),
-        ("get", "leases", "leader", "SKIP lease default/apisix-ingress-leader can't be read: "),
+        ("get", "customresourcedefinitions", "crds", "SKIP cannot be read: "),
+        ("get", "leases", "leader", "SKIP lease default/apisix-ingress-leader cannot be read: "),
         ("list", "configmaps", "controller-name", "SKIP other namespaces cannot be checked: "),
-        ("list", "validatingwebhookconfigurations", "webhook", "SKIP registrations can't be read: "),
+        ("list", "validatingwebhookconfigurations", "webhook", "SKIP registrations cannot be read: "),
         ("list", "secrets", "objects", "WARN some kinds could not be read: Secret: "),
     ],
 )

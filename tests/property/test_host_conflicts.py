@@ -65,7 +65,7 @@ def check(found: World, wishes: Iterable[Wish], certificates: Certificates) -> N
     for wish in wishes:
         if wish.foreign:
             assert not found.desired.of_owner(wish.key)
-        # What can't be translated keeps what it had, which is a matter of history.
+        # What cannot be translated keeps what it had, which is a matter of history.
         elif (wish.namespace, wish.secret) in certificates:
             got = {host for record in found.desired.of_owner(wish.key).values() for host in record.body["snis"]}
             want = wanted(wish, wishes, certificates)

@@ -41,7 +41,7 @@ PATHS = ("/*", "/login", "/login/*")
 
 @dataclass(frozen=True, kw_only=True)
 class Wish(Wanting):
-    """An object that wants hosts: an attacker's has a high priority; a broken one can't be translated."""
+    """An object that wants hosts: an attacker's has a high priority; a broken one cannot be translated."""
 
     path: str
     priority: int
@@ -140,7 +140,7 @@ def test_no_request_for_a_host_reaches_another_namespace(number: int) -> None:
             found.stores[wish.kind].delete(wish.key)
             del there[wish.key]
         else:
-            # Edits, too: other hosts, and what can't be translated.
+            # Edits, too: other hosts, and what cannot be translated.
             if seed.random() < 0.5:
                 hosts = tuple(seed.sample(HOSTS, seed.randint(0, 2)))
                 wish = replace(wish, hosts=hosts, broken=seed.random() < 0.4)
@@ -157,7 +157,7 @@ def test_no_request_for_a_host_reaches_another_namespace(number: int) -> None:
     whole = [manifest(replace(wish, broken=False)) for wish in there.values()]
     seed.shuffle(whole)
     fresh = settle(*surroundings(), *whole, options=STRICT)
-    # What can't be translated keeps what it had, which is a matter of history: a port is no part of a server name.
+    # What cannot be translated keeps what it had, which is a matter of history: a port is no part of a server name.
     if any(problem.severity == "error" for report in fresh.reports.values() for problem in report.problems):
         return
     assert bodies(found) == bodies(fresh)

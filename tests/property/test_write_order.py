@@ -32,7 +32,7 @@ def make_route(key: RecordKey, hosts: tuple[str, ...]) -> Record:
 
 
 def overlap(old: str, new: str) -> bool:
-    """Say whether a request for a host may be answered by a route for the other one, as far as it is looked at."""
+    """Return whether a request for a host may be answered by a route for the other one, as far as it is looked at."""
     return old == new or (new[:1] == "*" and old.endswith(new[1:]))
 
 

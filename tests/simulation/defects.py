@@ -282,7 +282,7 @@ def _() -> Any:
     return patch.object(RecordTable, "exists", lambda self, key: True)
 
 
-@_defect("nothing is held for an object that can't be translated")
+@_defect("nothing is held for an object that cannot be translated")
 def _() -> Any:
     return patch.object(RecordDriver, "is_held", lambda self, key, name, hosts: False)
 

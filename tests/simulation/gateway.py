@@ -87,7 +87,7 @@ class SimGateway:
     """One cluster.
 
     Attributes:
-        excused: Records that were changed behind the controllers' back: they can't know what names them.
+        excused: Records that were changed behind the controllers' back: they cannot know what names them.
         before_write: Called with every write as it is about to be carried out.
         cut_at: When a process last saw a request to a path cut off.
     """
@@ -168,7 +168,7 @@ class SimGateway:
         return status, {"key": f"/apisix/{path}", "value": body}
 
     def is_deaf_to(self, method: str, path: str, status: int) -> bool:
-        """Say whether the fault keeps a write from being answered."""
+        """Return whether the fault keeps a write from being answered."""
         if not self.fault.deaf or method == "GET" or status == 429:
             return False
         if status == 201:
@@ -176,7 +176,7 @@ class SimGateway:
         return path in self._unheard or zlib.crc32(path.encode()) % 1000 < 1000 * self.fault.deaf
 
     def has_missed(self, path: str) -> bool:
-        """Say whether the first write of a record was carried out without an answer."""
+        """Return whether the first write of a record was carried out without an answer."""
         return path in self._unheard
 
     def note_key(self, process: Process, status: int) -> None:

@@ -181,7 +181,7 @@ class Mischief:
         replica, late = self._anyone(), self._rng.choice([0.0, 4.0, 4.0])
         process, seconds = replica.process, self._rng.choice([4.0, 26.0, 26.0])
         if process is not None:
-            self._trace.note("fault", f"{process.name} can't renew after {late:g} s of late answers")
+            self._trace.note("fault", f"{process.name} cannot renew after {late:g} s of late answers")
             now = asyncio.get_running_loop().time()
             self._server.shunned[process] = now + late
             self.later(late + seconds, lambda: self._server.shunned.pop(process, None))
@@ -355,7 +355,7 @@ class Mischief:
             self._trace.violate(name, f"it took {took:.1f} s to stop")
 
     def _is_calm(self) -> bool:
-        """Say whether every replica can renew its lease and is not about to be frozen or killed."""
+        """Return whether every replica can renew its lease and is not about to be frozen or killed."""
         processes = [replica.process for replica in self.replicas]
         return (
             self._server.fault == ApiFaults()

@@ -1,6 +1,6 @@
 """What gateways should hold, worked out from the API server's objects a second time and in another way.
 
-It shares no code with the product, and knows the few shapes of objects that `users` make. An object that can't be
+It shares no code with the product, and knows the few shapes of objects that `users` make. An object that cannot be
 translated, or whose record a gateway refuses, keeps whatever version was good last: its records are *free*. So is what
 only they name.
 """
@@ -20,7 +20,7 @@ from tests.simulation.gateway import KINDS, MANAGED, Body, Key, SimGateway
 from tests.simulation.users import APISIX, EVIL, FORGED_CONFIG, FORGED_RULE, FORGED_SERVICE, SERVICES
 
 NAMELESS = frozenset({"ssls", "global_rules"})
-"""Kinds whose records tell no name: a new name can't know the record under its short id for one of its own."""
+"""Kinds whose records tell no name: a new name cannot know the record under its short id for one of its own."""
 
 FORGED = frozenset({f"{EVIL}_{FORGED_SERVICE}_80", f"{EVIL}_{FORGED_CONFIG}", f"{EVIL}_a_{FORGED_RULE}"})
 
@@ -184,7 +184,7 @@ class Oracle:
         return key
 
     def is_held(self, key: Key) -> bool:
-        """Say whether a gateway has a record."""
+        """Return whether a gateway has a record."""
         return any(key[1] in gateway.records[key[0]] for gateway in self._gateways)
 
     def _release(self, want: Expectation, key: Key, name: str, item: Manifest) -> None:
@@ -233,7 +233,7 @@ def wide_ident(name: str) -> str:
 
 
 def is_ours(kind: str, body: Body) -> bool:
-    """Say whether a record is one of the controller's: by its label, and where there are none, by its plugins."""
+    """Return whether a record is one of the controller's: by its label, and where there are none, by its plugins."""
     if kind in ("global_rules", "plugin_metadata"):
         return "theirs" not in str(body.get("id"))
     labels: dict[str, str] = body.get("labels") or {}

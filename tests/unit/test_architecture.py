@@ -121,7 +121,7 @@ def test_carriers_do_not_measure_and_metrics_do_not_carry(carrier: str) -> None:
 
 
 def is_sleeping(module: ModuleType) -> bool:
-    """Say whether a module waits on a clock by itself."""
+    """Return whether a module waits on a clock by itself."""
     assert module.__file__ is not None
     return ".sleep(" in Path(module.__file__).read_text()
 

@@ -41,14 +41,14 @@ def objection(scope: Context, host: str) -> str:
 
 
 def is_in_cluster(scope: Context, host: str) -> bool:
-    """Say whether a host is a name of the cluster domain, if the settings require that check."""
+    """Return whether a host is a name of the cluster domain, if the settings require that check."""
     found = judged(host)
     asks = scope.options.external_addresses != "allow" and not found.addresses
     return asks and _meant(scope.view, scope.options, found.name) is not None
 
 
 def are_open(destinations: Iterable[Destination], view: View, options: Options) -> bool:
-    """Say whether hosts that were permitted are still permitted for the objects that name them."""
+    """Return whether hosts that were permitted are still permitted for the objects that name them."""
     trail = Trail()
     for kind, namespace, host in sorted(destinations):
         scope = Context(kind, namespace, view, options)
@@ -76,7 +76,7 @@ def endpoint_objection(scope: Context, endpoint: Endpoint, address: str, port: i
 
 
 def has_own_pod(view: View, namespace: str, endpoint: Endpoint, address: str) -> bool:
-    """Say whether a Pod of a namespace has the address of an endpoint.
+    """Return whether a Pod of a namespace has the address of an endpoint.
 
     The Pod that it names, or any if it names none.
     """

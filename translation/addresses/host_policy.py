@@ -126,7 +126,7 @@ def refused(options: Options, host: str, port: int | None = None) -> str:
 
 
 def refused_pod(options: Options, address: str, port: int) -> bool:
-    """Say whether an address of a Pod in the same namespace is refused anyway: listed networks protect others."""
+    """Return whether an address of a Pod in the same namespace is refused anyway: listed networks protect others."""
     return options.internal.has_address(judged(address).addresses, port) or bool(_inside(options, address, port))
 
 

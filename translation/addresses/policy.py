@@ -9,7 +9,7 @@ from translation.core.grants import Destination
 
 
 def check_address(scope: Context, host: str, path: str, *, port: int | None = None) -> bool:
-    """Say whether a user may use a host as a destination; report it if not.
+    """Return whether a user may use a host as a destination; report it if not.
 
     Args:
         scope: The object that names it.

@@ -37,7 +37,7 @@ class Annotations:
         return text
 
     def flag(self, name: str) -> bool:
-        """Say whether the value is `true`, the only accepted spelling."""
+        """Return whether the value is `true`, the only accepted spelling."""
         text = self.text(name)
         if text not in ("", "true", "false"):
             self.warn(name, f"{text!r} is treated as false; write true or false in lower case")

@@ -66,7 +66,7 @@ class Builder(Context):
         return found
 
     def claims_too_much(self, obj: CustomObject) -> bool:
-        """Say whether an object names too many hosts, and report it; its published records are withdrawn."""
+        """Return whether an object names too many hosts, and report it; its published records are withdrawn."""
         if self.options.host_ownership == "shared" or not has_too_many(obj):
             return False
         message = f"has more than {MOST_NAMES} hosts, including the wildcards over them; split the object"

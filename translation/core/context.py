@@ -136,7 +136,7 @@ class Context:
             self.error("TooLarge", "spec", message)
 
     def is_too_large(self, secret: Secret, keys: Iterable[str], path: str) -> bool:
-        """Say whether values of a Secret are too large to become a part of a record, and note it."""
+        """Return whether values of a Secret are too large to become a part of a record, and note it."""
         found = [key for key in keys if key in secret.data]
         size = sum(len(key) + len(secret.data[key]) for key in found)
         if size <= MOST_SECRET_BYTES:

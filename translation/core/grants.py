@@ -28,7 +28,7 @@ class Destination(NamedTuple):
 
 
 def is_granted(reference: Reference, view: View) -> bool:
-    """Say whether a grant in the target's namespace permits a reference.
+    """Return whether a grant in the target's namespace permits a reference.
 
     It reads the grants between the two namespaces, so that a new or removed grant causes a new translation.
     """

@@ -34,7 +34,7 @@ class Options:
         trusted_plugins: Plugins that are permitted without a review.
         secret_references: Whether strings that the gateway replaces with its own secrets are permitted.
         external_addresses: Whether users may send requests to the gateway itself and other internal addresses.
-        host_ownership: Whether a host belongs to one namespace, so that others can't use it.
+        host_ownership: Whether a host belongs to one namespace, so that others cannot use it.
         consumer_names: How the username of a consumer is derived from its namespace and name.
         record_ids: Whether new names get the ids of 1.8, or wide ones.
         admin_addresses: Host and port of each Admin API, as `translation.addresses.policy` spells them.

@@ -18,7 +18,7 @@ INGRESS_CLASS_OF_ANY = "apisix"
 
 
 def is_ours(obj: KubeObject, view: View, options: Options) -> bool:
-    """Say whether this controller translates an object; the provider handles a withdrawn one."""
+    """Return whether this controller translates an object; the provider handles a withdrawn one."""
     return in_scope(obj.meta.namespace, view, options) and class_is_ours(obj, view, options)
 
 
@@ -39,7 +39,7 @@ def written_class(obj: CustomObject) -> str:
 
 
 def in_scope(namespace: str, view: View, options: Options) -> bool:
-    """Say whether a namespace is selected; cluster-scoped objects always are."""
+    """Return whether a namespace is selected; cluster-scoped objects always are."""
     selector = options.namespace_selector
     if not namespace or not selector.requirements:
         return True
@@ -48,7 +48,7 @@ def in_scope(namespace: str, view: View, options: Options) -> bool:
 
 
 def class_is_ours(obj: KubeObject, view: View, options: Options) -> bool:
-    """Say whether this controller serves the class of an object. Kinds without a class are always served."""
+    """Return whether this controller serves the class of an object. Kinds without a class are always served."""
     if not isinstance(obj, CustomObject):
         return True
     if obj.meta.kind == "Ingress":

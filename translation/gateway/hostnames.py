@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 
 def covers(wide: str, host: str) -> bool:
-    """Say whether every request for a host, or below a wildcard, is one for `wide` as well."""
+    """Return whether every request for a host, or below a wildcard, is one for `wide` as well."""
     if not wide or wide == host:
         return True
     return wide.startswith("*.") and host.removeprefix("*").endswith(wide[1:])

@@ -1,6 +1,6 @@
 """Names of the records that are made for Gateway API objects.
 
-Each begins with the kind. Kinds begin with a capital letter and namespaces can't, so no other object has such a name.
+Each begins with the kind. Kinds begin with a capital letter and namespaces cannot, so no other object has such a name.
 Names of objects and listeners hold no underscore: two different ones give different names.
 """
 

@@ -135,7 +135,7 @@ def check_names(scope: Context, hosts: Sequence[str], pair: KeyPair, secret: Sec
 
 
 def _covers(covered: frozenset[str], host: str) -> bool:
-    """Say whether a certificate name covers a host; a wildcard matches exactly one label."""
+    """Return whether a certificate name covers a host; a wildcard matches exactly one label."""
     _, _, parent = host.partition(".")
     return host in covered or f"*.{parent}" in covered
 

@@ -90,12 +90,12 @@ class HostOwners:
         return frozenset(name for name in names if space in self._owners(name) and not self.refusal(space, name))
 
     def names(self, namespace: str, host: str) -> bool:
-        """Say whether an object in scope in a namespace names exactly this host."""
+        """Return whether an object in scope in a namespace names exactly this host."""
         found = (self._ours(kind, HOST_INDEX, host) for kind in NAMING_KINDS)
         return any(item.meta.namespace == namespace for items in found for item in items)
 
     def lends(self, owner: str, namespace: str, host: str) -> bool:
-        """Say whether objects of one namespace lend a host that they name to another namespace."""
+        """Return whether objects of one namespace lend a host that they name to another namespace."""
         return self._is_shared_by((owner,), namespace, host)
 
     def _judge(self, namespace: str, name: str) -> str:
@@ -174,7 +174,7 @@ class HostOwners:
         return (item for item in found if is_ours(item, self._view, self._options))
 
     def _is_shared_by(self, owners: Iterable[str], namespace: str, name: str) -> bool:
-        """Say whether one of the owner's oldest objects that lend a host lends it to a namespace."""
+        """Return whether one of the owner's oldest objects that lend a host lends it to a namespace."""
         keys = (lent_key(owner, each) for owner in owners for each in (name, *wildcards_over(name)))
         found = (islice(self._ours(kind, LENT_INDEX, key), TOP) for key in keys for kind in NAMING_KINDS)
         return any(shares_with(item, namespace) for items in found for item in items)
@@ -206,7 +206,7 @@ class HostOwners:
 
 
 def rests_on_lost_host(records: Iterable[Record], namespace: str, owners: HostOwners) -> bool:
-    """Say whether records of a namespace match requests or handshakes for hosts that it may not use now."""
+    """Return whether records of a namespace match requests or handshakes for hosts that it may not use now."""
     return any(owners.refusal(namespace, host) for record in records for host in record.hosts)
 
 

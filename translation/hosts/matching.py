@@ -76,7 +76,7 @@ def check_addresses(scope: Context, addresses: Sequence[str], path: str) -> None
 
 @lru_cache(maxsize=4096)
 def is_network(text: str) -> bool:
-    """Say whether a string is an IP address or a CIDR range, host bits allowed, as in 1.8 and in gateways."""
+    """Return whether a string is an IP address or a CIDR range, host bits allowed, as in 1.8 and in gateways."""
     if not _NETWORK.fullmatch(text):
         return False
     try:

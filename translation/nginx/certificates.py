@@ -45,7 +45,7 @@ class ClientCheck:
 
 
 def is_secure(builder: Builder, nginx: NginxOptions, server: Server) -> bool:
-    """Say whether http is redirected to https: an Ingress of the host has TLS, or one of the wildcard over it."""
+    """Return whether http is redirected to https: an Ingress of the host has TLS, or one of the wildcard over it."""
     if any(source.spec.tls for source in server.sources):
         return True
     _, _, parent = server.host.partition(".")

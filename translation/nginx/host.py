@@ -145,7 +145,7 @@ class _Host:
 
 
 def uses_patterns(server: Server) -> bool:
-    """Say whether paths are tried in turn as patterns: regular expressions, or texts that no tree of paths holds."""
+    """Return whether paths are tried in turn as patterns: regular expressions, or texts that no tree of paths holds."""
     return server.regex or any("*" in location.path for location in server.locations)
 
 

@@ -63,7 +63,7 @@ def read_config(view: View, options: NginxOptions) -> Config:
 
 
 def class_is_nginx(obj: CustomObject, view: View, options: NginxOptions) -> bool:
-    """Say whether the class of an Ingress is one that ingress-nginx serves."""
+    """Return whether the class of an Ingress is one that ingress-nginx serves."""
     annotated = obj.meta.annotations.get(CLASS_ANNOTATION)
     if annotated:
         return annotated == options.ingress_class
@@ -75,7 +75,7 @@ def class_is_nginx(obj: CustomObject, view: View, options: NginxOptions) -> bool
 
 
 def is_served(item: CustomObject, view: View, options: Options, nginx: NginxOptions) -> bool:
-    """Say whether an Ingress is one of ingress-nginx in a namespace that is watched; those of our own class are not."""
+    """Return whether an Ingress is for ingress-nginx and in a watched namespace; Ingresses of our own class are not."""
     if not class_is_nginx(item, view, nginx) or not in_scope(item.meta.namespace, view, options):
         return False
     return not class_is_ours(item, view, options)
@@ -100,7 +100,7 @@ def sources_of_service(
 
 
 def has_canaries(view: View, namespace: str) -> bool:
-    """Say whether a namespace has Ingresses that may be canaries."""
+    """Return whether a namespace has Ingresses that may be canaries."""
     return bool(view.find(CustomObject, IndexKey("Ingress", NGINX_CANARY_INDEX, namespace)))
 
 
@@ -167,7 +167,7 @@ def _why_closed(findings: Iterable[Finding]) -> str:
 def _why_shut(findings: Iterable[Finding]) -> str:
     for finding in findings:
         if finding.verdict.level == "refused" and finding.verdict.protects:
-            return f"{finding.annotation} protects the path and can't be served"
+            return f"{finding.annotation} protects the path and cannot be served"
     return ""
 
 

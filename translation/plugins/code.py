@@ -39,7 +39,7 @@ _PREFIX = "ext-plugin-"
 
 
 def is_code(name: str) -> bool:
-    """Say whether a plugin is one of `CODE_PLUGINS`."""
+    """Return whether a plugin is one of `CODE_PLUGINS`."""
     return name in CODE_PLUGINS or name.startswith(_PREFIX)
 
 

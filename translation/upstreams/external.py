@@ -25,7 +25,7 @@ _TLS_SCHEMES = frozenset({"https", "grpcs", "tls"})
 
 
 def is_external(spec: ApisixUpstreamSpec) -> bool:
-    """Say whether an ApisixUpstream has nodes or discovery."""
+    """Return whether an ApisixUpstream has nodes or discovery."""
     return bool(spec.external_nodes) or spec.discovery is not None
 
 
@@ -70,7 +70,7 @@ def _external_name(scope: Context, name: str, path: str, port: int) -> str:
 
 
 def check_external_name(scope: Context, service: Service, path: str, port: int) -> bool:
-    """Say whether the destination of a Service of type ExternalName is permitted; report it at `path` if not."""
+    """Return whether the destination of a Service of type ExternalName is permitted; report it at `path` if not."""
     key = service.meta.key
     other = scope.within(key.kind, key.namespace)
     allowed = check_address(other, service.external_name, "spec.externalName", port=port)
@@ -79,7 +79,7 @@ def check_external_name(scope: Context, service: Service, path: str, port: int) 
 
 
 def is_host(text: str) -> bool:
-    """Say whether a string is a lower-case host name or an IP address."""
+    """Return whether a string is a lower-case host name or an IP address."""
     if _DOMAIN.fullmatch(text):
         return True
     try:

@@ -139,7 +139,7 @@ class _Reader:
                 check_depth({**raw, "metadata": None})
             item = resource.decode(raw)
         except DECODE_ERRORS as error:
-            self.unread[resource.kind] = f"an object can't be read ({type(error).__name__})"
+            self.unread[resource.kind] = f"an object cannot be read ({type(error).__name__})"
             return
         self._world.stores[resource.kind].set(item)
         if self._keep:

@@ -85,7 +85,7 @@ async def check_crds(api: KubeApi) -> list[Check]:
         except KubeNotFound:
             missing.append(name)
         except KubeError as error:
-            return [skip("crds", f"can't be read: {error}")]
+            return [skip("crds", f"cannot be read: {error}")]
         else:
             found += 1
             if not _is_same_schema(ours, theirs):
@@ -98,7 +98,7 @@ async def check_crds(api: KubeApi) -> list[Check]:
 
 
 def _is_same_schema(ours: JsonObject, theirs: JsonObject) -> bool:
-    """Say whether two definitions have the same served schema in the version that is read."""
+    """Return whether two definitions have the same served schema in the version that is read."""
     return canonical(_schema(ours)) == canonical(_schema(theirs))
 
 
@@ -154,7 +154,7 @@ def check_lease(lease: SeenLease) -> Check:
         case "held":
             return ok("leader", f"{lease.holder} leads, renewed {lease.age:.0f} s ago ({where})")
         case "unreadable":
-            return skip("leader", f"{where} can't be read: {lease.problem}")
+            return skip("leader", f"{where} cannot be read: {lease.problem}")
         case "absent":
             return warn(
                 "leader", f"{where} does not exist", "check that --namespace is the namespace of the controller"

@@ -47,7 +47,7 @@ async def check_webhook(api: KubeApi, settings: WebhookSettings, inventory: Inve
     try:
         found = [each async for each in hooks(api)]
     except KubeError as error:
-        return [skip("webhook", f"registrations can't be read: {error}")]
+        return [skip("webhook", f"registrations cannot be read: {error}")]
     if not found and settings.enabled:
         fix = "register it with a ValidatingWebhookConfiguration, as the chart does (webhook.enabled)"
         return [warn("webhook", "it is served, but not registered", fix)]

@@ -59,7 +59,7 @@ def _of_kinds(settings: Settings) -> Iterator[Right]:
 
 
 def _has_status(resource: Resource, settings: Settings) -> bool:
-    """Say whether the status of a kind is written; for an Ingress, only its addresses are."""
+    """Return whether the status of a kind is written; for an Ingress, only its addresses are."""
     status = settings.kubernetes.status
     publishes = bool(status.publish_service or status.addresses)
     return status.enabled and bool(resource.status) and (resource.status != "addresses" or publishes)

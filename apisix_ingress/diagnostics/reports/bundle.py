@@ -148,7 +148,7 @@ def _write(file: IO[bytes], files: Mapping[str, str]) -> None:
 
 
 def _unwritable(path: Path, error: OSError) -> IngressError:
-    return IngressError(f"{path}: can't be written: {error.strerror}")
+    return IngressError(f"{path}: cannot be written: {error.strerror}")
 
 
 def _mask(settings: Settings, seen: ClusterState) -> Mask:

@@ -43,7 +43,7 @@ async def of_gateway(settings: Settings, cluster: str) -> Evidence:
     """Read a gateway cluster alone.
 
     Raises:
-        ConfigError: No cluster has the name, or its key or certificate can't be used.
+        ConfigError: No cluster has the name, or its key or certificate cannot be used.
         GatewayError: It did not answer, or refused.
     """
     records = dict((await read_snapshot(settings, cluster)).bodies)
@@ -51,10 +51,10 @@ async def of_gateway(settings: Settings, cluster: str) -> Evidence:
 
 
 async def of_everything(settings: Settings, cluster: str, step: Step) -> Evidence:
-    """Read objects and the gateway cluster; the gateway alone if the API server can't be read.
+    """Read objects and the gateway cluster; the gateway alone if the API server cannot be read.
 
     Raises:
-        ConfigError: No cluster has the name, or its key or certificate can't be used.
+        ConfigError: No cluster has the name, or its key or certificate cannot be used.
         GatewayError: The gateway did not answer, or refused.
     """
     name = settings.clusters[find_cluster(settings, cluster)].name

@@ -121,7 +121,7 @@ def _wellness(status: str, reason: str, message: str) -> Wellness:
 
 
 def is_led(lease: SeenLease) -> bool:
-    """Say whether there is a leader, or none is needed; an unreadable Lease is not a failure."""
+    """Return whether there is a leader, or none is needed; an unreadable Lease is not a failure."""
     return lease.state in ("held", "off", "unreadable")
 
 

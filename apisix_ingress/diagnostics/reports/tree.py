@@ -62,7 +62,7 @@ def tree_document(wanted: Wanted, *, host: str = "", about: ObjectKey | None = N
 
 
 def covers(pattern: str, host: str) -> bool:
-    """Say whether a route's host, empty for every one, matches a host or equals the given text."""
+    """Return whether a route's host, empty for every one, matches a host or equals the given text."""
     return pattern in ("", host) or (pattern.startswith("*") and host.endswith(pattern[1:]))
 
 
@@ -120,7 +120,7 @@ def _streams(wanted: Wanted, about: ObjectKey | None) -> Iterator[JsonObject]:
 
 
 def _concerns(key: RecordKey, wanted: Wanted, about: ObjectKey) -> bool:
-    """Say whether a route, or anything it leads to, belongs to an object."""
+    """Return whether a route, or anything it leads to, belongs to an object."""
     body = wanted.records[key]
     refs = tuple(references(key.kind, body))
     if wanted.owners.get(key) == about or any(wanted.owners.get(ref) == about for ref in refs):

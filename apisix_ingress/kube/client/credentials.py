@@ -196,7 +196,7 @@ class Kubeconfig:
             raise ConfigError(f"kubeconfig {self._paths}: {error}") from None
         except (KeyError, TypeError, ValueError, AttributeError, OSError) as error:
             reason = error.strerror if isinstance(error, OSError) else type(error).__name__
-            raise ConfigError(f"kubeconfig {self._paths}: can't be used: {reason}") from None
+            raise ConfigError(f"kubeconfig {self._paths}: cannot be used: {reason}") from None
         if urlsplit(configuration.host).scheme not in ("http", "https"):
             raise ConfigError(f"kubeconfig {self._paths}: the cluster's server must be an http(s) URL")
         return configuration
@@ -251,7 +251,7 @@ def _user_of(merged: Any, paths: str) -> dict[str, Any]:
             return user
     if name:
         raise ConfigError(f"kubeconfig {paths}: the current context uses the user {name!r}, which does not exist")
-    # The kubernetes package can't read a context without a user, so add an empty user.
+    # The kubernetes package cannot read a context without a user, so add an empty user.
     anonymous: dict[str, Any] = {}
     merged.value["users"].append(ConfigNode(_ANONYMOUS, {"name": _ANONYMOUS, "user": anonymous}, merged.path))
     context["user"] = _ANONYMOUS

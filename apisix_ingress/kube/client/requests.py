@@ -165,7 +165,7 @@ class Transport:
         try:
             self._client = _Client(access)
         except OSError as error:
-            raise ConfigError(f"API server {access.host}: can't use the TLS files: {_reason(error)}") from None
+            raise ConfigError(f"API server {access.host}: cannot use the TLS files: {_reason(error)}") from None
         self._adopt(access)
         return access
 

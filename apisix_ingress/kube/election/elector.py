@@ -50,7 +50,7 @@ class LeaderElector:
 
     @property
     def problem(self) -> str:
-        """Why this process can't campaign, for people; empty if it can."""
+        """Why this process cannot campaign, for people; empty if it can."""
         return self._lease.problem
 
     @property

@@ -57,7 +57,7 @@ log = structlog.get_logger()
 LONGEST_PAUSE = 120.0
 """Upper limit in seconds of a Retry-After that comes with a 429."""
 LONGEST_OUTAGE_PAUSE = 15.0
-"""Upper limit of any other Retry-After. A server that is down can't know when it is back, and we must notice soon."""
+"""Upper limit of any other Retry-After. A server that is down cannot know when it is back, and we must notice soon."""
 RETURN_SPREAD = 0.25
 """After an outage, the kinds reconnect at random times within this many seconds."""
 _SETTLED_PAUSES = 10

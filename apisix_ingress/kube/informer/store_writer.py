@@ -1,6 +1,6 @@
 """Writes objects into a store: trims raw JSON and stores what changed.
 
-An object that can't be decoded is reported and skipped; the stored version stays. An object that is only nested too
+An object that cannot be decoded is reported and skipped; the stored version stays. An object that is only nested too
 deeply keeps the stored spec, with its new metadata, so that its status can report the problem. `reflector` and `relist`
 decide when to read objects and which to delete.
 """
@@ -31,7 +31,7 @@ class StoreWriter:
     Args:
         resource: The kind.
         store: Its store, or a namespace's part of it.
-        observer: Called for changes and for objects that can't be decoded.
+        observer: Called for changes and for objects that cannot be decoded.
         silent: Called with each object that replaced an equal one, for which the store sends no notification.
         yield_every: Objects in a row before other tasks run.
     """
@@ -54,7 +54,7 @@ class StoreWriter:
         self._undecodable: dict[ObjectKey, str] = {}
 
     def decode(self, raw: JsonObject) -> KubeObject | None:
-        """Return the trimmed object, or None if it can't be decoded; then the stored version stays."""
+        """Return the trimmed object, or None if it cannot be decoded; then the stored version stays."""
         try:
             # Only custom resources have fields without a schema. Metadata is not decoded in depth.
             if self.resource.group == CUSTOM_GROUP and (reason := _depth_problem(raw)):
@@ -114,7 +114,7 @@ class StoreWriter:
         self._undecodable = {key: version for key, version in self._undecodable.items() if key in seen}
 
     def _report(self, raw: JsonObject, error: Exception) -> None:
-        """Report an object that can't be decoded, once per resourceVersion."""
+        """Report an object that cannot be decoded, once per resourceVersion."""
         key = key_of(self.resource, raw)
         name = key or ObjectKey(self.resource.kind, "", "?")
         version = version_of(raw) if key else ""

@@ -29,7 +29,7 @@ class ReflectorObserver:
         """Record a change of the store."""
 
     def undecodable(self, kind: str) -> None:
-        """Record a version of an object that can't be decoded."""
+        """Record a version of an object that cannot be decoded."""
 
     def failed(self, kind: str, reason: str) -> None:
         """Record a failed list or watch; `reason` is a constant."""

@@ -134,7 +134,7 @@ def _files_at(path: str, resources: Mapping[str, Resource]) -> list[ManifestFile
     try:
         found = find_files(Path(path))
     except OSError as error:
-        return [_unreadable(path, f"can't be read: {error.strerror}")]
+        return [_unreadable(path, f"cannot be read: {error.strerror}")]
     return [read_manifest(file, resources) for file in found]
 
 
@@ -142,12 +142,12 @@ def find_files(path: Path) -> tuple[Path, ...]:
     """Return the file at a path, or the manifests below a folder, sorted, without hidden files and folders.
 
     Raises:
-        OSError: The path does not exist or can't be listed.
+        OSError: The path does not exist or cannot be listed.
     """
     if not path.is_dir():
         path.stat()
         return (path,)
-    os.listdir(path)  # os.walk silently skips a folder that can't be listed
+    os.listdir(path)  # os.walk silently skips a folder that cannot be listed
     found: list[Path] = []
     for folder, folders, names in os.walk(path):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
@@ -162,7 +162,7 @@ def read_manifest(path: Path, resources: Mapping[str, Resource]) -> ManifestFile
     try:
         content = read_regular(path, LARGEST_FILE)
     except OSError as error:
-        return _unreadable(str(path), f"can't be read: {error.strerror}")
+        return _unreadable(str(path), f"cannot be read: {error.strerror}")
     return _parse(str(path), content, resources)
 
 
@@ -238,7 +238,7 @@ def _decode(resource: Resource, body: JsonObject) -> KubeObject:
         # Some errors quote the value, so for a Secret show only messages of this program.
         hidden = resource.kind == "Secret" and type(error) is not ValueError
         reason = type(error).__name__ if hidden else f"{type(error).__name__}: {str(error)[:200]}"
-        raise DocumentError(f"{resource.kind} {body['metadata']['name']} can't be read ({reason})") from None
+        raise DocumentError(f"{resource.kind} {body['metadata']['name']} cannot be read ({reason})") from None
 
 
 def merge(files: Sequence[ManifestFile]) -> LoadResult:

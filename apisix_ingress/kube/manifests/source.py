@@ -64,7 +64,7 @@ class ManifestSource:
         """Follow the files until cancelled.
 
         Raises:
-            ConfigError: At the start, a path does not exist or can't be accessed.
+            ConfigError: At the start, a path does not exist or cannot be accessed.
         """
         for path in self._paths:
             _require(path)
@@ -97,11 +97,11 @@ class ManifestSource:
         self._published = True
 
     async def _versions(self) -> dict[Path, FileVersion] | None:
-        """Return the version of each file; None while a path can't be accessed."""
+        """Return the version of each file; None while a path cannot be accessed."""
         try:
             return await in_daemon(lambda: _versions_of(self._paths), name="manifests")
         except OSError as error:
-            self._report(f"{error.filename}: can't be read: {error.strerror}; its objects stay unchanged")
+            self._report(f"{error.filename}: cannot be read: {error.strerror}; its objects stay unchanged")
             return None
 
     def _adopt(self, path: Path, file: ManifestFile, version: FileVersion) -> None:
@@ -131,7 +131,7 @@ class ManifestSource:
             log.info("manifest.ignored", kind=kind, objects=count)
         self._report("; ".join(map(str, result.errors)))
         log.info("manifests.read", files=len(self._files), objects=len(result.objects))
-        # An object that can't be read at the start may be in the gateway, so the stores are not complete yet.
+        # An object that cannot be read at the start may be in the gateway, so the stores are not complete yet.
         if not any(file.errors for file in self._files.values()):
             for store in self._stores.values():
                 store.synced = True
@@ -151,7 +151,7 @@ def _versions_of(paths: Iterable[Path]) -> dict[Path, FileVersion]:
     """Return the version of each file.
 
     Raises:
-        OSError: A path can't be accessed.
+        OSError: A path cannot be accessed.
     """
     versions = ((file, file_version(file)) for path in paths for file in find_files(path))
     return {file: version for file, version in versions if version != FileVersion()}

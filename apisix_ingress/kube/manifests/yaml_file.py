@@ -68,7 +68,7 @@ def _parse_json(content: bytes) -> JsonObject | None:
     except json.JSONDecodeError:
         return None
     except (ValueError, RecursionError) as error:
-        raise DocumentError(f"contains a value that can't be read ({error})") from None
+        raise DocumentError(f"contains a value that cannot be read ({error})") from None
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

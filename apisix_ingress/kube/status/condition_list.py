@@ -8,7 +8,7 @@ from apisix_ingress.model.json import FrozenJson, JsonObject
 
 
 def listed(status: FrozenJson) -> list[JsonObject]:
-    """Return the conditions that a status has."""
+    """Return the conditions in a status."""
     found = status.get("conditions")
     return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 
@@ -19,7 +19,7 @@ def of_type(status: FrozenJson, type: str) -> JsonObject | None:
 
 
 def rendered(condition: Condition) -> JsonObject:
-    """Return a condition as it is written, without its transition time."""
+    """Return a condition as the API server stores it, without its transition time."""
     return {
         "type": condition.type,
         "status": condition.status,
@@ -30,18 +30,18 @@ def rendered(condition: Condition) -> JsonObject:
 
 
 def differing(stored: JsonObject, wanted: JsonObject) -> frozenset[str]:
-    """Return the fields in which a stored condition differs from the wanted one."""
+    """Return the fields in which a stored condition differs from the desired one."""
     return frozenset(name for name, value in wanted.items() if stored.get(name) != value)
 
 
 def is_newer(stored: JsonObject, condition: Condition) -> bool:
-    """Say whether a stored condition is of a later generation than the wanted one."""
+    """Return whether a stored condition is of a later generation than the desired one."""
     observed = stored.get("observedGeneration")
     return isinstance(observed, int) and observed > condition.generation
 
 
 def merged(status: FrozenJson, wanted: JsonObject, moment: str) -> list[JsonObject]:
-    """Return the whole list with a condition set; its transition time only changes with its status."""
+    """Return the list with one condition replaced; the transition time changes only with the status."""
     known, stored = listed(status), of_type(status, wanted["type"])
     kept = stored is not None and stored.get("status") == wanted["status"] and stored.get("lastTransitionTime")
     entry = {**wanted, "lastTransitionTime": kept or moment}
@@ -49,6 +49,6 @@ def merged(status: FrozenJson, wanted: JsonObject, moment: str) -> list[JsonObje
 
 
 def says(status: FrozenJson, condition: Condition) -> bool:
-    """Say whether a stored status has an equal condition already, perhaps of another generation."""
+    """Return whether a stored status has an equal condition, ignoring its generation."""
     stored, wanted = of_type(status, condition.type), rendered(condition)
     return stored is not None and differing(stored, wanted) <= {"observedGeneration"}

@@ -1,7 +1,7 @@
 """Detects other clients that overwrite our part of a status, and delays restoring it.
 
-Two clients that undo each other's writes would keep the API server busy forever. So each restore waits longer than the
-one before (`schedule.CONFLICT_SECONDS`), and a warning is logged once per object.
+Two clients that undo each other's writes would overload the API server. So each restore waits longer than the
+previous one (`schedule.CONFLICT_SECONDS`), and a warning is logged once per object.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from apisix_ingress.runtime.clock import Clock
 log = structlog.get_logger()
 
 _CONTESTED = 4
-"""After so many times in a row a warning is logged."""
+"""Number of consecutive conflicts after which a warning is logged."""
 _PEACE_SECONDS = 3 * CONFLICT_SECONDS[1]
 _ON_ITS_WAY = 8
-"""So many writes of a status may arrive in the watch after their responses; older ones were lost or had no effect."""
+"""Writes of one status that may still arrive in the watch; older ones were lost or had no effect."""
 
-_REMEDY = "let one controller alone write the status of this object: check the class and the selectors of the others"
+_REMEDY = "let only one controller write the status of this object: check their classes and selectors"
 
 
 class StatusConflicts:
-    """What we wrote to the status of each object, and how often another client overwrote it."""
+    """Tracks what this controller wrote to each status, and how often another client overwrote it."""
 
     def __init__(self, *, clock: Clock, rng: random.Random) -> None:
         self._clock = clock
@@ -37,15 +37,15 @@ class StatusConflicts:
         self._lost_at: dict[ObjectKey, float] = {}
 
     def saying(self, key: ObjectKey, words: object) -> None:
-        """Note what is about to be written: the watch may return it before the response arrives."""
+        """Record what is about to be written: the watch may return it before the response arrives."""
         self._sent.setdefault(key, deque(maxlen=_ON_ITS_WAY)).append(words)
 
     def said(self, key: ObjectKey, words: object) -> None:
-        """Note what our part of the status of an object is now."""
+        """Record the current value of our part of a status."""
         self._said[key] = words
 
     def overwritten(self, key: ObjectKey, words: object) -> float | None:
-        """Return the seconds until our part is restored; None if nobody changed it, or we never wrote it."""
+        """Return the seconds until our part is restored; None if no client changed it, or it was never written."""
         if self._comes_back(key, words) or key not in self._said or self._said[key] == words:
             return None
         now = self._clock.monotonic()
@@ -58,7 +58,7 @@ class StatusConflicts:
         return delay
 
     def _comes_back(self, key: ObjectKey, words: object) -> bool:
-        """Say whether that is a write of ours; those before it have arrived already, or never will."""
+        """Return whether this is one of our writes; earlier ones have arrived already or never will."""
         sent = self._sent.get(key)
         if sent is None or words not in sent:
             return False
@@ -67,7 +67,7 @@ class StatusConflicts:
         return True
 
     def forget(self, key: ObjectKey) -> None:
-        """Forget an object that is gone."""
+        """Forget a deleted object."""
         self._said.pop(key, None)
         self._sent.pop(key, None)
         self._lost_at.pop(key, None)

@@ -1,7 +1,7 @@
-"""Collects the keys that are woken and queues them together a moment later, each once.
+"""Collects keys and queues them together after a short delay, each once.
 
-A change wakes the same object several times within milliseconds: when it is translated, when its records are written,
-for each cluster. One check after that covers them all, and does not delay the write of the change.
+A change affects the same object several times within milliseconds: when it is translated, when its records are written,
+and for each cluster. One check afterwards covers them all, and does not delay the write of the change.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ _YIELD_EVERY = 50
 
 
 class Debouncer:
-    """Woken keys on their way to a queue.
+    """Delays keys on their way to a queue.
 
     Args:
-        queue: Gets them.
+        queue: Receives the keys.
         clock: Measures the delay.
     """
 
@@ -32,7 +32,7 @@ class Debouncer:
         self._woken = asyncio.Event()
 
     def wake(self, key: ObjectKey, *, urgent: bool = False) -> None:
-        """Queue a key soon; before `run`, and between two runs, it is kept."""
+        """Queue a key after the delay; before `run`, and between two runs, it is kept."""
         self._keys[key] = urgent or self._keys.get(key, False)
         self._woken.set()
 
@@ -44,7 +44,7 @@ class Debouncer:
             await self.hand_on()
 
     async def hand_on(self) -> None:
-        """Queue at once what was woken; the event loop gets turns in between."""
+        """Queue all collected keys now, yielding to the event loop in between."""
         number = 0
         while self._keys:
             key, urgent = self._keys.popitem(last=False)

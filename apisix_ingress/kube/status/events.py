@@ -1,6 +1,6 @@
-"""Events of objects for `kubectl describe`: what they say of conditions (v1-behaviour.md §7), and how they are sent.
+"""Kubernetes Events about conditions (v1-behaviour.md §7), and how they are sent.
 
-Recording only queues. Sending is bounded, rate limited and given up after a few attempts. Equal Events of one object
+Recording only queues. Sending is bounded, rate limited and abandoned after a few attempts. Equal Events of one object
 become one Event with a count.
 """
 
@@ -37,21 +37,21 @@ EventType = Literal["Normal", "Warning"]
 
 _QUEUE_LIMIT = 1000
 _EVENTS_A_SECOND, _BURST = 10.0, 50
-"""Events a second on average, and at once."""
+"""Average Events per second, and the burst."""
 BESIDE_CHANGES_SECONDS = 0.5
-"""Before each Event of a success while gateways are being changed: it costs the API server as much as a change."""
+"""Seconds before each Event of a success while gateways are being changed: it costs the API server as much as one."""
 _REMEMBERED = 2000
 _SAME_FOR_SECONDS = 600.0
 SEND_SECONDS = 5.0
-"""Bound of one request, unless a shorter lease asks for less."""
+"""Timeout of one request in seconds, unless a shorter lease requires less."""
 _TRIES = 3
 _LONGEST_NAME = 230
 _TERMINATING = "is being terminated"
-"""What the API server says of a namespace that is being deleted: no permission is missing."""
+"""The API server's error for a namespace that is being deleted: no permission is missing."""
 
 
 class EventApi(Protocol):
-    """What the recorder needs of the API server; `api.KubeApi` has it."""
+    """The methods of `api.KubeApi` that the recorder uses."""
 
     async def create(self, path: str, body: JsonObject, *, timeout: float = ...) -> JsonObject:
         """Create an object."""
@@ -61,7 +61,7 @@ class EventApi(Protocol):
 
 
 class _News(NamedTuple):
-    """What makes two Events the same."""
+    """Events with equal signatures are counted as one."""
 
     meta_key: tuple[str, str, str, str]
     type: EventType
@@ -71,7 +71,7 @@ class _News(NamedTuple):
 
 @dataclass(slots=True)
 class _Sent:
-    """An Event that the API server has."""
+    """An Event in the API server."""
 
     path: str
     count: int
@@ -83,12 +83,12 @@ class EventRecorder:
 
     Args:
         api: The API server.
-        clock: For rates, windows and the times in Events.
-        rng: For names and jitter.
+        clock: Used for rates, windows and the times in Events.
+        rng: Used for names and jitter.
         resources: Kind → resource.
-        observer: Notified of each Event that is dropped.
-        gateways: How busy they are: Events of successes are sent slowly while they are being changed.
-        timeout: Bound of one request in seconds; the term has to last as long when one begins.
+        observer: Notified of each dropped Event.
+        gateways: The load of the gateways: Events of successes are sent slowly while they are being changed.
+        timeout: Timeout of one request in seconds; the term must last at least that long when a request begins.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class EventRecorder:
         self._observer = observer or StatusObserver()
         self._gateways = gateways or Idle()
         self._bucket: Bucket[str] = Bucket(_EVENTS_A_SECOND, _BURST, clock=clock)
-        # Warnings go first: one among the successes of a start must not wait for them, nor be dropped for them.
+        # Warnings are sent first: they must neither wait for the successes of a start nor be dropped in favor of them.
         self._queues: dict[EventType, OrderedDict[_News, tuple[Meta, int]]] = {
             "Warning": OrderedDict(),
             "Normal": OrderedDict(),
@@ -120,9 +120,9 @@ class EventRecorder:
         self._problem = ""
 
     def record(self, meta: Meta, type: EventType, reason: str, message: str) -> None:
-        """Queue an Event about an object; the same again only counts.
+        """Queue an Event about an object; repetitions only increase its count.
 
-        When there are too many the oldest goes, a warning only if there is nothing else.
+        If there are too many, the oldest is dropped; a warning only if nothing else is queued.
         """
         news = _News((*meta.key, meta.uid), type, reason, bounded_message(message))
         queue = self._queues[type]
@@ -134,11 +134,11 @@ class EventRecorder:
         self._filled.set()
 
     def __len__(self) -> int:
-        """Return how many Events wait to be sent."""
+        """Return the number of queued Events."""
         return sum(map(len, self._queues.values()))
 
     async def run(self, term: Term) -> None:
-        """Send what is queued until cancelled.
+        """Send queued Events until cancelled.
 
         Raises:
             LeadershipLost: the term is over.
@@ -155,7 +155,7 @@ class EventRecorder:
             await self._filled.wait()
 
     async def _deliver(self, term: Term, news: _News, meta: Meta, count: int) -> None:
-        """Send one Event; give up after a few tries."""
+        """Send one Event; give up after a few attempts."""
         for left in reversed(range(_TRIES)):
             term.check(self._timeout)
             try:
@@ -181,7 +181,7 @@ class EventRecorder:
             try:
                 await self._api.patch(known.path, patch, timeout=self._timeout)
             except KubeNotFound:
-                pass  # it has expired at the API server: begin a new one
+                pass  # it has expired in the API server: create a new one
             else:
                 self._remember(news, _Sent(known.path, total, now))
                 return
@@ -237,8 +237,8 @@ class ConditionEvents:
     """Records Events for changed conditions.
 
     Args:
-        recorder: Gets them; None: no Events are sent.
-        began: When this process began, as the API server writes times.
+        recorder: Receives them; None disables Events.
+        began: The start of this process in the API server's time format.
     """
 
     def __init__(self, recorder: EventRecorder | None, *, began: str) -> None:
@@ -263,5 +263,5 @@ class ConditionEvents:
             self.announce(meta, condition)
 
     def forget(self, key: ObjectKey) -> None:
-        """Forget an object that is gone."""
+        """Forget a deleted object."""
         self._announced.pop(key, None)

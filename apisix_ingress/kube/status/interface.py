@@ -1,4 +1,4 @@
-"""What status writing is given: the status that objects should have, how busy the gateways are, and an observer."""
+"""Interfaces of status writing: the desired status of objects, the load of the gateways, and an observer."""
 
 from __future__ import annotations
 
@@ -10,41 +10,41 @@ from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import ObjectKey
 
 Load = Literal["idle", "changes", "bulk"]
-"""idle: no record has changed for a moment; changes: some have; bulk: many records are queued for sync."""
+"""idle: no recent change of a record; changes: some; bulk: many records are queued for sync."""
 
 
 class WantedStatus(Protocol):
-    """What the status of objects should say."""
+    """Returns the desired status of objects."""
 
     def condition(self, key: ObjectKey) -> Condition | None:
-        """Return the condition that an object should have; None: leave it alone."""
+        """Return the desired condition of an object; None leaves the current one unchanged."""
 
     def addresses(self, key: ObjectKey) -> Sequence[JsonObject] | None:
-        """Return `status.loadBalancer.ingress` that an Ingress should have; None: leave it alone."""
+        """Return the desired `status.loadBalancer.ingress` of an Ingress; None leaves it unchanged."""
 
     def document(self, key: ObjectKey, status: FrozenJson, now: str) -> JsonObject:
         """Return the fields to write to the status of an object of the Gateway API; `now` is RFC 3339."""
 
 
 class GatewayLoad(Protocol):
-    """How busy the gateways are kept."""
+    """The load of the gateways."""
 
     @property
     def load(self) -> Load:
-        """How much is being written to gateways now."""
+        """How much is being written to gateways at the moment."""
 
 
 class Idle:
-    """Gateways that nothing is written to."""
+    """Gateways without any load."""
 
     load: Load = "idle"
 
 
 class StatusObserver:
-    """What a metric may want to know; this one does nothing. Called synchronously: be quick and do not raise."""
+    """Receives results for metrics; this class ignores them. Called synchronously: return quickly and do not raise."""
 
     def status_written(self, kind: str, outcome: str) -> None:
-        """Note a write of the status of an object of a kind: `ok` or the name of the error."""
+        """Handle a write of the status of an object of a kind: `ok` or the name of the error."""
 
     def event_dropped(self) -> None:
-        """Note an Event that is not sent."""
+        """Handle a dropped Event."""

@@ -1,4 +1,4 @@
-"""The latest known status and resourceVersion of each object: that of the store, or of our own write if it is newer."""
+"""The latest known status and resourceVersion of each object: from the store, or a newer write of ours."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from apisix_ingress.model.objects import Meta
 
 
 class ReadApi(Protocol):
-    """What is needed of the API server here; `api.KubeApi` has it."""
+    """The methods of `api.KubeApi` that are used here."""
 
     async def get(self, path: str, *, timeout: float = ...) -> JsonObject:
         """Return an object."""
@@ -21,9 +21,9 @@ class ReadApi(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What the API server has of an object: newer than the store until the watch returns our own write.
+    """The status of an object in the API server: newer than the store until the watch returns our own write.
 
-    `seen` is the version that the store had when this was learnt. Once the store has another one, the store is newer.
+    `seen` is the version in the store when this was received. Once the store has another version, the store is newer.
     """
 
     seen: str
@@ -32,11 +32,11 @@ class Held:
 
 
 class KnownStatus:
-    """What the API server has of each object.
+    """The status of each object in the API server.
 
     Args:
         api: The API server.
-        timeout: Bound of one request in seconds.
+        timeout: Timeout of one request in seconds.
     """
 
     def __init__(self, api: ReadApi, *, timeout: float) -> None:
@@ -46,10 +46,10 @@ class KnownStatus:
         self._outdated: set[ObjectKey] = set()
 
     async def of(self, resource: Resource, item: Any) -> Held:
-        """Return what the API server has of an object; it is read if what we know of it is outdated.
+        """Return the status of an object in the API server; it is read if the known one is outdated.
 
         Raises:
-            KubeError: As `look` raises.
+            KubeError: See `look`.
         """
         key, version = item.meta.key, item.meta.resource_version
         if key in self._outdated:
@@ -63,28 +63,28 @@ class KnownStatus:
         return Held(version, version, getattr(item, "status", {}))
 
     async def look(self, resource: Resource, meta: Meta) -> JsonObject:
-        """Return the object as the API server has it.
+        """Read the object from the API server.
 
         Raises:
-            KubeNotFound: It is gone; another one of its name may exist, which the store does not have yet.
+            KubeNotFound: It was deleted; a new object of that name may exist that the store does not have yet.
         """
         raw = await self._api.get(resource.path(meta.key.namespace, meta.key.name), timeout=self._timeout)
         if (raw.get("metadata") or {}).get("uid") != meta.uid:
-            raise KubeNotFound(f"{meta.key} was deleted and made anew")
+            raise KubeNotFound(f"{meta.key} was deleted and re-created")
         return raw
 
     def learn(self, key: ObjectKey, seen: str, raw: JsonObject) -> Held:
-        """Note a raw object that the API server returned while the store had version `seen` of it."""
+        """Record a raw object that the API server returned while the store had version `seen` of it."""
         meta, status = raw.get("metadata") or {}, raw.get("status")
         held = Held(seen, str(meta.get("resourceVersion") or ""), status if isinstance(status, dict) else {})
         self._held[key] = held
         return held
 
     def doubt(self, key: ObjectKey) -> None:
-        """Note that what we know is outdated: another client wrote, or the response to our write is lost."""
+        """Mark the known status as outdated: another client wrote, or the response to our write was lost."""
         self._outdated.add(key)
 
     def forget(self, key: ObjectKey) -> None:
-        """Forget an object that is gone."""
+        """Forget a deleted object."""
         self._held.pop(key, None)
         self._outdated.discard(key)

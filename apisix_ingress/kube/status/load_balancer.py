@@ -8,14 +8,14 @@ from apisix_ingress.model.json import FrozenJson, JsonObject
 
 
 def shown(status: FrozenJson) -> list[JsonObject]:
-    """Return the addresses that a status has."""
+    """Return the addresses in a status."""
     balancer = status.get("loadBalancer")
     found = balancer.get("ingress") if isinstance(balancer, dict) else None
     return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
 
 
 def are_equal(some: Sequence[JsonObject], others: Sequence[JsonObject]) -> bool:
-    """Say whether two lists hold the same addresses; as in the 1.8 line, in any order."""
+    """Return whether two lists contain the same addresses in any order, as in 1.8."""
     return ranked(some) == ranked(others)
 
 
@@ -25,7 +25,7 @@ def ranked(addresses: Sequence[JsonObject]) -> list[tuple[str, str, str]]:
 
 
 def is_set_by(manager: str, item: JsonObject) -> bool:
-    """Say whether a field manager, and no other, owns the addresses of a raw Ingress, by its managedFields."""
+    """Return whether a field manager, and no other, owns the addresses of a raw Ingress, by its managedFields."""
     entries = (item.get("metadata") or {}).get("managedFields") or ()
     writers = {entry.get("manager") for entry in entries if "f:ingress" in _field(entry, "f:status", "f:loadBalancer")}
     return writers == {manager}

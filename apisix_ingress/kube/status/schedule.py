@@ -33,32 +33,32 @@ from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.queue.rate_limiters import ExponentialBackoff
 
 MAX_DELAY_SECONDS = 3.0
-"""A condition is written at most this long after it is known."""
+"""Maximum time in seconds from a known condition to its write."""
 
 DEBOUNCE_SECONDS = 0.02
-"""From the first change of an object to the check of its status: several times what a write to a gateway takes."""
+"""Seconds from the first change of an object to the check of its status: several times that of a gateway write."""
 SETTLE_SECONDS = 0.5
-"""A condition has to be False for so long before it is written."""
+"""Seconds that a condition must be False before it is written."""
 REWRITE_SECONDS = 1.5
-"""Between two writes of the status of an object of the same generation, after a burst."""
+"""Seconds between two writes of the status of an object of the same generation, after a burst."""
 REWRITE_BURST = 3
-"""So many writes of one status may follow each other at once; a new message alone never does."""
+"""Writes of one status that may follow each other immediately; a new message alone never does."""
 PACE_SECONDS = MAX_DELAY_SECONDS - DEBOUNCE_SECONDS - SETTLE_SECONDS - REWRITE_SECONDS
-"""Beside changes of gateways the statuses that are queued are written within this time, if `HIGH_RATE` allows."""
+"""While gateways are being changed, queued statuses are written within this time, if `HIGH_RATE` allows."""
 
 FULL_RATE = 600.0
-"""Writes a second while the gateways are not being changed. Without a limit, a start would fill the API server."""
+"""Writes per second while gateways are not being changed. Without a limit, a start would overload the API server."""
 HIGH_RATE = 100.0
-"""Writes a second at most while gateways are being changed."""
+"""Maximum writes per second while gateways are being changed."""
 LOW_RATE = 25.0
-"""Writes a second while gateways are being changed and few statuses are queued, and of successes in a bulk."""
+"""Writes per second while gateways are being changed and few statuses are queued, and of successes in a bulk."""
 CREDIT_SECONDS = 0.5
-"""What was not written during this time may be written at once."""
+"""Seconds for which unused writes accumulate to a burst."""
 
 CONFLICT_SECONDS = (0.5, 60.0)
-"""A status that another client has overwritten is restored after so long: at first, and at most."""
+"""Delays before a status that another client has overwritten is restored: the first, and the maximum."""
 RETRY_SECONDS = (0.1, 60.0)
-"""A write that the API server did not accept is retried after so long: at first, and at most."""
+"""Delays before a rejected write is retried: the first, and the maximum."""
 
 
 _BURST_SECONDS = (REWRITE_BURST - 1) * REWRITE_SECONDS
@@ -90,7 +90,7 @@ class StatusSchedule:
         return max(0.0, self._false_since.setdefault(key, now) + SETTLE_SECONDS - now)
 
     def until_rewrite(self, key: ObjectKey, differs: Set[str]) -> float:
-        """Return the seconds until a condition may be written again in which these fields differ; 0: at once."""
+        """Return the seconds until a condition with changes in these fields may be written again; 0 means now."""
         last = self._written.get(key)
         if last is None or "observedGeneration" in differs:
             return 0.0
@@ -98,33 +98,33 @@ class StatusSchedule:
         return max(0.0, due - self._clock.monotonic())
 
     def wrote(self, key: ObjectKey) -> None:
-        """Note that the status of an object was written."""
+        """Record a write of the status of an object."""
         now = self._clock.monotonic()
         last = self._written.get(key)
-        # New generations are written at once whatever they cost: nothing waits longer than one rewrite for them.
+        # New generations are always written at once: nothing waits longer than one rewrite for them.
         paid_until = min(max(last.paid_until, now), now + _BURST_SECONDS) if last is not None else now
         self._written[key] = _Written(now, paid_until + REWRITE_SECONDS)
 
     def until_next(self, load: Load, *, queued: int, is_failure: bool) -> float:
-        """Count a write; return the seconds that the worker pauses after it.
+        """Count a write; return the seconds that the worker has to pause afterwards.
 
         Args:
-            load: What else is being done.
-            queued: How many statuses are queued.
-            is_failure: Whether the write was that of a failure.
+            load: The load of the gateways.
+            queued: The number of queued statuses.
+            is_failure: Whether the write reported a failure.
         """
         now = self._clock.monotonic()
         self._paid_until = max(self._paid_until, now - CREDIT_SECONDS) + 1 / _rate(load, queued, is_failure)
         return max(0.0, self._paid_until - now)
 
     def forget(self, key: ObjectKey) -> None:
-        """Forget an object that is gone."""
+        """Forget a deleted object."""
         self._false_since.pop(key, None)
         self._written.pop(key, None)
 
 
 def _rate(load: Load, queued: int, is_failure: bool) -> float:
-    """Return how many statuses a second may be written."""
+    """Return the allowed writes per second."""
     if load == "idle":
         return FULL_RATE
     if load == "bulk" and not is_failure:
@@ -133,10 +133,10 @@ def _rate(load: Load, queued: int, is_failure: bool) -> float:
 
 
 def retry_limiter(rng: random.Random) -> ExponentialBackoff[ObjectKey]:
-    """Return how long a status waits whose write failed."""
+    """Return the backoff of failed writes."""
     return ExponentialBackoff(*RETRY_SECONDS, 0.5, rng=rng)
 
 
 def conflict_limiter(rng: random.Random) -> ExponentialBackoff[ObjectKey]:
-    """Return how long a status waits that another client has overwritten."""
+    """Return the backoff of statuses that another client has overwritten."""
     return ExponentialBackoff(*CONFLICT_SECONDS, 0.2, rng=rng)

@@ -1,4 +1,4 @@
-"""Texts and times as the API server takes them: bounded messages, RFC 3339. No I/O."""
+"""Texts and times in the API server's formats: bounded messages, RFC 3339. No I/O."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from datetime import datetime
 from apisix_ingress.model.secrets.redaction import redact_text
 
 MESSAGE_LIMIT = 1024
-"""Characters of an Event's message; a condition's may be longer, but nobody reads it."""
+"""Maximum characters of an Event's message; a condition's may be longer, but longer ones are not read."""
 
 
 def bounded_message(text: str) -> str:
     """Return a message without secrets and of at most 1,024 characters.
 
-    A long one ends in a hash of the whole, so that two that differ late stay different.
+    A long message ends with a hash of the whole, so that messages that differ only near the end stay different.
     """
     text = redact_text(text)
     if len(text) <= MESSAGE_LIMIT:

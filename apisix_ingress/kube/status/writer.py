@@ -1,9 +1,9 @@
 """Writes conditions, and the addresses of Ingresses, to the status of objects.
 
-Level-triggered: a key is woken, the wanted status is computed, and only a difference from what the API server has is
+Level-triggered: a key is queued, the desired status is computed, and only a difference from the API server's status is
 written. `schedule` says when. Conditions of other clients and other fields of the status are kept: lists can only be
 patched as a whole, so every patch carries the resourceVersion that it was computed from (decision 19 compares this with
-server-side apply). What another client overwrites is restored.
+server-side apply). If another client overwrites it, it is restored.
 """
 
 from __future__ import annotations
@@ -49,38 +49,38 @@ log = structlog.get_logger()
 
 
 _WHOLE = frozenset({"status"})
-"""What differs where a whole document is written."""
+"""Name of the changed field if a whole document is written."""
 
 WRITE_SECONDS = 5.0
-"""Bound of one request, unless a shorter lease asks for less."""
+"""Timeout of one request in seconds, unless a shorter lease requires less."""
 _WORKERS = 4
 BULK = 32
-"""With so many statuses queued, successes are logged at debug: the line would cost a tenth of the write."""
+"""With more queued statuses, successes are logged at level debug: the line would cost a tenth of the write."""
 
 
 class StatusApi(ReadApi, Protocol):
-    """What the writer needs of the API server; `api.KubeApi` has it."""
+    """The methods of `api.KubeApi` that the writer uses."""
 
     async def patch(self, path: str, body: object, *, manager: str = ..., timeout: float = ...) -> JsonObject:
-        """Merge-patch an object in the name of a field manager."""
+        """Merge-patch an object as a field manager."""
 
 
 class StatusWriter:
-    """Keeps the status of objects as wanted.
+    """Keeps the status of objects as desired.
 
     Args:
         api: The API server.
-        stores: By kind; their objects carry the status and version that the API server had.
-        wanted: What statuses should say.
-        clock: For delays, and the time of transitions.
-        rng: For jitter.
-        gateways: How busy they are: their changes come first.
-        recorder: Gets an Event for each changed condition.
+        stores: By kind; their objects have the last seen status and resourceVersion.
+        wanted: The desired statuses.
+        clock: Used for delays and transition times.
+        rng: Used for jitter.
+        gateways: The load of the gateways: their changes have priority.
+        recorder: Receives an Event for each changed condition.
         observer: Notified of each write.
         queue_observer: Notified by the queue.
-        manager: The field manager that writes: it tells our addresses from those of other controllers.
+        manager: The field manager of our writes; it distinguishes our addresses from those of other controllers.
         resources: Kind → resource.
-        timeout: Bound of one request in seconds; the term has to last as long when one begins.
+        timeout: Timeout of one request in seconds; the term must last at least that long when a request begins.
     """
 
     def __init__(
@@ -122,12 +122,12 @@ class StatusWriter:
         self._running = self._flushing = False
 
     def wake(self, key: ObjectKey, *, urgent: bool = False) -> None:
-        """Check the status of an object soon; an urgent one before others. Cheap, also for owners without a status."""
+        """Check the status of an object soon; urgent ones first. Cheap, even for owners without a status."""
         if key.kind in self._resources:
             self._debouncer.wake(key, urgent=urgent)
 
     def noticed(self, item: KubeObject) -> None:
-        """Check a version of an object that differs from the one before at most in its status."""
+        """Check a version of an object that differs from the previous one at most in its status."""
         if self._running and isinstance(item, CustomObject):
             key = item.meta.key
             if self._resources[key.kind].status == "document":
@@ -138,9 +138,9 @@ class StatusWriter:
                 self.queue.add_after(key, delay)
 
     def review(self, published: Sequence[JsonObject]) -> None:
-        """Check the Ingresses that are not ours and show what ours do: they may have left while no controller ran.
+        """Check Ingresses of other controllers that show our addresses: their class may have changed meanwhile.
 
-        The field manager is no proof: another installation may use the same. Its addresses differ from ours.
+        The field manager is not sufficient: another installation may use the same one. Its addresses differ.
         """
         shows = [kind for kind, row in self._resources.items() if row.status == "addresses" and kind in self._stores]
         for item in (item for kind in shows for item in self._stores[kind].values()) if published else ():
@@ -148,10 +148,10 @@ class StatusWriter:
                 self.queue.add(item.meta.key)
 
     async def run(self, term: Term) -> None:
-        """Write until cancelled. Keys that were woken between terms are checked first.
+        """Write until cancelled. Keys that were queued between terms are checked first.
 
         Raises:
-            ExceptionGroup: of LeadershipLost, the term is over.
+            ExceptionGroup: Of LeadershipLost: the term is over.
         """
 
         async def handle(key: ObjectKey) -> None:
@@ -162,7 +162,7 @@ class StatusWriter:
             except (KubeUnavailable, KubeConflict):
                 raise
             except KubeError as error:
-                # Forbidden or invalid: somebody has to fix that, so slow attempts will do.
+                # Forbidden or invalid: a user has to fix that, so slow retries suffice.
                 self._log_refusal(key, error)
                 self.queue.add_after(key, RETRY_SECONDS[1] * (1 + self._rng.random()))
 
@@ -176,9 +176,9 @@ class StatusWriter:
             self._running = False
 
     async def flush(self, seconds: float) -> bool:
-        """Wait until nothing is left to write, so many seconds at most; return whether that came about.
+        """Wait up to this many seconds until nothing is left to write; return whether that succeeded.
 
-        `run` has to be running. Writes that wait for their retry are not waited for. Meanwhile writes are not slowed
+        `run` must be running. Writes that are waiting for a retry are ignored. Meanwhile writes are not slowed
         down for changes of gateways: the process is about to stop.
         """
         self._flushing = True
@@ -205,7 +205,7 @@ class StatusWriter:
         wanted, addresses = self._wanted.condition(key), self._wanted.addresses(key)
         if wanted is not None and 0 < item.meta.generation < wanted.generation:
             # The object was deleted and created again, and the condition is about the deleted one. Written now, its
-            # higher generation would outrank every later condition. The translation of the new object wakes us.
+            # higher generation would outrank every later condition. The translation of the new object queues it again.
             return
         condition = self._settled(key, wanted)
         resource = self._resources[key.kind]
@@ -226,7 +226,7 @@ class StatusWriter:
             await self._write(term, resource, item, held, change=change, condition=condition)
 
     async def _document(self, term: Term, resource: Resource, item: CustomObject) -> None:
-        """Write what differs in the status of an object of the Gateway API."""
+        """Write the differences in the status of an object of the Gateway API."""
         key = item.meta.key
         now = timestamp(self._clock.now())
         if key.kind in self._without_status or not self._wanted.document(key, item.status, now):
@@ -240,14 +240,14 @@ class StatusWriter:
             await self._write(term, resource, item, held, change=change, condition=None)
 
     def _settled(self, key: ObjectKey, condition: Condition | None) -> Condition | None:
-        """Return the condition, or None if it became False a moment ago: then check it again later."""
+        """Return the condition, or None if it became False just now: then check it again later."""
         left = self._schedule.until_settled(key, condition)
         if left > 0:
             self.queue.add_after(key, left, urgent=True)
         return None if left > 0 else condition
 
     def _conditions(self, key: ObjectKey, condition: Condition, held: Held) -> JsonObject | None:
-        """Return what has to be patched in the status of a custom resource, None if nothing has."""
+        """Return the patch of the status of a custom resource, or None if nothing differs."""
         wanted, ours = rendered(condition), of_type(held.status, condition.type)
         if ours is not None:
             differs = differing(ours, wanted)
@@ -263,10 +263,10 @@ class StatusWriter:
     async def _balancer(
         self, resource: Resource, meta: Meta, addresses: Sequence[JsonObject], condition: Condition | None, held: Held
     ) -> JsonObject | None:
-        """Return what has to be patched in the status of an Ingress, None if nothing has.
+        """Return the patch of the status of an Ingress, or None if nothing differs.
 
         Addresses are published once the gateways have the records: DNS would send requests to them before that. Until
-        then, and when none are left, only what we set ourselves is changed.
+        then, and if none are left, only addresses that we set are changed.
         """
         current = shown(held.status)
         if addresses and are_equal(addresses, current):
@@ -319,7 +319,7 @@ class StatusWriter:
         self._refusals.settle(key)
 
     def _note(self, key: ObjectKey, status: FrozenJson) -> None:
-        """Remember what our part of the status is now; an empty part may be written by anybody."""
+        """Remember our part of the status; an empty part may be written by any client."""
         if part := self._place(key, status):
             self._conflicts.said(key, part)
         else:

@@ -302,7 +302,7 @@ class WorkQueue(Generic[K]):
         try:
             await waiter
         except asyncio.CancelledError:
-            # Another getter must get the wake-up that this one can't use.
+            # Another getter must get the wake-up that this one cannot use.
             if waiter.done() and not waiter.cancelled() and self._lanes:
                 self._wake_getter()
             raise

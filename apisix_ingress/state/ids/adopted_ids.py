@@ -1,6 +1,6 @@
 """Adopts the ids of records that exist in gateways, at the start of a term and before the first write.
 
-A name keeps the one of its two ids that a gateway has, also after a restart and while its object can't be translated.
+A name keeps the one of its two ids that a gateway has, also after a restart and while its object cannot be translated.
 A short id that a gateway has for another name is not assigned, even if that name is about to be deleted.
 """
 

@@ -102,7 +102,7 @@ class IdTable:
         return (*_age(claimant), name) if claimant else (_UNBORN, _UNBORN, "", "", name)
 
     def use(self, kind: RecordKind, name: str, claimant: Claimant) -> None:
-        """Add an owner of a name: it publishes a record with it, or can't be translated and may have such a record."""
+        """Add an owner of a name: it publishes a record with it, or cannot be translated and may have such a record."""
         read = id_read(kind, name)
         if read not in self._ids:
             self._enter(read)

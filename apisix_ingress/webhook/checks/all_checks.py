@@ -99,7 +99,7 @@ class Checks:
         try:
             item = _decoded(review, review.object)
         except DECODE_ERRORS as error:
-            return Verdict((f"it can't be read: {error}",))
+            return Verdict((f"it cannot be read: {error}",))
         return self._of(item, review.object, _decoded_old(review))
 
     def _of(self, item: CustomObject, raw: JsonObject, old: CustomObject | None) -> Verdict:
@@ -169,7 +169,7 @@ def _class_changed(item: CustomObject, old: CustomObject) -> bool:
 
 
 def _unchanged(item: CustomObject, old: CustomObject) -> bool:
-    """Say whether nothing relevant for a check changed: such an object stays editable whatever is wrong."""
+    """Return whether nothing relevant for a check changed: such an object stays editable whatever is wrong."""
     annotated = RESOURCES[item.meta.kind].annotated and item.meta.annotations != old.meta.annotations
     return item.spec == old.spec and not annotated
 
@@ -181,5 +181,5 @@ def _is_denied(problem: Problem) -> bool:
 
 
 def _is_of_itself(problem: Problem) -> bool:
-    """Say whether a problem does not involve another object."""
+    """Return whether a problem does not involve another object."""
     return problem.origin is None and problem.code not in OTHERS

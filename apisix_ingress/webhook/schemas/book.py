@@ -50,7 +50,7 @@ class Subsystem:
     """The plugins that a gateway runs for requests, or for connections.
 
     Attributes:
-        plugins: Plugin → schema of its configuration; None: a schema that can't be compiled, so nothing is checked.
+        plugins: Plugin → schema of its configuration; None: a schema that cannot be compiled, so nothing is checked.
         consumers: The same for plugins that have another one inside a consumer.
     """
 
@@ -133,7 +133,7 @@ def _is_pattern(text: str) -> bool:
 
 
 def _is_forgiven(error: ValidationError) -> bool:
-    """Say whether a gateway would not mind: to it an empty list and an empty mapping are one and the same.
+    """Return whether a gateway would not mind: to it an empty list and an empty mapping are one and the same.
 
     A pattern that took too many steps decides nothing.
     """

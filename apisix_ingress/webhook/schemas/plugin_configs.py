@@ -99,7 +99,7 @@ def _subsystem(use: Use, book: SchemaBook) -> Subsystem:
 
 
 def _is_unknown(use: Use, book: SchemaBook) -> bool:
-    """Say whether a cluster lacks a plugin; one without any plugins has disabled the subsystem."""
+    """Return whether a cluster lacks a plugin; one without any plugins has disabled the subsystem."""
     known = _subsystem(use, book).plugins
     return bool(known) and use.name not in known
 

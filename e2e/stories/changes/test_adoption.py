@@ -23,7 +23,7 @@ APART = (
         "consumer-hmac-auth-from-secret-with-all-keys": "the same access key as in the case with required fields",
         "consumer-jwt-auth-inline-gets-crd-defaults": "the gateway wants a secret",
         "consumer-ldap-auth-inline": "the gateway has no such plugin",
-        "consumer-username-clash-goes-to-the-older-object": "created in one second, the older one can't be told",
+        "consumer-username-clash-goes-to-the-older-object": "created in one second, the older one cannot be told",
         "consumer-username-replaces-dashes-with-underscores": "the same key as in consumer-labels-reach-the-record",
         "consumer-name-with-dots-is-rejected": "the gateway refuses the username",
         "global-rule-plugin-config-from-secret": "the same plugin as in the case with duplicate plugins",
@@ -47,14 +47,14 @@ APART = (
     )
     | {"cluster-config-enables-skywalking-with-sample-ratio": "the same object as in cluster-config-enables-prometheus"}
 )
-"""Cases that can't be on one API server and one gateway with the others, and why."""
+"""Cases that cannot be on one API server and one gateway with the others, and why."""
 
 LAST_GOOD = (
     "plugin-config-fails-without-its-secret",
     "route-with-a-missing-external-upstream-is-not-published",
     "ingress-waits-for-a-missing-plugin-config",
 )
-"""Objects that can't be translated: the records that 1.8 published for them stay."""
+"""Objects that cannot be translated: the records that 1.8 published for them stay."""
 
 STAMP = {
     "desc": "Created by apisix-ingress-controller, DO NOT modify it manually",

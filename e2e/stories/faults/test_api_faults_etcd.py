@@ -55,7 +55,7 @@ def test_history_that_etcd_compacted_is_listed_for_once(
     scene.proxy.play({"match": WATCHES, "action": "stall"})
     scene.until_played("stall")
     scene.change()
-    # While watches are turned away, the controller can't get ahead of the compaction.
+    # While watches are turned away, the controller cannot get ahead of the compaction.
     refused = len(scene.asked("watch"))
     scene.proxy.play(
         {"match": WATCHES, "action": "end", "times": 1}, {"match": WATCHES, "action": "status", "status": 503}
@@ -89,5 +89,5 @@ def test_a_kind_whose_crd_goes_and_comes_harms_no_other(scene: ApiStand, own: Co
 
 
 def is_absent(own: Controller, kind: str) -> bool:
-    """Say whether the controller thinks that the API server does not know a kind."""
+    """Return whether the controller thinks that the API server does not know a kind."""
     return bool([line for line in own.events("reflector.synced") if line["kind"] == kind][-1]["absent"])

@@ -232,7 +232,7 @@ def test_a_right_that_is_taken_away_deletes_nothing_and_is_named(
     scene.drop(FEW[2])
     scene.pods.create("more", labels={"app": "web"})
     nodes = lambda: [len(each["nodes"]) for each in scene.gateway.records("upstreams").values()]  # noqa: E731
-    wait_until(nodes, lambda got: got == [2], "two nodes, though routes can't be read")
+    wait_until(nodes, lambda got: got == [2], "two nodes, though routes cannot be read")
     assert [write for write in scene.gateway.write_log(writes) if write["method"] == "DELETE"] == []
     grant(scene, binding, ROUTE_RULES)
     scene.change()

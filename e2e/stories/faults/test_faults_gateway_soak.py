@@ -1,6 +1,6 @@
 """A controller under edits without end, whose watches end from time to time: does it grow?
 
-In `make test` for a few seconds; `make soak` takes ten minutes (`SOAK=600`, in seconds). What is judged is what can't
+In `make test` for a few seconds; `make soak` takes ten minutes (`SOAK=600`, in seconds). What is judged is what cannot
 be noise: open files and threads, and that everything arrived. Memory is written down.
 """
 

@@ -3,7 +3,7 @@
 Each point edits some objects, ends the process at a write drawn at random (before it reaches the gateway, while it is
 carried out, or after it, when the answer is lost) or at any other moment, edits some more while nothing runs, starts
 the next process and compares the gateway with what the objects ask for, worked out by other rules (`e2e.faults.world`).
-A failure names its seed, which decides the edits and the way to end; when a process is scheduled it can't decide.
+A failure names its seed, which decides the edits and the way to end; when a process is scheduled it cannot decide.
 `make kill` plays many: `KILLS=200` of them, and a quarter as many ends by SIGTERM.
 """
 

@@ -54,13 +54,13 @@ def test_a_release_is_installed_upgraded_and_removed(api: KubeClient, namespace:
     assert f"deployment/{name}" in notes
     assert "no effect here: config.probeAddr." in notes
     assert "published with APISIX" in notes
-    assert "can't be drained" not in notes
+    assert "cannot be drained" not in notes
     hook = api.get("ValidatingWebhookConfiguration", name)["webhooks"][0]
     deployment = api.get("Deployment", name, namespace=namespace)
 
     tight = ("--set", "podDisruptionBudget.minAvailable=90%")
     notes = run("upgrade", namespace, str(CHART), *sets, "--set", "config.logLevel=debug", *tight)
-    assert "podDisruptionBudget allows no disruption of the 2 Pods: their nodes can't be drained." in notes
+    assert "podDisruptionBudget allows no disruption of the 2 Pods: their nodes cannot be drained." in notes
     # The certificate stays, and the Pods are replaced, since they read the settings when they start.
     after = api.get("ValidatingWebhookConfiguration", name)["webhooks"][0]
     assert after["clientConfig"]["caBundle"] == hook["clientConfig"]["caBundle"]

@@ -121,12 +121,12 @@ AGE = "apisix_ingress_controller_webhook_schema_age_seconds"
 
 
 def asked(controller: Controller) -> bool:
-    """Say whether the controller has read the schemas; their age may be nought."""
+    """Return whether the controller has read the schemas; their age may be nought."""
     return bool(controller.events("schemas.read"))
 
 
 def is_denied(guarded: Guarded, spec: Manifest) -> bool:
-    """Say whether the webhook is asked by now: the API server takes note of a registration a little later."""
+    """Return whether the webhook is asked by now: the API server takes note of a registration a little later."""
     try:
         guarded.send("ApisixRoute", "probe", spec)
     except KubeApiError:

@@ -251,12 +251,12 @@ def test_a_gateway_without_a_ledger_is_adopted_without_a_write(harness: LedgerHa
 def test_a_rule_is_not_written_before_the_ledger_names_it(harness: LedgerHarness) -> None:
     stage = harness.stage
     controller = harness.start()
-    # What stands in its place can't be a ledger: every write of it is refused.
+    # What stands in its place cannot be a ledger: every write of it is refused.
     name = f"{harness.controller_name}-ledger"
     blocked = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "immutable": True}
     stage.api.apply(blocked, namespace="default")
     stage.apply(global_rule("rule", setting("one")))
-    harness.until_said("ApisixGlobalRule", "rule", "False", "the ledger can't be written")
+    harness.until_said("ApisixGlobalRule", "rule", "False", "the ledger cannot be written")
     stage.serve()
     stage.apply(route(stage.host))
     stage.traffic.until_status(200, stage.host)

@@ -65,7 +65,7 @@ def client_secret(scene: Scene, authority: CA) -> None:
 
 
 def host_seen(want: str, answer: Answer) -> bool:
-    """Say whether the node was sent this host."""
+    """Return whether the node was sent this host."""
     return answer.status == 200 and answer.seen["headers"]["host"] == want
 
 

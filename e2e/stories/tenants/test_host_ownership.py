@@ -1,4 +1,4 @@
-"""Stories of two tenants and one host: what a hostile tenant takes from the other one, and with the setting can't."""
+"""Stories of two tenants and one host: what a hostile tenant takes from the other one, and with the setting cannot."""
 
 import ssl
 from collections.abc import Iterator

@@ -97,7 +97,7 @@ async def test_address_that_is_taken_is_an_error(tmp_path: Path) -> None:
             observer=Seen(),
             clock=MonotonicClock(),
         )
-        with pytest.raises(ConfigError, match=rf"webhook\.listen: can't listen on {HOST}:{client.port}"):
+        with pytest.raises(ConfigError, match=rf"webhook\.listen: cannot listen on {HOST}:{client.port}"):
             await server.__aenter__()
 
 
@@ -108,7 +108,7 @@ def client_authority(folder: Path) -> CA:
 
 
 async def answered(client: Client, identity: LeafCert | None) -> bool:
-    """Say whether a client with this certificate gets an answer."""
+    """Return whether a client with this certificate gets an answer."""
     trust = ssl.create_default_context()
     trust.load_verify_locations(cadata=ssl.DER_cert_to_PEM_cert(client.trust.get_ca_certs(binary_form=True)[-1]))
     if identity is not None:

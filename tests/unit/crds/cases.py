@@ -374,4 +374,4 @@ LATE = [
         "or a number of seconds",
     ),
 ]
-"""Specs that only the models refuse: the API server took them in earlier releases, or can't tell."""
+"""Specs that only the models refuse: the API server took them in earlier releases, or cannot tell."""

@@ -65,6 +65,6 @@ def test_missing_browser_ends_the_installation_only_where_it_is_required(
     monkeypatch.setattr(browser, "provide", _nowhere)
     monkeypatch.delenv("APISIX_INGRESS_BROWSER", raising=False)
     assert browser.main() == 0
-    assert "can't run: there is none" in capsys.readouterr().err
+    assert "cannot run: there is none" in capsys.readouterr().err
     monkeypatch.setenv("APISIX_INGRESS_BROWSER", "required")
     assert browser.main() == 1

@@ -157,7 +157,7 @@ def _sent(record: Record) -> JsonObject:
 
 
 def refused(translation: Translation, field: str) -> bool:
-    """Say whether nothing is published and the field is named."""
+    """Return whether nothing is published and the field is named."""
     named = any(problem.path.startswith(field) for problem in translation.problems if problem.severity == "error")
     assert named == (translation.records == ()), translation.problems
     return named

@@ -29,7 +29,7 @@ class Assigned:
 
     Attributes:
         value: From the pool; empty without a pool, or when every address is assigned.
-        unusable: An address that the Gateway asks for and can't have, or empty.
+        unusable: An address that the Gateway asks for and cannot have, or empty.
     """
 
     value: str = ""

@@ -18,14 +18,14 @@ from translation.hosts.certificates import KeyPair, chain_of, key_pair
 
 @dataclass(frozen=True, slots=True)
 class Unresolved:
-    """Why a reference can't be followed."""
+    """Why a reference cannot be followed."""
 
     reason: str
     message: str
 
 
 def listener_pairs(draft: Builder, listener: Listener) -> tuple[list[KeyPair], Unresolved | None]:
-    """Return the pairs of certificate and key of a listener, and the first reference that can't be followed."""
+    """Return the pairs of certificate and key of a listener, and the first reference that cannot be followed."""
     references = listener.tls.certificate_refs if listener.tls else ()
     if not references:
         return [], Unresolved("InvalidCertificateRef", "tls.certificateRefs is missing: name a Secret of type TLS")
@@ -41,7 +41,7 @@ def pair_of(draft: Builder, owner: ObjectKey, reference: ObjectReference, reason
         draft: The translation.
         owner: Who refers to it: the Gateway or a ListenerSet.
         reference: The reference.
-        reason: Of the condition if it can't be followed.
+        reason: Of the condition if it cannot be followed.
     """
     if (reference.group, reference.kind) != ("", "Secret"):
         what = f"{reference.group}/{reference.kind}" if reference.group else reference.kind
@@ -65,7 +65,7 @@ def validation_of(spec: GatewaySpec, port: int) -> Validation | None:
 
 
 def client_cas(draft: Builder, gateway: ObjectKey, validation: Validation) -> tuple[str, list[Unresolved]]:
-    """Return the CA certificates for clients in one PEM text, and the references that can't be followed."""
+    """Return the CA certificates for clients in one PEM text, and the references that cannot be followed."""
     found = [
         ca_of(draft, gateway, each, ("InvalidCACertificateKind", "InvalidCACertificateRef"))
         for each in validation.ca_certificate_refs
@@ -81,7 +81,7 @@ def ca_of(draft: Builder, owner: ObjectKey, reference: ObjectReference, reasons:
         draft: The translation.
         owner: Who refers to it.
         reference: The reference.
-        reasons: Of the condition, for a kind that is not supported and for an object that can't be used.
+        reasons: Of the condition, for a kind that is not supported and for an object that cannot be used.
     """
     if reference.group or reference.kind not in ("ConfigMap", "Secret"):
         return Unresolved(reasons[0], f"{reference.kind} is not supported; refer to a ConfigMap or Secret")

@@ -41,7 +41,7 @@ class ListenerOutcome:
         pairs: Its certificates.
         client: What its ssl record says about client certificates.
         refusal: Reason and message why it is not accepted, or empty texts.
-        unresolved: The first reference that can't be followed.
+        unresolved: The first reference that cannot be followed.
     """
 
     listener: Listener
@@ -122,7 +122,7 @@ def _outcome(draft: Builder, entry: Entry, listener: Listener) -> ListenerOutcom
     if found.is_accepted and (why := _foreign(draft, listener)):
         found.refusal = ("UnsupportedValue", why)
     if listener.has_other_kinds:
-        found.unresolved = Unresolved("InvalidRouteKinds", "allowedRoutes.kinds has kinds that it can't take")
+        found.unresolved = Unresolved("InvalidRouteKinds", "allowedRoutes.kinds has kinds that it cannot take")
     if found.is_accepted and listener.protocol in ("HTTPS", "TLS") and not listener.is_passthrough:
         found.pairs, wrong = listener_pairs(draft, listener)
         found.unresolved = wrong or found.unresolved
@@ -218,7 +218,7 @@ def _assessment(
         reason = backend.reason if backend else "ResolvedRefs"
         verdicts.append(Verdict("ResolvedRefs", backend is None, reason, _words(backend)))
     if _trusts_anybody(entry):
-        text = "tls.frontend lets clients in whose certificate can't be verified"
+        text = "tls.frontend lets clients in whose certificate cannot be verified"
         verdicts.append(Verdict("InsecureFrontendValidationMode", True, "ConfigurationChanged", text))
     usable = {each.listener.owner for each in outcomes if each.is_programmed}
     return Assessment(

@@ -38,7 +38,7 @@ def _assessment(draft: Builder, obj: CustomObject) -> Assessment:
     try:
         entry = entry_of(gateway, draft.view)
     except SpecError:
-        return _refused("ParentNotAccepted", "its Gateway can't be read")
+        return _refused("ParentNotAccepted", "its Gateway cannot be read")
     if obj.meta.key not in {each.meta.key for each in entry.sets}:
         return _refused("NotAllowed", f"{gateway.meta.key} does not allow ListenerSets of this namespace")
     own = [each for each in assess_listeners(draft, entry) if each.listener.owner == obj.meta.key]

@@ -1,6 +1,6 @@
 """The listeners of a Gateway: its own and those of the ListenerSets attached to it, with their conflicts.
 
-Listeners that share a port differ by hostname, so two of one hostname, or of protocols that can't share a port,
+Listeners that share a port differ by hostname, so two of one hostname, or of protocols that cannot share a port,
 conflict. Of conflicting listeners in one object none is accepted (Gateway API: "Handling indistinct Listeners"). Across
 objects the Gateway's own listeners have precedence over those of ListenerSets, older sets over younger ones.
 """
@@ -78,7 +78,7 @@ class Listener:
 
     @property
     def has_other_kinds(self) -> bool:
-        """Whether it asks for kinds that a listener of its protocol can't take."""
+        """Whether it asks for kinds that a listener of its protocol cannot take."""
         supported = KINDS_BY_PROTOCOL.get(self.protocol, ())
         return any(each.group != GATEWAY_GROUP or each.kind not in supported for each in self.routes.kinds)
 
@@ -134,7 +134,7 @@ def entry_of(gateway: CustomObject, view: View) -> Entry:
     """Return what a Gateway offers.
 
     Raises:
-        SpecError: The spec of the Gateway can't be read.
+        SpecError: The spec of the Gateway cannot be read.
     """
     spec = spec_of(gateway, GatewaySpec)
     sets = tuple(each for each in _claiming(gateway.meta.key, view) if _may_attach(gateway, spec, each, view))

@@ -15,7 +15,7 @@ from translation.core.scope import in_scope
 
 
 def is_our_class(obj: CustomObject | None, options: Options) -> bool:
-    """Say whether a GatewayClass names us as its controller."""
+    """Return whether a GatewayClass names us as its controller."""
     return obj is not None and obj.spec.get("controllerName") == options.ingress_class_controller
 
 
@@ -26,7 +26,7 @@ def our_gateway(key: ObjectKey, view: View, options: Options) -> CustomObject | 
 
 
 def is_our_gateway(obj: CustomObject, view: View, options: Options) -> bool:
-    """Say whether a Gateway is of a class of ours, in a namespace that is watched."""
+    """Return whether a Gateway is of a class of ours, in a namespace that is watched."""
     name = obj.spec.get("gatewayClassName")
     if not isinstance(name, str) or not in_scope(obj.meta.namespace, view, options):
         return False
@@ -34,7 +34,7 @@ def is_our_gateway(obj: CustomObject, view: View, options: Options) -> bool:
 
 
 def allows_namespace(allowed: Namespaces, own: str, other: str, view: View) -> bool:
-    """Say whether objects of a namespace may attach.
+    """Return whether objects of a namespace may attach.
 
     Args:
         allowed: What the listener, or the Gateway, says.
@@ -53,7 +53,7 @@ def allows_namespace(allowed: Namespaces, own: str, other: str, view: View) -> b
 
 
 def _selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    """Say whether a label selector, as manifests have it, matches."""
+    """Return whether a label selector, as manifests have it, matches."""
     wanted = mapping_in(selector.get("matchLabels"))
     expressions = (mapping_in(each) for each in list_in(selector.get("matchExpressions")))
     return all(labels.get(key) == value for key, value in wanted.items()) and all(

@@ -138,7 +138,7 @@ def _parent(
     try:
         entry = entry_of(gateway, view)
     except SpecError:
-        return Parent(raw, Verdict("Accepted", False, "NoMatchingParent", f"{gateway.meta.key} can't be read"))
+        return Parent(raw, Verdict("Accepted", False, "NoMatchingParent", f"{gateway.meta.key} cannot be read"))
     named = [each for each in entry.listeners if each.owner == owner and _is_named(reference, each)]
     refusal, listeners = _accepted(obj, spec, named, view)
     if refusal is not None:

@@ -1,6 +1,6 @@
 """Backends of a rule: from references to claims on upstreams, and what is wrong with the others.
 
-A reference that can't be followed keeps its share of the requests, which are answered with 500. As in other routes, no
+A reference that cannot be followed keeps its share of the requests, which are answered with 500. As in other routes, no
 endpoint is read here.
 """
 
@@ -30,7 +30,7 @@ _CHOICE = "X-Apisix-Backend"
 
 @dataclass(frozen=True, slots=True)
 class Invalid:
-    """A reference that can't be followed."""
+    """A reference that cannot be followed."""
 
     reason: str
     message: str
@@ -61,7 +61,7 @@ class Backends:
     Attributes:
         targets: Those with a weight that can be followed.
         invalid: The others.
-        broken: The sum of the weights of the references that can't be followed.
+        broken: The sum of the weights of the references that cannot be followed.
         total: The sum of all weights.
         refusal: Reason and message why the route is not accepted, or empty texts.
     """

@@ -135,7 +135,9 @@ def _change_response(steps: Steps, changes: HeaderChanges) -> None:
     if changes.add:
         found["add"] = [_added(each) for each in changes.add]
         if wrong := next((each.name for each in changes.add if ":" in each.value), ""):
-            message = f"a gateway can't add a value with a colon to the response header {wrong}; set the header instead"
+            message = (
+                f"a gateway cannot add a value with a colon to the response header {wrong}; set the header instead"
+            )
             steps.refusal = ("UnsupportedValue", message)
     if changes.remove:
         found["remove"] = list(dict.fromkeys(changes.remove))

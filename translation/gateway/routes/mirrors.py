@@ -22,7 +22,7 @@ _PRIORITY = 2**31 - 1
 def mirror_plugin(
     draft: Builder, mirrors: Sequence[tuple[Mirror, float]], name: str, hosts: dict[str, Any], path: str
 ) -> tuple[dict[str, Any], list[Invalid]]:
-    """Add the records of the mirrors of a route record; return its plugin and the references that can't be followed.
+    """Add the records of the mirrors of a route record; return its plugin and the references that cannot be followed.
 
     Args:
         draft: The translation.

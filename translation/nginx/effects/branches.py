@@ -67,7 +67,7 @@ class Site:
 
 
 def may_reach(site: Site, url: str) -> bool:
-    """Say whether the settings let requests on behalf of the Ingress go to a URL; a variable host is not judged."""
+    """Return whether the settings let requests on behalf of the Ingress go to a URL; a variable host is not judged."""
     options = site.builder.options
     if not options.judges_addresses:
         return True

@@ -109,7 +109,7 @@ def _served(
 
 
 def _lacks_object(site: Site) -> bool:
-    """Say whether an annotation names an object that does not exist, so that the path answers 503."""
+    """Return whether an annotation names an object that does not exist, so that the path answers 503."""
     secret, parameters = site.values.text("proxy-ssl-secret"), site.values.text("fastcgi-params-configmap")
     if secret and not client_certificate(site):
         return True

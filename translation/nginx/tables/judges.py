@@ -57,7 +57,7 @@ def verify_backend(text: str) -> Verdict:
     """Judge proxy-ssl-verify."""
     if text != "on":
         return EXACT
-    return refused("APISIX 3.18 can't verify the certificate of an HTTPS backend; 3.19 can.", protects=True)
+    return refused("APISIX 3.18 cannot verify the certificate of an HTTPS backend; 3.19 can.", protects=True)
 
 
 def rewrite(text: str) -> Verdict:
@@ -72,7 +72,7 @@ def rewrite(text: str) -> Verdict:
 def alias(text: str) -> Verdict:
     """Judge server-alias."""
     if "~" in text:
-        return refused("A regular expression can't be a host of a gateway; list the names.")
+        return refused("A regular expression cannot be a host of a gateway; list the names.")
     return EXACT
 
 

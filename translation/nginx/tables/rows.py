@@ -60,17 +60,17 @@ _WRONG: Mapping[Outcome, Verdict] = {
 
 
 def is_bool(text: str) -> bool:
-    """Say whether a text is a boolean."""
+    """Return whether a text is a boolean."""
     return boolean(text) is not None
 
 
 def is_int(text: str) -> bool:
-    """Say whether a text is an integer."""
+    """Return whether a text is an integer."""
     return integer(text) is not None
 
 
 def is_natural(text: str) -> bool:
-    """Say whether a text is not a negative number."""
+    """Return whether a text is not a negative number."""
     found = integer(text)
     return found is None or found >= 0
 
@@ -102,12 +102,12 @@ def one_of(*words: str) -> Check:
 
 
 def are_networks(text: str) -> bool:
-    """Say whether a text is a list of networks."""
+    """Return whether a text is a list of networks."""
     return networks(text) is not None
 
 
 def is_size(text: str) -> bool:
-    """Say whether a text is a size of nginx."""
+    """Return whether a text is a size of nginx."""
     return size(text) is not None
 
 

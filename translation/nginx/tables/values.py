@@ -62,7 +62,7 @@ def python_pattern(pattern: str) -> str:
 
 
 def compiles(pattern: str) -> bool:
-    """Say whether a pattern may be handed to a gateway; it is never matched against anything here."""
+    """Return whether a pattern may be handed to a gateway; it is never matched against anything here."""
     if len(pattern) > LONGEST_PATTERN:
         return False
     try:
@@ -96,5 +96,5 @@ class Values:
         return default if found is None else found
 
     def has(self, name: str) -> bool:
-        """Say whether an annotation is set to something."""
+        """Return whether an annotation is set to something."""
         return bool(self.given.get(name))

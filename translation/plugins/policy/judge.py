@@ -83,7 +83,7 @@ def judge(scope: Context, name: str, config: JsonObject, path: str, config_path:
 
 
 def _goes_on(review: _Review, cost: int = 1) -> bool:
-    """Say whether to continue: not after enough problems, and not with an object that takes too long."""
+    """Return whether to continue: not after enough problems, and not with an object that takes too long."""
     scope = review.scope
     before, scope.reviewed = scope.reviewed, scope.reviewed + cost
     if before <= MOST_REVIEWED < scope.reviewed:

@@ -48,17 +48,17 @@ def target_of_url(text: str) -> Target | None:
 
 
 def is_path(text: str) -> bool:
-    """Say whether a string stays a path when it is appended to an address."""
+    """Return whether a string stays a path when it is appended to an address."""
     return bool(_PATH.fullmatch(text))
 
 
 def is_word(text: str) -> bool:
-    """Say whether a string stays one part of an address that it is inserted into."""
+    """Return whether a string stays one part of an address that it is inserted into."""
     return bool(_WORD.fullmatch(text))
 
 
 def keeps_path(pattern: str, replacement: str) -> bool:
-    """Say whether a path stays a path when the match of a pattern in it is replaced.
+    """Return whether a path stays a path when the match of a pattern in it is replaced.
 
     Either the replacement begins with a slash, or with a group of the pattern that always does: one that is neither
     optional nor one of several choices. More complex patterns are refused.

@@ -119,7 +119,7 @@
 {{- /* What is asked of the namespace of the controller: the lease, and the ledger of records without labels. */ -}}
 {{- define "apisix-ingress.ownRules" -}}
 {{- $election := .Values.config.leaderElection -}}
-# A rule for create can't name the object.
+# A rule for create cannot name the object.
 - apiGroups: [""]
   resources: [configmaps]
   verbs: [create]

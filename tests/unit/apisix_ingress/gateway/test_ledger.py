@@ -131,7 +131,7 @@ async def test_without_its_ledger_a_record_waits_and_nothing_else_does() -> None
         stage.want(rule(), ROUTE_RECORD)
         await asyncio.sleep(10)
         assert stage.log == [("put", "routes/r1")]
-        words = "the ledger can't be written: no answer in time"
+        words = "the ledger cannot be written: no answer in time"
         assert stage.sync.record_state(RULE) == RecordState("waiting", words)
         assert stage.sync.reachable
         ledger.is_down = False

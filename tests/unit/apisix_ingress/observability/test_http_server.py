@@ -1,4 +1,4 @@
-"""The endpoints over a loopback socket, and what a port that can't be had looks like."""
+"""The endpoints over a loopback socket, and what a port that cannot be had looks like."""
 
 import asyncio
 import socket
@@ -110,7 +110,7 @@ async def test_busy_port_is_one_clear_line() -> None:
         with pytest.raises(ConfigError) as caught:
             await rival.listen()
     want = "another process listens there; stop it or set http.listen to a free port"
-    assert str(caught.value) == f"http.listen: can't listen on 127.0.0.1:{rival.port}: {want}"
+    assert str(caught.value) == f"http.listen: cannot listen on 127.0.0.1:{rival.port}: {want}"
 
 
 @pytest.mark.parametrize("host", ["a..b", f"{'a' * 64}.example", "\udcff"])
@@ -119,7 +119,7 @@ async def test_a_host_that_no_name_can_be_is_one_clear_line(host: str) -> None:
     with pytest.raises(ConfigError) as caught:
         await server.listen()
     want = "invalid host name; set http.listen to an address of this host"
-    assert str(caught.value) == f"http.listen: can't listen on {host}:8080: {want}"
+    assert str(caught.value) == f"http.listen: cannot listen on {host}:8080: {want}"
 
 
 async def test_address_of_another_host_is_one_clear_line() -> None:

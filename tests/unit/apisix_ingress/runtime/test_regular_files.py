@@ -40,11 +40,11 @@ def test_what_is_no_regular_file_is_refused_everywhere(odd: Path) -> None:
     with pytest.raises(OSError, match=kind):
         read_regular(odd, 10)
     for found in (load([odd]), load([odd.parent])):
-        assert [f"{odd}: can't be read: a " in str(error) for error in found.errors] in ([True], [])
+        assert [f"{odd}: cannot be read: a " in str(error) for error in found.errors] in ([True], [])
     assert load([odd]).errors
-    with pytest.raises(ConfigError, match=f"can't be read: {kind}"):
+    with pytest.raises(ConfigError, match=f"cannot be read: {kind}"):
         load_settings(odd)
-    with pytest.raises(ConfigError, match=f"can't be read: {kind}"):
+    with pytest.raises(ConfigError, match=f"cannot be read: {kind}"):
         ClusterSettings(admin_key_file=str(odd)).read_admin_key()
 
 

@@ -220,7 +220,7 @@ BOMB = "\n".join(["a0: &a0 [x]", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)
         ("[" * 5000, "FILE: line 1, column 51: nested deeper than 50 levels"),
         (BOMB, "FILE: line 7, column 5: too large once its aliases are resolved"),
         ("log: {}\n---\nhttp: {}", "FILE: contains 2 documents; write one"),
-        ("#" * (LARGEST_FILE + 1), "FILE: can't be read: larger than 1 MB"),
+        ("#" * (LARGEST_FILE + 1), "FILE: cannot be read: larger than 1 MB"),
         ("- log", "FILE: the top level must be a mapping"),
         ("just text", "FILE: the top level must be a mapping"),
         ("log: \x07", "FILE: unacceptable character #x0007"),
@@ -234,7 +234,7 @@ def test_file_that_is_no_configuration_is_refused_with_its_position(text: str, w
 
 
 def test_file_that_can_not_be_read_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"none\.yaml: can't be read: No such file or directory"):
+    with pytest.raises(ConfigError, match=r"none\.yaml: cannot be read: No such file or directory"):
         load_settings(tmp_path / "none.yaml")
     latin = tmp_path / "latin.yaml"
     latin.write_bytes(b"log: \xe9")

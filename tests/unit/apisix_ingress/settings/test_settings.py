@@ -227,8 +227,8 @@ def test_admin_key_file_is_read_anew_each_time(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (None, "can't be read: No such file or directory"),
-        (b"\xff\xfe", "can't be read: not UTF-8"),
+        (None, "cannot be read: No such file or directory"),
+        (b"\xff\xfe", "cannot be read: not UTF-8"),
         (b" \n", "must contain only the admin key"),
         (b"canary\ncanary", "must contain only the admin key"),
     ],

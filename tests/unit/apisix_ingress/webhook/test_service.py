@@ -69,7 +69,7 @@ async def test_address_that_is_taken_is_told(tmp_path: Path) -> None:
     metrics = Metrics(pod="p", namespace="n")
     async with AsyncExitStack() as held:
         webhook = await opened(tmp_path, metrics, held)
-        with pytest.raises(ConfigError, match=r"webhook\.listen: can't listen"):
+        with pytest.raises(ConfigError, match=r"webhook\.listen: cannot listen"):
             await opened(tmp_path, metrics, held, f"127.0.0.1:{webhook.port}")
 
 

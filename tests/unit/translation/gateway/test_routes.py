@@ -312,7 +312,7 @@ def test_stream_routes_take_one_rule() -> None:
 
 @pytest.mark.parametrize(("kind", "protocol"), [("TCPRoute", "TCP"), ("UDPRoute", "UDP")])
 def test_weights_divide_connections(kind: str, protocol: str) -> None:
-    """The share of a backend that can't be used goes to an upstream without endpoints: it is rejected."""
+    """The share of a backend that cannot be used goes to an upstream without endpoints: it is rejected."""
     backends = [
         {"name": "web", "port": 80, "weight": 9},
         {"name": "api", "port": 80, "weight": 1},

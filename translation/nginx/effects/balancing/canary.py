@@ -104,5 +104,5 @@ def _is_same(path: Path, backend: ServiceBackend) -> bool:
 
 
 def _readable(header: str) -> bool:
-    """Say whether a client can send a header: nginx drops those with an underscore."""
+    """Return whether a client can send a header: nginx drops those with an underscore."""
     return bool(header) and "_" not in header

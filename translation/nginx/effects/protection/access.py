@@ -53,7 +53,7 @@ def address_plugins(site: Site) -> dict[str, JsonObject]:
 
 
 def reads_addresses(site: Site) -> bool:
-    """Say whether the address of a client is taken from a header."""
+    """Return whether the address of a client is taken from a header."""
     return site.config.flag("use-forwarded-headers") or site.config.flag("enable-real-ip")
 
 

@@ -1,4 +1,4 @@
-"""Authentication: by passwords of a Secret, and by a service (auth-url). What can't be made closes the path."""
+"""Authentication: by passwords of a Secret, and by a service (auth-url). What cannot be made closes the path."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Authentication:
     Attributes:
         plugins: By name.
         closed: Why it answers 503, as with ingress-nginx; empty: it does not.
-        shut: Why it answers 503 because it can't be guarded.
+        shut: Why it answers 503 because it cannot be guarded.
     """
 
     plugins: Mapping[str, JsonObject] = field(default_factory=dict)
@@ -176,7 +176,7 @@ def _external(site: Site, service: _Service) -> JsonObject | Authentication:
 
 
 def _closed(what: str) -> Authentication:
-    return Authentication(closed=f"{what} can't be used")
+    return Authentication(closed=f"{what} cannot be used")
 
 
 def _told(text: str) -> str:

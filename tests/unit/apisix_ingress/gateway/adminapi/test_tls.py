@@ -1,4 +1,4 @@
-"""Certificate files that can't be used, at the start and later on."""
+"""Certificate files that cannot be used, at the start and later on."""
 
 from pathlib import Path
 

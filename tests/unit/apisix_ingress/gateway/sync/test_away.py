@@ -57,7 +57,7 @@ async def test_a_record_waits_for_one_whose_write_is_not_answered() -> None:
     [
         GatewayRejected(400, "no"),
         DependencyPending("can not delete it"),
-        NotTried("the ledger can't be read"),
+        NotTried("the ledger cannot be read"),
         ValueError("bug"),
         GatewayError("x"),
         GatewayUnavailable("HTTP 500", status=500),

@@ -289,7 +289,7 @@ def test_record_waits_for_what_it_names_while_another_name_has_its_id(there: str
 
 
 def test_id_is_left_alone_while_somebody_is_to_mean_the_other_name_by_it() -> None:
-    """What can't be translated anew may be wanted as it was when the id was the other one's."""
+    """What cannot be translated anew may be wanted as it was when the id was the other one's."""
     route, forged = replace(make_record(ROUTE, upstream_id=SHORT.id), meant={SHORT: VICTIM}), named(SHORT, FORGED)
     assert decided(make_table(named(SHORT, VICTIM), route), forged, route) == Step("wait", forged, ROUTE)
 

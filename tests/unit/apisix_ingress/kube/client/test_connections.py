@@ -1,4 +1,4 @@
-"""What is said of an API server that can't be talked to: which part of the connection to look at. Own sockets only."""
+"""What is said of an API server that cannot be talked to: which part of the connection to look at. Own sockets only."""
 
 import gc
 import socket

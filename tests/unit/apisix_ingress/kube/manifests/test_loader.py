@@ -89,11 +89,11 @@ def test_every_version_of_a_kind_is_read(version: str, tmp_path: Path) -> None:
         ),
         (
             "kind: Service\napiVersion: v1\nmetadata: {name: x}\nspec: {ports: [{}]}",
-            "document 1: Service x can't be read (KeyError: 'port')",
+            "document 1: Service x cannot be read (KeyError: 'port')",
         ),
         (
             "kind: Secret\napiVersion: v1\nmetadata: {name: x}\ndata: {a: '!'}",
-            "document 1: Secret x can't be read (ValueError: data holds a value that is not base64)",
+            "document 1: Secret x cannot be read (ValueError: data holds a value that is not base64)",
         ),
         ("a: !!python/object:os.system {}", "document 1: line 1, column 4: a: could not determine a constructor"),
         ("a: .inf", "document 1: line 1, column 4: a: not a number that JSON has"),
@@ -107,8 +107,8 @@ def test_every_version_of_a_kind_is_read(version: str, tmp_path: Path) -> None:
         ("a: &a [*a]", "document 1: line 1, column 4: too large once its aliases are resolved"),
         ("[" * 300 + "]" * 300, "line 1, column 201: nested deeper than 200 levels"),
         ('a: "\\ud800"', "line 1, column 7: found invalid Unicode character escape code"),
-        ('{"a": "\\ud800"}', "contains a value that can't be read ('utf-8' codec can't encode"),
-        ('{"a": 1, "b": {"c": 1, "c": 2}}', "contains a value that can't be read (key 'c' is given twice)"),
+        ('{"a": "\\ud800"}', "contains a value that cannot be read ('utf-8' codec can't encode"),
+        ('{"a": 1, "b": {"c": 1, "c": 2}}', "contains a value that cannot be read (key 'c' is given twice)"),
     ],
 )
 def test_a_mistake_is_named_with_its_place(tmp_path: Path, text: str, want: str) -> None:

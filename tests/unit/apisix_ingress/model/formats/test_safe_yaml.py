@@ -1,4 +1,4 @@
-"""YAML that is no JSON: every value that can't be sent is refused by line, column and field."""
+"""YAML that is no JSON: every value that cannot be sent is refused by line, column and field."""
 
 import pytest
 

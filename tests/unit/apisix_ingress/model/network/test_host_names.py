@@ -1,4 +1,4 @@
-"""One spelling for each host, and what can't be one."""
+"""One spelling for each host, and what cannot be one."""
 
 import pytest
 

@@ -155,7 +155,7 @@ def test_object_that_is_nested_too_deeply_to_be_read_is_denied() -> None:
 
 def test_object_that_can_not_be_read_is_denied() -> None:
     broken = manifest(route_spec(), generation="x")
-    assert ask(make_checks(), broken) == Verdict(("it can't be read: metadata.generation must be a number",))
+    assert ask(make_checks(), broken) == Verdict(("it cannot be read: metadata.generation must be a number",))
     assert ask(make_checks(make_service()), manifest(route_spec()), broken) == ALLOWED
 
 

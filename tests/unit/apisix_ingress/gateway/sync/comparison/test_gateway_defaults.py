@@ -55,7 +55,7 @@ class Gateway:
         return found if isinstance(found, bytes) else canonical(found)
 
     async def is_equal(self, record: Record, version: str = OLD, /, **kept: Any) -> bool:
-        """Say whether a record counts as wanted of which the gateway has this, beside the labels."""
+        """Return whether a record counts as wanted of which the gateway has this, beside the labels."""
         body = {**{name: record.body[name] for name in ("id", "name", "labels")}, **kept}
         found = {record.key: ObservedRecord(comparable(record.key.kind, body))}
         got = await self.defaults.left_out(found, lambda key: [record], version)

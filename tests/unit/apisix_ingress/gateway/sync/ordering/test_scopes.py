@@ -17,7 +17,7 @@ def former(record: Record, namespace: str = "here") -> Former:
 
 
 def waits(old: Record, new: Record, *, written_by: str = "elsewhere") -> bool:
-    """Say whether the delete of a record in namespace `here` waits for the write of another one."""
+    """Return whether the delete of a record in namespace `here` waits for the write of another one."""
     return not set(awaited(old.key, former(old))).isdisjoint(scopes_of(new, written_by))
 
 

@@ -56,7 +56,7 @@ class Lagging:
 
 
 async def assert_kept_when_another_thing_is_refused(stage: Stage, *, after: float) -> None:
-    """Give YOUNG a key, some seconds later want one that it can't get, and its first one for OLD: YOUNG keeps that."""
+    """Give YOUNG a key, some seconds later want one that it cannot get, and its first one for OLD: YOUNG keeps that."""
     async with stage.running():
         stage.want(keyed(YOUNGEST, "k2"))
         await asyncio.sleep(5)

@@ -14,7 +14,7 @@ from tests.fakes.gateway import FakeWanted
 AT_REST = (Phase.IDLE, Phase.REJECTED, Phase.READY, Phase.RETRYING, Phase.BLOCKED)
 
 # Event → the phase that follows, by phase: idle, rejected, ready, retrying, blocked, in flight, changed.
-# "-": the event can't happen then; "=": the phase stays as it is.
+# "-": the event cannot happen then; "=": the phase stays as it is.
 WANT = """
 wanted         ready    ready    ready    ready    ready    changed  =
 unwanted       ready    ready    ready    ready    ready    changed  =
