@@ -42,7 +42,7 @@ async def status_report(facts: PageInputs, snapshot: Snapshot, only: Filter) -> 
 
 
 def _is_of_users(facts: PageInputs, key: ObjectKey) -> bool:
-    """Say whether an object is one that users write for the gateways, unlike a Service that it refers to."""
+    """Return whether an object is one that users write for the gateways, unlike a Service that it refers to."""
     stores = facts.world.stores
     return key.kind in stores and isinstance(stores[key.kind].get(key), CustomObject)
 

@@ -44,7 +44,7 @@ class Filter:
     healthy: bool = False
 
     def takes(self, key: ObjectKey) -> bool:
-        """Say whether the status is about an object."""
+        """Return whether the status is about an object."""
         return self.namespace in ("", key.namespace) and (not self.kinds or key.kind in self.kinds)
 
 

@@ -72,7 +72,7 @@ def parents_of(obj: CustomObject, spec: RouteSpec, view: View, options: Options)
 
 
 def has_parent_of_ours(obj: CustomObject, view: View, options: Options) -> bool:
-    """Say whether a route, which may be one that can't be read, names a Gateway of ours."""
+    """Return whether a route, which may be one that cannot be read, names a Gateway of ours."""
     return next(gateways_of(obj, view, options), None) is not None
 
 
