@@ -50,7 +50,7 @@ app = typer.Typer(
 
 
 for _command in (
-    lint,
+    connects(lint, gateways=False, controller=False),
     connects(migrate, gateways=False, controller=False),
     translate,
     connects(explain, controller=False),

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from apisix_ingress.diagnostics.collect.offline import misspelt, settle
 from apisix_ingress.kube.manifests.loader import LARGEST_FILE, STDIN_NAME, LoadResult, ManifestError
 from apisix_ingress.kube.manifests.locations import START, Locations
+from apisix_ingress.lint.plugins import PluginRules
 from apisix_ingress.lint.rules import useless, watched
 from apisix_ingress.model.formats.safe_yaml import Position
 from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.objects import CustomObject, KubeObject
 from apisix_ingress.model.problem import Problem
 from apisix_ingress.model.problem_codes.code import Code
 from apisix_ingress.model.problem_codes.table import CODES, find_code
@@ -79,19 +81,42 @@ def parse_suppression(text: str) -> Suppression:
     return Suppression(find_code(code.strip()), owner.strip())
 
 
-def find(loaded: LoadResult, options: Options) -> tuple[Finding, ...]:
+def find(
+    loaded: LoadResult,
+    options: Options,
+    *,
+    plugins: PluginRules | None = None,
+    live: Iterable[KubeObject] = (),
+) -> tuple[Finding, ...]:
     """Return the mistakes in manifests, in the order of files and lines.
 
     Args:
         loaded: The manifests; their files are read again for the positions of findings.
         options: As configured for the controller.
+        plugins: The plugins that exist; None: they are not checked.
+        live: Objects of a cluster, which manifests replace and refer to; their own mistakes are not returned.
     """
     objects = watched(loaded.objects)
-    outcome = settle(objects.values(), options)
+    outcome = settle(_merged(live, objects).values(), options)
     problems = [*outcome.problems, *misspelt(outcome, loaded), *useless(objects, outcome.left_out)]
+    problems += [] if plugins is None else plugins.problems(objects.values(), outcome, options)
+    problems = [(owner, problem) for owner, problem in problems if owner in objects]
     index = _Index(loaded)
     found = [*_of_files(loaded, index), *(_of_object(owner, problem, index) for owner, problem in problems)]
     return tuple(sorted(dict.fromkeys(found), key=lambda item: (item.file, item.line, item.column, item.code.number)))
+
+
+def _merged(live: Iterable[KubeObject], given: Mapping[ObjectKey, KubeObject]) -> dict[ObjectKey, KubeObject]:
+    """Return the objects of a cluster as they would be with the manifests applied."""
+    found = {item.meta.key: item for item in live}
+    return {**found, **{key: _aged(item, found.get(key)) for key, item in given.items()}}
+
+
+def _aged(item: KubeObject, stored: KubeObject | None) -> KubeObject:
+    """Return an object with the age of its stored version, which decides conflicts."""
+    if stored is None or not isinstance(item, CustomObject):
+        return item
+    return replace(item, meta=replace(item.meta, created=stored.meta.created, uid=stored.meta.uid))
 
 
 class _Index:

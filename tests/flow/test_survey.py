@@ -1,5 +1,6 @@
 """Commands that look at an API server and its gateways, over HTTP: they report whatever is away or refused."""
 
+import json
 import socket
 
 import pytest
@@ -190,3 +191,10 @@ async def test_tree_leads_from_the_host_to_the_pod(harness: SurveyHarness) -> No
     got = await harness.cli.beside("tree", "web.example.org", "--config", harness.config)
     assert (got.returncode, got.stderr) == (0, "")
     assert got.stdout.splitlines()[-1].endswith("10.0.0.1:8080 by Pod default/web-0")
+
+
+async def test_lint_reads_a_cluster_on_request(harness: SurveyHarness) -> None:
+    path = harness.cli.write("b.yaml", json.dumps(route("b")))
+    code, alone = await harness.cli.json("lint", path)
+    assert (code, [each["name"] for each in alone["findings"]]) == (1, ["ServiceNotFound"])
+    assert await harness.ask("lint", path, "--live") == (0, {"findings": []})

@@ -42,7 +42,7 @@ def test_wheel_holds_every_module_with_its_types_and_the_generated_files(wheel: 
     want = {
         str(path.relative_to(ROOT))
         for package in PACKAGES
-        for pattern in ("**/*.py", "py.typed", "**/*.yaml", "*/templates/*.html", "statuspage/assets/*")
+        for pattern in ("**/*.py", "py.typed", "**/*.yaml", "**/*.json.gz", "*/templates/*.html", "statuspage/assets/*")
         for path in (ROOT / package).glob(pattern)
     }
     assert got == want

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from apisix_ingress.commands.common.connection import Connection
 from apisix_ingress.commands.common.output import (
     EXIT_FOUND,
-    ConfigOption,
     FilesOption,
     PathsArgument,
     colours,
@@ -20,12 +20,15 @@ from apisix_ingress.commands.common.output import (
     print_lines,
     tell,
 )
-from apisix_ingress.commands.common.setup import offline_settings
+from apisix_ingress.commands.common.setup import offline_settings, run_with_progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from apisix_ingress.commands.common.setup import Step
     from apisix_ingress.lint.findings import Finding
+    from apisix_ingress.model.objects import KubeObject
+    from apisix_ingress.settings import Settings
 
 
 SuppressOption = Annotated[
@@ -44,41 +47,75 @@ ThresholdOption = Annotated[
 ]
 
 
+ApisixOption = Annotated[
+    str,
+    typer.Option(
+        "--apisix",
+        metavar="VERSION",
+        help="Version of APISIX whose plugins are known, e.g. 3.18; none: plugins are not checked.",
+        show_default=False,
+    ),
+]
+LiveOption = Annotated[bool, typer.Option("--live", help="Also read the objects of the API server.")]
+
+
 def lint(
     paths: PathsArgument = None,
     filename: FilesOption = None,
     output: FindingsOption = "text",
     suppress: SuppressOption = None,
     failure_threshold: ThresholdOption = "warning",
-    config: ConfigOption = None,
+    apisix: ApisixOption = "",
+    live: LiveOption = False,
+    *,
+    connection: Connection,
 ) -> None:
     """Find mistakes in manifests, by code, file and line.
 
-    Neither a cluster nor a gateway is needed. docs/reference/codes describes the codes.
+    Neither a cluster nor a gateway is needed: plugins are checked against the schemas of a version of APISIX that come
+    with the program. With --live, the objects of the API server are read too, so that manifests may refer to them.
+    docs/reference/codes describes the codes.
 
     Exit 0 if nothing is found, 1 if something of at least the threshold is, 2 on an error.
 
     Examples:
         apisix-ingress lint manifests/
+        apisix-ingress lint manifests/ --live --context production
         apisix-ingress lint manifests/ --suppress 'AIX0302=ApisixTls default/web'
     """
     given = given_paths(paths, filename, "lint manifests/")
     from apisix_ingress.kube.manifests.loader import load
     from apisix_ingress.lint.findings import find, parse_suppression
+    from apisix_ingress.lint.plugins import plugin_rules
     from apisix_ingress.wiring.options import translation_options
 
     try:
         suppressions = [parse_suppression(text) for text in suppress or ()]
     except ValueError as error:
         fail(f"--suppress: {error}")
-    options = translation_options(offline_settings(config))
-    loaded = load(given)
-    found = find(loaded, options)
+    settings = connection.settings() if live else offline_settings(connection.config)
+    rules, loaded = plugin_rules(apisix), load(given)
+    others = _stored_objects(settings) if live else ()
+    found = find(loaded, translation_options(settings), plugins=rules, live=others)
     kept = [item for item in found if not any(each.hits(item) for each in suppressions)]
     _print(kept, output)
     tell(f"warning: no objects in {path}" for path in loaded.empty)
     counted = [item for item in kept if failure_threshold == "warning" or item.level == "error"]
     raise SystemExit(EXIT_FOUND if counted else 0)
+
+
+def _stored_objects(settings: Settings) -> list[KubeObject]:
+    """Return the objects of the API server; kinds that could not be read are named on stderr."""
+    from apisix_ingress.diagnostics.collect.cluster_state import api_server
+    from apisix_ingress.diagnostics.collect.inventory import Inventory, take_inventory
+
+    async def read(step: Step) -> Inventory:
+        async with api_server(settings) as api:
+            return await take_inventory(api, settings, step=step)
+
+    found = run_with_progress(read)
+    tell(f"warning: cannot read {kind}: {reason}" for kind, reason in sorted(found.unread.items()))
+    return [item for store in found.world.stores.values() for item in store.values()]
 
 
 def _print(found: Sequence[Finding], output: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from apisix_ingress.model.problem_codes.code import KEPT, WARNED, WITHDRAWN, Code
+from apisix_ingress.model.problem_codes.code import GATEWAY, KEPT, WARNED, WITHDRAWN, Code
 
 POLICY_CODES = (
     Code(
@@ -25,6 +25,27 @@ POLICY_CODES = (
         "Plugin metadata differs between gateway clusters",
         KEPT,
         "Configure the same metadata for the plugin in every cluster.",
+    ),
+    Code(
+        "AIX0404",
+        "PluginUnknown",
+        "APISIX has no plugin of this name",
+        f"{GATEWAY} Only `lint` reports it in advance, for the version of APISIX given by `--apisix`.",
+        "Correct the name. Add plugins of your own to `kubernetes.trusted_plugins` of the configuration.",
+    ),
+    Code(
+        "AIX0405",
+        "PluginInvalid",
+        "A plugin configuration does not match the schema of the plugin",
+        f"{GATEWAY} Only `lint` reports it in advance, for the version of APISIX given by `--apisix`.",
+        "Correct the field. For another version of APISIX, choose it with `--apisix`.",
+    ),
+    Code(
+        "AIX0406",
+        "PluginOptionUnknown",
+        "A plugin has no option of this name",
+        "The gateway accepts the record and ignores the option. Only `lint` reports it.",
+        "Correct the name, or remove the option.",
     ),
     Code(
         "AIX0601",

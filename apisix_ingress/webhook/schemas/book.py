@@ -16,6 +16,7 @@ from jsonschema_rs import Draft7Validator, FancyRegexOptions, ValidationError, V
 
 from apisix_ingress.model.formats.schema_defaults import with_defaults
 from apisix_ingress.model.json import FrozenJson, JsonObject
+from apisix_ingress.webhook.schemas.known_options import unknown_options
 from apisix_ingress.webhook.schemas.messages import path_of, sentence
 
 STEPS = 20_000
@@ -65,6 +66,14 @@ class Subsystem:
         table = self.consumers if in_consumer and name in self.consumers else self.plugins
         schema = table.get(name)
         return schema.mistakes(config) if schema else ()
+
+    def unknown_options(
+        self, name: str, config: JsonObject, *, in_consumer: bool = False
+    ) -> tuple[tuple[str, str | None], ...]:
+        """Return the options that the schema of a plugin does not name, each with the most similar one."""
+        table = self.consumers if in_consumer and name in self.consumers else self.plugins
+        schema = table.get(name)
+        return tuple(unknown_options(schema.document, config)) if schema else ()
 
     def nearest(self, name: str) -> str | None:
         """Return the plugin that is spelt most like a name, if one is alike."""

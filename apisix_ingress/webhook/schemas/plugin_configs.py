@@ -78,20 +78,54 @@ def check_plugins(uses: Sequence[Use], books: Books, unknown: Callable[[str], No
     return Verdict(tuple(denials), tuple(warnings))
 
 
-def _mistakes(use: Use, book: SchemaBook, where: str) -> Iterator[str]:
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """One mistake in a plugin of an object.
+
+    Attributes:
+        path: The field of the object.
+        message: What is wrong there; empty if the plugin is unknown.
+        nearest: The most similar plugin that exists, if the plugin is unknown.
+        is_unknown: Whether the gateway does not have the plugin.
+    """
+
+    path: str
+    message: str = ""
+    nearest: str | None = None
+    is_unknown: bool = False
+
+
+def mistakes_of(use: Use, book: SchemaBook) -> Iterator[Mistake]:
+    """Yield what is wrong with a plugin according to the schemas of a gateway."""
     subsystem = _subsystem(use, book)
     if _is_unknown(use, book):
-        nearest = subsystem.nearest(use.name)
-        remedy = f"did you mean {nearest}?" if nearest else "enable it in the gateway or remove it"
-        yield f"{use.path}: unknown plugin {use.name}{where}; {remedy}"
+        yield Mistake(use.path, nearest=subsystem.nearest(use.name), is_unknown=True)
         return
     found = subsystem.mistakes(use.name, use.config, in_consumer=use.in_consumer) if use.config is not None else ()
-    if found:
-        # The first half is 1.8's sentence, which tools look for; it had a line for each mistake as well.
-        yield f"{use.path}: {use.name} plugin's config is invalid{where}"
     for path, sentence in found:
         whole = ".".join(part for part in (use.config_path or use.path, path) if part)
-        yield f"{whole.replace('.[', '[')}: {sentence}"
+        yield Mistake(whole.replace(".[", "["), sentence)
+
+
+def ignored_options(use: Use, book: SchemaBook) -> Iterator[Mistake]:
+    """Yield the options of a plugin without effect: its schema allows them, but does not name them."""
+    if use.config is None or not use.config_path:
+        return
+    for name, nearest in _subsystem(use, book).unknown_options(use.name, use.config, in_consumer=use.in_consumer):
+        yield Mistake(f"{use.config_path}.{name}", nearest=nearest)
+
+
+def _mistakes(use: Use, book: SchemaBook, where: str) -> Iterator[str]:
+    found = tuple(mistakes_of(use, book))
+    if found and not found[0].is_unknown:
+        # The first half is 1.8's sentence, which tools look for; it had a line for each mistake as well.
+        yield f"{use.path}: {use.name} plugin's config is invalid{where}"
+    for mistake in found:
+        if mistake.is_unknown:
+            remedy = f"did you mean {mistake.nearest}?" if mistake.nearest else "enable it in the gateway or remove it"
+            yield f"{use.path}: unknown plugin {use.name}{where}; {remedy}"
+        else:
+            yield f"{mistake.path}: {mistake.message}"
 
 
 def _subsystem(use: Use, book: SchemaBook) -> Subsystem:
