@@ -137,7 +137,7 @@ class Seams:
         """Return the randomness of one process."""
         return random.Random(self._rng.getrandbits(64))
 
-    async def connect(self, kubeconfig: str, *, clock: object) -> KubeApi:
+    async def connect(self, kubeconfig: str, context: str, *, clock: object) -> KubeApi:
         """Return a connection to the API server."""
         process = PROCESS.get()
         transport: Any = self._server.connect(process)
