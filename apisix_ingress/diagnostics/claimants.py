@@ -36,7 +36,9 @@ def candidates(world: World) -> Iterator[ObjectKey]:
 def claimant(world: World, options: Options, key: ObjectKey) -> Claimant | None:
     """Return an object as a claimant of hosts; None if it is gone, or nothing is wrong with it."""
     item = world.stores[key.kind].get(key)
-    if not isinstance(item, CustomObject) or count_matchers(item) > MOST_MATCHERS:
+    if not isinstance(item, CustomObject):
+        return None
+    if count_matchers(found := tuple(rules_of(item))) > MOST_MATCHERS:
         return None
     report = world.reports.get(key)
     if report is not None:
@@ -44,5 +46,5 @@ def claimant(world: World, options: Options, key: ObjectKey) -> Claimant | None:
     else:
         why = why_left_out(item, world.view(), options)
         reasons = [why] if why else []
-    rules = [{"hosts": [host.lower() for host in rule.hosts], "uris": rule.paths} for rule in rules_of(item)]
+    rules = [{"hosts": [host.lower() for host in rule.hosts], "uris": rule.paths} for rule in found]
     return Claimant(str(key), rules, reasons) if reasons else None

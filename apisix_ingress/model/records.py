@@ -106,7 +106,7 @@ class Record:
         """(plugin, credential) pairs that no other record of its kind may have; only kinds in `EXCLUSIVE`."""
         return taken(self.key.kind, self.body.get("plugins"))
 
-    @property
+    @cached_property
     def hosts(self) -> tuple[str, ...]:
         """The hosts whose requests or handshakes it matches, see `hosts_of`."""
         return hosts_of(self.key.kind, self.body)

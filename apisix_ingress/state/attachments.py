@@ -19,6 +19,8 @@ class Attachments:
     def replace(self, route: ObjectKey, listeners: frozenset[ListenerKey]) -> frozenset[ObjectKey]:
         """Note the listeners of a route; return the Gateways and ListenerSets whose counts changed."""
         before = self._of.pop(route, frozenset())
+        if not before and not listeners:
+            return frozenset()
         if listeners:
             self._of[route] = listeners
         self._counts.update(listeners - before)

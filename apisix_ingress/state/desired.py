@@ -111,7 +111,8 @@ class Desired:
                 dirty.add(key)
             if key.kind in EXCLUSIVE:
                 self._count_takers(key, old, new)
-            contested.update(_contested(old, new, owner))
+            if len(old) > 1 or len(new) > 1:
+                contested.update(_contested(old, new, owner))
         if after:
             self._by_owner[owner] = after
         else:
@@ -174,8 +175,7 @@ class Desired:
         return {
             key: winner
             for key, record in self._by_owner.get(owner, {}).items()
-            for winner in (self._winner(key, record, owner),)
-            if winner != owner
+            if len(self._candidates[key]) > 1 and (winner := self._winner(key, record, owner)) != owner
         }
 
     def hold(self, claimant: Claimant, holds: Iterable[Hold]) -> None:
@@ -189,8 +189,9 @@ class Desired:
                 self._unmark(mark, hosts)
         if after:
             self._holds[owner] = after
-        names = ((hold.kind, name) for hold in after for name in hold.names)
-        self._count_names(self._held_names, claimant, frozenset(names))
+        if after or before:
+            names = ((hold.kind, name) for hold in after for name in hold.names)
+            self._count_names(self._held_names, claimant, frozenset(names))
 
     def is_held(self, key: RecordKey, name: str, hosts: tuple[str, ...] | None = None) -> bool:
         """Return whether a record that is not desired must stay because its owner cannot be translated now.
@@ -254,7 +255,10 @@ class Desired:
     def _count_names(self, counted: _Names, claimant: Claimant, names: frozenset[tuple[RecordKind, str]]) -> None:
         """Register an owner's names in the id table, and unregister its former names; its age may have changed, too."""
         has = frozenset(each for each in names if each[0] in HASHED)
-        former, had = counted.pop(claimant.owner, (claimant, frozenset()))
+        former, had = counted.get(claimant.owner, (claimant, frozenset()))
+        if had == has and former == claimant:
+            return
+        counted.pop(claimant.owner, None)
         kept = had & has if former == claimant else frozenset()
         for kind, name in sorted(has - kept):
             self._ids.use(kind, name, claimant)

@@ -54,9 +54,11 @@ class NamespaceBudget:
 
     def admitted(self, namespace: str) -> tuple[ObjectKey, ...]:
         """Return the waiting owners that now fit together; the one that has waited longest comes first."""
+        if namespace not in self._waiting:
+            return ()
         free = self.most - self._used[namespace]
         found = []
-        for owner, size in self._waiting.get(namespace, {}).items():
+        for owner, size in self._waiting[namespace].items():
             free -= size - self._sizes.get(owner, 0)
             if free < 0:
                 break

@@ -12,7 +12,7 @@ from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.kinds.indexes import MATCHER_INDEX
 from apisix_ingress.model.kinds.table import kinds_with
-from apisix_ingress.model.network.route_keys import Matcher, count_matchers, matchers
+from apisix_ingress.model.network.route_keys import Matcher, count_matchers, matchers_of, rules_of
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.runtime.tasks import in_turns
 from apisix_ingress.state.store import TOP
@@ -90,7 +90,8 @@ def _lost(facts: PageInputs, item: CustomObject) -> Iterator[tuple[str, ObjectKe
 
 def _matchers(facts: PageInputs, owner: ObjectKey) -> tuple[Matcher, ...]:
     item: CustomObject | None = facts.world.stores[owner.kind].get(owner)
-    return matchers(item) if item is not None and count_matchers(item) <= MOST_MATCHERS else ()
+    rules = tuple(rules_of(item)) if item is not None else ()
+    return matchers_of(rules) if count_matchers(rules) <= MOST_MATCHERS else ()
 
 
 def _takers(facts: PageInputs, matcher: Matcher) -> list[ObjectKey]:

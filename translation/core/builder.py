@@ -13,7 +13,7 @@ from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import ObjectKey, RecordKey, RecordKind
 from apisix_ingress.model.network.host_claims import MOST_NAMES, has_too_many
 from apisix_ingress.model.objects import CustomObject, Meta
-from apisix_ingress.model.records import Record
+from apisix_ingress.model.records import NO_NAMES, Record, references
 from apisix_ingress.state.claims import UpstreamClaim
 from apisix_ingress.state.desired import Hold
 from apisix_ingress.state.view import View
@@ -88,9 +88,8 @@ class Builder(Context):
         if self.is_full:
             return
         check_record(self, kind, body)
-        record = Record(RecordKey(kind, body["id"]), name, body, existing_only=existing_only)
-        meant = {key: self._meant[key] for key in record.refs if key in self._meant}
-        record = replace(record, meant=meant) if meant else record
+        meant = {key: self._meant[key] for key in references(kind, body) if key in self._meant}
+        record = Record(RecordKey(kind, body["id"]), name, body, None, existing_only, meant or NO_NAMES)
         self._records.append(record)
         with suppress(TypeError):  # nested too deeply: it is never sent
             self.enlarge(len(record.payload))
@@ -129,13 +128,15 @@ class Builder(Context):
         problems = tuple(dict.fromkeys(self.problems))
         if self.revoked or self.forbidden:
             return Translation(problems=problems, revoked=self.revoked)
-        whole = Translation((), tuple(self._claims), problems, tuple(self._holds))
-        if whole.failed:
-            return replace(whole, claims=tuple(replace(claim, weak=True) for claim in self._claims))
-        return replace(
-            whole,
-            records=tuple(self._records),
-            kept=self._kept,
+        holds = tuple(self._holds)
+        if any(problem.severity == "error" for problem in problems):
+            return Translation((), tuple(replace(claim, weak=True) for claim in self._claims), problems, holds)
+        return Translation(
+            tuple(self._records),
+            tuple(self._claims),
+            problems,
+            holds,
             references=frozenset(self.references),
             destinations=frozenset(self.destinations),
+            kept=self._kept,
         )

@@ -5,7 +5,6 @@ References that cannot be resolved become problems here, so that all of them are
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -78,7 +77,7 @@ class Context:
         """Hosts permitted in the present state of the cluster; only if the settings require the check."""
         self.trail = Trail()
         """The Services that hosts led to."""
-        self._told: Counter[Severity] = Counter()
+        self._told: dict[Severity, int] = {}
         self.references: dict[Reference, None] = {}
         """References that depend on a grant."""
         self.revoked = False
@@ -208,8 +207,8 @@ class Context:
 
     def _note(self, code: str, path: str, message: str, severity: Severity) -> None:
         """Keep a problem, up to a maximum number; a long text is shortened in the middle."""
-        self._told[severity] += 1
-        if self._told[severity] <= MOST_TOLD:
+        count = self._told[severity] = self._told.get(severity, 0) + 1
+        if count <= MOST_TOLD:
             self.problems.append(Problem(code, _cut(message, _LONGEST_MESSAGE), _cut(path, _LONGEST_PATH), severity))
 
 

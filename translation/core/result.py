@@ -47,7 +47,7 @@ class Translation:
     @property
     def failed(self) -> bool:
         """Whether nothing new may be published: a translation is used as a whole or not at all."""
-        return any(problem.severity == "error" for problem in self.problems)
+        return bool(self.problems) and any(problem.severity == "error" for problem in self.problems)
 
     def published(self, before: Mapping[RecordKey, Record]) -> tuple[Record, ...]:
         """Return the desired records, given those published last. Only fields that a record had change in it."""

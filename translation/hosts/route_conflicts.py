@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from apisix_ingress.model.keys import IndexKey, ObjectKey
 from apisix_ingress.model.kinds.indexes import MATCHER_INDEX
 from apisix_ingress.model.kinds.table import kinds_with
-from apisix_ingress.model.network.route_keys import MOST_MATCHERS, Matcher, count_matchers, matchers
+from apisix_ingress.model.network.route_keys import MOST_MATCHERS, Matcher, count_matchers, matchers_of, rules_of
 from apisix_ingress.model.objects import Age, CustomObject, why_first
 from apisix_ingress.state.store import TOP
 from apisix_ingress.state.view import oldest
@@ -35,9 +35,11 @@ class RouteConflicts:
         self._draft = draft
         self._age = obj.meta.age
         self._matchers: dict[str, list[Matcher]] = defaultdict(list)
-        for matcher in matchers(obj):
-            self._matchers[matcher.field].append(matcher)
-        if (count := count_matchers(obj)) > MOST_MATCHERS:
+        rules = tuple(rules_of(obj))
+        if (count := count_matchers(rules)) <= MOST_MATCHERS:
+            for matcher in matchers_of(rules):
+                self._matchers[matcher.field].append(matcher)
+        else:
             message = f"has {count} combinations of host and path; the limit is {MOST_MATCHERS}; split the object"
             draft.error("TooManyPaths", "spec", message)
 

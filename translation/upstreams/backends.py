@@ -111,6 +111,8 @@ def _check_settings(draft: Builder, backend: Backend, port: int) -> None:
         scope = Context(key.kind, key.namespace, draft.view, draft.options)
         draft.judged[key] = (scope, decorator(scope, backend.namespace, backend.service))
     common, spec = draft.judged[key]
+    if spec is None and not common.problems and not backend.subset:
+        return
     of_port = Context(key.kind, key.namespace, draft.view, draft.options)
     if spec is not None:
         settings_body(of_port, for_port(spec, port), port_paths(spec, port))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from apisix_ingress.model.json import FrozenJson, list_in, mapping_in
@@ -56,12 +56,13 @@ class Rule(NamedTuple):
 
 def matchers(obj: CustomObject) -> tuple[Matcher, ...]:
     """Return the matchers of an ApisixRoute or Ingress in the order of its fields; empty if there are too many."""
-    return _matchers(rules_of(obj)) if count_matchers(obj) <= MOST_MATCHERS else ()
+    rules = tuple(rules_of(obj))
+    return matchers_of(rules) if count_matchers(rules) <= MOST_MATCHERS else ()
 
 
-def count_matchers(obj: CustomObject) -> int:
-    """Return how many pairs of host and path an object has."""
-    return sum(max(len(rule.hosts), 1) * len(rule.paths) for rule in rules_of(obj))
+def count_matchers(rules: Iterable[Rule]) -> int:
+    """Return how many pairs of host and path rules have."""
+    return sum(max(len(rule.hosts), 1) * len(rule.paths) for rule in rules)
 
 
 def matcher_values(obj: CustomObject) -> Iterable[str]:
@@ -69,7 +70,8 @@ def matcher_values(obj: CustomObject) -> Iterable[str]:
     return (matcher.value for matcher in matchers(obj))
 
 
-def _matchers(rules: Iterable[Rule]) -> tuple[Matcher, ...]:
+def matchers_of(rules: Iterable[Rule]) -> tuple[Matcher, ...]:
+    """Return the matchers of rules, in their order."""
     found = []
     for rule in rules:
         paths = [(path, _path_value(path)) for path in rule.paths]
@@ -131,12 +133,14 @@ def _ingress_path(field: str, hosts: list[str], item: FrozenJson, *, regex: bool
 def _rest(
     priority: int,
     *,
-    methods: Iterable[str] = (),
-    addresses: Iterable[str] = (),
-    conditions: Iterable[Any] = (),
+    methods: Sequence[str] = (),
+    addresses: Sequence[str] = (),
+    conditions: Sequence[Any] = (),
     function: object = None,
 ) -> str:
     """Return the other conditions on requests; empty if there are none."""
+    if not (priority or methods or addresses or conditions or function):
+        return ""
     told = sorted({json.dumps(_condition(item), sort_keys=True) for item in conditions})
     parts = [priority, sorted(set(methods)), sorted(set(addresses)), told, function or ""]
     return _digest(json.dumps(parts, default=str)) if any(parts) else ""

@@ -290,6 +290,8 @@ class WorkQueue(Generic[K]):
 
     def _promote(self) -> None:
         """Add the delayed keys that are due, in the order of their due times."""
+        if not self._delays:
+            return
         now = self._clock.monotonic()
         while (key := self._delays.ripe(now)) is not None:
             self.add(key)

@@ -80,6 +80,8 @@ class SharedHosts:
 
     def replace(self, owner: ObjectKey, before: Collection[str], after: Collection[str]) -> frozenset[ObjectKey]:
         """Replace an owner's published hosts; return owners in other namespaces whose notes may change."""
+        if before == after:
+            return frozenset()
         affected: list[_Group] = []
         for host in {*before} ^ {*after}:
             if self._users.put(host, owner, is_used=host in after):
@@ -105,8 +107,9 @@ class SharedHosts:
 
 def shared_hosts(records: Iterable[Record]) -> frozenset[str]:
     """Return the hosts of published routes, without routes for every host."""
-    hosts = (host for record in records if record.key.kind == "routes" for host in record.hosts)
-    return frozenset(host for host in hosts if host != EVERY_HOST)
+    return frozenset(
+        host for record in records if record.key.kind == "routes" for host in record.hosts if host != EVERY_HOST
+    )
 
 
 def _near(host: str) -> Iterator[str]:
