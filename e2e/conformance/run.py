@@ -88,7 +88,7 @@ def _run(arguments: argparse.Namespace, stack: ExitStack) -> int:
     command = [
         str(programs / "suite"),
         "-test.v",
-        "-conformance-profiles=GATEWAY-HTTP,GATEWAY-GRPC",
+        "-conformance-profiles=GATEWAY-HTTP,GATEWAY-GRPC,GATEWAY-TCP,GATEWAY-UDP",
         f"-supported-features={','.join(FEATURES)}",
         "-test.timeout=40m",
         f"-kubeconfig={cluster.kubeconfig}",

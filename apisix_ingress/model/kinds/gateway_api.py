@@ -78,7 +78,14 @@ GATEWAY_ROWS = (
         namespaced=False,
         short="gc",
     ),
-    _row("Gateway", "gateways", "gateway", "gateway:GatewayProvider", indexes={by.EVERY: by.every}, short="gtw"),
+    _row(
+        "Gateway",
+        "gateways",
+        "gateway",
+        "gateway:GatewayProvider",
+        indexes={by.EVERY: by.every, by.BY_FRONTEND: by.frontends},
+        short="gtw",
+    ),
     _row(
         "ListenerSet",
         "listenersets",

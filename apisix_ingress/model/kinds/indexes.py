@@ -71,6 +71,9 @@ BY_BACKEND = "backend"
 EVERY = "every"
 """Index of Gateways: all of them under the empty string."""
 
+BY_FRONTEND = "frontend"
+"""Index of Gateways: under the empty string, Gateways with settings for client certificates."""
+
 GRANTS_BY_NAMESPACES = "namespaces"
 """Index of ReferenceGrants: `namespace/namespace that may refer to it`."""
 
@@ -130,6 +133,11 @@ def backend_services(item: kube.CustomObject) -> Iterable[str]:
 def every(item: kube.CustomObject) -> Iterable[str]:
     """Return the single value that all objects of a kind have."""
     return ("",)
+
+
+def frontends(item: kube.CustomObject) -> Iterable[str]:
+    """Return the single value of Gateways that may verify clients."""
+    return ("",) if mapping_in(item.spec.get("tls")).get("frontend") else ()
 
 
 def nginx_hosts(item: kube.CustomObject) -> Iterable[str]:

@@ -16,11 +16,9 @@ from apisix_ingress.state.view import View
 from crds import SpecError
 from crds.gateway.gateways import Address, GatewaySpec
 from translation.core.options import Options
+from translation.gateway.entry.acceptance import ADDRESS_TYPES
 from translation.gateway.entry.owned import is_our_gateway
 from translation.gateway.parsing import spec_of
-
-TYPES = frozenset({"IPAddress", "Hostname"})
-"""Types of addresses that a Gateway may ask for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +27,7 @@ class Assigned:
 
     Attributes:
         value: From the pool; empty without a pool, or when every address is assigned.
-        unusable: An address that the Gateway asks for and cannot have, or empty.
+        unusable: Why the Gateway cannot have an address that it asks for, or empty.
     """
 
     value: str = ""
@@ -39,21 +37,26 @@ class Assigned:
 def address_of(gateway: CustomObject, spec: GatewaySpec, view: View, options: Options) -> Assigned:
     """Return the address of a Gateway."""
     if not options.gateway_addresses:
-        return Assigned(unusable=next(_unknown(spec, options), ""))
-    found = _assigned(view, options)
-    return Assigned(found.get(gateway.meta.key, ""), next(_unknown(spec, options), ""))
+        return Assigned(unusable=next(_unusable(spec, options, ""), ""))
+    value = _assigned(view, options).get(gateway.meta.key, "")
+    return Assigned(value, next(_unusable(spec, options, value), ""))
 
 
-def _unknown(spec: GatewaySpec, options: Options) -> Iterator[str]:
-    """Yield the addresses that are requested and unknown."""
-    known = {*options.gateway_addresses, *options.published_addresses}
+def _unusable(spec: GatewaySpec, options: Options, assigned: str) -> Iterator[str]:
+    """Yield why the Gateway cannot have addresses that it asks for."""
     for address in _asked(spec):
-        if address.value and address.value not in known:
-            yield address.value
+        if address.value in options.gateway_addresses:
+            if address.value != assigned:
+                yield f"address {address.value} is not free: a Gateway has one address, and another one may have this"
+        elif address.value and address.value not in options.published_addresses:
+            yield (
+                f"address {address.value} is not one of gateway_api.address_pool or of the published addresses; "
+                "use one of them"
+            )
 
 
 def _asked(spec: GatewaySpec) -> Iterator[Address]:
-    return (address for address in spec.addresses if address.type in TYPES)
+    return (address for address in spec.addresses if address.type in ADDRESS_TYPES)
 
 
 def _assigned(view: View, options: Options) -> dict[ObjectKey, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from apisix_ingress.model.assessment import Assessment, ListenerState, Verdict
+from apisix_ingress.model.assessment import Assessment, ListenerState, Verdict, changed
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
 from crds import SpecError
@@ -13,23 +13,20 @@ from translation.core.builder import Builder
 from translation.core.options import Options
 from translation.core.result import Translation
 from translation.core.text_checks import check_object
-from translation.gateway.entry.addresses import TYPES, Assigned, address_of
+from translation.gateway.entry.acceptance import refusal_of
+from translation.gateway.entry.addresses import Assigned, address_of
 from translation.gateway.entry.certificates import (
     Unresolved,
-    client_cas,
     listener_pairs,
     merged_pairs,
     pair_of,
-    validation_of,
 )
+from translation.gateway.entry.client_verification import verification_of
 from translation.gateway.entry.listeners import Entry, Listener, entry_of
-from translation.gateway.entry.matching import guards
+from translation.gateway.entry.matching import closed, guards
 from translation.gateway.names import listener_name, record_prefix
 from translation.gateway.ownership import foreign
 from translation.hosts.certificates import KeyPair
-
-_DEPTH = 10
-"""Certificates between a client's and the CA."""
 
 
 @dataclass(slots=True)
@@ -126,7 +123,11 @@ def _outcome(draft: Builder, entry: Entry, listener: Listener) -> ListenerOutcom
     if found.is_accepted and listener.protocol in ("HTTPS", "TLS") and not listener.is_passthrough:
         found.pairs, wrong = listener_pairs(draft, listener)
         found.unresolved = wrong or found.unresolved
-        _check_clients(draft, entry, found)
+        clients = verification_of(entry, listener, draft.view, draft.options)
+        found.client = clients.client
+        found.unresolved = clients.unresolved or found.unresolved
+        if clients.refusal[0]:
+            found.refusal = clients.refusal
     return found
 
 
@@ -139,25 +140,14 @@ def _foreign(draft: Builder, listener: Listener) -> str:
     return foreign(draft, listener.owner.namespace, listener.hostname)
 
 
-def _check_clients(draft: Builder, entry: Entry, found: ListenerOutcome) -> None:
-    validation = validation_of(entry.spec, found.listener.port)
-    if validation is None or found.listener.protocol != "HTTPS":
-        return
-    text, wrong = client_cas(draft, entry.gateway.meta.key, validation)
-    if wrong:
-        found.unresolved = wrong[0]
-    if not text:
-        found.refusal = ("NoValidCACertificate", "no CA certificate for clients can be used")
-        return
-    found.client = {"client": {"ca": text, "depth": _DEPTH}}
-    if validation.mode == "AllowInsecureFallback":
-        found.client = {"client": {"ca": text, "depth": _DEPTH, "skip_mtls_uri_regex": [".*"]}}
-
-
 def _records(draft: Builder, entry: Entry, found: ListenerOutcome, address: Assigned) -> None:
-    if not found.is_programmed:
-        return
     name = listener_name(found.listener.key)
+    if not found.is_programmed:
+        if address.value and found.listener.is_open and found.listener.protocol == "HTTPS":
+            full = f"{name}_closed"
+            record = closed(found.listener, address.value, draft.options)
+            draft.record("routes", full, draft.stamp("routes", full) | record)
+        return
     if found.pairs:
         snis = {"snis": [found.listener.hostname]} if found.listener.hostname else {"sni": "*"}
         body = draft.stamp("ssls", name)
@@ -179,12 +169,8 @@ def _backend_certificate(draft: Builder, entry: Entry) -> Unresolved | None:
 
 def _refusal(entry: Entry, outcomes: Iterable[ListenerOutcome]) -> Verdict | None:
     """Return the condition Accepted of a Gateway that has something wrong; it holds if some listener is accepted."""
-    if (parameters := entry.spec.infrastructure.parameters_ref) is not None:
-        what = f"{parameters.group}/{parameters.kind}"
-        return Verdict("Accepted", False, "InvalidParameters", f"parametersRef: {what} is not supported; remove it")
-    if unknown := next((each.type for each in entry.spec.addresses if each.type not in TYPES), None):
-        known = " or ".join(sorted(TYPES))
-        return Verdict("Accepted", False, "UnsupportedAddress", f"address type {unknown} is not supported; use {known}")
+    if (refusal := refusal_of(entry.spec)) is not None:
+        return refusal
     own = [each for each in outcomes if each.listener.owner == entry.gateway.meta.key]
     wrong = [each.listener.name for each in own if not each.is_accepted]
     if wrong:
@@ -203,6 +189,7 @@ def _assessment(
     options: Options,
 ) -> Assessment:
     own = [each for each in outcomes if each.listener.owner == entry.gateway.meta.key]
+    is_served = (refusal is None or refusal.holds) and bool(address.value or not options.gateway_addresses)
     accepted = refusal or Verdict("Accepted", True, "Accepted")
     programmed = Verdict("Programmed", True, "Programmed")
     if not accepted.holds or not any(each.is_programmed for each in outcomes):
@@ -211,8 +198,7 @@ def _assessment(
         text = "gateway_api.address_pool has no address left; add addresses to it"
         programmed = Verdict("Programmed", False, "AddressNotAssigned", text)
     elif address.unusable:
-        text = f"address {address.unusable} is not one of gateway_api.address_pool or of the published addresses"
-        programmed = Verdict("Programmed", False, "AddressNotUsable", text)
+        programmed = Verdict("Programmed", False, "AddressNotUsable", address.unusable)
     verdicts = [accepted, programmed]
     if entry.spec.tls.backend.client_certificate_ref is not None:
         reason = backend.reason if backend else "ResolvedRefs"
@@ -223,10 +209,18 @@ def _assessment(
     usable = {each.listener.owner for each in outcomes if each.is_programmed}
     return Assessment(
         verdicts=tuple(verdicts),
-        listeners=tuple(each.state() for each in own),
+        listeners=tuple(_state(each, is_served, programmed.message) for each in own),
         addresses=(("IPAddress", address.value),) if address.value else None,
         listener_sets=sum(each.meta.key in usable for each in entry.sets),
     )
+
+
+def _state(found: ListenerOutcome, is_served: bool, why: str) -> ListenerState:
+    """Return the entry of a listener; one that is ready is not programmed while its Gateway is not served."""
+    state = found.state()
+    if is_served or not found.is_programmed:
+        return state
+    return replace(state, verdicts=changed(state.verdicts, "Programmed", reason="Pending", message=why))
 
 
 def _trusts_anybody(entry: Entry) -> bool:

@@ -13,8 +13,11 @@ from translation.core.result import Translation
 
 FEATURES = (
     "GRPCRoute",
+    "GRPCRouteNamedRouteRule",
     "Gateway",
     "GatewayAddressEmpty",
+    "GatewayFrontendClientCertificateValidation",
+    "GatewayFrontendClientCertificateValidationInsecureFallback",
     "GatewayHTTPListenerIsolation",
     "GatewayHTTPSListenerDetectMisdirectedRequests",
     "GatewayPort8080",
@@ -45,6 +48,8 @@ FEATURES = (
     "HTTPRouteSchemeRedirect",
     "ListenerSet",
     "ReferenceGrant",
+    "TCPRoute",
+    "UDPRoute",
 )
 """Features whose tests in the conformance suite (v1.6.3) a gateway of APISIX 3.18 passes."""
 

@@ -13,6 +13,7 @@ from translation.core.builder import Builder
 from translation.core.options import Options
 from translation.core.result import Translation
 from translation.core.text_checks import check_object
+from translation.gateway.entry.acceptance import refusal_of
 from translation.gateway.entry.gateway import assess_listeners
 from translation.gateway.entry.listeners import entry_of, parent_of
 from translation.gateway.entry.owned import our_gateway
@@ -39,6 +40,8 @@ def _assessment(draft: Builder, obj: CustomObject) -> Assessment:
         entry = entry_of(gateway, draft.view)
     except SpecError:
         return _refused("ParentNotAccepted", "its Gateway cannot be read")
+    if (refusal := refusal_of(entry.spec)) is not None:
+        return _refused("ParentNotAccepted", f"{gateway.meta.key} is not accepted: {refusal.message}")
     if obj.meta.key not in {each.meta.key for each in entry.sets}:
         return _refused("NotAllowed", f"{gateway.meta.key} does not allow ListenerSets of this namespace")
     own = [each for each in assess_listeners(draft, entry) if each.listener.owner == obj.meta.key]

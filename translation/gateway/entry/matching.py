@@ -10,6 +10,12 @@ from translation.gateway.entry.certificates import validation_of
 from translation.gateway.entry.listeners import Entry, Listener
 from translation.gateway.hostnames import pattern
 
+_VERIFIED = "SUCCESS"
+"""The variable ssl_client_verify of a connection with a certificate of the right CA."""
+
+_CLOSE = 444
+"""Status with which nginx closes the connection without an answer."""
+
 Conditions = list[Any]
 """`vars` of a route record."""
 
@@ -52,27 +58,43 @@ def handshake(entry: Entry, listener: Listener) -> Conditions:
     client would need none of its own (APISIX 3.18).
     """
     found = server_names(entry, listener)
-    validation = validation_of(entry.spec, listener.port) if listener.protocol == "HTTPS" else None
-    if validation is not None and validation.mode == "AllowValidOnly":
-        found.append(["ssl_client_verify", "==", "SUCCESS"])
+    if _is_verified(entry, listener):
+        found.append(["ssl_client_verify", "==", _VERIFIED])
     return found
+
+
+def _is_verified(entry: Entry, listener: Listener) -> bool:
+    """Return whether a listener lets in only clients with a verified certificate."""
+    validation = validation_of(entry.spec, listener.port) if listener.protocol == "HTTPS" else None
+    return validation is not None and validation.mode == "AllowValidOnly"
 
 
 def guards(entry: Entry, listener: Listener, address: str, options: Options) -> Sequence[tuple[str, dict[str, Any]]]:
     """Return the records, by a word for their names, that keep requests of a listener from falling through.
 
     A gateway asks routes of less specific hosts, too. A request that no route of the most specific listener takes is
-    answered with 404. One whose host and server name lead to different listeners is answered with 421.
+    answered with 404. One whose host and server name lead to different listeners is answered with 421. The connection
+    of a client without a verified certificate is closed, where the handshake did not refuse it.
     """
     hosts = {"hosts": [listener.hostname]} if listener.hostname else {}
     where = address_and_port(listener, address, options)
     found = []
     if listener.hostname:
         found.append(("isolation", {"uri": "/*", **hosts, "priority": -100, "vars": where} | abort(404)))
-    if names := handshake(entry, listener):
+    if names := server_names(entry, listener):
         misdirected = [*where, ["!AND", ["scheme", "==", "https"], *names]]
-        found.append(("misdirected", {"uri": "/*", **hosts, "priority": -99, "vars": misdirected} | abort(421)))
+        found.append(("misdirected", {"uri": "/*", **hosts, "priority": -98, "vars": misdirected} | abort(421)))
+    if _is_verified(entry, listener):
+        unverified = [*where, ["ssl_client_verify", "~=", _VERIFIED]]
+        found.append(("unverified", {"uri": "/*", **hosts, "priority": -99, "vars": unverified} | abort(_CLOSE)))
     return found
+
+
+def closed(listener: Listener, address: str, options: Options) -> dict[str, Any]:
+    """Return the record of an HTTPS listener that cannot be served: handshakes succeed by the record of another one."""
+    hosts = {"hosts": [listener.hostname]} if listener.hostname else {}
+    where = address_and_port(listener, address, options)
+    return {"uri": "/*", **hosts, "priority": -99, "vars": where} | abort(_CLOSE)
 
 
 def abort(status: int, percentage: int | None = None) -> dict[str, Any]:

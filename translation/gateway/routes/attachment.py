@@ -17,7 +17,9 @@ from crds.gateway.gateways import GatewaySpec
 from crds.gateway.routes import RouteSpec
 from translation.core.options import Options
 from translation.core.scope import in_scope
+from translation.gateway.entry.acceptance import refusal_of
 from translation.gateway.entry.addresses import address_of
+from translation.gateway.entry.client_verification import verification_of
 from translation.gateway.entry.listeners import Entry, Listener, entry_of, parent_of
 from translation.gateway.entry.owned import allows_namespace, our_gateway
 from translation.gateway.hostnames import effective_hosts, intersection
@@ -33,12 +35,14 @@ class Attached:
         listener: The listener.
         hosts: For which hosts; the empty text is every host. None are left if narrower listeners take them all.
         address: The address of the Gateway, empty if Gateways share their addresses.
+        is_served: Whether its requests may be served: clients can be verified as the Gateway asks.
     """
 
     entry: Entry
     listener: Listener
     hosts: tuple[str, ...]
     address: str
+    is_served: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +143,8 @@ def _parent(
         entry = entry_of(gateway, view)
     except SpecError:
         return Parent(raw, Verdict("Accepted", False, "NoMatchingParent", f"{gateway.meta.key} cannot be read"))
+    if (why := refusal_of(entry.spec)) is not None:
+        return Parent(raw, _refused("Pending", f"{gateway.meta.key} is not accepted: {why.message}"))
     named = [each for each in entry.listeners if each.owner == owner and _is_named(reference, each)]
     refusal, listeners = _accepted(obj, spec, named, view)
     if refusal is not None:
@@ -146,7 +152,16 @@ def _parent(
     address = address_of(gateway, spec_of(gateway, GatewaySpec), view, options).value
     if options.gateway_addresses and not address:
         return Parent(raw, _refused("Pending", f"{gateway.meta.key} has no address"))
-    attached = tuple(_attached(entry, each, spec, address) for each in listeners)
+    attached = tuple(
+        Attached(
+            entry,
+            each,
+            effective_hosts(each.hostname, spec.hostnames, entry.narrower(each)),
+            address,
+            is_served=not verification_of(entry, each, view, options).refusal[0],
+        )
+        for each in listeners
+    )
     return Parent(raw, Verdict("Accepted", True, "Accepted"), attached)
 
 
@@ -187,8 +202,3 @@ def _allowing(obj: CustomObject, listeners: list[Listener], view: View) -> Itera
 
 def _refused(reason: str, message: str) -> Verdict:
     return Verdict("Accepted", False, reason, message)
-
-
-def _attached(entry: Entry, listener: Listener, spec: RouteSpec, address: str) -> Attached:
-    hosts = effective_hosts(listener.hostname, spec.hostnames, entry.narrower(listener))
-    return Attached(entry, listener, hosts, address)

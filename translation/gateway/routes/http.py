@@ -68,7 +68,7 @@ def translate_http_route(obj: CustomObject, view: View, options: Options) -> Tra
         return draft.finish()
     parents = parents_of(obj, spec, view, options)
     attached = {each.listener.key: each for parent in parents for each in parent.listeners}
-    route = _Route(draft, obj, list(attached.values()))
+    route = _Route(draft, obj, [each for each in attached.values() if each.is_served])
     for index, rule in enumerate(rules):
         route.add(rule, index)
     return assessed(draft, parents, tuple(route.invalid))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,7 @@ from tests.unit.translation.gateway.objects import (
     gateway,
     listener,
     of_listeners,
+    of_parents,
     route,
     rule,
     secure,
@@ -26,6 +28,7 @@ from tests.unit.translation.objects import OPTIONS, make, pem, secret, service
 from tests.unit.translation.objects import rule as apisix_rule
 from tests.unit.translation.settling import bodies, problems, settle
 
+FROM_ALL: JsonObject = {"allowedListeners": {"namespaces": {"from": "All"}}}
 ACCEPTED = {"Accepted": "Accepted", "Programmed": "Programmed"}
 GOOD = {**ACCEPTED, "Conflicted": "!NoConflicts", "ResolvedRefs": "ResolvedRefs"}
 
@@ -185,6 +188,62 @@ def test_routes_behind_client_certificates_ask_for_a_verified_one() -> None:
         assert (["ssl_client_verify", "==", "SUCCESS"] in app["vars"]) == want
 
 
+def verified(name: str = "gw", *, bundle: str = "ca", created: str = "2026-01-01", **rest: Any) -> JsonObject:
+    """Return a Gateway with an HTTPS listener that verifies clients, unless the bundle is empty."""
+    tls = {"tls": frontend({"kind": "ConfigMap", "name": bundle}, **rest)} if bundle else {}
+    found = gateway(secure("https", "cert"), name=name, **tls)
+    found["metadata"]["creationTimestamp"] = f"{created}T00:00:00Z"
+    return found
+
+
+def bundles() -> list[JsonObject]:
+    return [ca("ca", **{"ca.crt": pem(4).certificate}), ca("other", **{"ca.crt": pem(5).certificate})]
+
+
+def test_listeners_of_one_hostname_ask_for_the_same_client_certificates() -> None:
+    """A gateway uses one of their ssl records for all of them: none may refuse clients of the others."""
+    entries = [verified(), verified("plain", bundle="")]
+    found = settle(CLASS, *entries, pair(), *bundles(), route(rule()), service())
+    clients = [body["client"] for body in ssls(found)]
+    assert clients[0] == clients[1]
+    assert clients[0]["skip_mtls_uri_regex"] == [".*"]
+    unverified = [body for body in bodies(found).values() if str(body.get("name", "")).endswith("_unverified")]
+    assert [each["plugins"]["fault-injection"]["abort"]["http_status"] for each in unverified] == [444]
+    assert unverified[0]["vars"][-1] == ["ssl_client_verify", "~=", "SUCCESS"]
+    strict = settle(CLASS, *(verified(), verified("again")), pair(), *bundles())
+    assert ["skip_mtls_uri_regex" in body["client"] for body in ssls(strict)] == [False, False]
+
+
+def test_a_younger_listener_with_other_client_cas_is_refused() -> None:
+    """Clients that the older one's CA vouches for must not reach its routes."""
+    entries = [verified(created="2026-02-01"), verified("old", bundle="other")]
+    found = settle(CLASS, *entries, pair(), *bundles(), route(rule()), service())
+    assert of_listeners(found)["https"]["Accepted"] == "!UnsupportedValue"
+    assert of_listeners(found, name="old")["https"] == GOOD
+    (body,) = ssls(found)
+    assert "skip_mtls_uri_regex" not in body["client"]
+    assert not [name for name in bodies(found) if "HTTPRoute" in str(bodies(found)[name].get("name"))]
+    # Of one Gateway's ports, too.
+    ports = gateway(
+        secure("a", "cert"), secure("b", "cert", port=444), tls=frontend({"kind": "ConfigMap", "name": "ca"})
+    )
+    per_port = {"port": 444, "tls": frontend({"kind": "ConfigMap", "name": "other"})["frontend"]["default"]}
+    ports["spec"]["tls"]["frontend"]["perPort"] = [per_port]
+    accepted = [each["Accepted"] for each in of_listeners(settle(CLASS, ports, pair(), *bundles())).values()]
+    assert accepted == ["Accepted", "!UnsupportedValue"]
+
+
+def test_a_listener_that_cannot_be_served_closes_connections_at_its_address() -> None:
+    pooled = replace(OPTIONS, gateway_addresses=("192.0.2.1",))
+    tls = frontend({"kind": "ConfigMap", "name": "absent"})
+    entry = gateway(listener(), secure("https", "cert", hostname="a.test"), tls=tls)
+    found = settle(CLASS, entry, pair(), options=pooled)
+    (body,) = (dict(body) for path, body in bodies(found).items() if path.startswith("routes"))
+    assert (body["hosts"], body["plugins"]["fault-injection"]["abort"]["http_status"]) == (["a.test"], 444)
+    assert body["vars"] == [["server_addr", "==", "192.0.2.1"], ["server_port", "==", "443"]]
+    assert not ssls(found)
+
+
 def test_a_hostname_of_another_namespace_is_refused() -> None:
     older = make("ApisixRoute", "web", namespace="other", spec={"http": [apisix_rule(match={"hosts": ["a.test"]})]})
     older["metadata"]["creationTimestamp"] = "2020-01-01T00:00:00Z"
@@ -234,8 +293,13 @@ def test_the_client_certificate_for_backends_is_looked_up(name: str, reason: str
     ],
 )
 def test_what_a_gateway_cannot_have_is_refused(spec: JsonObject, want: str) -> None:
-    found = settle(CLASS, gateway(**spec), route(rule()), service())
+    objects = (route(rule()), set_of(listener("x", 81)), service())
+    found = settle(CLASS, gateway(listener(hostname="a.test"), **spec, **FROM_ALL), *objects)
     assert verdicts(found, "Gateway", "gw") == {"Accepted": want, "Programmed": "!Invalid"}
+    assert of_listeners(found) == {"http": {**GOOD, "Programmed": "!Pending"}}
+    assert of_parents(found)[0]["Accepted"] == "!Pending"
+    assert verdicts(found, "ListenerSet", "set")["Accepted"] == "!ParentNotAccepted"
+    assert [path for path in bodies(found) if not path.startswith("upstreams")] == []
 
 
 def test_a_spec_that_cannot_be_read_keeps_what_is_published() -> None:
@@ -259,6 +323,7 @@ def test_a_pool_is_shared_out_and_may_be_used_up() -> None:
     found = settle(*objects, options=POOL)
     assert addresses(found, "a", "b", "c") == ["192.0.2.2", "", "192.0.2.1"]
     assert verdicts(found, "Gateway", "b")["Programmed"] == "!AddressNotAssigned"
+    assert of_listeners(found, name="b")["http"]["Programmed"] == "!Pending"
     assert assessed(found, "HTTPRoute", "app").parents[0].verdicts[0].reason == "Pending"
 
 
@@ -277,9 +342,14 @@ def test_an_address_that_is_not_ours_is_reported() -> None:
     assert verdicts(settle(CLASS, asked, options=published), "Gateway", "gw") == ACCEPTED
 
 
-# ListenerSets.
+def test_an_address_of_another_gateway_is_reported() -> None:
+    both = [{"value": "192.0.2.1"}, {"value": "192.0.2.2"}]
+    found = settle(CLASS, gateway(name="a", addresses=both), gateway(name="b", addresses=both[:1]), options=POOL)
+    assert addresses(found, "a", "b") == ["192.0.2.1", "192.0.2.2"]
+    assert [verdicts(found, "Gateway", name)["Programmed"] for name in "ab"] == ["!AddressNotUsable"] * 2
 
-FROM_ALL: JsonObject = {"allowedListeners": {"namespaces": {"from": "All"}}}
+
+# ListenerSets.
 
 
 def test_listeners_of_a_set_are_served_by_its_gateway() -> None:
