@@ -32,10 +32,12 @@ These differences apply to every host, whatever its annotations:
 
 * Request headers whose names contain an underscore or other unusual characters are passed or dropped as the gateway's
   `config.yaml` says.
-* The header `Forwarded` is removed. With `auth-tls-secret`, headers `ssl-client-*` of a client never reach the backend.
+* With `auth-tls-secret`, headers `ssl-client-*` of a client never reach the backend.
 * Namespaces share hosts, whatever `kubernetes.host_ownership` says. Addresses in `auth-url` and `mirror-target` have to
   pass `kubernetes.external_addresses`.
-* A request without a body has no `Content-Length: 0`.
+* Requests for a host that no Ingress names get the gateway's own 404, without HSTS and the headers of the ConfigMap.
+* With a list of origins in `cors-allow-origin`, answers have `Vary: Origin`.
+* The redirect to `auth-signin` has the HSTS header.
 * Clients without SNI need `fallback_sni` in the gateway's `config.yaml`.
 * Under a wildcard certificate, a host with one label more gets no certificate instead of the default one.
 * `/healthz` and `/nginx_status` of ingress-nginx do not exist.

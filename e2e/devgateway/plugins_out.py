@@ -112,4 +112,6 @@ def _allowed_origin(conf: Body, context: Context) -> str | None:
 
 Change = Callable[[Body, Context, Outgoing], Any]
 CHANGES: dict[str, Change] = {"cors": cors, "response-rewrite": response_rewrite, "echo": echo}
+ANY_ANSWER = frozenset({"response-rewrite"})
+"""Plugins that change answers of the gateway itself, too, also where a plugin before them answers."""
 PREFLIGHT: dict[str, Act] = {"cors": cors_preflight}

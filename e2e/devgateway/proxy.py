@@ -18,7 +18,7 @@ from e2e.devgateway.pages import SERVER
 from e2e.devgateway.plugin_names import PLUGINS
 from e2e.devgateway.plugins import ACTS, Runtime, json_reply, page_reply
 from e2e.devgateway.plugins_auth import AUTH_ACTS
-from e2e.devgateway.plugins_out import CHANGES, PREFLIGHT
+from e2e.devgateway.plugins_out import ANY_ANSWER, CHANGES, PREFLIGHT
 from e2e.devgateway.references import References
 from e2e.devgateway.resources import plain_key
 from e2e.devgateway.router import Router
@@ -106,11 +106,14 @@ class Proxy:
     async def _run(self, plugins: Body, context: Context, chosen: list[tuple[str, Body]]) -> Outgoing | None:
         """Run the request side of a set of plugins by priority."""
         done: set[str] = set()
-        for name, conf in sorted(plugins.items(), key=_priority):
+        ordered = sorted(plugins.items(), key=_priority)
+        for place, (name, conf) in enumerate(ordered):
             if self._skipped(name, conf, context):
                 continue
             chosen.append((name, conf))
             if (reply := await self._act(name, conf, context)) is not None:
+                later = (each for each in ordered[place + 1 :] if each[0] in ANY_ANSWER)
+                chosen += [each for each in later if not self._skipped(*each, context)]
                 return reply
             done.add(name)
         if context.consumer and done & AUTH_ACTS.keys():

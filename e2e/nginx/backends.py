@@ -14,6 +14,8 @@ from typing import Any
 
 Json = dict[str, Any]
 PORTS = (8080, 9090)
+_HANDSHAKE = b"\x16"
+"""The first byte of TLS, which a backend without TLS does not answer."""
 
 
 @dataclass
@@ -69,7 +71,10 @@ class Backend:
         writer.close()
 
     async def _one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+        first = await reader.readexactly(1)
+        if first == _HANDSHAKE:
+            return False
+        head = (first + await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         line, headers = (
             head[0],
             [tuple(part.split(": ", 1)) if ": " in part else (part.rstrip(":"), "") for part in head[1:] if part],

@@ -13,6 +13,8 @@ from e2e.nginx.backends import chunks
 
 Json = dict[str, Any]
 _TIMEOUT = 15.0
+_WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
+"""Methods whose requests say that they have no body: the recording was made with Python's http.client."""
 
 
 @dataclass
@@ -63,7 +65,7 @@ def request_bytes(asked: Json, jar: dict[str, str]) -> bytes:
     method = asked.get("method", "GET")
     given = [list(pair) for pair in asked.get("headers", [])]
     names = {name.lower() for name, _ in given}
-    headers = [["Host", asked["host"]]] if asked.get("host") is not None and "host" not in names else []
+    headers = [["Host", asked["host"]]] if asked.get("host") is not None else []
     for name, value in (("User-Agent", "probe"), ("Accept", "*/*"), ("Connection", "close")):
         if name.lower() not in names:
             headers.append([name, value])
@@ -74,10 +76,10 @@ def request_bytes(asked: Json, jar: dict[str, str]) -> bytes:
         headers.append(["Cookie", "; ".join(f"{name}={value}" for name, value in jar.items())])
     body = b"x" * int(asked["size"]) if "size" in asked else str(asked.get("body", "")).encode()
     has_body = "size" in asked or "body" in asked
-    if has_body and asked.get("chunked"):
+    if asked.get("chunked"):
         headers.append(["Transfer-Encoding", "chunked"])
-        body = b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
-    elif has_body and "content-length" not in names:
+        body = b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body) if body else b"0\r\n\r\n"
+    elif (has_body or method in _WITH_BODY) and "content-length" not in names:
         headers.append(["Content-Length", str(len(body))])
     head = f"{method} {asked['path']} HTTP/{version}\r\n" + "".join(f"{name}: {value}\r\n" for name, value in headers)
     return head.encode("utf-8") + b"\r\n" + body

@@ -1,4 +1,4 @@
-"""Comparison: what of an answer has to be as recorded: status, Location, backend, what backends got, cookies."""
+"""Comparison: what of an answer has to be as recorded: status, headers, backend, what backends got, cookies."""
 
 from __future__ import annotations
 
@@ -10,6 +10,13 @@ from typing import Any
 Json = dict[str, Any]
 
 _ID = re.compile(r"^(<hex32>|<uuid>|[0-9a-f]{32}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$")
+_NOT_COMPARED = frozenset(
+    {
+        *("connection", "content-length", "content-type", "date", "keep-alive", "server", "transfer-encoding", "vary"),
+        *("location", "set-cookie", "x-apisix-upstream-status", "x-backend"),
+    }
+)
+"""Headers of answers that the server decides about, and those that are compared in another way."""
 _UNSEEN = frozenset({"connection", "x-echo"})
 
 
@@ -34,6 +41,10 @@ def differences(recorded: Json, got: Json, unstable: frozenset[str]) -> Iterator
     theirs, ours = (sorted(map(cookie_shape, _headers(answer, "set-cookie"))) for answer in (recorded, got))
     if theirs != ours:
         yield f"cookies {theirs} -> {ours}"
+    lost, gained = _others(recorded) - _others(got), _others(got) - _others(recorded)
+    unknown_host = recorded.get("status") == 404 and not recorded.get("backend")
+    if (lost or gained) and not unknown_host and ".headers" not in unstable:
+        yield f"headers of the answer: lost {sorted(lost)} gained {sorted(gained)}"
     if ".seen" not in unstable:
         yield from _seen(recorded.get("seen", []), got.get("seen", []))
 
@@ -92,6 +103,14 @@ def _flat(item: Json) -> Counter[tuple[str, str]]:
 
 def _is_certificate(pair: tuple[str, str]) -> bool:
     return pair[0] == "ssl-client-cert" and "BEGIN" in pair[1]
+
+
+def _others(answer: Json) -> Counter[tuple[str, str]]:
+    return Counter(
+        (name.lower(), "<id>" if _ID.match(value) else value)
+        for name, value in answer.get("headers", [])
+        if name.lower() not in _NOT_COMPARED
+    )
 
 
 def _header(answer: Json, name: str) -> str | None:

@@ -57,12 +57,18 @@ class Site:
         """The namespace of the Ingress."""
         return self.location.source.meta.namespace if self.location.source else ""
 
-    def scheme(self, scheme: str) -> Sequence[object]:
-        """Return the condition that a request came by a scheme; behind a trusted proxy, to that one."""
-        if not self.config.flag("use-forwarded-headers"):
-            return ("scheme", "==", scheme)
-        told = ("original_x_forwarded_proto", "==", scheme)
-        untold = ("AND", ("original_x_forwarded_proto", "!", "~~", "^https?$"), ("scheme", "==", scheme))
+    @property
+    def forwarded(self) -> bool:
+        """Whether headers of a front proxy say how the client asked."""
+        return self.config.flag("use-forwarded-headers")
+
+    @property
+    def plain_http(self) -> Sequence[object]:
+        """The condition that a request came by http; behind a front proxy, to that one."""
+        if not self.forwarded:
+            return ("scheme", "==", "http")
+        told = ("original_x_forwarded_proto", "==", "http")
+        untold = ("AND", ("original_x_forwarded_proto", "!", "~~", "."), ("scheme", "==", "http"))
         return ("OR", told, untold)
 
 

@@ -29,18 +29,19 @@ from translation.nginx.effects.protection.client_certificates import (
     name_check,
 )
 from translation.nginx.effects.protection.limits import limits_id
-from translation.nginx.effects.redirects import https_redirect, location_redirect
-from translation.nginx.effects.requests import body_limit, proxy_rewrite, request_id
+from translation.nginx.effects.redirects import https_redirects, location_redirect, redirects_http
+from translation.nginx.effects.requests import body_limit, forwarded, proxy_rewrite, request_id
 from translation.nginx.effects.responses import (
+    compression,
     cors_headers,
     cors_pattern,
-    cors_plugin,
     hsts,
     preflights,
     response_headers,
+    rewritten,
+    with_headers,
 )
-
-_CORS = "Access-Control-"
+from translation.nginx.functions.attached import attached
 
 
 def location_branches(site: Site, check: ClientCheck | None) -> Iterator[Branch]:
@@ -49,33 +50,37 @@ def location_branches(site: Site, check: ClientCheck | None) -> Iterator[Branch]
         yield Branch(plugins=answer(403))
         return
     yield from certificate_branches(check)
+    custom, guard = response_headers(site), authentication(site)
+    for branch in _answers(site, custom, guard):
+        yield from with_headers(site, branch, custom or {})
+        if not branch.when:
+            return
+    either = _satisfies_any(site, guard)
+    trusted = trusted_addresses(site) if either else None
+    for scheme in ("https",) if redirects_http(site) and not site.forwarded else ("http", "https"):
+        if trusted:
+            for branch in _served(site, scheme, check, custom or {}, guard.waived()):
+                yield replace(branch, when=(*branch.when, trusted))
+        yield from _served(site, scheme, check, custom or {}, guard)
+
+
+def _answers(site: Site, custom: Mapping[str, str] | None, guard: Authentication) -> Iterator[Branch]:
+    """Yield the answers that need no backend; one without conditions is the last."""
     yield from blocked(site)
-    custom = response_headers(site)
-    guard = authentication(site)
     source = site.location.source
     if (source and source.closed) or custom is None or guard.closed or _lacks_object(site):
         yield Branch(plugins=answer(503))
-        return
-    redirect = location_redirect(site)
-    if redirect:
-        yield redirect
-        return
-    to_https = https_redirect(site)
-    if to_https:
-        yield to_https
+    elsewhere = location_redirect(site)
+    yield from (elsewhere,) if elsewhere else https_redirects(site)
     yield from preflights(site)
-    either = site.values.text("satisfy") == "any" and bool(guard.plugins)
-    if not reads_addresses(site) and not either:
+    if not reads_addresses(site) and not _satisfies_any(site, guard):
         yield from address_lists(site)
     if (source and source.shut) or guard.shut:
         yield Branch(plugins=answer(503))
-        return
-    trusted = trusted_addresses(site) if either else None
-    for scheme in ("https",) if to_https else ("http", "https"):
-        if trusted:
-            for branch in _served(site, scheme, check, custom, guard.waived()):
-                yield replace(branch, when=(*branch.when, trusted))
-        yield from _served(site, scheme, check, custom, guard)
+
+
+def _satisfies_any(site: Site, guard: Authentication) -> bool:
+    return site.values.text("satisfy") == "any" and bool(guard.functions)
 
 
 def _served(
@@ -84,28 +89,31 @@ def _served(
     """Yield the branches by which requests of a scheme get to the backend."""
     backend = _upstream(site, scheme)
     limited = limits_id(site)
-    plugins: dict[str, JsonObject] = {**address_plugins(site), **guard.plugins}
+    plugins: dict[str, JsonObject] = address_plugins(site)
     limit = body_limit(site)
     if limit:
         plugins["client-control"] = {"max_body_size": limit}
     fields: JsonObject = {"plugin_config_id": limited} if limited else {}
     upstream = ""
     if isinstance(backend, int):
-        plugins |= answer(backend)
+        plugins |= answer(backend) | attached(guard.functions)
     else:
         upstream = backend
         plugins |= _passing(site, scheme, check, backend)
+        plugins |= attached([*forwarded(site, scheme), *guard.functions])
         fields["timeout"] = timeouts(site)
     headers = cors_headers(site.values) | dict(custom) | (hsts(site) if scheme == "https" else {})
-    when = (site.scheme(scheme),)
+    when = (("scheme", "==", scheme),)
     pattern = cors_pattern(site.values)
+    hidden = site.config.words("hide-headers") if upstream else ()
     cookie = affinity_cookie(site, scheme)
     if cookie and upstream:
         name, text = cookie
         first = (f"cookie_{name}", "!", "~~", ".+")
         spread = _upstream(site, scheme, first=True)
-        yield Branch((*when, first), {**plugins, **_rewritten(headers, pattern, cookie=text)}, str(spread), fields)
-    yield Branch(when, {**plugins, **_rewritten(headers, pattern)}, upstream, fields)
+        written = rewritten(headers, pattern, cookie=text, hidden=hidden)
+        yield Branch((*when, first), {**plugins, **written}, str(spread), fields)
+    yield Branch(when, {**plugins, **rewritten(headers, pattern, hidden=hidden)}, upstream, fields)
 
 
 def _lacks_object(site: Site) -> bool:
@@ -122,7 +130,7 @@ def _passing(site: Site, scheme: str, check: ClientCheck | None, upstream: str) 
     """Return the plugins on the way to the backend."""
     values, config = site.values, site.config
     rewrite = proxy_rewrite(site, scheme)
-    plugins: dict[str, JsonObject] = {"proxy-rewrite": rewrite, **mirror(site)}
+    plugins: dict[str, JsonObject] = {"proxy-rewrite": rewrite, **mirror(site), **compression(site)}
     if config.flag("generate-request-id"):
         plugins["request-id"] = request_id()
     if check:
@@ -163,17 +171,3 @@ def _default_upstream(site: Site) -> str | int:
     if key is None or service is None or not service.ports:
         return 404
     return claim(site, key, Port(number=service.ports[0].port), "http") or 404
-
-
-def _rewritten(headers: Mapping[str, str], pattern: str, *, cookie: str = "") -> dict[str, JsonObject]:
-    """Return the plugins that write the headers of responses.
-
-    CORS for some origins only is the cors plugin's, since response-rewrite has one condition for everything.
-    """
-    plugins: dict[str, JsonObject] = {}
-    plain = {name: value for name, value in headers.items() if not (pattern and name.startswith(_CORS))}
-    if pattern and f"{_CORS}Allow-Origin" in headers:
-        plugins["cors"] = cors_plugin(headers, pattern)
-    parts: JsonObject = {"set": plain} if plain else {}
-    parts |= {"add": [f"Set-Cookie: {cookie}"]} if cookie else {}
-    return {**plugins, "response-rewrite": {"headers": parts}} if parts else plugins

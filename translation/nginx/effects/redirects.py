@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from urllib.parse import urlsplit
 
 from apisix_ingress.model.json import JsonObject
 from translation.nginx.effects.branches import Branch, Site
+from translation.nginx.options import CATCH_ALL
 from translation.nginx.servers import Location
 
+_TOLD_HOST = ("original_x_forwarded_host", "~~", "^[^,:]+$")
+_NO_HOST = ("http_host", "!", "~~", ".")
 _CODES = range(300, 309)
 
 _TRIMMED = "X-Trimmed-Request-Uri"
@@ -33,19 +36,35 @@ def location_redirect(site: Site) -> Branch | None:
     return None
 
 
-def https_redirect(site: Site) -> Branch | None:
-    """Return the redirect of http requests to https, where the location asks for it."""
+def redirects_http(site: Site) -> bool:
+    """Say whether every http request of a location is redirected to https."""
     config, values, path = site.config, site.values, site.location.path
     if any(path.startswith(item) for item in config.words("no-tls-redirect-locations")):
-        return None
+        return False
     forced = values.flag("force-ssl-redirect", config.flag("force-ssl-redirect"))
-    wanted = site.secure and values.flag("ssl-redirect", config.flag("ssl-redirect"))
-    if not forced and not wanted:
-        return None
-    code = config.number("http-redirect-code")
-    keeps = values.flag("preserve-trailing-slash", config.flag("preserve-trailing-slash"))
-    plugins = _redirect("https://$host$real_request_uri", code) if keeps else trimmed_redirect("https://$host", code)
-    return Branch((site.scheme("http"),), plugins)
+    return forced or (site.secure and _asks_for_https(site))
+
+
+def https_redirects(site: Site) -> tuple[Branch, ...]:
+    """Return the redirects of http requests to https."""
+    if redirects_http(site):
+        told = (_to_https(site, "$original_x_forwarded_host", _TOLD_HOST),) if site.forwarded else ()
+        return (*told, _to_https(site, "$host"))
+    if site.server.host == CATCH_ALL and site.location.source and _asks_for_https(site):
+        return (_to_https(site, CATCH_ALL, _NO_HOST),)  # The server itself has a certificate: the default one.
+    return ()
+
+
+def _asks_for_https(site: Site) -> bool:
+    return site.values.flag("ssl-redirect", site.config.flag("ssl-redirect"))
+
+
+def _to_https(site: Site, host: str, *when: Sequence[object]) -> Branch:
+    code = site.config.number("http-redirect-code")
+    keeps = site.values.flag("preserve-trailing-slash", site.config.flag("preserve-trailing-slash"))
+    start = f"https://{host}"
+    plugins = _redirect(f"{start}$real_request_uri", code) if keeps else trimmed_redirect(start, code)
+    return Branch((site.plain_http, *when), plugins)
 
 
 def trimmed_redirect(start: str, code: int) -> dict[str, JsonObject]:

@@ -9,6 +9,8 @@ from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import ConfigMap
 from translation.nginx.effects.branches import Site
+from translation.nginx.functions.attached import Function
+from translation.nginx.functions.headers import FORWARDED
 from translation.nginx.tables.values import python_pattern, size
 
 _PORTS = {"http": "80", "https": "443"}
@@ -26,13 +28,12 @@ def proxy_rewrite(site: Site, scheme: str) -> JsonObject:
     header = site.config.text("forwarded-for-header").lower().replace("-", "_")
     headers: dict[str, str] = {
         "X-Original-Forwarded-For": f"$http_{header}",
-        "X-Original-Forwarded-Host": "$original_x_forwarded_host",
+        "X-Original-Forwarded-Host": _told_host(site.config.text("forwarded-host-header")),
+        "Forwarded": "$original_forwarded",
         "X-Forwarded-Scheme": scheme,
         "X-Scheme": scheme,
         "X-Forwarded-Port": _PORTS[scheme],
     }
-    if site.config.flag("use-forwarded-headers"):
-        headers["X-Forwarded-Proto"] = scheme
     if site.config.flag("proxy-add-original-uri-header"):
         headers["X-Original-Uri"] = "$real_request_uri"
     if site.location.target and values.has("x-forwarded-prefix"):
@@ -40,10 +41,29 @@ def proxy_rewrite(site: Site, scheme: str) -> JsonObject:
     headers |= _set_headers(site)
     removed = list(_REMOVED)
     body: JsonObject = {"headers": {"set": headers, "remove": removed}}
-    vhost = values.text("upstream-vhost")
-    if vhost and vhost != "$host":
-        body["host"] = _literal_host(site, vhost)
+    vhost = _vhost(site)
+    if vhost:
+        body["host"] = vhost
     return body | _uri(site)
+
+
+def forwarded(site: Site, scheme: str) -> tuple[Function, ...]:
+    """Return the function that passes on what a front proxy says about the client, where it is trusted."""
+    if not site.forwarded:
+        return ()
+    told = {"port": _PORTS[scheme], "keeps_host": bool(_vhost(site))}
+    return (Function(FORWARDED, {"forwarded": told}),)
+
+
+def _told_host(header: str) -> str:
+    name = header.lower().replace("-", "_")
+    return "$original_x_forwarded_host" if name == "x_forwarded_host" else f"$http_{name}"
+
+
+def _vhost(site: Site) -> str:
+    """Return the Host for the backend; empty: that of the request."""
+    vhost = site.values.text("upstream-vhost")
+    return _literal_host(site, vhost) if vhost and vhost != "$host" else ""
 
 
 def request_id() -> JsonObject:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
@@ -18,8 +19,11 @@ _MAX_AGE = 1_728_000
 _ORIGINS = re.compile(r"[A-Za-z0-9\-._~:/*, \[\]]*")
 _ORIGIN = re.compile(r"[a-z]+://(\*\.)?[A-Za-z0-9\-._~]+(:\d+)?")
 _NOBODY = "(?!)"
-_METHOD_LIST = re.compile(r"[A-Za-z]+( *, *[A-Za-z]+)*")
-_HEADER_LIST = re.compile(r"([A-Za-z0-9_-]+|\*)( *, *([A-Za-z0-9_-]+|\*))*")
+_SEPARATOR = r"(?:,\s?|\s)"
+_METHOD_LIST = re.compile(rf"[A-Za-z]+(?:{_SEPARATOR}[A-Za-z]+)*{_SEPARATOR}?")
+_HEADER_LIST = re.compile(rf"[A-Za-z0-9_-]+(?:{_SEPARATOR}[A-Za-z0-9_-]+)*{_SEPARATOR}?")
+_EXPOSED_LIST = re.compile(rf"(?:[A-Za-z0-9_-]+|\*)(?:{_SEPARATOR}?(?:[A-Za-z0-9_-]+|\*))*{_SEPARATOR}?")
+_CORS = "Access-Control-"
 
 
 def hsts(site: Site) -> dict[str, str]:
@@ -41,7 +45,7 @@ def cors_headers(values: Values) -> dict[str, str]:
         headers["Access-Control-Allow-Credentials"] = "true"
     headers["Access-Control-Allow-Methods"] = _listed(values, "cors-allow-methods", _METHOD_LIST, _METHODS)
     headers["Access-Control-Allow-Headers"] = _listed(values, "cors-allow-headers", _HEADER_LIST, _HEADERS)
-    exposed = _listed(values, "cors-expose-headers", _HEADER_LIST, "")
+    exposed = _listed(values, "cors-expose-headers", _EXPOSED_LIST, "")
     if exposed:
         headers["Access-Control-Expose-Headers"] = exposed
     age = integer(values.text("cors-max-age"))
@@ -60,16 +64,15 @@ def cors_pattern(values: Values) -> str:
 
 def cors_plugin(headers: Mapping[str, str], pattern: str) -> JsonObject:
     """Return the plugin that adds the headers of CORS for the origins that may ask."""
-    start = "Access-Control-"
     body: JsonObject = {
         "allow_origins_by_regex": [f"(?i){pattern}"],
-        "allow_methods": headers[f"{start}Allow-Methods"],
-        "allow_headers": headers[f"{start}Allow-Headers"],
-        "max_age": int(headers[f"{start}Max-Age"]),
-        "allow_credential": f"{start}Allow-Credentials" in headers,
+        "allow_methods": headers[f"{_CORS}Allow-Methods"],
+        "allow_headers": headers[f"{_CORS}Allow-Headers"],
+        "max_age": int(headers[f"{_CORS}Max-Age"]),
+        "allow_credential": f"{_CORS}Allow-Credentials" in headers,
         "_meta": {"filter": [["http_origin", "~*", pattern]]},
     }
-    exposed = headers.get(f"{start}Expose-Headers")
+    exposed = headers.get(f"{_CORS}Expose-Headers")
     # Without credentials `*` stands for everything, and the plugin's own default is that, too.
     body["allow_origins"] = "null"
     return body | ({"expose_headers": exposed} if exposed else {})
@@ -77,11 +80,52 @@ def cors_plugin(headers: Mapping[str, str], pattern: str) -> JsonObject:
 
 def preflights(site: Site) -> Iterator[Branch]:
     """Yield the branch that answers preflights."""
-    headers = cors_headers(site.values)
-    if headers:
+    if cors_headers(site.values):
         pattern = cors_pattern(site.values)
         of_origin = ((("http_origin", "~*", pattern),)) if pattern else ()
-        yield Branch((("request_method", "==", "OPTIONS"), *of_origin), answer(204, headers))
+        yield Branch((("request_method", "==", "OPTIONS"), *of_origin), answer(204))
+
+
+def with_headers(site: Site, branch: Branch, custom: Mapping[str, str]) -> Iterator[Branch]:
+    """Yield a branch that answers without a backend, with the headers that every answer of its location has.
+
+    The headers depend on the scheme and the origin of the request, so there may be a branch for each of them.
+    """
+    pattern, cors = cors_pattern(site.values), cors_headers(site.values)
+    plainly = ("scheme", "==", "http") in branch.when
+    secure = {} if plainly else hsts(site)
+    schemes: tuple[tuple[str, dict[str, str]], ...] = (("https", secure), ("http", {})) if secure else (("", {}),)
+    for scheme, of_scheme in schemes:
+        plain = {**custom, **of_scheme}
+        when = (*branch.when, ("scheme", "==", scheme)) if scheme else branch.when
+        if cors and pattern:
+            of_origin = ("http_origin", "~*", pattern)
+            yield replace(branch, when=(*when, of_origin), plugins={**branch.plugins, **_set({**plain, **cors})})
+        headers = plain if pattern else {**plain, **cors}
+        yield replace(branch, when=when, plugins={**branch.plugins, **_set(headers)})
+
+
+def rewritten(
+    headers: Mapping[str, str], pattern: str, *, cookie: str = "", hidden: Sequence[str] = ()
+) -> dict[str, JsonObject]:
+    """Return the plugins that write the headers of a backend's responses.
+
+    CORS for some origins only is the cors plugin's, since response-rewrite has one condition for everything.
+    """
+    plugins: dict[str, JsonObject] = {}
+    plain = {name: value for name, value in headers.items() if not (pattern and name.startswith(_CORS))}
+    if pattern and f"{_CORS}Allow-Origin" in headers:
+        plugins["cors"] = cors_plugin(headers, pattern)
+    kept = {name.lower() for name in headers}
+    removed = [name for name in hidden if name.lower() not in kept]
+    return {**plugins, **_set(plain, cookie, removed)}
+
+
+def _set(headers: Mapping[str, str], cookie: str = "", removed: Sequence[str] = ()) -> dict[str, JsonObject]:
+    parts: JsonObject = {"set": dict(headers)} if headers else {}
+    parts |= {"add": [f"Set-Cookie: {cookie}"]} if cookie else {}
+    parts |= {"remove": list(removed)} if removed else {}
+    return {"response-rewrite": {"headers": parts}} if parts else {}
 
 
 def response_headers(site: Site) -> dict[str, str] | None:
@@ -98,6 +142,17 @@ def response_headers(site: Site) -> dict[str, str] | None:
             return None
         found |= data
     return found
+
+
+def compression(site: Site) -> dict[str, JsonObject]:
+    """Return the plugin that compresses answers, where the ConfigMap asks for it."""
+    config = site.config
+    if not config.flag("use-gzip"):
+        return {}
+    types = ["text/html", *config.text("gzip-types").split()]
+    level, least = min(9, max(1, config.number("gzip-level"))), max(1, config.number("gzip-min-length"))
+    body: JsonObject = {"types": types, "comp_level": level, "min_length": least, "vary": True}
+    return {"gzip": {**body, "types": "*"} if "*" in types else body}
 
 
 def _config_map(site: Site, name: str) -> Mapping[str, str] | None:

@@ -23,6 +23,7 @@ DEFAULTS: Mapping[str, str] = {
     "compute-full-forwarded-for": "false",
     "enable-real-ip": "false",
     "forwarded-for-header": "X-Forwarded-For",
+    "forwarded-host-header": "X-Forwarded-Host",
     "proxy-real-ip-cidr": "0.0.0.0/0",
     "generate-request-id": "true",
     "proxy-body-size": "1m",
@@ -64,6 +65,14 @@ DEFAULTS: Mapping[str, str] = {
     "custom-http-errors": "",
     "proxy-add-original-uri-header": "false",
     "use-gzip": "false",
+    "gzip-level": "1",
+    "gzip-min-length": "256",
+    "gzip-types": (
+        "application/atom+xml application/javascript application/x-javascript application/json application/rss+xml "
+        "application/vnd.ms-fontobject application/x-font-ttf application/x-web-app-manifest+json "
+        "application/xhtml+xml application/xml font/opentype image/svg+xml image/x-icon text/css text/javascript "
+        "text/plain text/x-component"
+    ),
     "ssl-reject-handshake": "false",
 }
 """The keys that are read, with what applies without them."""
@@ -72,14 +81,9 @@ _GATEWAY_WIDE = no_effect("It is a setting of the whole gateway (config.yaml), n
 _STRICT = no_effect("It concerns ingress-nginx's own webhook.")
 
 _VERDICTS: Mapping[str, Verdict] = {
-    "use-forwarded-headers": approximate(
-        "Addresses and schemes of trusted front proxies are used; X-Forwarded-Host and -Port are those of the request."
-    ),
-    "compute-full-forwarded-for": approximate("The chain is the one that the gateway computes."),
-    "global-auth-url": approximate("See auth-url."),
+    "compute-full-forwarded-for": approximate("X-Forwarded-For has the address of the client only, not the chain."),
     "custom-http-errors": approximate("Error answers are passed as they are; no error backend is asked."),
     "proxy-next-upstream": approximate("Only connection errors and timeouts are retried."),
-    "use-gzip": approximate("Compression is the gzip plugin of the gateway."),
     "ssl-reject-handshake": EXACT,
     "add-headers": EXACT,
     "server-snippet": refused("Nginx configuration is never executed.", protects=True),
@@ -102,7 +106,6 @@ _VERDICTS: Mapping[str, Verdict] = {
     "ignore-invalid-headers": approximate("Invalid header names are a setting of the whole gateway."),
     "allow-backend-server-header": approximate("The Server header is the gateway's."),
     "use-http2": approximate("HTTP/2 is a setting of the whole gateway."),
-    "forwarded-host-header": approximate("The header is not read."),
     "use-proxy-protocol": approximate("The PROXY protocol is a setting of the gateway's listeners."),
     "proxy-cookie-domain": approximate("Cookies of the backend are passed as they are."),
     "proxy-cookie-path": approximate("Cookies of the backend are passed as they are."),

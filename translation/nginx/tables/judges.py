@@ -26,7 +26,7 @@ BUFFERS = no_effect("Sizes of buffers are settings of the whole gateway (nginx_c
 NOT_IN_GATEWAY = "The gateway has no such setting for one route"
 KEPT_AUTH = approximate("With this value ingress-nginx drops the authentication; here it stays.")
 SENT_ONCE = approximate("A header that ingress-nginx sends twice, its own and that one, is sent once.")
-CACHE = approximate("Answers of the authentication service are not cached: it is asked for every request.")
+CACHE = approximate("Each worker process of the gateway caches the answers of the authentication service for itself.")
 KEEPALIVE = approximate("Connections to the authentication service are kept as the gateway does by default.")
 
 

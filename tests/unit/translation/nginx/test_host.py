@@ -169,3 +169,82 @@ def test_a_client_certificate_of_another_namespace_closes_the_path() -> None:
     got = routes(translated(ingress("web", ("/", "Prefix"), proxy_ssl_secret="other/cert"), secret))
 
     assert {status(body) for body in got} == {503}
+
+
+def config(**data: str) -> dict[str, object]:
+    """Return the ConfigMap of ingress-nginx; underscores in keys are dashes."""
+    given = {key.replace("_", "-"): text for key, text in data.items()}
+    return {"kind": "ConfigMap", "metadata": {"name": "config", "namespace": "ingress-nginx"}, "data": given}
+
+
+def set_headers(body: FrozenJson) -> set[str]:
+    """Return the names of the headers that a route sets in answers."""
+    return set(body.get("plugins", {}).get("response-rewrite", {}).get("headers", {}).get("set", {}))
+
+
+def test_answers_without_a_backend_have_the_headers_of_the_location() -> None:
+    listed = ingress("web", ("/", "Prefix"), enable_cors="true", whitelist_source_range="192.0.2.0/24")
+
+    got = [body for body in routes(translated(listed)) if status(body) == 403]
+
+    schemes = {next(when[2] for when in body["vars"] if when[0] == "scheme"): set_headers(body) for body in got}
+    assert "Access-Control-Allow-Origin" in schemes["http"] & schemes["https"]
+    assert schemes["https"] - schemes["http"] == {"Strict-Transport-Security"}
+
+
+def test_headers_of_the_backend_are_hidden_unless_they_are_set_as_well() -> None:
+    hidden = config(hide_headers="X-Powered-By,Strict-Transport-Security")
+
+    got = routes(translated(ingress("web", ("/", "Prefix")), hidden))
+
+    headers = [body["plugins"]["response-rewrite"]["headers"] for body in got if body.get("upstream_id")]
+    assert [each["remove"] for each in headers if "set" in each] == [["X-Powered-By"]]
+
+
+def test_lists_of_cors_may_be_separated_by_spaces() -> None:
+    spaced = ingress("web", ("/", "Prefix"), enable_cors="true", cors_allow_methods="PUT GET", cors_allow_headers="*")
+
+    got = next(body for body in routes(translated(spaced)) if body.get("upstream_id"))
+
+    headers = got["plugins"]["response-rewrite"]["headers"]["set"]
+    assert headers["Access-Control-Allow-Methods"] == "PUT GET"
+    assert headers["Access-Control-Allow-Headers"].startswith("DNT,")
+
+
+def test_what_a_front_proxy_says_is_passed_on_where_it_is_trusted() -> None:
+    trusting = config(use_forwarded_headers="true")
+
+    got = routes(translated(ingress("web", ("/", "Prefix"), force_ssl_redirect="true"), trusting))
+
+    served = [body["plugins"] for body in got if body.get("upstream_id")]
+    told = [plugins["serverless-pre-function"]["ingress_nginx"]["forwarded"] for plugins in served]
+    assert told == [{"port": "80", "keeps_host": False}, {"port": "443", "keeps_host": False}]
+    redirects = {plugins["redirect"]["uri"].partition("$http_x")[0] for plugins in map(dict, _redirecting(got))}
+    assert redirects == {"https://$original_x_forwarded_host", "https://$host"}
+
+
+def _redirecting(got: list[FrozenJson]) -> list[FrozenJson]:
+    return [body["plugins"] for body in got if "redirect" in body.get("plugins", {})]
+
+
+def test_answers_of_the_authentication_service_are_cached_as_long_as_asked_for() -> None:
+    cached = ingress(
+        "web", ("/", "Prefix"), auth_url="http://auth.test/check", auth_cache_key="$http_authorization",
+        auth_cache_duration="200 202 10m, 401 30s",
+    )  # fmt: skip
+
+    got = next(body for body in routes(translated(cached)) if body.get("upstream_id"))
+
+    cache = got["plugins"]["serverless-pre-function"]["ingress_nginx"]["external"]["cache"]
+    assert cache == {
+        "id": "shop.test Prefix / http://auth.test/check",
+        "key": "$http_authorization",
+        "valid": {"200": 600, "202": 600, "401": 30},
+    }
+
+
+def test_answers_are_compressed_as_the_config_map_says() -> None:
+    got = routes(translated(ingress("web", ("/", "Prefix")), config(use_gzip="true", gzip_types="image/png")))
+
+    gzip = next(body["plugins"]["gzip"] for body in got if body.get("upstream_id"))
+    assert gzip == {"types": ["text/html", "image/png"], "comp_level": 1, "min_length": 256, "vary": True}

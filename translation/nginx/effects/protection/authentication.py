@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import ConfigMap, Secret
 from translation.nginx.effects.branches import Site, may_reach
-from translation.nginx.effects.protection.guard_functions import COOKIES, FIELD, GUARD
-
-_AFTER_LIMITS = 1000
-"""The priority of the guard: requests are counted before they are checked, as nginx does."""
+from translation.nginx.functions.attached import Function
+from translation.nginx.functions.guards import COOKIES, GUARD
 
 _REQUEST_URI = re.compile(r"\$\{?request_uri\}?")
 _AUTH_FILE = "auth"
+_CACHED = "200 202 401 5m"
+_CACHED_BY_DEFAULT = ("200", "301", "302")
+_DURATION = re.compile(r"([0-9]{1,9})(ms|s|m|h|d|w|)")
+_UNITS = {"ms": 1, "": 1000, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+"""Milliseconds of a unit of time in nginx."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,19 +27,19 @@ class Authentication:
     """What guards a location.
 
     Attributes:
-        plugins: By name.
+        functions: What runs before the backend is asked, and after.
         closed: Why it answers 503, as with ingress-nginx; empty: it does not.
         shut: Why it answers 503 because it cannot be guarded.
     """
 
-    plugins: Mapping[str, JsonObject] = field(default_factory=dict)
+    functions: tuple[Function, ...] = ()
     closed: str = ""
     shut: str = ""
 
     def waived(self) -> Authentication:
         """Return what is left for requests that need not authenticate: credentials don't get to the backend."""
-        wanted = self.plugins["serverless-pre-function"][FIELD]
-        return Authentication(_plugins({"waived": True}, None)) if "basic" in wanted else Authentication()
+        checks_passwords = any("basic" in function.values for function in self.functions)
+        return Authentication(_functions({"waived": True}, None)) if checks_passwords else Authentication()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,8 @@ class _Service:
     request_redirect: str = ""
     headers: str = ""
     always: bool = False
+    cache_key: str = ""
+    cache_duration: str = ""
 
     @property
     def redirect(self) -> str:
@@ -79,18 +83,12 @@ def authentication(site: Site) -> Authentication:
         if isinstance(external, Authentication):
             return external
         wanted["external"] = external
-    return Authentication(_plugins(wanted, service)) if wanted else Authentication()
+    return Authentication(_functions(wanted, service)) if wanted else Authentication()
 
 
-def _plugins(wanted: JsonObject, service: _Service | None) -> dict[str, JsonObject]:
-    meta = {"_meta": {"priority": _AFTER_LIMITS}}
-    plugins: dict[str, JsonObject] = {
-        "serverless-pre-function": {"phase": "access", "functions": [GUARD], FIELD: wanted, **meta}
-    }
-    if service:
-        always = {FIELD: {"always": service.always}}
-        plugins["serverless-post-function"] = {"phase": "header_filter", "functions": [COOKIES], **always}
-    return plugins
+def _functions(wanted: JsonObject, service: _Service | None) -> tuple[Function, ...]:
+    guard = Function(GUARD, wanted)
+    return (guard, Function(COOKIES, {"always": service.always}, late=True)) if service else (guard,)
 
 
 def _users(site: Site) -> dict[str, str] | Authentication:
@@ -129,6 +127,8 @@ def _service(site: Site) -> _Service | None:
             values.text("auth-request-redirect"),
             values.text("auth-proxy-set-headers"),
             values.flag("auth-always-set-cookie"),
+            values.text("auth-cache-key"),
+            values.text("auth-cache-duration"),
         )
     if not config.text("global-auth-url") or not values.flag("enable-global-auth", True):
         return None
@@ -140,6 +140,8 @@ def _service(site: Site) -> _Service | None:
         _listed(config.text("global-auth-response-headers")),
         config.text("global-auth-request-redirect"),
         always=config.flag("global-auth-always-set-cookie"),
+        cache_key=config.text("global-auth-cache-key"),
+        cache_duration=config.text("global-auth-cache-duration"),
     )
 
 
@@ -170,9 +172,28 @@ def _external(site: Site, service: _Service) -> JsonObject | Authentication:
     }
     if any(name.lower() == "authorization" for name in service.response_headers):
         wanted["sets_authorization"] = True
+    if service.cache_key:
+        location = site.location
+        wanted["cache"] = {
+            "id": f"{site.server.host} {location.type} {location.path} {service.url}",
+            "key": _told(service.cache_key),
+            "valid": cache_times(service.cache_duration or _CACHED),
+        }
     if service.signin:
         wanted |= {"signin": _told(service.signin), "parameter": service.parameter or "rd"}
     return wanted
+
+
+def cache_times(text: str) -> dict[str, int]:
+    """Return the seconds for which answers are kept, by status, from a list like `200 202 10m, 401 1m`."""
+    found: dict[str, int] = {}
+    for part in text.split(","):
+        *codes, time = part.split() or [""]
+        parsed = _DURATION.fullmatch(time)
+        seconds = int(parsed[1]) * _UNITS[parsed[2]] // 1000 if parsed else 0
+        for code in codes or _CACHED_BY_DEFAULT:
+            found.setdefault(code, seconds)
+    return {code: seconds for code, seconds in found.items() if seconds}
 
 
 def _closed(what: str) -> Authentication:

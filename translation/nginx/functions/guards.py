@@ -1,13 +1,8 @@
-"""The functions that guard a path: the only code that is ever given to a gateway. Constant; values are data beside it.
-
-They run in the gateway's own plugins serverless-pre-function and serverless-post-function, which take fields of ours
-in their configuration. No text of an Ingress becomes part of a function.
-"""
+"""The functions that guard a path: they check passwords, or ask an authentication service."""
 
 from __future__ import annotations
 
-FIELD = "ingress_nginx"
-"""The field of the plugin's configuration that the functions read."""
+from translation.nginx.functions.attached import FIELD
 
 _PASSWORDS = r"""
 local ffi = require("ffi")
@@ -84,7 +79,29 @@ local DROPPED = {"x-forwarded-scheme", "x-scheme", "x-forwarded-proto", "content
 local function value(text, ctx)
     return (core.utils.resolve_var(text, ctx.var))
 end
-local function external(want, ctx)
+local function cached(want, ctx)
+    local store = package.loaded["ingress_nginx.answers"]
+    if not store then
+        store = require("resty.lrucache").new(4096)
+        package.loaded["ingress_nginx.answers"] = store
+    end
+    return store, want.cache.id .. " " .. ngx.md5(value(want.cache.key, ctx))
+end
+local function keep(want, ctx, answer)
+    local seconds = want.cache.valid[tostring(answer.status)]
+    local headers = answer.headers
+    if seconds and not (headers["Set-Cookie"] or headers["Vary"] or headers["Cache-Control"] or headers["Expires"]
+        or headers["X-Accel-Expires"]) then
+        local store, key = cached(want, ctx)
+        store:set(key, {status = answer.status, headers = headers, last = ngx.time() + seconds}, seconds + 1)
+    end
+end
+local function asked(want, ctx)
+    if want.cache then
+        local store, key = cached(want, ctx)
+        local found = store:get(key)
+        if found and found.last >= ngx.time() then return found end
+    end
     local headers = {}
     for name, text in pairs(core.request.headers(ctx)) do
         headers[name:lower()] = text
@@ -96,6 +113,7 @@ local function external(want, ctx)
         local sent = ctx.var["original_x_forwarded_" .. name]
         headers["x-forwarded-" .. name] = sent ~= "" and sent or nil
     end
+    headers["forwarded"] = headers["forwarded"] ~= "" and headers["forwarded"] or nil
     headers["x-forwarded-for"] = ctx.var.remote_addr
     for name, text in pairs(want.headers) do
         headers[name:lower()] = value(text, ctx)
@@ -109,6 +127,11 @@ local function external(want, ctx)
     local answer, err = client:request_uri(uri, {
         method = want.method, headers = headers, ssl_verify = false, keepalive = true,
     })
+    if answer and want.cache then keep(want, ctx, answer) end
+    return answer, err
+end
+local function external(want, ctx)
+    local answer, err = asked(want, ctx)
     if not answer then
         core.log.error("auth-url: ", err)
         return 500
