@@ -222,7 +222,7 @@ def _hmac_auth(value: crd.HmacAuthValue) -> JsonObject:
     body = {"key_id": value.key_id or value.access_key, "secret_key": value.secret_key}
     body |= _present_fields(value, "algorithm", "clock_skew", "keep_headers", "validate_request_body", "max_req_body")
     body |= present({"signed_headers": list(value.signed_headers)})
-    # The gateway's default is true, so that false must be said.
+    # The gateway's default is true, so false has to be sent.
     return body if value.encode_uri_params is None else body | {"encode_uri_params": value.encode_uri_params}
 
 

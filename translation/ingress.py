@@ -1,7 +1,7 @@
 """Ingress → routes, ssl records and claims on upstreams.
 
 One route for each host and path. Source of the mapping: v1-behaviour.md §2.8; beyond it, default backends and Prefix
-paths with a slash at the end work as Kubernetes says.
+paths with a slash at the end work as in the Kubernetes specification.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def _priority(entry: _Entry, extras: RouteAnnotations, shared: bool, ahead: int)
 def _path(entry: _Entry, extras: RouteAnnotations) -> JsonObject:
     match entry.type:
         case "Prefix":
-            # `/foo/` stands for `/foo` and everything below it, as Kubernetes has it (quirk 32).
+            # `/foo/` matches `/foo` and everything below it, as in Kubernetes (quirk 32).
             stem = _stem(entry.path)
             return {"uris": [stem, f"{stem.rstrip('/')}/*"]}
         case "ImplementationSpecific" if extras.use_regex:

@@ -111,7 +111,7 @@ def _http(draft: Builder, rule: HttpRule, path: str, rivals: RouteConflicts) -> 
     if upstream_id:
         body["upstream_id"] = upstream_id
     if plugins or not upstream_id:
-        # The gateway wants one of both, and takes an empty mapping.
+        # The gateway requires one of the two, and accepts an empty mapping.
         body["plugins"] = plugins
     if rule.plugin_config_name:
         namespace = rule.plugin_config_namespace or draft.namespace
@@ -127,7 +127,7 @@ def _matching(draft: Builder, match: HttpMatch, hosts: Sequence[str], path: str)
     if match.filter_func:
         _check_filter(draft, match.filter_func, f"{path}.filter_func")
     fields: dict[str, Any] = {
-        # The gateway refuses lists in which something is twice.
+        # The gateway rejects lists with duplicates.
         "uris": list(dict.fromkeys(match.paths)),
         "hosts": list(dict.fromkeys(without_dot(host) for host in hosts if host)),
         "methods": list(dict.fromkeys(match.methods)),
@@ -166,7 +166,7 @@ def _upstreams(draft: Builder, rule: HttpRule, plugins: Plugins, path: str) -> s
         if not any(weight for _, weight in targets):
             message = "are all 0, which the gateway treats as equal weights; set a weight for one of them"
             draft.warn("WeightsZero", f"{path}.backends", message)
-        # The order of the 1.8 line: the other backends, the first one, which is the route's own, then upstreams.
+        # The order of 1.8: the other backends, the first one, which is the route's own upstream, then upstreams.
         split: list[JsonObject] = [{"upstream_id": id_, "weight": weight} for id_, weight in others]
         split.insert(max(len(backends) - 1, 0), {"weight": first_weight})
         plugins[TRAFFIC_SPLIT] = {"rules": [{"weighted_upstreams": split}]}
@@ -191,7 +191,7 @@ def _stream(draft: Builder, rule: StreamRule, path: str) -> None:
         return
     name = names.stream_route_name(draft.namespace, draft.meta.name, rule.name)
     body = draft.stamp("stream_routes", name)
-    del body["name"]  # the 1.8 line sends none
+    del body["name"]  # 1.8 sends none
     check_host_name(draft, rule.match.host, f"{path}.match.host")
     body |= {"server_port": rule.match.ingress_port, **present({"sni": without_dot(rule.match.host)})}
     body["upstream_id"] = claim_service(draft, _backend(draft, rule.backend, f"{path}.backend"))
@@ -202,7 +202,7 @@ def _stream(draft: Builder, rule: StreamRule, path: str) -> None:
 def _hold(draft: Builder, spec: FrozenJson) -> None:
     """Hold the records of the object, as far as its spec can be read. Stream routes do not contain a name."""
     if draft.namespace == names.INGRESS:
-        # What begins with namespace and name may be an Ingress' in the namespace of that name.
+        # A name that begins with namespace and name may belong to an Ingress in the namespace of that name.
         known = (rule.get("name") for rule in _mappings(spec.get("http")))
         own = (rule for rule in known if isinstance(rule, str) and not names.is_of_ingress(draft.namespace, rule))
         routes = frozenset(names.route_name(draft.namespace, draft.meta.name, rule) for rule in own)

@@ -118,7 +118,7 @@ def _upstream(
     draft.hold("upstreams", names=frozenset({name}))
     port = found.port(wanted.port) if found else None
     if found and not port:
-        # Its routes cannot be translated either: what a gateway has of them stays, and so does this.
+        # Its routes cannot be translated either: their records stay in the gateways, and so does this upstream.
         draft.keep(key)
         return
     given = claims[0].variant.fields if claims[0].variant else ""
@@ -129,7 +129,7 @@ def _upstream(
     nodes = _nodes(draft, found, port, wanted, settings) if found and port else []
     fields = settings.body(wanted.port)
     if fields is None:
-        # The routes stay as they were, too. A pod that is gone must leave all the same.
+        # The routes stay unchanged, too. A deleted pod must be removed nevertheless.
         draft.keep(key, **({} if nodes is None else {"nodes": nodes}))
         return
     body |= fields
@@ -144,7 +144,7 @@ def _nodes(draft: Builder, found: _Found, port: ServicePort, wanted: _Wanted, se
     """Return the nodes of an upstream; None for an unknown subset."""
     service = found.service
     if service.type == "ExternalName":
-        # Where it may not lead its routes are told; until they are changed nothing is reached by them.
+        # If its destination is refused, the routes report it; until they are changed they reach nothing.
         return [node(service.external_name, port.port)] if _leads_on(draft, service, port) else []
     if wanted.granularity == "service":
         return [node(service.cluster_ip, port.port)] if _has_good_address(draft, service) else []
@@ -158,7 +158,7 @@ def _nodes(draft: Builder, found: _Found, port: ServicePort, wanted: _Wanted, se
 def _given(
     draft: Builder, found: _Found | None, port: ServicePort | None, wanted: _Wanted, settings: _Settings, text: str
 ) -> JsonObject:
-    """Return the fields that a claim brings, with the nodes: those of another Service where this one has none."""
+    """Return the fields that a claim adds, with the nodes: those of another Service if this one has none."""
     fields: JsonObject = json.loads(text)
     fallback = fields.pop("fallback", None)
     if port and isinstance(port.target, int) and found and found.service.type == "ExternalName":

@@ -112,7 +112,7 @@ def _name(scope: Context, name: str, depth: int) -> str:
         return _NAME
     if found.service:
         return _told(key, _service(scope, key, depth))
-    # The resolver may answer with whatever address the name spells, whether or not a Pod has it.
+    # The resolver may return any address that the name contains, whether or not a Pod has it.
     refusing = refusal(scope.options, found.address, None)
     return refusing.what if refusing else _host(scope, found.address, depth)
 
@@ -123,10 +123,10 @@ def _meant(view: View, options: Options, name: str) -> ClusterName | None:
     if found is None or found.is_sure:
         return found
     exists = view.get(Namespace, ObjectKey("Namespace", "", found.namespace)) is not None
-    # A name of three labels, as Pods of a headless Service have, may well be one of the Internet.
+    # A name of three labels, like those of Pods of a headless Service, may also be a public name.
     if exists and (name.count(".") == 1 or _has_service(view, found.namespace, found.service)):
         return found
-    # Beside the gateway the name of the Service is enough: <pod>.<service>.
+    # In the namespace of the gateway the name of the Service suffices: <pod>.<service>.
     label = found.namespace
     there = (space for space in sorted(options.gateway_namespaces) if _has_service(view, space, label))
     return next((ClusterName(space, label) for space in there), None)
@@ -150,7 +150,7 @@ def _address(scope: Context, address: str, depth: int) -> str:
     if _KUBERNETES in keys or address in _api_servers(scope):
         return _API_SERVER
     own = [key for key in keys if key.namespace == scope.namespace]
-    # Of a Pod nothing tells which Services it is behind: only a grant for all of them covers it.
+    # A Pod does not show which Services select it: only a grant for all Services covers it.
     others = dict.fromkeys((*keys, *(ObjectKey("Service", pod.meta.namespace, "") for pod in pods)))
     if not own and any(scope.refuses(key) for key in others):
         return _ADDRESS
@@ -168,7 +168,7 @@ def _api_servers(scope: Context) -> Iterator[str]:
 def _service(scope: Context, key: ObjectKey, depth: int) -> str:
     """Return what is wrong with the destination of a Service, checked for its own namespace.
 
-    A circle has no destination.
+    A cycle has no destination.
     """
     trail = scope.trail
     if key in trail.open:
@@ -180,7 +180,7 @@ def _service(scope: Context, key: ObjectKey, depth: int) -> str:
     trail.open.add(key)
     what = _led(scope.within(key.kind, key.namespace), key, depth)
     trail.open.remove(key)
-    # What is in a circle was not followed to its end, but for where the circle was entered.
+    # Services in a cycle were not followed to the end, except the one where the cycle was entered.
     if what or circles == trail.circles or not trail.open:
         trail.found[key] = what
     return what

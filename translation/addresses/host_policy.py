@@ -108,7 +108,7 @@ def refusal(options: Options, host: str, port: int | None) -> Refusal | None:
     """Return why objects may not use a host as a destination; None if its notation permits it."""
     if what := _listed(options.internal, host, port):
         return Refusal(what, _BY_LIST)
-    # Health checks probe any port of a host, so the Admin API counts on every one.
+    # Health checks probe any port of a host, so the Admin API is refused on every port.
     what = _inside(options, host, None)
     return Refusal(what, BY_PRESET) if what else None
 

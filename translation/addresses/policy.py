@@ -25,7 +25,7 @@ def check_address(scope: Context, host: str, path: str, *, port: int | None = No
         asks = what.endswith(NEEDS_GRANT)
         message = f"{host!r} is {what}; add one, or use another host" if asks else _told(host, what, BY_PRESET)
         scope.error("ForeignAddress", path, message)
-        # What an address is changes without an edit: what was published by it must go.
+        # An address may change its owner without an edit: records published with it must be withdrawn.
         scope.forbidden = scope.revoked = True
         return False
     if scope.options.external_addresses != "allow":

@@ -111,7 +111,7 @@ def cors(annotations: Annotations) -> Plugins:
     if not annotations.flag("enable-cors"):
         return {}
     options = {
-        # The gateway refuses blanks between origins.
+        # The gateway rejects spaces between origins.
         "allow_origins": ",".join(_origins(annotations)),
         "allow_headers": annotations.text("cors-allow-headers"),
         "allow_methods": annotations.text("cors-allow-methods"),

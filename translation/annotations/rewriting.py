@@ -114,7 +114,7 @@ def _added(annotations: Annotations) -> Iterator[str]:
 def _headers(annotations: Annotations, name: str) -> list[tuple[str, str]]:
     """Return names and values of a list of `name:value`; only the first colon separates them (quirk 37).
 
-    White space after it is insignificant in a header. It stays, because 1.8 has it in its records.
+    White space after it is insignificant in a header. It is kept because the records of 1.8 contain it.
     """
     found = []
     for item in annotations.items(name):

@@ -33,8 +33,8 @@ class Builder(Context):
     def __init__(self, meta: Meta, view: View, options: Options) -> None:
         super().__init__(meta.kind, meta.namespace, view, options)
         self.meta = meta
-        # Thousands of rules may refer to one ApisixUpstream, which may have thousands of parts: it is judged once.
-        # And to one Service, which may have thousands of ports: by number and by name.
+        # Thousands of rules may refer to one ApisixUpstream with thousands of parts: it is validated once.
+        # They may also refer to one Service with thousands of ports: by number and by name.
         self.ports: dict[ObjectKey, dict[int | str, int]] = {}
         self.judged: dict[ObjectKey, tuple[Context, ApisixUpstreamSpec | None]] = {}
         self.external: dict[ObjectKey, Context] = {}
@@ -75,7 +75,7 @@ class Builder(Context):
         return True
 
     def stamp(self, kind: RecordKind, name: str, *, labelled: bool = False) -> JsonObject:
-        """Return the start of a body: id, name, desc and labels, with the object's own labels if wanted."""
+        """Return the start of a body: id, name, desc and labels, with the object's own labels on request."""
         return {
             "id": self.view.record_id(kind, name),
             "name": names.told(name),
@@ -112,12 +112,12 @@ class Builder(Context):
         ids: frozenset[str] = frozenset(),
         names: frozenset[str] = frozenset(),
     ) -> None:
-        """Hold records in a gateway as this object's."""
+        """Hold records in a gateway for this object."""
         if prefix or ids or names:
             self._holds.append(Hold(kind, prefix, ids, names))
 
     def keep(self, key: RecordKey, **fields: object) -> None:
-        """Keep a record as it was published last, except for these fields."""
+        """Keep the last published version of a record, except for these fields."""
         self._kept[key] = fields
 
     def finish(self) -> Translation:

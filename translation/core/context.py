@@ -1,6 +1,6 @@
 """Context: what every part of a translation works with, and how referenced objects are found.
 
-References that cannot be resolved become problems here, so that all of them are worded the same.
+References that cannot be resolved become problems here, so that all of them have the same wording.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class Context:
             self.error("TooLarge", "spec", message)
 
     def is_too_large(self, secret: Secret, keys: Iterable[str], path: str) -> bool:
-        """Return whether values of a Secret are too large to become a part of a record, and note it."""
+        """Return whether values of a Secret are too large to become a part of a record; report it if so."""
         found = [key for key in keys if key in secret.data]
         size = sum(len(key) + len(secret.data[key]) for key in found)
         if size <= MOST_SECRET_BYTES:

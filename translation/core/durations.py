@@ -17,7 +17,7 @@ DEFAULT_TIMEOUTS: tuple[float, float, float] = (DEFAULT_TIMEOUT, DEFAULT_TIMEOUT
 
 
 def seconds(value: float) -> int | float:
-    """Return a number of seconds as it is sent: 5 rather than 5.0, and 0.5."""
+    """Return a number of seconds in the gateway's format: 5 rather than 5.0, and 0.5."""
     return int(value) if value == int(value) else value
 
 

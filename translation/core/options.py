@@ -37,7 +37,7 @@ class Options:
         host_ownership: Whether a host belongs to one namespace, so that others cannot use it.
         consumer_names: How the username of a consumer is derived from its namespace and name.
         record_ids: Whether new names get the ids of 1.8, or wide ones.
-        admin_addresses: Host and port of each Admin API, as `translation.addresses.policy` spells them.
+        admin_addresses: Host and port of each Admin API, in the notation of `translation.addresses.policy`.
         gateway_namespaces: Namespaces in which gateways run, as far as known: short names resolve there.
         internal: The operator's list of internal addresses, and the cluster domain.
         published_keys: Whether the admin key of a cluster may be a published one.
@@ -45,11 +45,11 @@ class Options:
         plugin_metadata: The ConfigMap with plugin metadata; None if not configured.
         clusters: The names of the gateway clusters.
         gateway_api: Whether kinds of the Gateway API are read.
-        gateway_addresses: The addresses of which each Gateway gets one of its own; empty: they share all of them.
-        published_addresses: Fixed addresses that gateways are reached at.
-        listener_ports: Port of a listener → port that gateways listen at; without an entry the scheme is matched.
-        loopback: Where a gateway reaches itself.
-        nginx: How Ingresses of ingress-nginx are served; None: they are not.
+        gateway_addresses: The pool from which each Gateway gets its own address; empty: they share all addresses.
+        published_addresses: Fixed addresses at which gateways are reached.
+        listener_ports: Port of a listener → port on which gateways listen; without an entry the scheme is matched.
+        loopback: The address at which a gateway reaches itself.
+        nginx: How Ingresses of ingress-nginx are served; None if they are not.
     """
 
     ingress_class: str = ANY_CLASS
@@ -92,5 +92,5 @@ class Options:
 
     @property
     def judges_plugins(self) -> bool:
-        """Whether a setting may refuse plugins or what they hold."""
+        """Whether a setting may refuse plugins or their contents."""
         return "refuse" in (self.code_plugins, self.secret_references) or self.plugins != "all"

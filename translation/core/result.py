@@ -27,9 +27,9 @@ class Translation:
         references: What the records use from other namespaces through grants.
         destinations: The hosts that the records lead to, if the settings require a check of what they are.
         revoked: A reference lacks its grant, or a destination is refused: not even the last valid records may stay.
-        kept: Records that stay as the owner published them last although the others change, each with the fields
+        kept: Records that keep their last published version although the others change, each with the fields
             that still change. Records that were never published are not created.
-        assessment: What the status of an object of the Gateway API says.
+        assessment: The status of an object of the Gateway API.
         attached: The listeners that a route of the Gateway API is attached to.
     """
 

@@ -1,4 +1,4 @@
-"""The translation of an object by the translator of its kind, as its provider and the webhook make it."""
+"""Translates an object with the translator of its kind, for its provider and the webhook."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from translation.core.result import Translation
 
 
 def translate(obj: CustomObject, view: View, options: Options, now: datetime) -> Translation:
-    """Return what the translator of the object's kind returns.
+    """Translate an object with the translator of its kind.
 
-    It is imported with the first object of its kind: most clusters have few kinds.
+    The translator is imported with the first object of its kind: most clusters use few kinds.
     """
     row = RESOURCES[obj.meta.kind]
     timed = {"now": now} if row.expires else {}

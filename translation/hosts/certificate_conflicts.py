@@ -46,12 +46,12 @@ class HostConflicts:
         self._view = view
         self._options = options
         self._owners = HostOwners(view, options)
-        # Few are so, and they may have any host.
+        # They are few, and may have any host.
         self._unnamed: list[CustomObject] | None = None
         self._faces: dict[ObjectKey, dict[str, str | None]] = {}
 
     def first(self, host: str) -> tuple[CustomObject, str | None] | None:
-        """Return the oldest other object in scope that has a host, with its face; None if there is no other one."""
+        """Return the oldest other object in scope that has a host, with its face; None if there is none."""
         for item in self._by_age(host):
             if item.meta.key == self._key or not is_ours(item, self._view, self._options):
                 continue

@@ -19,7 +19,7 @@ from translation.core.context import Context
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate
 
-# The cryptography package is imported by who has a certificate to read: it is a twentieth of a start's imports.
+# cryptography is imported with the first certificate: it is a twentieth of the import time.
 
 _FORMATS = (("cert", "key"), ("tls.crt", "tls.key"))
 """Keys of a Secret: the keys of APISIX take precedence over those of Kubernetes (v1-behaviour.md §2.9)."""
@@ -76,7 +76,7 @@ def check_pair(certificate: bytes, key: bytes) -> str:
     except (ValueError, UnsupportedAlgorithm):
         return "has a certificate that cannot be read: it must be PEM, the server's own certificate first"
     try:
-        # The check of an RSA key takes up to 90 ms, which would block every other object; a wrong one does not pair.
+        # Checking an RSA key takes up to 90 ms, which would block other objects; an invalid key does not match anyway.
         private = load_pem_private_key(key, None, unsafe_skip_rsa_key_validation=True)
         key.decode()
         got = private.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
@@ -116,7 +116,7 @@ def names_of(certificate: str) -> list[str]:
 
 
 def check_expiry(scope: Context, pair: KeyPair, secret: Secret, path: str, now: datetime | None) -> None:
-    """Warn about a certificate that has expired; without the time of day, do nothing."""
+    """Warn about a certificate that has expired; without a time, do nothing."""
     end = expiry_of(pair.certificate)
     if now is not None and end <= now:
         message = (

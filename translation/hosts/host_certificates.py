@@ -63,7 +63,7 @@ def client_body(scope: Context, client: ClientAuthentication | None) -> JsonObje
 
 
 def _tls_body(scope: Context, obj: CustomObject) -> JsonObject | None:
-    from crds.v2.tls import ApisixTlsSpec  # clusters without ApisixTlses do without it
+    from crds.v2.tls import ApisixTlsSpec  # not needed in clusters without ApisixTlses
 
     try:
         spec = parse_spec(ApisixTlsSpec, obj.spec)

@@ -62,7 +62,7 @@ def _variable(subject: Subject) -> str:
 
 
 def _operand(expr: Expression) -> Operand:
-    # The model lets through exactly one of the two, the one that fits the operator.
+    # The model permits exactly one of the two, depending on the operator.
     return expr.value if expr.value is not None else list(expr.values or ())
 
 

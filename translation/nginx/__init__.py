@@ -1,4 +1,4 @@
-"""Ingresses of ingress-nginx → records: the host is the unit of translation, as the server is nginx's.
+"""Ingresses of ingress-nginx → records. The host is the unit of translation, like the server of nginx.
 
-One module a group of annotations. Every fact about ingress-nginx here was observed from a live controller 1.15.1.
+One module per group of annotations. Every fact about ingress-nginx here was observed on a live controller 1.15.1.
 """

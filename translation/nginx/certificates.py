@@ -1,4 +1,4 @@
-"""Certificates of a host: that of its oldest Ingress with TLS, and what is asked of clients."""
+"""Certificates of a host: that of its oldest Ingress with TLS, and how clients are verified."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _NO_PATH, _EVERY_PATH = "^$", ".*"
 
 @dataclass(frozen=True, slots=True)
 class ClientCheck:
-    """What is asked of clients of a host.
+    """How the clients of a host are verified.
 
     Attributes:
-        values: The annotations that say so.
-        ca: The certificates of the authorities; empty: they are not known, and every request is refused.
+        values: The annotations that configure it.
+        ca: The CA certificates; if they are unknown, it is empty and every request is refused.
     """
 
     values: Values
@@ -45,7 +45,7 @@ class ClientCheck:
 
 
 def is_secure(builder: Builder, nginx: NginxOptions, server: Server) -> bool:
-    """Return whether http is redirected to https: an Ingress of the host has TLS, or one of the wildcard over it."""
+    """Return whether http is redirected to https: an Ingress of the host, or of the wildcard over it, has TLS."""
     if any(source.spec.tls for source in server.sources):
         return True
     _, _, parent = server.host.partition(".")
@@ -56,7 +56,7 @@ def is_secure(builder: Builder, nginx: NginxOptions, server: Server) -> bool:
 
 
 def client_check(builder: Builder, server: Server) -> ClientCheck | None:
-    """Return what the first Ingress with auth-tls-secret asks of clients, or None."""
+    """Return how clients are verified by the first Ingress with auth-tls-secret, or None."""
     for source in server.sources:
         name = source.values.text("auth-tls-secret")
         if not name or "/" not in name:
@@ -80,13 +80,13 @@ def add_certificate(builder: Builder, server: Server, check: ClientCheck | None,
         builder: The translation of the host.
         server: The host.
         check: How clients are verified.
-        default: The certificate of hosts without one; None where handshakes for these are rejected.
+        default: The certificate of hosts without one; None if handshakes for these are rejected.
     """
     name = names.nginx_name(server.host, "tls")
     builder.hold("ssls", names=frozenset({name}))
     if server.host == CATCH_ALL:
         if default:
-            # Of `snis` a gateway lets `*` stand for one label only; of `sni` it stands for every name.
+            # In `snis`, `*` matches only one label; in `sni`, it matches every name.
             _record(builder, name, default[0], {"sni": "*"}, default[1])
         return
     found = _certificate(builder, server)
@@ -104,7 +104,7 @@ def default_certificate(builder: Builder, nginx: NginxOptions) -> Certificate:
 
 
 def _client(check: ClientCheck) -> JsonObject:
-    # With patterns the handshake always succeeds, and requests whose path has none of them get 400, as with nginx.
+    # With patterns the handshake always succeeds, and requests whose path matches none of them get 400, as in nginx.
     insists = check.mode == "on" and not check.values.has("auth-tls-error-page")
     pattern = _NO_PATH if insists else _EVERY_PATH
     depth = max(1, check.values.number("auth-tls-verify-depth", 1))
@@ -124,7 +124,7 @@ def _record(builder: Builder, name: str, pair: KeyPair, fields: JsonObject, secr
 
 
 def _certificate(builder: Builder, server: Server) -> Certificate | None:
-    """Return the certificate of a host; None where it is the default one, as for a wrong or a missing Secret."""
+    """Return the certificate of a host; None means the default one, as for an invalid or missing Secret."""
     for source in server.sources:
         if source.spec.tls:
             key = _secret_of(builder, server.host, source)

@@ -1,6 +1,6 @@
-"""The certificate of hosts that have none, as ingress-nginx makes itself one: no client trusts it.
+"""The self-signed certificate of hosts without one, as in ingress-nginx: no client trusts it.
 
-It is the same after every restart and in every replica, or each of them would write it again. So the key is derived
+It must be the same after restarts and in all replicas, or each of them would write it again. So the key is derived
 from a seed that only the controller knows.
 """
 
@@ -17,7 +17,7 @@ _HOST = "ingress.local"
 
 @lru_cache(maxsize=4)
 def fake_pair(seed: bytes) -> KeyPair:
-    """Return a self-signed certificate and its key; equal seeds have equal ones, byte by byte."""
+    """Return a self-signed certificate and its key; equal seeds give identical bytes."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes
     from cryptography.hazmat.primitives.asymmetric import ec

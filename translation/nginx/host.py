@@ -21,14 +21,14 @@ from translation.nginx.servers import ROOT, Location, Server, build_server
 from translation.nginx.sources import read_config, sources_of_host
 
 _STEP = 64
-"""Priorities between two locations of a host: a location has fewer branches."""
+"""Distance between the priorities of two locations of a host: a location has fewer branches."""
 
 _APP_ROOT_PRIORITY = 2_000_000
 _LABEL = r"^[A-Za-z0-9_-]+\."
 
 
 def translate_host(host: str, view: View, options: Options, nginx: NginxOptions) -> Translation | None:
-    """Return the records of a host, or None if no Ingress makes a server of it."""
+    """Return the records of a host, or None if no Ingress serves it."""
     sources = sources_of_host(view, options, nginx, host)
     server = build_server(host, sources)
     if server is None:
@@ -106,7 +106,7 @@ class _Host:
                 return
 
     def _slashes(self) -> None:
-        """Redirect `/foo` to `/foo/` where only that is a path, as nginx does."""
+        """Redirect `/foo` to `/foo/` if only the latter is a path, as in nginx."""
         if self._by_pattern:
             return
         exact = {location.path for location in self._server.locations if location.type == "Exact"}
@@ -145,12 +145,12 @@ class _Host:
 
 
 def uses_patterns(server: Server) -> bool:
-    """Return whether paths are tried in turn as patterns: regular expressions, or texts that no tree of paths holds."""
+    """Return whether paths are tried in turn as patterns: regular expressions, or paths with a `*`."""
     return server.regex or any("*" in location.path for location in server.locations)
 
 
 def _ranked(server: Server) -> Iterator[tuple[Location, JsonObject]]:
-    """Yield the locations in the order in which they are tried, each with what it matches."""
+    """Yield the locations in the order in which they are tried, each with its matcher."""
     if server.regex:
         yield from _patterns(server.locations)
     elif uses_patterns(server):
@@ -167,7 +167,7 @@ def _ranked(server: Server) -> Iterator[tuple[Location, JsonObject]]:
 
 
 def _patterns(locations: Iterable[Location]) -> Iterator[tuple[Location, JsonObject]]:
-    """Yield the locations of a host with regular expressions; of equal patterns the first one takes all requests."""
+    """Yield the locations of a host with regular expressions; if patterns are equal, only the first one."""
     seen: set[str] = set()
     for location in locations:
         if location.path not in seen:
@@ -176,7 +176,7 @@ def _patterns(locations: Iterable[Location]) -> Iterator[tuple[Location, JsonObj
 
 
 def _one_label(host: str) -> list[Sequence[object]]:
-    """Return the condition that a wildcard stands for one label."""
+    """Return the condition that a wildcard matches exactly one label."""
     if not host.startswith("*."):
         return []
     return [("host", "~~", f"{_LABEL}{re.escape(host[2:])}$")]

@@ -1,4 +1,4 @@
-"""One Ingress of ingress-nginx: what is wrong with it, or is served with a difference. Its hosts own the records."""
+"""The problems of one Ingress of ingress-nginx, and the differences in how it is served. Its hosts own the records."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DIFFERS = "NginxDiffers"
 
 
 def judge_ingress(item: CustomObject, view: View, options: Options, nginx: NginxOptions) -> Translation:
-    """Return the problems of an Ingress: what keeps it or a path of it from being served, and what differs."""
+    """Return the problems of an Ingress: why it or one of its paths is not served, and what differs."""
     builder = Builder(item.meta, view, options)
     for path, message in refusals(item, builder, nginx):
         builder.degrade(REFUSED, path, message)
@@ -30,7 +30,7 @@ def judge_ingress(item: CustomObject, view: View, options: Options, nginx: Nginx
 
 
 def refusals(item: CustomObject, builder: Builder, nginx: NginxOptions) -> Iterator[tuple[str, str]]:
-    """Yield the field and the reason of everything that keeps an Ingress, or its paths, from being served."""
+    """Yield field and reason of each problem for which an Ingress, or some of its paths, are not served."""
     values = values_of(item.meta.annotations, nginx.prefix)
     config = read_config(builder.view, nginx)
     spec = parse_ingress(builder, item.spec)
@@ -46,15 +46,15 @@ def refusals(item: CustomObject, builder: Builder, nginx: NginxOptions) -> Itera
 
 
 def annotation_path(nginx: NginxOptions, finding: Finding) -> str:
-    """Return the field of an annotation."""
+    """Return the path of an annotation in the object."""
     return f"metadata.annotations[{nginx.prefix}/{finding.annotation}]"
 
 
 def _closed(findings: tuple[Finding, ...], nginx: NginxOptions) -> Iterator[tuple[str, str]]:
     for finding in findings:
         if finding.outcome == "closed":
-            yield annotation_path(nginx, finding), "the value is not valid: the paths answer 503; correct it"
+            yield annotation_path(nginx, finding), "the value is not valid: the paths respond with 503; correct it"
         elif finding.verdict.level == "refused" and finding.verdict.protects:
-            yield annotation_path(nginx, finding), f"the paths answer 503: {finding.verdict.reason}"
+            yield annotation_path(nginx, finding), f"the paths respond with 503: {finding.verdict.reason}"
         elif finding.verdict.level == "refused":
             yield annotation_path(nginx, finding), finding.verdict.reason

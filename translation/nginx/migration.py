@@ -1,4 +1,4 @@
-"""Migration: what becomes of Ingresses of ingress-nginx, as data: by Ingress, by host and for the ConfigMap."""
+"""Migration reports on Ingresses of ingress-nginx, as data: by Ingress, by host and for the ConfigMap."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _DIRECTIVES = {
     "client_max_body_size": "the annotation proxy-body-size",
     "proxy_read_timeout": "the annotation proxy-read-timeout",
 }
-"""Directives in snippets → what takes their place."""
+"""Directives in snippets → their replacement."""
 
 _DIRECTIVE = re.compile(r"^\s*([a-z_]+)\b", re.MULTILINE)
 
@@ -52,11 +52,11 @@ class IngressReport:
     """One Ingress.
 
     Attributes:
-        key: Which one.
-        level: The verdict that differs most.
-        findings: On each annotation.
-        refused: What keeps it, or its paths, from being served: field and reason.
-        suggestions: What takes the place of directives in snippets.
+        key: Its key.
+        level: The worst verdict.
+        findings: The verdict on each annotation.
+        refused: Why it, or some of its paths, are not served: field and reason.
+        suggestions: Replacements of directives in snippets.
     """
 
     key: ObjectKey
@@ -71,10 +71,10 @@ class HostReport:
     """One host.
 
     Attributes:
-        host: Its name; `_`: requests for hosts that no Ingress has.
-        level: The verdict on its Ingresses that differs most.
+        host: Its name; `_` means requests for hosts without an Ingress.
+        level: The worst verdict on its Ingresses.
         ingresses: Its Ingresses, the oldest first.
-        notes: What an Ingress does to the others of the host, and which Ingresses lose a path.
+        notes: How an Ingress affects the others of the host, and which Ingresses lose a path.
     """
 
     host: str
@@ -85,7 +85,7 @@ class HostReport:
 
 @dataclass(frozen=True, slots=True)
 class MigrationReport:
-    """Everything; lists are sorted, so that two reports can be compared line by line."""
+    """The whole report; lists are sorted, so that two reports can be compared line by line."""
 
     ingresses: tuple[IngressReport, ...]
     hosts: tuple[HostReport, ...]
@@ -93,7 +93,7 @@ class MigrationReport:
 
     @property
     def level(self) -> Level:
-        """The verdict that differs most."""
+        """The worst verdict."""
         config: Iterable[Level] = (verdict.level for _, verdict in self.config)
         return _worst([*(each.level for each in self.ingresses), *config])
 
@@ -101,7 +101,7 @@ class MigrationReport:
 def migration_report(
     items: Iterable[CustomObject], view: View, options: Options, nginx: NginxOptions
 ) -> MigrationReport:
-    """Return the report on the Ingresses of ingress-nginx among some."""
+    """Return the report on the Ingresses that ingress-nginx serves."""
     served = sorted((item for item in items if is_served(item, view, options, nginx)), key=lambda each: each.meta.key)
     reports = {item.meta.key: _ingress(item, view, options, nginx) for item in served}
     hosts: dict[str, None] = {}
@@ -134,7 +134,7 @@ def _host(host: str, sources: list[Source], levels: dict[ObjectKey, Level]) -> H
 
 
 def _patterns(host: str, sources: list[Source]) -> Iterator[str]:
-    """Yield what use-regex and rewrite-target of one Ingress do to the paths of the others."""
+    """Yield how use-regex and rewrite-target of one Ingress affect the paths of the others."""
     server = build_server(host, sources)
     if server is None or not server.regex:
         return
@@ -148,7 +148,7 @@ def _patterns(host: str, sources: list[Source]) -> Iterator[str]:
 
 
 def _lost(host: str, sources: list[Source]) -> Iterator[str]:
-    """Yield which paths go to an older Ingress."""
+    """Yield the paths that an older Ingress serves."""
     taken: dict[tuple[str, bool], ObjectKey] = {}
     for source in sources:
         if source.canary:

@@ -13,19 +13,19 @@ INGRESS_CLASS = "nginx"
 
 @dataclass(frozen=True, slots=True)
 class NginxOptions:
-    """What the flags of ingress-nginx say.
+    """The flags of ingress-nginx.
 
     Attributes:
         config_map: The ConfigMap of ingress-nginx, or None.
-        default_backend: The Service that answers what no path takes, or None: 404.
-        default_certificate: The Secret with the certificate of hosts that have none, or None.
-        controller_class: `spec.controller` of the IngressClasses that are served.
-        ingress_class: The class that Ingresses name in the annotation `kubernetes.io/ingress.class`.
+        default_backend: The Service for requests that match no path; None means 404.
+        default_certificate: The Secret with the certificate of hosts without one, or None.
+        controller_class: `spec.controller` of the IngressClasses to serve.
+        ingress_class: The class in the annotation `kubernetes.io/ingress.class`.
         watch_without_class: Whether Ingresses without a class are served.
-        disable_catch_all: Whether Ingresses that only have a default backend are left out.
+        disable_catch_all: Whether Ingresses with only a default backend are ignored.
         update_status: Whether the addresses of gateways are written to the status of the Ingresses.
-        prefix: Of annotations.
-        seed: What the key of the certificate is derived from that hosts without one have; never shown.
+        prefix: The prefix of annotations.
+        seed: Secret seed of the key of the self-signed certificate.
     """
 
     config_map: ObjectKey | None = None
@@ -41,10 +41,10 @@ class NginxOptions:
 
 
 KIND = "NginxHost"
-"""The kind of the owner of a host's records: no object of it exists."""
+"""The kind of the owner of a host's records; there are no objects of this kind."""
 
 CATCH_ALL = "_"
-"""The host of rules without one, as nginx calls that server."""
+"""The host of rules without one: nginx's name for that server."""
 
 
 def host_key(host: str) -> ObjectKey:

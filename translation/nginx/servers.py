@@ -1,4 +1,4 @@
-"""Servers: what nginx makes of the Ingresses of one host: its locations, in the order in which they are tried.
+"""Servers: the locations that nginx derives from the Ingresses of one host, in the order in which they are tried.
 
 Source: createServers, getBackendServers and updateServerLocations of ingress-nginx 1.15 (internal/ingress/controller).
 """
@@ -21,12 +21,12 @@ class Location:
     """One location of a server.
 
     Attributes:
-        path: As nginx has it: that of a Prefix ends in a slash.
-        type: Prefix stands for ImplementationSpecific as well.
-        source: The Ingress whose annotations apply; None: no Ingress.
-        backend: None: the default backend.
-        given: The path as the Ingress has it.
-        plain: Whether redirects and rewrites of the Ingress don't apply.
+        path: As in nginx: the path of a Prefix ends with a slash.
+        type: Prefix also represents ImplementationSpecific.
+        source: The Ingress whose annotations apply, or None.
+        backend: The backend; None means the default backend.
+        given: The path in the Ingress.
+        plain: Whether redirects and rewrites of the Ingress are ignored.
     """
 
     path: str
@@ -39,13 +39,13 @@ class Location:
 
     @property
     def target(self) -> str:
-        """The rewrite target, where it changes the path."""
+        """The rewrite target if it changes the path."""
         found = "" if self.source is None or self.plain else self.source.values.text("rewrite-target")
         return "" if found == self.path else found
 
     @property
     def regex(self) -> bool:
-        """Whether it makes patterns of all paths of the host."""
+        """Whether it turns all paths of the host into patterns."""
         return bool(self.target) or (self.source is not None and self.source.values.flag("use-regex"))
 
 
@@ -56,7 +56,7 @@ class Server:
     Attributes:
         host: The name, a wildcard or `_`.
         sources: Its Ingresses, the oldest first, without canaries.
-        locations: In the order in which patterns are tried; one for everything is always among them.
+        locations: In the order in which patterns are tried; one of them matches every path.
         regex: Whether every path is a pattern.
     """
 
@@ -67,7 +67,7 @@ class Server:
 
 
 def build_server(host: str, sources: Sequence[Source]) -> Server | None:
-    """Return the server of a host; None where no Ingress makes one. The catch-all server always exists."""
+    """Return the server of a host; None if no Ingress serves it. The catch-all server always exists."""
     mains = tuple(source for source in sources if not source.canary)
     if not mains and host != CATCH_ALL:
         return None
@@ -89,7 +89,7 @@ def build_server(host: str, sources: Sequence[Source]) -> Server | None:
 
 
 def _unmatched(source: Source) -> Location:
-    """Return the location of what no path takes: it has the annotations of the oldest Ingress of the host."""
+    """Return the location for requests that match no path; it has the annotations of the host's oldest Ingress."""
     backend = source.spec.default_backend.service if source.spec.default_backend else None
     return Location(ROOT, "Prefix", source, backend, ROOT, is_default=True)
 
@@ -103,7 +103,7 @@ def _catch_all(sources: Iterable[Source]) -> Location:
 
 
 def _split(locations: Iterable[Location]) -> list[Location]:
-    """Split a Prefix `/foo` into `/foo/` and `= /foo`, except where it is a pattern itself."""
+    """Split a Prefix `/foo` into `/foo/` and `= /foo`, unless it is a pattern itself."""
     every = list(locations)
     exact = {location.path for location in every if location.type == "Exact"}
     found: list[Location] = []

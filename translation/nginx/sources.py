@@ -1,4 +1,4 @@
-"""Sources: the Ingresses that a host is made of, parsed and judged, in the order in which ingress-nginx reads them."""
+"""Sources: the Ingresses of a host, parsed and validated, in the order in which ingress-nginx reads them."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Source:
         meta: Its metadata.
         spec: Its spec.
         values: Its annotations.
-        closed: Why its paths answer 503 with ingress-nginx as well; empty: they don't.
-        shut: Why its paths answer 503 here: they would lose a protection.
+        closed: Why its paths respond with 503, also in ingress-nginx; else empty.
+        shut: Why its paths respond with 503 here: they would lose a protection.
     """
 
     meta: Meta
@@ -57,7 +57,7 @@ def host_of(host: str) -> str:
 
 
 def read_config(view: View, options: NginxOptions) -> Config:
-    """Return the ConfigMap as it is now; without one, the defaults."""
+    """Return the current ConfigMap, or the defaults."""
     found = view.get(ConfigMap, options.config_map) if options.config_map else None
     return Config(found.data if found else {})
 
@@ -107,14 +107,14 @@ def has_canaries(view: View, namespace: str) -> bool:
 def _sources(view: View, options: Options, nginx: NginxOptions, index: IndexKey) -> Iterator[Source]:
     items = oldest(view, CustomObject, index)
     for _, group in groupby(items, key=lambda each: each.meta.created):
-        # Of the same second the one whose name is last comes first (internal/ingress/controller/store/store.go).
+        # In the same second the last one by name comes first (internal/ingress/controller/store/store.go).
         for item in sorted(group, key=lambda each: (each.meta.namespace, each.meta.name), reverse=True):
             if source := source_of(item, view, options, nginx):
                 yield source
 
 
 def source_of(item: CustomObject, view: View, options: Options, nginx: NginxOptions) -> Source | None:
-    """Return an Ingress as ingress-nginx serves it; None for one that it does not."""
+    """Return an Ingress as ingress-nginx serves it, or None if it does not serve it."""
     if not is_served(item, view, options, nginx):
         return None
     values = values_of(item.meta.annotations, nginx.prefix)
@@ -130,7 +130,7 @@ def source_of(item: CustomObject, view: View, options: Options, nginx: NginxOpti
 
 
 def why_refused(findings: Iterable[Finding], config: Config) -> str:
-    """Return why a whole Ingress is not served, as with ingress-nginx; empty if it is."""
+    """Return why a whole Ingress is not served, as in ingress-nginx; empty if it is."""
     for finding in findings:
         if finding.outcome == "refused":
             return f"{finding.annotation} has a value that is not valid"
@@ -140,7 +140,7 @@ def why_refused(findings: Iterable[Finding], config: Config) -> str:
 
 
 def bad_pattern(spec: IngressSpec, values: Values) -> str:
-    """Return a path that is read as a regular expression and does not compile; empty if every path does."""
+    """Return a path that is an invalid regular expression; empty if all are valid."""
     if not values.flag("use-regex") and not values.has("rewrite-target"):
         return ""
     paths = (path.path for rule in spec.rules if rule.http for path in rule.http.paths)
@@ -148,7 +148,7 @@ def bad_pattern(spec: IngressSpec, values: Values) -> str:
 
 
 def bad_wildcard(spec: IngressSpec, values: Values) -> str:
-    """Return a wildcard host for which the redirect to www is asked; empty without one."""
+    """Return a wildcard host with a redirect to www, which is invalid; empty without one."""
     wildcards = (rule.host for rule in spec.rules if rule.host.startswith("*."))
     return next(wildcards, "") if values.flag("from-to-www-redirect") else ""
 
@@ -172,6 +172,6 @@ def _why_shut(findings: Iterable[Finding]) -> str:
 
 
 def _effective(values: Values, findings: Iterable[Finding]) -> Values:
-    """Return the annotations that are read: a wrong value whose outcome is the default counts as absent."""
+    """Return the effective annotations: an invalid value whose outcome is the default is ignored."""
     ignored = {finding.annotation for finding in findings if finding.outcome == "default"}
     return Values({name: text for name, text in values.given.items() if name not in ignored})

@@ -49,10 +49,10 @@ def review(scope: Context, name: str, config: JsonObject, path: str, config_path
         config_path: The field with the configuration; empty if the object has no such field.
     """
     check_code(scope, name, config, path)
-    # Global rules are for every team: who may write them is the business of RBAC.
+    # Global rules affect every team: RBAC decides who may write them.
     if scope.options.plugins == "all" or scope.kind == "ApisixGlobalRule":
         return config
-    from translation.plugins.policy import judge  # hundreds of rules, loaded where they are wanted
+    from translation.plugins.policy import judge  # hundreds of rules, imported only if they are used
 
     return judge(scope, name, config, path, config_path)
 
@@ -89,7 +89,7 @@ def _put(target: JsonObject, keys: Sequence[str], value: str) -> None:
             target[key] = {}
         target = target[key]
     if last:
-        # A key that ends with a dot names no field; the 1.8 line takes it as far as it leads.
+        # A key that ends with a dot names no field; 1.8 uses the part before the dot.
         target[last] = value
 
 

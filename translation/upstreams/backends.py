@@ -153,7 +153,7 @@ def claim_external(draft: Builder, reference: UpstreamReference, path: str) -> s
 
 def _judged(draft: Builder, obj: CustomObject) -> Context:
     """Return the mistakes of an ApisixUpstream that is used for external nodes."""
-    from crds.v2.upstream import ApisixUpstreamSpec  # clusters without ApisixUpstreams do without it
+    from crds.v2.upstream import ApisixUpstreamSpec  # not needed in clusters without ApisixUpstreams
 
     scope = draft.within(obj.meta.kind, obj.meta.namespace)
     check_spec(scope, obj.spec)

@@ -91,7 +91,7 @@ class ListedNodes:
         """Return the candidates for a port, and whether there are more than may be nodes."""
         slices = self._slices.get(name, [])
         family = _family(self._service, {each for _, found in slices for each in found.families})
-        # Of a subset nothing may be ready: then what is on its way out counts.
+        # If no endpoint of a subset is ready, terminating ones are used.
         tiers = (0, 1, 2) if self._service.publish_not_ready else (0, 1)
         candidates = (
             _Candidate(address, number, endpoint)

@@ -71,7 +71,7 @@ def decorator(scope: Context, namespace: str, service: str) -> ApisixUpstreamSpe
     found = scope.view.get(CustomObject, ObjectKey("ApisixUpstream", namespace, service))
     if found is None or not class_is_ours(found, scope.view, scope.options):
         return None
-    from crds.v2.upstream import ApisixUpstreamSpec  # clusters without ApisixUpstreams do without it
+    from crds.v2.upstream import ApisixUpstreamSpec  # not needed in clusters without ApisixUpstreams
 
     check_spec(scope, found.spec)
     try:
@@ -97,7 +97,7 @@ def for_ports(spec: ApisixUpstreamSpec) -> Iterator[tuple[UpstreamSettings, Path
     """Yield `for_port` and `port_paths` of each port that has settings, in linear time: there may be 10,000."""
     seen: set[int] = set()
     for index, level in enumerate(spec.port_level_settings):
-        # Of two levels for one port the first one counts.
+        # If a port has settings twice, the first ones apply.
         if level.port not in seen:
             seen.add(level.port)
             yield _laid_over(spec, level), _paths(level, index)
@@ -108,7 +108,7 @@ def _laid_over(spec: ApisixUpstreamSpec, level: UpstreamSettings) -> UpstreamSet
 
 
 def _given(level: UpstreamSettings) -> dict[str, object]:
-    from crds.v2.upstream import UpstreamSettings  # loaded with the first object that has any
+    from crds.v2.upstream import UpstreamSettings  # imported with the first object that has any
 
     fields = level.model_fields_set & UpstreamSettings.model_fields.keys()
     return {name: value for name in fields if (value := getattr(level, name)) not in _UNSET}
@@ -173,12 +173,12 @@ def _check_discovery(scope: Context, discovery: Discovery, path: str) -> None:
 
 
 def _check_dns(scope: Context, name: str, path: str) -> None:
-    # `host:port`, or a host alone; an address in brackets is judged as it is.
+    # `host:port`, or a host alone; an address in brackets is checked unchanged.
     host, _, port = name.rpartition(":")
     has_port = bool(host) and port.isascii() and port.isdecimal()
     named = host if has_port else name
     if is_in_cluster(scope, named):
-        # Its endpoints may change while these settings are broken and the last good ones stay.
+        # Its endpoints may change while these settings are invalid and the last valid ones stay.
         scope.error(
             "AddressRefused", path, f"{named!r} is a name of the Kubernetes cluster; use its Service in backends"
         )
@@ -200,7 +200,7 @@ def _checks(scope: Context, checks: HealthCheck, path: str) -> JsonObject:
 
 def _active(scope: Context, check: ActiveCheck, path: str) -> JsonObject:
     if check.port is not None and check.port in scope.options.guarded_ports:
-        # Nodes are judged on the port of requests; probes would get to another one.
+        # Nodes are checked for the port of requests; probes would use another one.
         scope.error("AddressRefused", f"{path}.port", f"{check.port} is a port of an internal address; use another one")
         scope.forbidden = True
     return {

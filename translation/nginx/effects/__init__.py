@@ -1,1 +1,1 @@
-"""What the annotations of a location do, one module a group: from values to plugins of a gateway."""
+"""The effects of the annotations of a location: from values to plugins. One module per group of annotations."""

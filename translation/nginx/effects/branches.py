@@ -1,4 +1,4 @@
-"""Branches: what one location does, as routes that are tried in turn; each answer without a backend is one."""
+"""Branches: the routes of one location, which are tried in turn; each response without a backend is a branch."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Branch:
     """One route of a location.
 
     Attributes:
-        when: Conditions beside host and path.
+        when: Conditions in addition to host and path.
         plugins: By name.
-        upstream: The upstream; empty where the plugins answer.
+        upstream: The upstream; empty if the plugins respond.
         fields: Other fields of the route.
     """
 
@@ -37,7 +37,7 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where a location is: what its branches are made from."""
+    """A location with its context, from which its branches are made."""
 
     builder: Builder
     nginx: NginxOptions
@@ -73,7 +73,7 @@ class Site:
 
 
 def may_reach(site: Site, url: str) -> bool:
-    """Return whether the settings let requests on behalf of the Ingress go to a URL; a variable host is not judged."""
+    """Return whether the settings permit requests to a URL on behalf of the Ingress; a variable host is not checked."""
     options = site.builder.options
     if not options.judges_addresses:
         return True
@@ -87,7 +87,7 @@ def may_reach(site: Site, url: str) -> bool:
 
 
 def answer(status: int, headers: Mapping[str, str] | None = None) -> dict[str, JsonObject]:
-    """Return the plugin that answers without a backend."""
+    """Return the plugin that responds without a backend."""
     abort: JsonObject = {"http_status": status}
     if headers:
         abort["headers"] = dict(headers)

@@ -45,7 +45,7 @@ from translation.nginx.functions.attached import attached
 
 
 def location_branches(site: Site, check: ClientCheck | None) -> Iterator[Branch]:
-    """Yield the branches of a location; the last one takes whatever is left."""
+    """Yield the branches of a location; the last one matches all remaining requests."""
     if check and check.closed:
         yield Branch(plugins=answer(403))
         return
@@ -86,7 +86,7 @@ def _satisfies_any(site: Site, guard: Authentication) -> bool:
 def _served(
     site: Site, scheme: str, check: ClientCheck | None, custom: Mapping[str, str], guard: Authentication
 ) -> Iterator[Branch]:
-    """Yield the branches by which requests of a scheme get to the backend."""
+    """Yield the branches through which requests of a scheme reach the backend."""
     backend = _upstream(site, scheme)
     limited = limits_id(site)
     plugins: dict[str, JsonObject] = address_plugins(site)
@@ -117,7 +117,7 @@ def _served(
 
 
 def _lacks_object(site: Site) -> bool:
-    """Return whether an annotation names an object that does not exist, so that the path answers 503."""
+    """Return whether an annotation names an object that does not exist; the path then responds with 503."""
     secret, parameters = site.values.text("proxy-ssl-secret"), site.values.text("fastcgi-params-configmap")
     if secret and not client_certificate(site):
         return True
@@ -127,7 +127,7 @@ def _lacks_object(site: Site) -> bool:
 
 
 def _passing(site: Site, scheme: str, check: ClientCheck | None, upstream: str) -> dict[str, JsonObject]:
-    """Return the plugins on the way to the backend."""
+    """Return the plugins for requests to the backend."""
     values, config = site.values, site.config
     rewrite = proxy_rewrite(site, scheme)
     plugins: dict[str, JsonObject] = {"proxy-rewrite": rewrite, **mirror(site), **compression(site)}
@@ -136,7 +136,7 @@ def _passing(site: Site, scheme: str, check: ClientCheck | None, upstream: str) 
     if check:
         certificate_headers(rewrite, check, scheme)
         plugins |= name_check(check, scheme)
-    # A gateway forgets about the mirror where it does not buffer.
+    # A gateway does not mirror requests that it does not buffer.
     if "proxy-mirror" not in plugins and (values.text("proxy-buffering") or config.text("proxy-buffering")) != "on":
         plugins["proxy-buffering"] = {"disable_proxy_buffering": True}
     if (values.text("proxy-request-buffering") or config.text("proxy-request-buffering")) == "off":
@@ -147,7 +147,7 @@ def _passing(site: Site, scheme: str, check: ClientCheck | None, upstream: str) 
 
 
 def _upstream(site: Site, scheme: str, *, first: bool = False) -> str | int:
-    """Return the upstream of a location, or the status that it answers."""
+    """Return the upstream of a location, or the status of its response."""
     backend = site.location.backend
     if backend is None:
         return _default_upstream(site)
@@ -156,7 +156,7 @@ def _upstream(site: Site, scheme: str, *, first: bool = False) -> str | int:
 
 
 def _own_default(site: Site) -> tuple[ObjectKey, int] | None:
-    """Return the Service that the annotation default-backend names: it takes over without endpoints."""
+    """Return the Service in the annotation default-backend, which is used if the backend has no endpoints."""
     name = site.values.text("default-backend")
     if not name:
         return None

@@ -1,4 +1,4 @@
-"""Redirects: to https, to another place, to a slash at the end, to the host with or without www, to the app's root."""
+"""Redirects: to https, to another URL, to a trailing slash, to the host with or without www, to the app's root."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _NO_HOST = ("http_host", "!", "~~", ".")
 _CODES = range(300, 309)
 
 _TRIMMED = "X-Trimmed-Request-Uri"
-"""A request header that exists only while a redirect is made: the address without the slash at its end."""
+"""A temporary request header for a redirect: the address without the trailing slash."""
 
 
 def location_redirect(site: Site) -> Branch | None:
-    """Return the redirect of a location that has one for every request; temporal ones come before permanent ones."""
+    """Return the redirect of all requests for a location; temporary ones take precedence over permanent ones."""
     if site.location.plain:
         return None
     values = site.values
@@ -68,9 +68,9 @@ def _to_https(site: Site, host: str, *when: Sequence[object]) -> Branch:
 
 
 def trimmed_redirect(start: str, code: int) -> dict[str, JsonObject]:
-    """Return the plugins of a redirect to the same address elsewhere, without the slash at its end.
+    """Return the plugins of a redirect to the same path on another host or scheme, without the trailing slash.
 
-    The first one writes the address into a request header, from where the second one reads it: neither can do both.
+    The first plugin writes the address to a request header, and the second one reads it: neither can do both.
     """
     return {
         "proxy-rewrite": {
@@ -83,7 +83,7 @@ def trimmed_redirect(start: str, code: int) -> dict[str, JsonObject]:
 
 
 def slash_redirect(location: Location) -> dict[str, JsonObject]:
-    """Return the plugins of the redirect to a path with a slash at its end."""
+    """Return the plugins of the redirect to a path with a trailing slash."""
     uri = f"$scheme://$http_host{_literal(location.path)}$is_args$args"
     return _redirect(uri, 301)
 
@@ -95,13 +95,13 @@ def app_root(site: Site) -> Branch | None:
 
 
 def www_redirects(host: str, code: int) -> Iterator[Branch]:
-    """Yield the redirects of the twin of a host: with www of one without it, and the other way round."""
+    """Yield the redirects for the twin of a host: its name with www added or removed."""
     for scheme, port in (("http", 80), ("https", 443)):
         yield Branch((("scheme", "==", scheme),), trimmed_redirect(f"{scheme}://{host}:{port}", code))
 
 
 def twin_of(host: str) -> str:
-    """Return the host with www of one without it, and the other way round."""
+    """Return the name of a host with www added or removed."""
     return host.removeprefix("www.") if host.startswith("www.") else f"www.{host}"
 
 
@@ -110,7 +110,7 @@ def _redirect(uri: str, code: int) -> dict[str, JsonObject]:
 
 
 def _absolute(url: str) -> str:
-    """Return a redirect's target as nginx sends it: a path becomes an address."""
+    """Return the target of a redirect as in nginx: a path becomes an absolute URL."""
     return f"$scheme://$http_host{_literal(url)}" if url.startswith("/") else _literal(url)
 
 

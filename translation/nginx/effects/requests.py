@@ -1,4 +1,4 @@
-"""Requests: what a backend receives: path, Host, headers, and how much of a body."""
+"""Requests as backends receive them: path, Host, headers, and the maximum body size."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _PORTS = {"http": "80", "https": "443"}
 _REMOVED = ("Proxy", "X-Forwarded-For")
 
 _NAMED = re.compile(r"\$\{?[a-z]")
-"""A variable of nginx in a rewrite target; a gateway knows those, too, but not together with groups."""
+"""A variable of nginx in a rewrite target; gateways support these, too, but not together with groups."""
 
 _VARIABLE_NAMES = {"$namespace": "namespace", "$service_name": "service", "$ingress_name": "ingress"}
 
 
 def proxy_rewrite(site: Site, scheme: str) -> JsonObject:
-    """Return the plugin that makes the backend's request of the client's one."""
+    """Return the plugin that rewrites a client's request for the backend."""
     values = site.values
     header = site.config.text("forwarded-for-header").lower().replace("-", "_")
     headers: dict[str, str] = {
@@ -73,7 +73,7 @@ def request_id() -> JsonObject:
 
 
 def body_limit(site: Site) -> int:
-    """Return how many bytes a body may have; 0: any number."""
+    """Return the maximum size of a body in bytes; 0 means no limit."""
     found = size(site.values.text("proxy-body-size"))
     return site.config.bytes("proxy-body-size") if found is None else found
 
@@ -90,7 +90,7 @@ def _uri(site: Site) -> JsonObject:
 
 
 def numbered(target: str, path: str) -> str:
-    """Return a rewrite target with numbers for the names of groups, which is all that a gateway fills in."""
+    """Return a rewrite target with numbers instead of the names of groups: gateways only support numbers."""
     try:
         groups = re.compile(python_pattern(path)).groupindex
     except re.error:

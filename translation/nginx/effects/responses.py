@@ -1,4 +1,4 @@
-"""Responses: headers that clients get: HSTS, CORS, custom headers, affinity cookies."""
+"""Response headers for clients: HSTS, CORS, custom headers, affinity cookies."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _CORS = "Access-Control-"
 
 
 def hsts(site: Site) -> dict[str, str]:
-    """Return the HSTS header of answers by https."""
+    """Return the HSTS header of https responses."""
     config = site.config
     if not config.flag("hsts"):
         return {}
@@ -37,7 +37,7 @@ def hsts(site: Site) -> dict[str, str]:
 
 
 def cors_headers(values: Values) -> dict[str, str]:
-    """Return the headers of CORS; the origin is that of the request unless any may ask."""
+    """Return the CORS headers; the origin is that of the request unless every origin is allowed."""
     if not values.flag("enable-cors"):
         return {}
     headers = {"Access-Control-Allow-Origin": "$http_origin" if cors_pattern(values) else "*"}
@@ -54,7 +54,7 @@ def cors_headers(values: Values) -> dict[str, str]:
 
 
 def cors_pattern(values: Values) -> str:
-    """Return the pattern of the origins that may ask; empty: any. A list with a bad text is open, as with nginx."""
+    """Return the pattern of the allowed origins; empty allows all, as does an invalid item in nginx."""
     text = values.text("cors-allow-origin")
     origins = [part.strip() for part in text.split(",") if part.strip()]
     if not origins or "*" in origins or not _ORIGINS.fullmatch(text):
@@ -129,7 +129,7 @@ def _set(headers: Mapping[str, str], cookie: str = "", removed: Sequence[str] = 
 
 
 def response_headers(site: Site) -> dict[str, str] | None:
-    """Return the headers of the ConfigMap that an Ingress or everybody names; None where that one is missing."""
+    """Return the headers in the ConfigMap of an Ingress, or in the global one; None if the ConfigMap is missing."""
     found: dict[str, str] = {}
     everywhere = site.config.text("add-headers")
     if everywhere:

@@ -183,7 +183,7 @@ return function(conf, ctx)
     end
 end
 """
-"""Checks a request: returns the status of one that is refused."""
+"""Checks a request; returns a status if it is refused."""
 
 COOKIES = f"""local LISTED = {{[200] = true, [201] = true, [204] = true, [206] = true, [301] = true, [302] = true,
     [303] = true, [304] = true, [307] = true, [308] = true}}

@@ -1,1 +1,1 @@
-"""The verdict tables, and the readers of the values that they are about."""
+"""The verdict tables, and the readers of the values."""

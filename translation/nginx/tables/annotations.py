@@ -1,7 +1,7 @@
-"""The verdict table of annotations: every one that ingress-nginx 1.15 knows, with what becomes of its value.
+"""The verdict table of annotations: every annotation of ingress-nginx 1.15, with the effect of its value.
 
-`migrate`, the documents and the provider read this table and nothing else. A row says which values are valid, what a
-wrong one leads to (observed: outcomes of a live controller), and the verdict on a valid one.
+`migrate`, the documents and the provider all use this table. A row defines which values are valid, the outcome of an
+invalid one (observed on a live controller), and the verdict on a valid one.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ _ROWS = (
     Row(
         "session-cookie-conditional-samesite-none",
         "affinity",
-        approximate("The browser is not looked at: SameSite=None goes to every browser."),
+        approximate("The browser is not detected: every browser gets SameSite=None."),
         is_bool,
         needs=_COOKIE,
     ),
@@ -221,7 +221,7 @@ _ROWS = (
     Row(
         "canary-weight",
         "canary",
-        approximate("Weights are kept exactly, in turns, and not by chance."),
+        approximate("Weights are applied exactly, in turns, instead of randomly."),
         is_int,
         needs=_CANARY,
     ),
@@ -254,7 +254,7 @@ _ROWS = (
     Row(
         "proxy-ssl-server-name",
         "backend",
-        approximate("The gateway always names the Host of the request in the handshake."),
+        approximate("The gateway always sends the Host of the request in the handshake."),
         needs=("proxy-ssl-secret",),
     ),
     Row(
@@ -275,15 +275,15 @@ _ROWS = (
     Row(
         "connection-proxy-header",
         "backend",
-        approximate("The gateway decides about the Connection header."),
+        approximate("The gateway sets the Connection header."),
         empty_or(one_of("close", "keep-alive")),
         "refused",
     ),
-    Row("fastcgi-index", "backend", no_effect("A gateway does not speak FastCGI."), empty_or(WORDS), "refused"),
+    Row("fastcgi-index", "backend", no_effect("Gateways do not support FastCGI."), empty_or(WORDS), "refused"),
     Row(
         "fastcgi-params-configmap",
         "backend",
-        no_effect("A gateway does not speak FastCGI."),
+        no_effect("Gateways do not support FastCGI."),
         like(r"[^;]*"),
         "refused",
     ),
@@ -311,29 +311,29 @@ _ROWS = (
     Row("proxy-max-temp-file-size", "bodies and buffers", BUFFERS, is_size),
     # headers and cookies
     Row("custom-headers", "headers and cookies", EXACT, like(r"[^;]*")),
-    Row("proxy-cookie-domain", "headers and cookies", approximate("Cookies of the backend are passed as they are.")),
+    Row("proxy-cookie-domain", "headers and cookies", approximate("Cookies of the backend are passed unchanged.")),
     Row(
         "proxy-cookie-path",
         "headers and cookies",
-        approximate("Cookies of the backend are passed as they are."),
+        approximate("Cookies of the backend are passed unchanged."),
         empty_or(like(r"\S+ \S+|off|.*;.*")),
         "refused",
     ),
     Row(
         "proxy-redirect-from",
         "headers and cookies",
-        approximate("Location headers of the backend are passed as they are."),
+        approximate("Location headers of the backend are passed unchanged."),
     ),
     Row(
         "proxy-redirect-to",
         "headers and cookies",
-        approximate("Location headers of the backend are passed as they are."),
+        approximate("Location headers of the backend are passed unchanged."),
     ),
     # errors
     Row(
         "custom-http-errors",
         "errors",
-        approximate("Error answers are passed as they are; no error backend is asked."),
+        approximate("Error responses are passed unchanged; there are no error backends."),
         empty_or(CODES),
         "refused",
     ),
@@ -379,12 +379,12 @@ _ROWS = (
     ),
     # WAF
     *(Row(name, "WAF", modsecurity, is_bool) for name in sorted(WAF - {"modsecurity-transaction-id"})),
-    Row("modsecurity-transaction-id", "WAF", no_effect("There is no ModSecurity in a gateway.")),
+    Row("modsecurity-transaction-id", "WAF", no_effect("Gateways have no ModSecurity.")),
     # snippets
     *(Row(name, "snippets", SNIPPET) for name in sorted(SNIPPETS)),
     # logs and traces
     Row("enable-access-log", "logs and traces", no_effect("Access logs are a setting of the whole gateway.")),
-    Row("enable-rewrite-log", "logs and traces", no_effect("A gateway has no log of rewrites.")),
+    Row("enable-rewrite-log", "logs and traces", no_effect("Gateways do not log rewrites.")),
     *(
         Row(name, "logs and traces", no_effect("Tracing is a plugin of the gateway."))
         for name in ("enable-opentelemetry", "opentelemetry-trust-incoming-span", "opentelemetry-operation-name")

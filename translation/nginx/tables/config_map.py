@@ -75,7 +75,7 @@ DEFAULTS: Mapping[str, str] = {
     ),
     "ssl-reject-handshake": "false",
 }
-"""The keys that are read, with what applies without them."""
+"""The supported keys with their defaults."""
 
 _GATEWAY_WIDE = no_effect("It is a setting of the whole gateway (config.yaml), not of routes.")
 _STRICT = no_effect("It concerns ingress-nginx's own webhook.")
@@ -91,9 +91,9 @@ _VERDICTS: Mapping[str, Verdict] = {
     "http-snippet": refused("Nginx configuration is never executed.", protects=True),
     "main-snippet": refused("Nginx configuration is never executed.", protects=True),
     "stream-snippet": refused("Nginx configuration is never executed.", protects=True),
-    "enable-modsecurity": refused("A gateway has no ModSecurity.", protects=True),
-    "enable-owasp-modsecurity-crs": refused("A gateway has no ModSecurity.", protects=True),
-    "proxy-set-headers": approximate("A header that ingress-nginx sends twice, its own and that one, is sent once."),
+    "enable-modsecurity": refused("Gateways have no ModSecurity.", protects=True),
+    "enable-owasp-modsecurity-crs": refused("Gateways have no ModSecurity.", protects=True),
+    "proxy-set-headers": approximate("A header that ingress-nginx sends twice is sent once."),
     "relative-redirects": approximate("Redirects are absolute."),
     "annotation-value-word-blocklist": _STRICT,
     "strict-validate-path-type": _STRICT,
@@ -104,18 +104,18 @@ _VERDICTS: Mapping[str, Verdict] = {
     "client-header-buffer-size": approximate("Sizes of request headers are a setting of the whole gateway."),
     "enable-underscores-in-headers": approximate("Header names with underscores are a setting of the whole gateway."),
     "ignore-invalid-headers": approximate("Invalid header names are a setting of the whole gateway."),
-    "allow-backend-server-header": approximate("The Server header is the gateway's."),
+    "allow-backend-server-header": approximate("The gateway sets the Server header."),
     "use-http2": approximate("HTTP/2 is a setting of the whole gateway."),
     "use-proxy-protocol": approximate("The PROXY protocol is a setting of the gateway's listeners."),
-    "proxy-cookie-domain": approximate("Cookies of the backend are passed as they are."),
-    "proxy-cookie-path": approximate("Cookies of the backend are passed as they are."),
+    "proxy-cookie-domain": approximate("Cookies of the backend are passed unchanged."),
+    "proxy-cookie-path": approximate("Cookies of the backend are passed unchanged."),
 }
 
 _TAKEN: Mapping[str, Verdict] = {**dict.fromkeys(DEFAULTS, EXACT), **_VERDICTS}
 
 
 def named_keys() -> tuple[str, ...]:
-    """Return the keys that have a verdict of their own."""
+    """Return the keys with their own verdict."""
     return tuple(_VERDICTS)
 
 
@@ -130,7 +130,7 @@ def key_verdict(key: str, value: str) -> Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The values of the ConfigMap. A wrong value counts as absent."""
+    """The values of the ConfigMap. An invalid value is ignored."""
 
     given: Mapping[str, str]
 
@@ -155,7 +155,7 @@ class Config:
         return (default or 0) if found is None else found
 
     def networks(self, key: str) -> tuple[str, ...]:
-        """Return a list of networks; a list with a wrong one counts as absent."""
+        """Return a list of networks; a list with an invalid one is ignored."""
         value = self.given.get(key, "")
         return (networks(value) or ()) if value else ()
 

@@ -30,7 +30,7 @@ def judged(values: Values) -> Iterator[Finding]:
             yield Finding(name, value, UNKNOWN)
         elif row.needs and not any(_is_set(values, need) for need in row.needs):
             needs = " or ".join(row.needs)
-            yield Finding(name, value, no_effect(f"It is read only together with {needs}, as with ingress-nginx."))
+            yield Finding(name, value, no_effect(f"It is only used together with {needs}, as in ingress-nginx."))
         else:
             yield Finding(name, value, row.judge(value), row.outcome(value))
 

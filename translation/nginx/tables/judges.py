@@ -20,10 +20,10 @@ SNIPPETS = frozenset(
 WAF = frozenset({"enable-modsecurity", "enable-owasp-core-rules", "modsecurity-transaction-id"})
 
 SNIPPET = refused(
-    "It holds nginx configuration, which is never executed; use a typed annotation or a plugin.", protects=True
+    "It contains nginx configuration, which is never executed; use a typed annotation or a plugin.", protects=True
 )
 BUFFERS = no_effect("Sizes of buffers are settings of the whole gateway (nginx_config in config.yaml).")
-NOT_IN_GATEWAY = "The gateway has no such setting for one route"
+NOT_IN_GATEWAY = "Gateways have no such setting for one route"
 KEPT_AUTH = approximate("With this value ingress-nginx drops the authentication; here it stays.")
 SENT_ONCE = approximate("A header that ingress-nginx sends twice, its own and that one, is sent once.")
 CACHE = approximate("Each worker process of the gateway caches the answers of the authentication service for itself.")
@@ -38,7 +38,7 @@ def protocol(text: str) -> Verdict:
         case "AUTO_HTTP":
             return EXACT
         case "FCGI":
-            return refused("A gateway does not speak FastCGI; put an HTTP server in front of the backend.")
+            return refused("Gateways do not support FastCGI; put an HTTP server in front of the backend.")
         case _:
             return no_effect("The value is not a protocol, so HTTP is used, as with ingress-nginx.")
 
@@ -50,7 +50,7 @@ def next_upstream(text: str) -> Verdict:
         return EXACT
     if "off" in words:
         return EXACT
-    return approximate("Only connection errors and timeouts are retried; answers with an error status are not.")
+    return approximate("Only connection errors and timeouts are retried; responses with an error status are not.")
 
 
 def verify_backend(text: str) -> Verdict:
@@ -63,16 +63,16 @@ def verify_backend(text: str) -> Verdict:
 def rewrite(text: str) -> Verdict:
     """Judge rewrite-target."""
     if not text.startswith(("/", "http://", "https://")):
-        return refused("The target has no slash at its beginning, which backends refuse; add it.")
+        return refused("The target does not begin with a slash, so backends reject it; add one.")
     if re.search(r"\$\{?[a-z]", text):
-        return approximate("Beside variables of nginx, groups of the path are not filled in.")
+        return approximate("If the target contains variables of nginx, groups of the path are not replaced.")
     return EXACT
 
 
 def alias(text: str) -> Verdict:
     """Judge server-alias."""
     if "~" in text:
-        return refused("A regular expression cannot be a host of a gateway; list the names.")
+        return refused("Gateways do not support regular expressions as hosts; list the names.")
     return EXACT
 
 
@@ -85,7 +85,7 @@ def error_page(text: str) -> Verdict:
 
 def timeout(text: str) -> Verdict:
     """Judge a timeout."""
-    return approximate("A gateway has no timeout of 0; 60 s apply.") if integer(text) == 0 else EXACT
+    return approximate("Gateways have no timeout of 0; 60 s apply.") if integer(text) == 0 else EXACT
 
 
 def auth_redirect(text: str) -> Verdict:
@@ -101,8 +101,10 @@ def auth_method(text: str) -> Verdict:
 def hash_by(text: str) -> Verdict:
     """Judge upstream-hash-by."""
     if "$" not in text:
-        return approximate("Without a variable every request has one key, which a gateway spreads by client address.")
-    return approximate("A request whose endpoint fails goes to another one.")
+        return approximate(
+            "Without a variable all requests have one key; the gateway then hashes the client address."
+        )
+    return approximate("A request whose endpoint fails is sent to another one.")
 
 
 def if_on(when_on: Verdict) -> Judge:
@@ -112,7 +114,7 @@ def if_on(when_on: Verdict) -> Judge:
 
 def modsecurity(text: str) -> Verdict:
     """Judge what enables ModSecurity."""
-    return refused("A gateway has no ModSecurity; the path is closed.", protects=True) if boolean(text) else EXACT
+    return refused("Gateways have no ModSecurity; the path is closed.", protects=True) if boolean(text) else EXACT
 
 
 def http_version(text: str) -> Verdict:

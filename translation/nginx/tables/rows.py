@@ -20,11 +20,11 @@ class Row:
     Attributes:
         name: Without the prefix.
         group: The heading under which documents list it.
-        verdict: On a valid value; a function where it depends on the value.
-        valid: Whether a value is taken.
-        wrong: What a value that is not taken leads to.
-        needs: Annotations without one of which this one is not read.
-        if_wrong: The verdict on a value that is not taken, where it is not what `wrong` says.
+        verdict: On a valid value; a function if it depends on the value.
+        valid: Whether a value is valid.
+        wrong: The outcome of an invalid value.
+        needs: Annotations of which at least one is required for this one to have an effect.
+        if_wrong: The verdict on an invalid value, if it differs from `wrong`.
     """
 
     name: str
@@ -41,21 +41,19 @@ class Row:
             if self.if_wrong and value:
                 return self.if_wrong
             return (
-                _WRONG[self.wrong]
-                if value
-                else no_effect("It is empty, so the default applies, as with ingress-nginx.")
+                _WRONG[self.wrong] if value else no_effect("It is empty, so the default applies, as in ingress-nginx.")
             )
         return self.verdict(value) if callable(self.verdict) else self.verdict
 
     def outcome(self, value: str) -> Outcome | None:
-        """Return what a wrong value leads to; None for a valid one."""
+        """Return the outcome of an invalid value; None for a valid one."""
         return None if self.valid(value) else self.wrong
 
 
 _WRONG: Mapping[Outcome, Verdict] = {
-    "default": no_effect("The value is not valid, so the default applies, as with ingress-nginx."),
-    "closed": Verdict("exact", "The value is not valid: its paths answer 503, as with ingress-nginx.", True),
-    "refused": Verdict("exact", "The value is not valid: the whole Ingress is refused, as with ingress-nginx.", True),
+    "default": no_effect("The value is not valid, so the default applies, as in ingress-nginx."),
+    "closed": Verdict("exact", "The value is not valid: its paths respond with 503, as in ingress-nginx.", True),
+    "refused": Verdict("exact", "The value is not valid: the whole Ingress is refused, as in ingress-nginx.", True),
 }
 
 
@@ -70,13 +68,13 @@ def is_int(text: str) -> bool:
 
 
 def is_natural(text: str) -> bool:
-    """Return whether a text is not a negative number."""
+    """Return whether a text is a non-negative number."""
     found = integer(text)
     return found is None or found >= 0
 
 
 def at_least(least: int) -> Check:
-    """Return a check that a number is not too small; a text that is not a number passes."""
+    """Return a check that a number is not below the minimum; texts that are not numbers pass."""
 
     def valid(text: str) -> bool:
         found = integer(text)
@@ -86,12 +84,12 @@ def at_least(least: int) -> Check:
 
 
 def empty_or(check: Check) -> Check:
-    """Return a check that lets the empty text pass as well."""
+    """Return a check that also accepts the empty text."""
     return lambda text: not text or check(text)
 
 
 def like(pattern: str) -> Check:
-    """Return a check that a text matches a pattern as a whole."""
+    """Return a check that the whole text matches a pattern."""
     compiled = re.compile(pattern)
     return lambda text: compiled.fullmatch(text) is not None
 

@@ -1,6 +1,6 @@
-"""Values of annotations: which texts ingress-nginx takes, and what a wrong one leads to.
+"""Values of annotations: which texts ingress-nginx accepts, and the outcome of an invalid one.
 
-A wrong value has one of three outcomes, by annotation: the default applies, the path answers 503, or the whole Ingress
+An invalid value has one of three outcomes: the default applies, the path responds with 503, or the whole Ingress
 is refused. The patterns are those of its validators (internal/ingress/annotations/parser/validators.go).
 """
 
@@ -13,27 +13,27 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 Outcome: TypeAlias = Literal["default", "closed", "refused"]
-"""What a wrong value leads to: the default applies, the path answers 503, or the Ingress is refused as a whole."""
+"""The outcome of an invalid value: the default applies, the path responds with 503, or the whole Ingress is refused."""
 
 TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
-"""The texts that Go's strconv.ParseBool takes."""
+"""The texts that Go's strconv.ParseBool accepts."""
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _SIZE = re.compile(r"([0-9]+)([bkmg]?)", re.IGNORECASE)
 _UNITS = {"": 1, "b": 1, "k": 2**10, "m": 2**20, "g": 2**30}
 
 LONGEST_PATTERN = 1024
-"""Characters of a regular expression that is taken over: a gateway compiles it for every path of the host."""
+"""Maximum length of a regular expression: a gateway compiles it for every path of the host."""
 
 
 def boolean(text: str) -> bool | None:
-    """Return what Go's strconv.ParseBool returns; None for anything else."""
+    """Parse like Go's strconv.ParseBool; return None for other texts."""
     return True if text in TRUE else False if text in FALSE else None
 
 
 def integer(text: str) -> int | None:
-    """Return what Go's strconv.Atoi returns; None for anything else."""
+    """Parse like Go's strconv.Atoi; return None for other texts."""
     return int(text) if _INTEGER.fullmatch(text) and len(text) < 19 else None
 
 
@@ -44,7 +44,7 @@ def size(text: str) -> int | None:
 
 
 def networks(text: str) -> tuple[str, ...] | None:
-    """Return a list of networks and addresses separated by commas, sorted and once each; None if one is wrong."""
+    """Return comma-separated networks and addresses, sorted, without duplicates; None if one is invalid."""
     found = set()
     for part in text.split(","):
         try:
@@ -57,12 +57,12 @@ def networks(text: str) -> tuple[str, ...] | None:
 
 
 def python_pattern(pattern: str) -> str:
-    """Return a pattern of PCRE with the names of groups as Python writes them."""
+    """Return a PCRE pattern with named groups in Python's syntax."""
     return pattern.replace("(?<", "(?P<").replace("(?P<=", "(?<=").replace("(?P<!", "(?<!")
 
 
 def compiles(pattern: str) -> bool:
-    """Return whether a pattern may be handed to a gateway; it is never matched against anything here."""
+    """Return whether a pattern may be sent to a gateway; the controller never matches it."""
     if len(pattern) > LONGEST_PATTERN:
         return False
     try:
@@ -76,7 +76,7 @@ def compiles(pattern: str) -> bool:
 class Values:
     """The annotations of one Ingress under the configured prefix, by their short names.
 
-    A wrong value whose outcome is the default counts as absent.
+    An invalid value whose outcome is the default is ignored.
     """
 
     given: Mapping[str, str]
@@ -96,5 +96,5 @@ class Values:
         return default if found is None else found
 
     def has(self, name: str) -> bool:
-        """Return whether an annotation is set to something."""
+        """Return whether an annotation is set and not empty."""
         return bool(self.given.get(name))

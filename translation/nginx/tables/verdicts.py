@@ -1,4 +1,4 @@
-"""Verdicts: how closely a gateway serves what an annotation or a ConfigMap key asks for. Data, no behaviour."""
+"""Verdicts: how closely a gateway implements an annotation or a ConfigMap key. Data without behaviour."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 Level: TypeAlias = Literal["exact", "approximate", "no effect", "refused"]
-"""`exact`: clients and backends see what they saw with ingress-nginx. `approximate`: with the difference that the
-verdict names. `no effect`: it did nothing in ingress-nginx either, or nothing that clients and backends see.
-`refused`: it is not served; where it protects something, the path is closed."""
+"""`exact`: the same behaviour for clients and backends as in ingress-nginx. `approximate`: except for the
+difference that the verdict names. `no effect`: it had no effect in ingress-nginx either, or none that is visible.
+`refused`: it is not served; if it protects something, the path is closed."""
 
 RANKS: dict[Level, int] = {"no effect": 0, "exact": 1, "approximate": 2, "refused": 3}
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What becomes of one value.
+    """The verdict on one value.
 
     Attributes:
-        level: How closely it is served.
+        level: How closely it is implemented.
         reason: One sentence on the difference; empty for an exact one.
-        protects: Whether serving the path without it would open something.
+        protects: Whether the path would be unprotected without it.
     """
 
     level: Level
@@ -32,15 +32,15 @@ EXACT = Verdict("exact")
 
 
 def approximate(reason: str) -> Verdict:
-    """Return the verdict on what is served with a difference."""
+    """Return the verdict on a value that is served with a difference."""
     return Verdict("approximate", reason)
 
 
 def no_effect(reason: str) -> Verdict:
-    """Return the verdict on what changes nothing."""
+    """Return the verdict on a value without effect."""
     return Verdict("no effect", reason)
 
 
 def refused(reason: str, *, protects: bool = False) -> Verdict:
-    """Return the verdict on what is not served."""
+    """Return the verdict on a value that is not served."""
     return Verdict("refused", reason, protects)

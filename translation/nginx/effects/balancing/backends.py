@@ -1,4 +1,4 @@
-"""Backends: the upstream of a location: its Service, how requests are spread over it, and how they are retried."""
+"""Backends: the upstream of a location, with its Service, its balancer and its retries."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from translation.nginx.tables.values import Values
 _SCHEMES = {"HTTP": "http", "HTTPS": "https", "GRPC": "grpc", "GRPCS": "grpcs", "AUTO_HTTP": ""}
 
 _UNLIMITED = 255
-"""Retries where nginx has no limit."""
+"""Number of retries if nginx has no limit."""
 
 _COOKIE = re.compile(r"[A-Za-z0-9_-]+")
 _VARIABLE = re.compile(r"\$\{?([a-z0-9_]+)\}?")
@@ -31,7 +31,7 @@ _HASHABLE = re.compile(
 
 
 FIRST = {"type": "chash", "hash_on": "vars_combinations", "key": "$request_id"}
-"""The balancer for requests without an affinity cookie: it hashes what the cookie is about to hold."""
+"""The balancer for requests without an affinity cookie: it hashes the future value of the cookie."""
 
 
 def claim(
@@ -62,10 +62,10 @@ def claim(
 
 
 def client_certificate(site: Site) -> str:
-    """Add the record with the certificate that backends are shown, and return its id; empty without one."""
+    """Add the record with the client certificate for backends, and return its id; empty without one."""
     name = site.values.text("proxy-ssl-secret")
     namespace, _, rest = name.partition("/")
-    # The certificate of another namespace would let anyone speak in its name.
+    # With a certificate of another namespace, anyone could impersonate its owner.
     own = namespace == site.namespace or site.config.flag("allow-cross-namespace-resources")
     secret = site.builder.view.get(Secret, ObjectKey("Secret", namespace, rest)) if rest and own else None
     if secret is None:
@@ -86,7 +86,7 @@ def client_certificate(site: Site) -> str:
 
 
 def service_values(site: Site, key: ObjectKey) -> Values:
-    """Return the annotations that apply to a Service as a whole: those of the first Ingress that names it."""
+    """Return the annotations that apply to the whole Service: those of the first Ingress that names it."""
     sources = sources_of_service(site.builder.view, site.builder.options, site.nginx, key.namespace, key.name)
     return next((source.values for source in sources if not source.canary), site.values)
 
@@ -98,12 +98,12 @@ def cookie_name(values: Values) -> str:
 
 
 def scheme_of(site: Site) -> str:
-    """Return the scheme of the upstream; empty: that of the request."""
+    """Return the scheme of the upstream; empty means the scheme of the request."""
     return _SCHEMES.get(site.values.text("backend-protocol").upper(), "http")
 
 
 def port_number(service: Service, port: Port) -> int:
-    """Return the number of a Service port that is named by number, name or the port of Pods; 0 if it does not exist."""
+    """Return the number of a Service port, given its number, its name or the target port; 0 if it does not exist."""
     for each in service.ports:
         if port.number == each.port or (port.name and port.name == each.name) or port.number == each.target != 0:
             return each.port
@@ -123,7 +123,7 @@ def timeouts(site: Site) -> JsonObject:
 
 
 def hash_keys(text: str) -> JsonObject:
-    """Return the balancer of a hash by variables."""
+    """Return the balancer that hashes variables."""
     used = _VARIABLE.findall(text)
     whole = _VARIABLE.fullmatch(text)
     if whole:
@@ -142,7 +142,7 @@ def hash_keys(text: str) -> JsonObject:
 
 
 def _settings(own: Values, values: Values, config: Config, scheme: str) -> JsonObject:
-    """Return the fields of an upstream record; retries and scheme are the location's, balancing is the Service's."""
+    """Return the fields of an upstream record; the location determines retries and scheme, the Service the balancer."""
     body: JsonObject = {"scheme": scheme, "retries": _retries(own, config), **_balancing(values, config)}
     return body
 

@@ -1,6 +1,6 @@
-"""Canaries: a canary Ingress shares the requests of the Service that another Ingress has on the same host and path.
+"""Canaries: a canary Ingress takes a share of the requests for the Service of another Ingress with its host and path.
 
-It belongs to the Service: every location with that Service shares its requests.
+The canary belongs to the Service: it takes its share at every location with that Service.
 """
 
 from __future__ import annotations

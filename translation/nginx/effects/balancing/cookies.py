@@ -1,6 +1,6 @@
-"""Affinity cookies: requests are spread by a hash of the cookie; a client without one gets one.
+"""Affinity cookies: a hash of the cookie selects the backend; a client without a cookie gets one.
 
-The first request of a client is spread by the value that its cookie is about to have, so that it does not move.
+The first request of a client is balanced by the value that its cookie will have, so that the client does not move.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ _DOMAIN = re.compile(r"\.?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+")
 
 
 def affinity_cookie(site: Site, scheme: str) -> tuple[str, str] | None:
-    """Return the name and the text of the cookie that a client without one gets, or None."""
+    """Return the name and value of the cookie for clients without one, or None."""
     backend = site.location.backend
     if site.values.text("affinity") != "cookie" or backend is None:
         return None
-    # Cookies are the Service's: the first Ingress that names it says how they look.
+    # Cookies belong to the Service: the first Ingress that names it configures them.
     values = service_values(site, ObjectKey("Service", site.namespace, backend.name))
     name = cookie_name(values)
     parts = [f"{name}=$request_id"]

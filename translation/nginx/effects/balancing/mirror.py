@@ -1,4 +1,4 @@
-"""Mirrors: a copy of each request goes to another place, whose answer is discarded."""
+"""Mirrors: a copy of each request is sent to another address; the response is discarded."""
 
 from __future__ import annotations
 

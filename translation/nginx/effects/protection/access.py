@@ -22,7 +22,7 @@ def blocked(site: Site) -> Iterator[Branch]:
 
 
 def address_lists(site: Site) -> Iterator[Branch]:
-    """Yield the branches for requests from addresses that may not come."""
+    """Yield the branches for requests from forbidden addresses."""
     allowed, denied = _lists(site)
     if denied:
         yield Branch((("remote_addr", "ipmatch", list(denied)),), answer(403))
@@ -31,13 +31,13 @@ def address_lists(site: Site) -> Iterator[Branch]:
 
 
 def trusted_addresses(site: Site) -> Condition | None:
-    """Return the condition that a request comes from an address that need not authenticate: satisfy any."""
+    """Return the condition that a request comes from an address that need not authenticate (satisfy: any)."""
     allowed, _ = _lists(site)
     return ("remote_addr", "ipmatch", list(allowed)) if allowed else None
 
 
 def address_plugins(site: Site) -> dict[str, JsonObject]:
-    """Return the plugins for the same where the address is known only after a plugin has read a header."""
+    """Return the plugins with the same effect for an address that a plugin first has to read from a header."""
     if not reads_addresses(site):
         return {}
     plugins: dict[str, JsonObject] = {"real-ip": _real_ip(site)}
@@ -65,7 +65,7 @@ def _real_ip(site: Site) -> JsonObject:
 
 
 def _lists(site: Site) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return who alone may come, and who may not: of an Ingress, or else of the ConfigMap."""
+    """Return the allowed and the denied addresses of an Ingress, or else of the ConfigMap."""
     values, config = site.values, site.config
     own = values.text("allowlist-source-range") or values.text("whitelist-source-range")
     allowed = networks(own) if own else config.networks("whitelist-source-range")
@@ -75,7 +75,7 @@ def _lists(site: Site) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _matching(variable: str, word: str) -> Condition:
-    """Return the condition that a header is what an entry of a map of nginx says."""
+    """Return the condition that a header matches an entry of an nginx map."""
     if word.startswith("~*"):
         return (variable, "~*", word[2:])
     return (variable, "~~", word[1:]) if word.startswith("~") else (variable, "==", word)

@@ -1,4 +1,4 @@
-"""Authentication: by passwords of a Secret, and by a service (auth-url). What cannot be made closes the path."""
+"""Authentication: by passwords in a Secret, and by a service (auth-url). If it cannot be set up, the path is closed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _UNITS = {"ms": 1, "": 1000, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400
 
 @dataclass(frozen=True, slots=True)
 class Authentication:
-    """What guards a location.
+    """The authentication of a location.
 
     Attributes:
         functions: What runs before the backend is asked, and after.
@@ -44,7 +44,7 @@ class Authentication:
 
 @dataclass(frozen=True, slots=True)
 class _Service:
-    """An authentication service, as an Ingress or the ConfigMap names it."""
+    """An authentication service of an Ingress or the ConfigMap."""
 
     url: str
     method: str = ""
@@ -59,12 +59,12 @@ class _Service:
 
     @property
     def redirect(self) -> str:
-        """The address in X-Auth-Request-Redirect; one with a semicolon counts as absent."""
+        """The address in X-Auth-Request-Redirect; one with a semicolon is ignored."""
         return "" if ";" in self.request_redirect else self.request_redirect
 
 
 def authentication(site: Site) -> Authentication:
-    """Return what the annotations, or the ConfigMap for every host, ask for."""
+    """Return the authentication required by the annotations, or by the ConfigMap for every host."""
     if site.location.source is None:
         return Authentication()
     if any(site.location.path.startswith(item) for item in site.config.words("no-auth-locations")):
@@ -95,7 +95,7 @@ def _users(site: Site) -> dict[str, str] | Authentication:
     """Return the password hashes by user."""
     values = site.values
     if values.text("auth-type") != "basic":
-        return Authentication(shut="auth-type digest needs what no gateway has")
+        return Authentication(shut="auth-type digest is not supported by gateways")
     name = values.text("auth-secret")
     namespace, _, rest = name.rpartition("/")
     foreign = bool(namespace) and namespace != site.namespace
@@ -201,7 +201,7 @@ def _closed(what: str) -> Authentication:
 
 
 def _told(text: str) -> str:
-    """Return a text with the variable for the address of the request as a gateway has it: unchanged."""
+    """Return a text in which the variable for the address of the request is the gateway's, which is not rewritten."""
     return _REQUEST_URI.sub("$real_request_uri", text)
 
 

@@ -1,4 +1,4 @@
-"""Client certificates: the headers about them that backends get, and which certificates are accepted."""
+"""Client certificates: the headers about them for backends, and which certificates are accepted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HEADERS = {
 
 
 def certificate_headers(rewrite: JsonObject, check: ClientCheck, scheme: str) -> None:
-    """Add the headers about the client's certificate to those of a request; a client's own ones never get through."""
+    """Add the headers about the client's certificate to those of a request; they replace headers that a client sent."""
     passed = check.values.flag("auth-tls-pass-certificate-to-upstream")
     told = {name: text for name, text in _HEADERS.items() if passed or name != "ssl-client-cert"}
     if check.mode == "off":
@@ -28,7 +28,7 @@ def certificate_headers(rewrite: JsonObject, check: ClientCheck, scheme: str) ->
 
 
 def name_check(check: ClientCheck, scheme: str) -> dict[str, JsonObject]:
-    """Return the plugin that lets only certificates of a name in."""
+    """Return the plugin that accepts only certificates with a matching name."""
     pattern = check.values.text("auth-tls-match-cn")
     if not pattern or scheme != "https":
         return {}
@@ -38,7 +38,7 @@ def name_check(check: ClientCheck, scheme: str) -> dict[str, JsonObject]:
 
 
 def certificate_branches(check: ClientCheck | None) -> Iterator[Branch]:
-    """Yield the answers to clients without the certificate that they need."""
+    """Yield the responses to clients without the required certificate."""
     if check is None or check.mode in ("off", "optional_no_ca"):
         return
     page = check.values.text("auth-tls-error-page")

@@ -1,4 +1,4 @@
-"""Limits: requests per second and minute, and connections at once, of each client address."""
+"""Limits for each client address: requests per second and minute, and concurrent connections."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _BURST = 5
 
 
 def limits_id(site: Site) -> str:
-    """Add the record that holds the limits of an Ingress and return its id; empty without limits.
+    """Add the record with the limits of an Ingress and return its id; empty without limits.
 
-    Routes with one plugin config share its counts, as the paths and hosts of an Ingress do in nginx.
+    Routes with the same plugin config share its counters, as the paths and hosts of an Ingress do in nginx.
     """
     source = site.location.source
     plugins = _limits(site)
