@@ -39,5 +39,5 @@ def _names(schema: Any) -> Iterator[str]:
 
 
 def _is_open(schema: FrozenJson) -> bool:
-    """Say whether a schema expects options with names of the user."""
+    """Return whether a schema expects options with names of the user."""
     return bool(schema.get("patternProperties")) or bool(schema.get("additionalProperties"))

@@ -37,7 +37,7 @@ def location_redirect(site: Site) -> Branch | None:
 
 
 def redirects_http(site: Site) -> bool:
-    """Say whether every http request of a location is redirected to https."""
+    """Return whether every http request of a location is redirected to https."""
     config, values, path = site.config, site.values, site.location.path
     if any(path.startswith(item) for item in config.words("no-tls-redirect-locations")):
         return False
