@@ -101,9 +101,7 @@ def auth_method(text: str) -> Verdict:
 def hash_by(text: str) -> Verdict:
     """Judge upstream-hash-by."""
     if "$" not in text:
-        return approximate(
-            "Without a variable all requests have one key; the gateway then hashes the client address."
-        )
+        return approximate("Without a variable all requests have one key; the gateway then hashes the client address.")
     return approximate("A request whose endpoint fails is sent to another one.")
 
 
