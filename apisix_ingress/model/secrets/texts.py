@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from urllib.parse import unquote
 
 from apisix_ingress.model.secrets.fields import ONLY_IN_URLS, is_secret_of_request, suggests_secret
@@ -51,8 +52,12 @@ _WEBHOOK_HINT = re.compile(r"hook|telegram|googleapis", re.IGNORECASE)
 _PLAIN = re.compile(r"[\w./-]*")
 
 
+@lru_cache(maxsize=256)
 def without_credentials(text: str, mark: str) -> str:
-    """Return a text with `mark` for private keys, credentials in headers and URLs, and ``password=…``."""
+    """Return a text with `mark` for private keys, credentials in headers and URLs, and ``password=…``.
+
+    Results are cached: thousands of conditions have the same message.
+    """
     if "/" in text and _WEBHOOK_HINT.search(text):
         text = _WEBHOOK.sub(rf"\1{mark}", text)
     if _PLAIN.fullmatch(text):
