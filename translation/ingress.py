@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from apisix_ingress.model import names
 from apisix_ingress.model.json import JsonObject
@@ -23,6 +24,7 @@ from translation.core.builder import Builder
 from translation.core.options import Options
 from translation.core.result import Translation
 from translation.core.text_checks import check_object
+from translation.gateway.extensions.standings import HTTP_ROUTE_POLICY, policies_of
 from translation.hosts.certificate_conflicts import Hosts
 from translation.hosts.matching import check_host_name
 from translation.hosts.route_conflicts import RouteConflicts
@@ -71,11 +73,23 @@ def translate_ingress(obj: CustomObject, view: View, options: Options, *, now: d
     entries = tuple(_entries(draft, spec))
     prefixes = {(entry.host, _stem(entry.path)) for entry in entries if entry.type == "Prefix"}
     rivals = RouteConflicts(draft, obj)
+    conditions, base = _policies(draft, obj)
     for entry, name in _named(draft, entries, extras):
         shared = (entry.host, entry.path) in prefixes
-        _route(draft, entry, extras, name, priority=_priority(entry, extras, shared, rivals.ahead(entry.field)))
+        priority = _priority(entry, extras, shared, rivals.ahead(entry.field)) + base
+        _route(draft, entry, extras, name, priority=priority, conditions=conditions)
     translate_tls(draft, spec, Hosts(draft, obj), now)
     return draft.finish()
+
+
+def _policies(draft: Builder, obj: CustomObject) -> tuple[Sequence[Any], int]:
+    """Return the further conditions on requests, and the priority, that HTTPRoutePolicies ask for."""
+    if not policies_of(HTTP_ROUTE_POLICY, obj.meta.key, draft.view):
+        return (), 0
+    from translation.gateway.extensions.http_route_policy import rule_effects  # few Ingresses have policies
+
+    [effect] = rule_effects(draft, obj)
+    return effect.vars, effect.priority or 0
 
 
 def _entries(draft: Builder, spec: IngressSpec) -> Iterator[_Entry]:
@@ -135,9 +149,13 @@ def _kind(entry: _Entry, extras: RouteAnnotations) -> str:
     return "Exact" if entry.type == "ImplementationSpecific" and not extras.use_regex else entry.type
 
 
-def _route(draft: Builder, entry: _Entry, extras: RouteAnnotations, name: str, *, priority: int) -> None:
+def _route(
+    draft: Builder, entry: _Entry, extras: RouteAnnotations, name: str, *, priority: int, conditions: Sequence[Any]
+) -> None:
     body = draft.stamp("routes", name) | present({"host": without_dot(entry.host), "priority": priority})
     body |= _path(entry, extras)
+    if conditions:
+        body["vars"] = [*body.get("vars", ()), *conditions]
     body["upstream_id"] = _upstream(draft, entry, extras)
     draft.record("routes", name, body | _extras(draft, extras))
 

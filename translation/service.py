@@ -27,6 +27,7 @@ from translation.core.context import Context
 from translation.core.durations import DEFAULT_TIMEOUTS, timeout_body
 from translation.core.options import Options
 from translation.core.result import Translation
+from translation.gateway.extensions.standings import BACKEND_TRAFFIC_POLICY, policies_of
 from translation.upstreams.nodes import ListedNodes, Node, node, service_nodes
 from translation.upstreams.settings import decorator, discovery_body, for_port, settings_body
 
@@ -51,7 +52,7 @@ def translate_service(key: ObjectKey, service: Service | None, view: View, optio
     for _, claim in view.claims_on(key):
         variant = claim.variant.name if claim.variant else ""
         claimed.setdefault(_Wanted(claim.port, claim.subset, claim.granularity, variant), []).append(claim)
-    settings = _Settings(key, view, options)
+    settings = _Settings(key, service, view, options)
     found = _Found(draft, service, len(claimed)) if service else None
     for wanted in sorted(claimed):
         if draft.is_full:
@@ -82,22 +83,34 @@ class _Found:
 
 
 class _Settings:
-    """The ApisixUpstream of a Service. Its own translation and the routes report its mistakes."""
+    """The ApisixUpstream of a Service, or else its BackendTrafficPolicies.
 
-    def __init__(self, service: ObjectKey, view: View, options: Options) -> None:
-        self._context = ("ApisixUpstream", service.namespace, view, options)
+    Their own translations and the routes report their mistakes.
+    """
+
+    def __init__(self, key: ObjectKey, service: Service | None, view: View, options: Options) -> None:
+        self._context = ("ApisixUpstream", key.namespace, view, options)
+        self._key = key
+        self._names = {port.port: port.name for port in reversed(service.ports)} if service else {}
         scope = Context(*self._context)
-        self.spec = decorator(scope, service.namespace, service.name)
+        self.spec = decorator(scope, key.namespace, key.name)
         self._broken = bool(scope.problems)
 
-    def of_port(self, port: int) -> UpstreamSettings | None:
-        """Return the settings for a port, or None without any."""
-        return for_port(self.spec, port) if self.spec else None
+    def of_port(self, port: int, scope: Context | None = None) -> UpstreamSettings | None:
+        """Return the settings for a port, or None without any; `scope` gets the problems of a policy."""
+        if self.spec or self._broken:
+            return for_port(self.spec, port) if self.spec else None
+        scope = scope or Context(*self._context)
+        if not policies_of(BACKEND_TRAFFIC_POLICY, self._key, scope.view):
+            return None
+        from translation.gateway.extensions.backend_traffic_policy import port_settings  # few Services have policies
+
+        return port_settings(scope, self._key, self._names.get(port, ""))
 
     def body(self, port: int) -> JsonObject | None:
         """Return the fields that the settings define for a port, or None if they are invalid."""
         scope = Context(*self._context)
-        body = settings_body(scope, self.of_port(port))
+        body = settings_body(scope, self.of_port(port, scope))
         return None if self._broken or scope.problems else body
 
 

@@ -76,15 +76,14 @@ class GatewayStatus:
         It may also be one that was not translated yet.
         """
         from translation.gateway.routes.attachment import has_parent_of_ours
-        from translation.gateway.statuses import ROUTE_KINDS
+        from translation.gateway.statuses import ENTRIES, ROUTE_KINDS
 
         item = view.get(CustomObject, key)
-        return (
-            item is not None
-            and key.kind in ROUTE_KINDS
-            and in_scope(key.namespace, view, self._options)
-            and not has_parent_of_ours(item, view, self._options)
-        )
+        if item is None or key.kind not in ENTRIES or not in_scope(key.namespace, view, self._options):
+            return False
+        if key.kind in ROUTE_KINDS:
+            return not has_parent_of_ours(item, view, self._options)
+        return bool(self._world.dependents.reads_of(key))
 
     def _published(self) -> Sequence[tuple[str, str]]:
         found = self._addresses.published()

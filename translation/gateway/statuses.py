@@ -17,8 +17,15 @@ from crds.gateway.common import GATEWAY_GROUP
 
 ROUTE_KINDS = frozenset({"HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute", "UDPRoute"})
 
-ENTRIES = dict.fromkeys(ROUTE_KINDS, ("parents", "parentRef")) | {"BackendTLSPolicy": ("ancestors", "ancestorRef")}
+_POLICY_KINDS = ("BackendTLSPolicy", "HTTPRoutePolicy", "L4RoutePolicy", "BackendTrafficPolicy")
+
+ENTRIES = dict.fromkeys(ROUTE_KINDS, ("parents", "parentRef")) | dict.fromkeys(
+    _POLICY_KINDS, ("ancestors", "ancestorRef")
+)
 """Kind whose status has an entry for each Gateway → the field, and the field of an entry that names the Gateway."""
+
+_MOST_ENTRIES = {"parents": 32, "ancestors": 16}
+"""How many entries the API has room for."""
 
 OUR_TYPES = frozenset({"Accepted", "Conflicted", "InsecureFrontendValidationMode", "Programmed", "ResolvedRefs"})
 """Types of conditions that are removed where an assessment has none."""
@@ -60,7 +67,7 @@ def status_change(key: ObjectKey, assessment: Assessment | None, status: FrozenJ
     if key.kind in ENTRIES:
         name, reference = ENTRIES[key.kind]
         found = list_in(status.get(name))
-        entries = _entries(found, reference, assessment, moment)
+        entries = _entries(found, reference, assessment, moment)[: _MOST_ENTRIES[name]]
         return {name: entries} if entries != found else {}
     if assessment is None:
         return {}
@@ -97,6 +104,8 @@ def _entry_status(key: ObjectKey, assessment: Assessment, status: FrozenJson, mo
     found: JsonObject = {"conditions": _conditions(assessment.verdicts, status, moment)}
     if key.kind == "GatewayClass":
         found["supportedFeatures"] = [{"name": each} for each in sorted(assessment.features)]
+        return found
+    if key.kind == "Consumer":
         return found
     listeners = {each.get("name"): each for each in map(mapping_in, list_in(status.get("listeners")))}
     found["listeners"] = [_listener(key, each, listeners.get(each.name, {}), moment) for each in assessment.listeners]

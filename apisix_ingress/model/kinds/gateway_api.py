@@ -10,6 +10,7 @@ from typing import Any
 from apisix_ingress.model import objects as kube
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.kinds import indexes as by
+from apisix_ingress.model.kinds.extensions import EXTENSION_ROWS
 from apisix_ingress.model.kinds.indexes import IndexFunction
 from apisix_ingress.model.kinds.resource import Resource
 from apisix_ingress.model.network.gateway_matches import match_values
@@ -132,4 +133,5 @@ GATEWAY_ROWS = (
 )
 """Kinds that only the Gateway API uses. ReferenceGrants are used by other kinds too."""
 
-GATEWAY_KINDS = frozenset(row.kind for row in GATEWAY_ROWS)
+GATEWAY_KINDS = frozenset(row.kind for row in (*GATEWAY_ROWS, *EXTENSION_ROWS))
+"""Kinds that are read with the Gateway API."""

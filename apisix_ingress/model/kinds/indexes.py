@@ -63,7 +63,7 @@ BY_PARENT = "parent"
 """Index of ListenerSets: `namespace/name` of the Gateway."""
 
 BY_TARGET = "target"
-"""Index of BackendTLSPolicies: `namespace/name` of each Service."""
+"""Index of BackendTLSPolicies: `namespace/name` of each Service; of other policies: `group/kind/namespace/name`."""
 
 BY_BACKEND = "backend"
 """Index of routes of the Gateway API: `namespace/name` of each Service that they name as a backend."""
@@ -128,6 +128,13 @@ def backend_services(item: kube.CustomObject) -> Iterable[str]:
         for each in backends
         if each.get("kind", "Service") == "Service"
     )
+
+
+def policy_targets(item: kube.CustomObject) -> Iterable[str]:
+    """Return the objects that a policy applies to; they are in its namespace."""
+    targets = (mapping_in(each) for each in list_in(item.spec.get("targetRefs")))
+    named = ((f"{each.get('group') or ''}/{each.get('kind')}", each.get("name")) for each in targets)
+    return dict.fromkeys(f"{kind}/{item.meta.namespace}/{name}" for kind, name in named)
 
 
 def every(item: kube.CustomObject) -> Iterable[str]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from apisix_ingress.model import objects as kube
 from apisix_ingress.model.kinds import indexes as by
+from apisix_ingress.model.kinds.extensions import EXTENSION_ROWS
 from apisix_ingress.model.kinds.gateway_api import GATEWAY_GROUP, GATEWAY_ROWS
 from apisix_ingress.model.kinds.indexes import IndexFunction
 from apisix_ingress.model.kinds.resource import Resource
@@ -259,6 +260,7 @@ _ROWS = (
         webhook="apisix_ingress.webhook.checks.cluster_names:cluster_name_notes",
     ),
     *GATEWAY_ROWS,
+    *EXTENSION_ROWS,
 )
 
 RESOURCES: Mapping[str, Resource] = {resource.kind: resource for resource in _ROWS}

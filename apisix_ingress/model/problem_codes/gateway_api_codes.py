@@ -25,9 +25,9 @@ GATEWAY_API_CODES = (
     Code(
         "AIX1003",
         "InvalidParameters",
-        "A GatewayClass or Gateway has parameters, which are not supported",
+        "A GatewayClass or Gateway has parameters that are not supported",
         "Its condition Accepted is False.",
-        "Remove the parametersRef.",
+        "Remove the parametersRef, or the field of the GatewayProxy that the message names.",
     ),
     Code(
         "AIX1004",
@@ -98,5 +98,12 @@ GATEWAY_API_CODES = (
         "A BackendTLSPolicy asks for what gateways cannot do, or conflicts with an older one",
         "Requests to the Service are answered with 500, so that no request is sent without the verification.",
         "Do as the message says: correct the reference, or remove the policy.",
+    ),
+    Code(
+        "AIX1014",
+        "TargetNotFound",
+        "A policy names a rule or port that its target does not have",
+        "The policy does not apply to that object; its condition Accepted is False.",
+        "Correct `sectionName`.",
     ),
 )

@@ -10,6 +10,7 @@ from apisix_ingress.kube.informer.watch_events import ReflectorObserver
 from apisix_ingress.model.condition import Condition, aborted
 from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey, RecordKey
+from apisix_ingress.model.kinds.gateway_api import GATEWAY_KINDS
 from apisix_ingress.model.kinds.table import CUSTOM_GROUP, RESOURCES
 from apisix_ingress.state.world import World
 from providers.core.deps import ChangeSink
@@ -18,7 +19,9 @@ from providers.status.conditions import Conditions
 from tests.fakes.clock import FakeClock
 from translation.core.options import Options
 
-KINDS = sorted(kind for kind, resource in RESOURCES.items() if resource.group == CUSTOM_GROUP)
+KINDS = sorted(
+    kind for kind, resource in RESOURCES.items() if resource.group == CUSTOM_GROUP and kind not in GATEWAY_KINDS
+)
 RULE = {"name": "r", "match": {"paths": ["/a"]}, "upstreams": [{"name": "one"}]}
 GOOD: dict[str, JsonObject] = {
     "ApisixRoute": {"http": [RULE]},

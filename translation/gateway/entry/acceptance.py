@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from apisix_ingress.model.assessment import Verdict
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.state.view import View
 from crds.gateway.gateways import GatewaySpec
+from translation.gateway.extensions.gateway_proxy import proxy_of
 
 ADDRESS_TYPES = frozenset({"IPAddress", "Hostname"})
 """Types of addresses that a Gateway may ask for."""
 
 
-def refusal_of(spec: GatewaySpec) -> Verdict | None:
+def refusal_of(gateway: ObjectKey, spec: GatewaySpec, view: View) -> Verdict | None:
     """Return the condition Accepted of a Gateway that is refused as a whole, or None."""
-    if (parameters := spec.infrastructure.parameters_ref) is not None:
-        what = f"{parameters.group}/{parameters.kind}"
-        return Verdict("Accepted", False, "InvalidParameters", f"parametersRef: {what} is not supported; remove it")
+    if why := proxy_of(gateway, spec, view).refusal:
+        return Verdict("Accepted", False, "InvalidParameters", f"parametersRef: {why}")
     if unknown := next((each.type for each in spec.addresses if each.type not in ADDRESS_TYPES), None):
         known = " or ".join(sorted(ADDRESS_TYPES))
         return Verdict("Accepted", False, "UnsupportedAddress", f"address type {unknown} is not supported; use {known}")

@@ -24,6 +24,7 @@ from translation.gateway.entry.certificates import (
 from translation.gateway.entry.client_verification import verification_of
 from translation.gateway.entry.listeners import Entry, Listener, entry_of
 from translation.gateway.entry.matching import closed, guards
+from translation.gateway.extensions.gateway_proxy import proxy_of
 from translation.gateway.names import listener_name, record_prefix
 from translation.gateway.ownership import foreign
 from translation.hosts.certificates import KeyPair
@@ -91,11 +92,13 @@ def translate_gateway(obj: CustomObject, view: View, options: Options) -> Transl
     outcomes = assess_listeners(draft, entry)
     _note(draft, outcomes)
     backend = _backend_certificate(draft, entry)
-    refusal = _refusal(entry, outcomes)
+    refusal = _refusal(entry, outcomes, view)
     if (refusal is None or refusal.holds) and (address.value or not options.gateway_addresses):
         for each in outcomes:
             _records(draft, entry, each, address)
     assessment = _assessment(entry, outcomes, address=address, refusal=refusal, backend=backend, options=options)
+    if assessment.addresses is None:
+        assessment = replace(assessment, addresses=proxy_of(obj.meta.key, entry.spec, view).addresses or None)
     return replace(draft.finish(), assessment=assessment)
 
 
@@ -167,9 +170,9 @@ def _backend_certificate(draft: Builder, entry: Entry) -> Unresolved | None:
     return found if isinstance(found, Unresolved) else None
 
 
-def _refusal(entry: Entry, outcomes: Iterable[ListenerOutcome]) -> Verdict | None:
+def _refusal(entry: Entry, outcomes: Iterable[ListenerOutcome], view: View) -> Verdict | None:
     """Return the condition Accepted of a Gateway that has something wrong; it holds if some listener is accepted."""
-    if (refusal := refusal_of(entry.spec)) is not None:
+    if (refusal := refusal_of(entry.gateway.meta.key, entry.spec, view)) is not None:
         return refusal
     own = [each for each in outcomes if each.listener.owner == entry.gateway.meta.key]
     wrong = [each.listener.name for each in own if not each.is_accepted]

@@ -40,7 +40,7 @@ def _assessment(draft: Builder, obj: CustomObject) -> Assessment:
         entry = entry_of(gateway, draft.view)
     except SpecError:
         return _refused("ParentNotAccepted", "its Gateway cannot be read")
-    if (refusal := refusal_of(entry.spec)) is not None:
+    if (refusal := refusal_of(entry.gateway.meta.key, entry.spec, draft.view)) is not None:
         return _refused("ParentNotAccepted", f"{gateway.meta.key} is not accepted: {refusal.message}")
     if obj.meta.key not in {each.meta.key for each in entry.sets}:
         return _refused("NotAllowed", f"{gateway.meta.key} does not allow ListenerSets of this namespace")

@@ -143,7 +143,7 @@ def _parent(
         entry = entry_of(gateway, view)
     except SpecError:
         return Parent(raw, Verdict("Accepted", False, "NoMatchingParent", f"{gateway.meta.key} cannot be read"))
-    if (why := refusal_of(entry.spec)) is not None:
+    if (why := refusal_of(entry.gateway.meta.key, entry.spec, view)) is not None:
         return Parent(raw, _refused("Pending", f"{gateway.meta.key} is not accepted: {why.message}"))
     named = [each for each in entry.listeners if each.owner == owner and _is_named(reference, each)]
     refusal, listeners = _accepted(obj, spec, named, view)

@@ -10,6 +10,7 @@ from typing import Any
 from apisix_ingress.model import names
 from apisix_ingress.model.assessment import Assessment, ListenerKey, ParentState, Verdict
 from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.network.gateway_matches import RankedMatch, ranked_matches
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.state.view import View
@@ -23,6 +24,7 @@ from translation.core.scope import class_is_ours, in_scope
 from translation.core.text_checks import check_object
 from translation.gateway.entry.listeners import Listener
 from translation.gateway.entry.matching import abort, address_and_port, handshake
+from translation.gateway.extensions.http_route_policy import rule_effects
 from translation.gateway.names import record_prefix, route_name
 from translation.gateway.ownership import usable as usable_hosts
 from translation.gateway.parsing import spec_of
@@ -33,7 +35,11 @@ from translation.gateway.routes.matches import grpc_fields, http_fields
 from translation.gateway.routes.mirrors import mirror_plugin
 from translation.gateway.routes.precedence import by_priority
 
-PLUGIN_CONFIG = ("apisix.apache.org", "ApisixPluginConfig")
+PLUGIN_CONFIGS = (("apisix.apache.org", "ApisixPluginConfig"), ("apisix.apache.org", "PluginConfig"))
+"""Group and kind of the objects that a filter of type ExtensionRef may refer to."""
+
+_PRIORITY_STEP = 2**24
+"""A priority of a policy outweighs the precedence of any match."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +120,7 @@ class _Route:
         self._draft = draft
         self._obj = obj
         self._attached = attached
+        self._effects = rule_effects(draft, obj)
         self._matches: dict[int, list[tuple[RankedMatch, int]]] = {}
         equal: Counter[tuple[str, int]] = Counter()
         for match in ranked_matches(obj):
@@ -154,7 +161,9 @@ class _Route:
             body = draft.stamp("routes", name)
             if hosts_ := [each for each in usable if each]:
                 body["hosts"] = hosts_
-            body |= {**case.fields, "priority": priority, "vars": [*where, *case.fields["vars"]]}
+            effect = self._effects[match.rule]
+            priority += (effect.priority or 0) * _PRIORITY_STEP
+            body |= {**case.fields, "priority": priority, "vars": [*where, *case.fields["vars"], *effect.vars]}
             body |= self._action(rule, backends, case, listener, name=name, hosts=hosts_, index=match.rule)
             draft.record("routes", name, body)
 
@@ -191,10 +200,13 @@ class _Route:
 
     def _extend(self, body: dict[str, Any], steps: Steps, path: str) -> None:
         """Add the plugin config that a filter refers to; one that is missing answers requests with 500."""
+        if len(steps.extensions) > 1:
+            self._draft.error("UnsupportedValue", path, "a rule can have one ExtensionRef; merge the plugin configs")
         for reference in steps.extensions:
-            if (reference.group, reference.kind) != PLUGIN_CONFIG:
+            if (reference.group, reference.kind) not in PLUGIN_CONFIGS:
                 what = f"{reference.group}/{reference.kind}"
-                wrong = Invalid("InvalidKind", f"{what} is not supported; refer to an ApisixPluginConfig", path)
+                remedy = "refer to an ApisixPluginConfig or PluginConfig"
+                wrong = Invalid("InvalidKind", f"{what} is not supported; {remedy}", path)
             else:
                 key = ObjectKey(reference.kind, self._draft.namespace, reference.name)
                 if (id_ := plugin_config_id(self._draft, key)) is not None:
@@ -211,9 +223,10 @@ def plugin_config_id(draft: Builder, key: ObjectKey) -> str | None:
     found = draft.custom(key)
     if found is None or not in_scope(key.namespace, draft.view, draft.options):
         return None
-    if not class_is_ours(found, draft.view, draft.options):
+    prefix = RESOURCES[key.kind].record_prefix
+    if not prefix and not class_is_ours(found, draft.view, draft.options):  # a PluginConfig has no class
         return None
-    return draft.refer("plugin_configs", names.object_name(key.namespace, key.name))
+    return draft.refer("plugin_configs", names.object_name(key.namespace, key.name, prefix))
 
 
 def _http_rules(spec: HttpRouteSpec) -> Iterator[Rule]:

@@ -14,12 +14,14 @@ from translation.core.builder import Builder
 from translation.core.options import Options
 from translation.core.result import Translation
 from translation.core.text_checks import check_object
+from translation.gateway.extensions.l4_route_policy import stream_plugins
 from translation.gateway.names import route_name
 from translation.gateway.ownership import usable
 from translation.gateway.parsing import spec_of
 from translation.gateway.routes.attachment import Attached, parents_of
 from translation.gateway.routes.backends import Backends, Invalid, Wanted, backends_of, split_of
 from translation.gateway.routes.http import assessed
+from translation.plugins.configs import Plugins
 
 
 def translate_stream_route(obj: CustomObject, view: View, options: Options) -> Translation:
@@ -34,6 +36,7 @@ def translate_stream_route(obj: CustomObject, view: View, options: Options) -> T
     parents = parents_of(obj, spec, view, options)
     attached = {each.listener.key: each for parent in parents for each in parent.listeners}
     invalid: dict[Invalid, None] = {}
+    plugins = stream_plugins(draft, obj.meta.key)
     for index, rule in enumerate(spec.rules):
         path = f"spec.rules[{index}]"
         backends = backends_of(draft, rule.backend_refs, f"{path}.backendRefs", Wanted())
@@ -41,11 +44,13 @@ def translate_stream_route(obj: CustomObject, view: View, options: Options) -> T
         if index:
             draft.error("UnsupportedValue", path, "only the first rule can take connections; leave one rule")
         for each in attached.values():
-            _records(draft, obj, each, index, backends)
+            _records(draft, obj, each, index, backends, plugins)
     return assessed(draft, parents, tuple(invalid))
 
 
-def _records(draft: Builder, obj: CustomObject, attached: Attached, rule: int, backends: Backends) -> None:
+def _records(
+    draft: Builder, obj: CustomObject, attached: Attached, rule: int, backends: Backends, plugins: Plugins
+) -> None:
     if not backends.targets:
         return  # without a record the gateway closes connections
     listener = attached.listener
@@ -59,8 +64,8 @@ def _records(draft: Builder, obj: CustomObject, attached: Attached, rule: int, b
         body = draft.stamp("stream_routes", name)
         del body["name"]  # as other stream routes
         body |= {"server_port": port, **where, **server_name, "upstream_id": backends.targets[0].upstream_id}
-        if split := split_of(backends.targets, backends.broken):
-            body["plugins"] = split
+        if every := {**plugins, **split_of(backends.targets, backends.broken)}:
+            body["plugins"] = every
         draft.hold("stream_routes", names=frozenset({name}))
         draft.record("stream_routes", name, body)
 

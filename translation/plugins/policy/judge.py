@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _SETTING = "the controller's setting kubernetes.plugins: reviewed"
 _REMEDY = "remove it, or ask the operator about kubernetes.plugins"
 _UNKNOWN = "has not been reviewed for shared gateways"
+_CONSUMERS = ("ApisixConsumer", "Consumer")
 _ON_CONSUMERS = "would replace the plugin with this name on every route that admits the consumer; use it on a route"
 
 MOST_REVIEWED = 50_000
@@ -102,7 +103,7 @@ def _start(review: _Review, name: str, config: Any, steps: Steps) -> Iterator[_P
         return  # other settings decide about it
     if found is None or not found.allowed:
         why = found.reason if found else _UNKNOWN
-    elif review.scope.kind == "ApisixConsumer" and not found.for_consumers:
+    elif review.scope.kind in _CONSUMERS and not found.for_consumers:
         why = _ON_CONSUMERS
     else:
         yield _Place(config, _rules(name), name, steps)

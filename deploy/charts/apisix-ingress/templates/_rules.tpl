@@ -54,6 +54,28 @@
     - udproutes/status
   verbs: [patch]
 {{- end }}
+# Kinds of 2.x; read only if their CRDs are installed.
+- apiGroups: [apisix.apache.org]
+  resources:
+    - gatewayproxies
+    - pluginconfigs
+  verbs: [list, watch]
+- apiGroups: [apisix.apache.org]
+  resources:
+    - backendtrafficpolicies
+    - consumers
+    - httproutepolicies
+    - l4routepolicies
+  verbs: [list, watch{{ if $status }}, get{{ end }}]
+{{- if $status }}
+- apiGroups: [apisix.apache.org]
+  resources:
+    - backendtrafficpolicies/status
+    - consumers/status
+    - httproutepolicies/status
+    - l4routepolicies/status
+  verbs: [patch]
+{{- end }}
 {{- end }}
 - apiGroups: [networking.k8s.io]
   resources: [ingresses]

@@ -118,6 +118,16 @@ def test_entries_for_gateways_of_another_installation_stay() -> None:
     assert [each["controllerName"] for each in got["parents"]] == [CONTROLLER, CONTROLLER, "example.org/other"]
 
 
+def test_entries_of_a_policy_go_once_it_was_translated() -> None:
+    world, key = World(RESOURCES.values()), ObjectKey("HTTPRoutePolicy", "default", "p")
+    world.stores[key.kind].set(custom(key.kind, key.name))
+    status = GatewayStatus(world, Conditions(world, []), Addresses(world, "", ()), Options())
+    before = {"ancestors": [{"ancestorRef": {"name": "gw"}, "controllerName": CONTROLLER}]}
+    assert status.change(key, before, "now") == {}
+    world.dependents.record(key, {ROUTE: None})
+    assert status.change(key, before, "now") == {"ancestors": []}
+
+
 def test_nothing_is_written_for_an_object_without_an_assessment() -> None:
     world = World([RESOURCES["Service"]])
     world.reports[ROUTE] = Report(1)

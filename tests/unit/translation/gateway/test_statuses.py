@@ -100,6 +100,21 @@ def test_a_set_and_a_class_show_what_they_have() -> None:
     }
 
 
+def test_a_policy_shows_its_ancestors_after_those_of_others() -> None:
+    key, gateway = ObjectKey("HTTPRoutePolicy", "default", "p"), {"kind": "Gateway", "name": "gw"}
+    others = [{"ancestorRef": {"name": str(number)}, "controllerName": "other"} for number in range(15)]
+    wanted = Assessment(parents=(ParentState(gateway, (GOOD,)), ParentState({"name": "second"}, (GOOD,))))
+    change = status_change(key, wanted, {"ancestors": others}, NOW)
+    ours = {"ancestorRef": gateway, "controllerName": "ours", "conditions": [condition()]}
+    assert change == {"ancestors": [*others, ours]}  # the API has room for 16
+    assert status_change(key, None, change, NOW) == {"ancestors": others}
+
+
+def test_a_consumer_shows_conditions_only() -> None:
+    change = status_change(ObjectKey("Consumer", "default", "c"), Assessment((GOOD,)), {}, NOW)
+    assert change == {"conditions": [condition()]}
+
+
 def test_host_names() -> None:
     assert covers("", "a.test")
     assert covers("*.test", "b.a.test")

@@ -29,6 +29,11 @@ READERS: Mapping[str, tuple[set[str], str]] = {
     "apisix_ingress/model/network/route_keys.py": ({"Ingress"}, "reads matchers of raw specs, below the table"),
     "apisix_ingress/model/network/tls_hosts.py": ({"Ingress"}, "reads certificates of raw specs, below the table"),
     "translation/core/scope.py": ({"Ingress"}, "the rules of IngressClass are for Ingresses"),
+    "translation/gateway/extensions/backend_traffic_policy.py": (
+        {"ApisixUpstream"},
+        "takes precedence over a policy of the same Service",
+    ),
+    "translation/gateway/extensions/http_route_policy.py": ({"Ingress"}, "one rule stands for a whole Ingress"),
     "translation/gateway/routes/http.py": ({"ApisixPluginConfig"}, "filters of routes refer to them"),
     "translation/hosts/certificate_conflicts.py": ({"Ingress"}, "only an Ingress leaves its hosts to a certificate"),
     "translation/hosts/host_certificates.py": ({"ApisixTls"}, "compares client CAs, which only an ApisixTls has"),

@@ -1,0 +1,1 @@
+"""Providers of the kinds of `apisix.apache.org/v1alpha1`."""

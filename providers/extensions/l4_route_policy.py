@@ -1,0 +1,26 @@
+"""L4RoutePolicy: assessed when it, a route that it applies to, or another policy for that changes."""
+
+from __future__ import annotations
+
+from apisix_ingress.model.objects import CustomObject
+from apisix_ingress.state.view import View
+from providers.gateway.base import GatewayApiProvider
+from translation.core.result import Translation
+
+
+class L4RoutePolicyProvider(GatewayApiProvider):
+    """Owns no records: those of the objects that it applies to change."""
+
+    kind = "L4RoutePolicy"
+
+    def translate(self, item: CustomObject, view: View) -> Translation:
+        """Return the assessment of the policy."""
+        from translation.gateway.extensions.l4_route_policy import translate_l4_route_policy
+
+        return translate_l4_route_policy(item, view, self._options)
+
+    def is_ours(self, item: CustomObject, view: View) -> bool:
+        """Return whether a policy applies to an object of this controller."""
+        from translation.gateway.extensions.l4_route_policy import is_policy_of_ours
+
+        return is_policy_of_ours(item, view, self._options)
