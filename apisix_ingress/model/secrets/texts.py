@@ -51,13 +51,16 @@ _WEBHOOK_HINT = re.compile(r"hook|telegram|googleapis", re.IGNORECASE)
 # None of the patterns matches in such a text.
 _PLAIN = re.compile(r"[\w./-]*")
 
+_SHORT = 256
+"""Characters of a text whose result is cached: thousands of conditions have the same message."""
 
-@lru_cache(maxsize=256)
+
 def without_credentials(text: str, mark: str) -> str:
-    """Return a text with `mark` for private keys, credentials in headers and URLs, and ``password=…``.
+    """Return a text with `mark` for private keys, credentials in headers and URLs, and ``password=…``."""
+    return _masked_before(text, mark) if len(text) <= _SHORT else _masked(text, mark)
 
-    Results are cached: thousands of conditions have the same message.
-    """
+
+def _masked(text: str, mark: str) -> str:
     if "/" in text and _WEBHOOK_HINT.search(text):
         text = _WEBHOOK.sub(rf"\1{mark}", text)
     if _PLAIN.fullmatch(text):
@@ -73,6 +76,9 @@ def without_credentials(text: str, mark: str) -> str:
     if "=" in text or "%3" in text:
         text = "".join(_without_parameters(text, mark))
     return text
+
+
+_masked_before = lru_cache(maxsize=256)(_masked)
 
 
 def without_header(text: str, mark: str) -> str:
