@@ -21,6 +21,7 @@ from e2e.nginx.client import Client
 from e2e.nginx.compare import differences
 from e2e.nginx.corpus import Case
 from e2e.nginx.world import Certificates, Cluster
+from translation.nginx.native.model import Target
 
 Json = dict[str, Any]
 _MARKER = "marker.replay.test"
@@ -120,7 +121,10 @@ class Result:
 class Replay:
     """Replays cases one after another."""
 
-    def __init__(self, gateway: Gateway, client: Client, certificates: Certificates, names: Names) -> None:
+    def __init__(
+        self, gateway: Gateway, client: Client, certificates: Certificates, names: Names, target: Target | None = None
+    ) -> None:
+        self._target = target
         self._gateway = gateway
         self._client = client
         self._certificates = certificates
@@ -144,7 +148,8 @@ class Replay:
         for each in (*pods.values(), *front):
             await each.start()
         try:
-            cluster = Cluster(case, self._certificates, {name: each.address for name, each in pods.items()}, virtual)
+            addresses = {name: each.address for name, each in pods.items()}
+            cluster = Cluster(case, self._certificates, addresses, virtual, self._target)
             return await self._steps(case, cluster, seen)
         finally:
             for each in (*pods.values(), *front):
@@ -155,7 +160,7 @@ class Replay:
         """Return the plugins that the records of a case have, and `client certificate` where one is asked for."""
         virtual = dict.fromkeys(case.about.get("services", {}), "10.244.0.1")
         addresses = dict.fromkeys(case.backends, "10.244.0.1")
-        bodies = Cluster(case, self._certificates, addresses, virtual).records().values()
+        bodies = Cluster(case, self._certificates, addresses, virtual, self._target).records().values()
         asked = {"client certificate"} if any("client" in body for body in bodies) else set()
         later = {"serverless-pre-function"} if case.group.startswith("auth-") else set()
         return asked | later | {plugin for body in bodies for plugin in body.get("plugins", {})}
@@ -246,16 +251,21 @@ class Replay:
 
 @asynccontextmanager
 async def replaying(
-    admin_url: str, admin_key: str, client: Client, certificates: Certificates, dns_port: int
+    admin_url: str,
+    admin_key: str,
+    client: Client,
+    certificates: Certificates,
+    dns_port: int,
+    target: Target | None = None,
 ) -> AsyncIterator[Replay]:
-    """Yield a replay against a gateway whose resolver is at a port of 127.0.0.1."""
+    """Yield a replay against a gateway whose resolver is at a port of 127.0.0.1, for a target as `Cluster` has it."""
     names = Names()
     loop = asyncio.get_running_loop()
     resolver, _ = await loop.create_datagram_endpoint(lambda: names, local_addr=("127.0.0.1", dns_port))
     try:
         async with aiohttp.ClientSession() as session:
             gateway = Gateway(session, admin_url, admin_key, client)
-            yield Replay(gateway, client, certificates, names)
+            yield Replay(gateway, client, certificates, names, target)
             await gateway.show({})
     finally:
         resolver.close()

@@ -15,13 +15,16 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from apisix_ingress.diagnostics.collect.offline import settle
+from apisix_ingress.diagnostics.collect.offline import settle, stored
 from apisix_ingress.model.json import FrozenJson
 from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.model.kinds.table import RESOURCES
+from apisix_ingress.model.objects import CustomObject
 from e2e.nginx.client import tls_context
 from e2e.nginx.corpus import Case
 from translation.core.options import Options
+from translation.nginx.native.model import Note, Target
+from translation.nginx.native.write import native_manifests
 from translation.nginx.options import NginxOptions
 from translation.nginx.sources import values_of
 from translation.nginx.tables.config_map import Config
@@ -34,6 +37,14 @@ _CLASS: Json = {
     "metadata": {"name": "nginx"},
     "spec": {"controller": "k8s.io/ingress-nginx"},
 }
+
+_GATEWAY_CLASS: tuple[Json, ...] = (
+    {
+        "kind": "GatewayClass",
+        "metadata": {"name": "apisix"},
+        "spec": {"controllerName": "apisix.apache.org/apisix-ingress-controller"},
+    },
+)
 
 
 class Certificates:
@@ -109,11 +120,19 @@ class Cluster:
         certificates: Fill placeholders in Secrets.
         addresses: Backend → address of its pod.
         virtual: `namespace/service` → cluster address.
+        target: The kind of manifests that `migrate --write` makes of the Ingresses; None: they are served unchanged.
     """
 
     def __init__(
-        self, case: Case, certificates: Certificates, addresses: Mapping[str, str], virtual: Mapping[str, str]
+        self,
+        case: Case,
+        certificates: Certificates,
+        addresses: Mapping[str, str],
+        virtual: Mapping[str, str],
+        target: Target | None = None,
     ) -> None:
+        self._target = target
+        self.notes: tuple[Note, ...] = ()
         self._case = case
         self._certificates = certificates
         self._addresses = addresses
@@ -154,9 +173,23 @@ class Cluster:
     def records(self) -> dict[RecordKey, FrozenJson]:
         """Return the records that the objects give."""
         objects = [self._decoded(item) for item in (*self._objects.values(), *self._slices())]
-        found = settle((item for item in objects if item is not None), self.options)
+        known = [item for item in objects if item is not None]
+        if self._target:
+            found = settle([*known, *self._native(known, self._target)], Options(gateway_api=True))
+        else:
+            found = settle(known, self.options)
         self.outcome = found
         return found.bodies()
+
+    def _native(self, objects: list[Any], target: Target) -> list[Any]:
+        """Return the manifests that take the place of the Ingresses."""
+        options = self.options
+        assert options.nginx is not None
+        items = [item for item in objects if isinstance(item, CustomObject) and item.meta.kind == "Ingress"]
+        found = native_manifests(items, stored(objects, options).view(), options, options.nginx, target)
+        self.notes = found.notes
+        written = [*_GATEWAY_CLASS, *(item for each in found.hosts.values() for item in each), *found.shared]
+        return [RESOURCES[item["kind"]].decode(item) for item in written]
 
     def verdicts(self) -> list[str]:
         """Return what differs by the verdict tables: a line for each annotation and key whose verdict is not exact."""
@@ -167,6 +200,7 @@ class Cluster:
             if finding.verdict.level in ("approximate", "refused")
         ]
         config = Config(self._case.about.get("config") or {})
+        found += [f"{each.path}: {each.effect}: {each.reason}" for each in self.notes]
         return found + [f"{key}: {each.level}" for key, each in config.verdicts() if each.level != "exact"]
 
     @property

@@ -10,6 +10,25 @@ from tests.flow.surveying import SurveyHarness, plain
 
 CLASS = plain("IngressClass", "nginx", spec={"controller": "k8s.io/ingress-nginx"})
 
+SHOP = """
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: default}
+spec: {clusterIP: 10.96.0.1, ports: [{port: 80}]}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata:
+  name: shop
+  namespace: default
+  annotations: {nginx.ingress.kubernetes.io/affinity: cookie}
+spec:
+  ingressClassName: nginx
+  rules:
+    - host: shop.test
+      http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: web, port: {number: 80}}}}]}
+"""
+
 
 def nginx_ingress(name: str = "shop", **annotations: str) -> dict[str, Any]:
     """Return an Ingress of class nginx; underscores in names of annotations are dashes."""
@@ -53,3 +72,31 @@ def test_an_address_of_a_config_map_has_a_namespace(cli: Cli) -> None:
     got = cli("migrate", "shop.yaml", "--config-map", "nginx")
 
     assert (got.returncode, "must be NAMESPACE/NAME" in got.stderr) == (2, True)
+
+
+def test_native_manifests_and_their_differences_are_written(cli: Cli) -> None:
+    cli.write("shop.yaml", SHOP)
+
+    got = cli("migrate", "shop.yaml", "--write", "out", "--to", "apisixroute")
+
+    assert (got.returncode, "wrote 3 files to out" in got.stderr) == (1, True)
+    names = sorted(path.name for path in (cli.folder / "out").iterdir())
+    assert names == ["DIFFERENCES.md", "shared.yaml", "shop.test.yaml"]
+    assert cli("translate", "shop.yaml", "out").returncode == 0
+
+
+def test_a_path_that_is_closed_makes_the_exit_status_3(cli: Cli) -> None:
+    cli.write("shop.yaml", SHOP.replace("affinity: cookie", "auth-url: http://a.test/$host"))
+
+    got = cli("migrate", "shop.yaml", "--write", "out")
+
+    assert (got.returncode, "closed" in got.stderr) == (3, True)
+    assert "auth-url" in (cli.folder / "out/DIFFERENCES.md").read_text()
+
+
+def test_a_directory_with_files_is_not_written_to(cli: Cli) -> None:
+    cli.write("shop.yaml", SHOP)
+
+    got = cli("migrate", "shop.yaml", "--write", ".")
+
+    assert (got.returncode, "the directory is not empty" in got.stderr) == (2, True)

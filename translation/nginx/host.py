@@ -57,7 +57,7 @@ class _Host:
         rejects = self._config.flag("ssl-reject-handshake")
         default = None if rejects else default_certificate(self._builder, self._nginx)
         add_certificate(self._builder, self._server, self._check, default)
-        locations = list(_ranked(self._server))
+        locations = list(ranked(self._server))
         for rank, (location, match) in enumerate(locations):
             base = (len(locations) - rank) * _STEP if self._by_pattern else 0
             if self._server.host == CATCH_ALL and location.source is None and not self._nginx.default_backend:
@@ -149,7 +149,7 @@ def uses_patterns(server: Server) -> bool:
     return server.regex or any("*" in location.path for location in server.locations)
 
 
-def _ranked(server: Server) -> Iterator[tuple[Location, JsonObject]]:
+def ranked(server: Server) -> Iterator[tuple[Location, JsonObject]]:
     """Yield the locations in the order in which they are tried, each with its matcher."""
     if server.regex:
         yield from _patterns(server.locations)

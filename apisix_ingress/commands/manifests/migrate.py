@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -22,6 +24,7 @@ from apisix_ingress.commands.common.setup import offline_settings, run_with_prog
 
 if TYPE_CHECKING:
     from apisix_ingress.commands.common.setup import Step
+    from apisix_ingress.model.objects import CustomObject
     from apisix_ingress.settings import Settings
     from apisix_ingress.state.world import World
     from translation.core.options import Options
@@ -39,12 +42,21 @@ ConfigMapOption = Annotated[
         show_default=False,
     ),
 ]
+WriteOption = Annotated[
+    Path | None,
+    typer.Option("--write", metavar="DIR", help="Write native manifests to this new directory.", show_default=False),
+]
+TargetOption = Annotated[
+    str, one_of(("ingress", "apisixroute", "httproute"), "--to", description="Kind of the native manifests.")
+]
 
 
 def migrate(
     paths: PathsArgument = None,
     filename: FilesOption = None,
     output: FormatOption = "text",
+    write: WriteOption = None,
+    to: TargetOption = "apisixroute",
     config_map: ConfigMapOption = "",
     *,
     connection: Connection,
@@ -54,6 +66,9 @@ def migrate(
     The report has a verdict on each annotation, Ingress and host. Without PATH the objects are read from the API
     server; nothing is written there. Manifests should include Services, Secrets, ConfigMaps and IngressClasses. The
     section ingress_nginx of the configuration has the flags of ingress-nginx.
+
+    With --write, manifests that serve the same traffic without the provider are written to DIR, and DIR/DIFFERENCES.md
+    lists what they do not express.
 
     Exit 0 if everything is exact, 1 if something is approximate, 3 if something is refused, 2 on an error.
 
@@ -66,7 +81,10 @@ def migrate(
     world, options = _of_files(given, settings) if given else _of_api(settings)
     report = _report(world, options)
     _print(report, output)
-    raise SystemExit({"refused": EXIT_REFUSED, "approximate": EXIT_FOUND}.get(report.level, 0))
+    closed = write is not None and _write(world, options, write, to)
+    raise SystemExit(
+        EXIT_REFUSED if closed else {"refused": EXIT_REFUSED, "approximate": EXIT_FOUND}.get(report.level, 0)
+    )
 
 
 def _enabled(settings: Settings, config_map: str) -> Settings:
@@ -112,12 +130,35 @@ def _of_api(settings: Settings) -> tuple[World, Options]:
 
 
 def _report(world: World, options: Options) -> MigrationReport:
-    from apisix_ingress.model.objects import CustomObject
     from translation.nginx.migration import migration_report
 
     assert options.nginx is not None
-    items = [item for item in world.stores["Ingress"].values() if isinstance(item, CustomObject)]
-    return migration_report(items, world.view(), options, options.nginx)
+    return migration_report(_ingresses(world), world.view(), options, options.nginx)
+
+
+def _ingresses(world: World) -> list[CustomObject]:
+    from apisix_ingress.model.objects import CustomObject
+
+    return [item for item in world.stores["Ingress"].values() if isinstance(item, CustomObject)]
+
+
+def _write(world: World, options: Options, folder: Path, target: str) -> bool:
+    """Write the native manifests; say whether something is closed or missing."""
+    from apisix_ingress.diagnostics.reports.native_files import DIFFERENCES, write_files
+    from translation.nginx.native.write import TARGETS, native_manifests
+
+    assert options.nginx is not None
+    found = native_manifests(_ingresses(world), world.view(), options, options.nginx, TARGETS[target])
+    try:
+        files = write_files(found, folder)
+    except FileExistsError:
+        fail(f"--write {folder}: the directory is not empty; name a new one")
+    except OSError as error:
+        fail(f"--write {folder}: {error.strerror}")
+    counts = Counter(each.effect for each in found.notes)
+    parts = ", ".join(f"{count} {effect}" for effect, count in sorted(counts.items())) or "no differences"
+    tell([f"wrote {len(files)} files to {folder}; {parts}: see {folder / DIFFERENCES}"])
+    return bool(counts["closed"] or counts["not written"])
 
 
 def _print(report: MigrationReport, output: str) -> None:

@@ -15,6 +15,7 @@ from e2e.nginx.client import Client
 from e2e.nginx.corpus import Case, cases
 from e2e.nginx.replay import Replay, Result, replaying
 from e2e.nginx.world import Certificates
+from translation.nginx.native.model import Target
 
 NOT_IN_THE_DEVELOPMENT_GATEWAY = frozenset(
     {"serverless-pre-function", "proxy-mirror", "limit-conn", "workflow", "client certificate"}
@@ -79,6 +80,46 @@ async def _replayed(gateway: DevGateway, part: int) -> list[Result]:
     admin = f"http://{gateway.admin_address}/apisix/admin"
     async with replaying(admin, gateway.admin_key, client, certificates, 5353) as replay:
         return [await replay.run(case) for case in _replayable(replay, part)]
+
+
+NATIVE = (
+    "basic-route",
+    "canary-by-header-value",
+    "cors-origin",
+    "path-",
+    "redirect-",
+    "regex-",
+    "rewrite-",
+    "whitelist",
+)
+"""Cases that are replayed with the manifests of `migrate --write`."""
+
+DIFFERENT_IN_MANIFESTS = {"path-encoded", "regex-encoded", "whitelist-forwarded", "whitelist-forwarded-proxy-cidr"}
+"""Those of them that the development gateway serves differently with the provider, too."""
+
+
+async def _replayed_native(gateway: DevGateway, target: Target) -> list[Result]:
+    certificates = Certificates()
+    host, _, http = gateway.proxy_address.partition(":")
+    client = Client(host, int(http), int(gateway.tls_address.partition(":")[2]), certificates.context)
+    admin = f"http://{gateway.admin_address}/apisix/admin"
+    async with replaying(admin, gateway.admin_key, client, certificates, 5353, target) as replay:
+        wanted = [case for case in cases() if case.name.startswith(NATIVE) and not case.why_skipped]
+        return [await replay.run(case) for case in wanted if not replay.needs(case) & NOT_IN_THE_DEVELOPMENT_GATEWAY]
+
+
+@pytest.mark.parametrize("target", ["apisixroute", "httproute"])
+def test_written_manifests_serve_what_was_recorded_or_note_the_difference(gateway: DevGateway, target: Target) -> None:
+    results = asyncio.run(_replayed_native(gateway, target))
+
+    assert len(results) > 30
+    silent = {each.case.name: each.differences[0] for each in results if each.differences and not each.verdicts}
+    assert {name: line for name, line in silent.items() if name not in DIFFERENT_IN_MANIFESTS} == {}
+    lost = {each.case.name for each in results if any(map(_loses_protection, each.differences))}
+    assert lost - DIFFERENT_IN_MANIFESTS == set()
+    if target == "apisixroute":
+        exact = [each.case.name for each in results if not each.differences]
+        assert len(exact) >= 0.9 * len(results)
 
 
 def _replayable(replay: Replay, part: int) -> Iterator[Case]:

@@ -1,0 +1,1 @@
+"""The objects of a host, one module for each kind of manifest."""

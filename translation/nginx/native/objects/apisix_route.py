@@ -1,0 +1,117 @@
+"""ApisixRoutes for a host: a rule for each route of the provider, in the same order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.keys import ObjectKey
+from translation.nginx.native.conditions import addresses, alternatives, expressions
+from translation.nginx.native.model import STEPS, HostPlan, Note, Place, Share, Step, Var, Written
+from translation.nginx.native.objects.names import manifest, object_name
+from translation.nginx.native.objects.tls import apisix_tls
+from translation.nginx.native.objects.upstreams import Upstreams, timeout
+from translation.nginx.native.plugins import CLOSED, plain_plugins
+
+
+def write_apisix_routes(plan: HostPlan, upstreams: Upstreams, ingress_class: str) -> Written:
+    """Return the ApisixRoutes, ApisixPluginConfigs and ApisixTls of a host."""
+    writer = _Writer(plan, upstreams, ingress_class)
+    for place in plan.places:
+        writer.add(place)
+    certificates = apisix_tls(plan, ingress_class)
+    return Written((*writer.objects(), *certificates.objects), (*writer.notes, *certificates.notes))
+
+
+@dataclass(slots=True)
+class _Writer:
+    plan: HostPlan
+    upstreams: Upstreams
+    ingress_class: str
+    notes: dict[Note, None] = field(default_factory=dict)
+    _rules: dict[str, list[JsonObject]] = field(default_factory=dict)
+    _limits: dict[ObjectKey, Mapping[str, JsonObject]] = field(default_factory=dict)
+
+    def add(self, place: Place) -> None:
+        """Add the rules of a location."""
+        allowed: tuple[str, ...] = ()
+        below = place.steps[-1].priority // STEPS * STEPS
+        for step in place.steps:
+            listed, excluded = addresses(step.when)
+            if excluded:
+                # A rule can't match every address but some: only those get to the rules below, and the rest last.
+                allowed = listed
+                rest = (each for each in step.when if each[0] != "remote_addr")
+                below -= 1
+                self._step(place, replace(step, when=tuple(rest), priority=below), ())
+            else:
+                self._step(place, step, listed or allowed)
+
+    def objects(self) -> Iterator[JsonObject]:
+        """Yield the objects."""
+        for namespace, rules in sorted(self._rules.items()):
+            ordered = sorted(rules, key=lambda rule: -rule["priority"])
+            spec = {"ingressClassName": self.ingress_class, "http": ordered}
+            yield manifest("ApisixRoute", namespace, object_name(self.plan.host), spec)
+        for key, plugins in sorted(self._limits.items()):
+            spec = {"ingressClassName": self.ingress_class, "plugins": plugin_list(plugins)}
+            yield manifest("ApisixPluginConfig", key.namespace, key.name, spec)
+
+    def _step(self, place: Place, step: Step, clients: tuple[str, ...]) -> None:
+        plain = plain_plugins(step.plugins)
+        why, different = self.upstreams.add(step.shares, step.timeout) if not plain.closed else (plain.closed, ())
+        if why:
+            self.notes[Note(self.plan.host, place.path, "closed", why)] = None
+            step = replace(step, plugins=CLOSED, shares=(), timeout={}, limits={})
+        else:
+            step = replace(step, plugins=plain.plugins)
+        for each in (*plain.differs, *different):
+            self.notes[Note(self.plan.host, place.path, "differs", each)] = None
+        namespace = place.namespace
+        rules = self._rules.setdefault(namespace, [])
+        for when in alternatives(step.when):
+            rules.append(self._rule(place, step, when, clients, len(rules) + 1))
+
+    def _rule(
+        self, place: Place, step: Step, when: tuple[Var, ...], clients: tuple[str, ...], number: int
+    ) -> JsonObject:
+        match: JsonObject = {"paths": list(place.uris)}
+        if place.hosts:
+            match["hosts"] = list(place.hosts)
+        if clients:
+            match["remoteAddrs"] = list(clients)
+        if exprs := expressions([*([place.pattern] if place.pattern else ()), *when]):
+            match["exprs"] = exprs
+        rule: JsonObject = {"name": f"{number:03}-{_kind(step)}", "priority": step.priority, "match": match}
+        if step.shares:
+            rule |= {"websocket": True, "backends": [_backend(share) for share in step.shares]}
+            rule["timeout"] = timeout(step.timeout)
+        if step.plugins:
+            rule["plugins"] = plugin_list(step.plugins)
+        if step.limits and place.ingress:
+            key = ObjectKey("ApisixPluginConfig", place.namespace, f"{place.ingress.name}-limits")
+            self._limits[key] = step.limits
+            rule["plugin_config_name"] = key.name
+        return rule
+
+
+def plugin_list(plugins: Mapping[str, JsonObject]) -> list[JsonObject]:
+    """Return plugins as a manifest has them."""
+    return [{"name": name, "config": dict(config)} for name, config in plugins.items()]
+
+
+def _backend(share: Share) -> JsonObject:
+    found: JsonObject = {"serviceName": share.claim.target.name, "servicePort": share.claim.port}
+    if share.claim.granularity == "service":
+        found["resolveGranularity"] = "service"
+    return found | {"weight": share.weight}
+
+
+def _kind(step: Step) -> str:
+    """Return a word for the name of a rule."""
+    if step.shares:
+        return "serve"
+    if "redirect" in step.plugins:
+        return "redirect"
+    return f"answer-{step.plugins['fault-injection']['abort']['http_status']}"

@@ -1,0 +1,79 @@
+"""Every host of ingress-nginx as native manifests, one list of objects for each host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.objects import CustomObject
+from apisix_ingress.state.view import View
+from translation.core.options import ANY_CLASS, Options
+from translation.core.scope import INGRESS_CLASS_OF_ANY
+from translation.nginx.native.model import HostPlan, Note, Target, Written
+from translation.nginx.native.objects.apisix_route import write_apisix_routes
+from translation.nginx.native.objects.http_route import gateway, write_http_routes
+from translation.nginx.native.objects.ingress import write_ingresses
+from translation.nginx.native.objects.upstreams import Upstreams
+from translation.nginx.native.plan import plan_host
+from translation.nginx.options import CATCH_ALL, NginxOptions
+from translation.nginx.sources import host_of, source_of
+
+TARGETS: Mapping[str, Target] = {"ingress": "ingress", "apisixroute": "apisixroute", "httproute": "httproute"}
+_WRITERS: Mapping[Target, Callable[[HostPlan, Upstreams, str], Written]] = {
+    "ingress": write_ingresses,
+    "apisixroute": write_apisix_routes,
+    "httproute": write_http_routes,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Manifests:
+    """What is written.
+
+    Attributes:
+        hosts: Host → its objects.
+        shared: Objects that hosts share: settings of Services.
+        notes: What is not expressed, sorted.
+    """
+
+    hosts: dict[str, tuple[JsonObject, ...]]
+    shared: tuple[JsonObject, ...]
+    notes: tuple[Note, ...]
+
+
+def native_manifests(
+    items: Iterable[CustomObject], view: View, options: Options, nginx: NginxOptions, target: Target
+) -> Manifests:
+    """Return the manifests of every host that Ingresses of ingress-nginx among some name."""
+    plans = list(_plans(items, view, options, nginx))
+    secrets = {id_: secret for plan in plans for id_, secret in plan.secrets.items()}
+    upstreams = Upstreams(secrets, timed=target != "apisixroute")
+    own = INGRESS_CLASS_OF_ANY if options.ingress_class == ANY_CLASS else options.ingress_class
+    hosts: dict[str, tuple[JsonObject, ...]] = {}
+    notes: set[Note] = set()
+    known: set[tuple[str, str, str]] = set()
+    for plan in plans:
+        written = _WRITERS[target](plan, upstreams, own)
+        hosts[plan.host] = tuple(_new(written.objects, known))
+        notes |= set(written.notes)
+    shared = [gateway()] if target == "httproute" else []
+    return Manifests(hosts, (*shared, *upstreams.objects(own)), tuple(sorted(notes)))
+
+
+def _new(objects: Iterable[JsonObject], known: set[tuple[str, str, str]]) -> Iterator[JsonObject]:
+    """Yield the objects that no other host has: those of an Ingress with several hosts are shared."""
+    for item in objects:
+        key = (item["kind"], item["metadata"]["namespace"], item["metadata"]["name"])
+        if key not in known:
+            known.add(key)
+            yield item
+
+
+def _plans(items: Iterable[CustomObject], view: View, options: Options, nginx: NginxOptions) -> Iterator[HostPlan]:
+    sources = (source for item in items if (source := source_of(item, view, options, nginx)))
+    hosts = {host_of(rule.host) for source in sources for rule in source.spec.rules}
+    for host in sorted({*hosts, CATCH_ALL}):
+        plan = plan_host(host, view, options, nginx)
+        if plan and plan.places:
+            yield plan
