@@ -22,6 +22,7 @@ from apisix_ingress.gateway.adminapi.tls import TlsContext, TlsFiles
 from apisix_ingress.gateway.ledger import Ledger, LedgeredBackend
 from apisix_ingress.gateway.sync.cluster_sync import ClusterSync
 from apisix_ingress.gateway.sync.comparison.adoption import IdAdoption
+from apisix_ingress.gateway.sync.config import SyncConfig
 from apisix_ingress.gateway.sync.observer import SyncObserver
 from apisix_ingress.gateway.sync.plan import Wanted
 from apisix_ingress.kube.status.interface import Load
@@ -64,18 +65,18 @@ class GatewayCluster:
         self._home_url = url
         self._ledger = wiring.ledger
         self._current = home
-        self.sync = ClusterSync(
+        config = SyncConfig(
             self.name,
-            self._ledgered(url),
             wiring.wanted,
             clock=wiring.clock,
             rng=wiring.rng,
+            observer=wiring.observer,
             concurrency=settings.sync.concurrency,
             audit_interval=settings.sync.audit_interval,
             check_interval=settings.sync.check_interval,
-            observer=wiring.observer,
             adopt=wiring.adoptions.adopt,
         )
+        self.sync = ClusterSync(config, self._ledgered(url))
         wiring.adoptions.add(self.sync)
 
     async def read(self, path: str) -> bytes:

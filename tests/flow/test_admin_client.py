@@ -13,6 +13,7 @@ from apisix_ingress.errors import GatewayRejected, GatewayUnauthorized, GatewayU
 from apisix_ingress.gateway.adminapi.client import AdminClient, AdminKey
 from apisix_ingress.gateway.backend import DependencyPending, ObservedRecord
 from apisix_ingress.gateway.sync.cluster_sync import ClusterSync
+from apisix_ingress.gateway.sync.config import SyncConfig
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.records import Record
 from apisix_ingress.runtime.clock import MonotonicClock
@@ -62,7 +63,7 @@ async def connected(gateway: DevGateway, *, key: str = "", timeout: float = 2.0)
 @contextlib.asynccontextmanager
 async def leading(backend: AdminClient, wanted: FakeWanted) -> AsyncIterator[ClusterSync]:
     clock, ready = MonotonicClock(), asyncio.Event()
-    sync = ClusterSync("c1", backend, wanted, clock=clock)
+    sync = ClusterSync(SyncConfig("c1", wanted, clock=clock), backend)
     sync.mark_dirty(wanted.keys())
     ready.set()
     task = asyncio.create_task(sync.run(Term(clock, holder="test"), ready))

@@ -15,6 +15,7 @@ import pytest
 from apisix_ingress.gateway.ledger import LedgeredBackend, MemoryLedger
 from apisix_ingress.gateway.sync.cluster_sync import ClusterSync
 from apisix_ingress.gateway.sync.comparison.adoption import IdAdoption
+from apisix_ingress.gateway.sync.config import SyncConfig
 from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.model.kinds.table import RESOURCES
@@ -78,12 +79,8 @@ class Controller(ChangeSink):
         adoptions = IdAdoption(self.world.ids, self.world.desired, self.registry.drained, clock=clock)
         self.syncs = [
             ClusterSync(
-                f"c{number}",
+                SyncConfig(f"c{number}", self.world.desired, clock=clock, rng=random.Random(1), adopt=adoptions.adopt),
                 LedgeredBackend(FakeBackend(gateway, timeout=2.0), MemoryLedger(), f"c{number}"),
-                self.world.desired,
-                clock=clock,
-                rng=random.Random(1),
-                adopt=adoptions.adopt,
             )
             for number, gateway in enumerate(gateways)
         ]

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from apisix_ingress.gateway.sync.cluster_sync import ClusterSync
+from apisix_ingress.gateway.sync.config import SyncConfig
 from apisix_ingress.model.json import FrozenJson
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.records import Record
@@ -62,16 +63,11 @@ class Story:
 
     async def _start(self) -> None:
         rng, clock = self.rng, LoopClock()
-        backend = FakeBackend(self.gateway, timeout=2.0)
-        self.sync = ClusterSync(
-            "c1",
-            backend,
-            self.wanted,
-            clock=clock,
-            rng=random.Random(1),
-            concurrency=4,
-            audit_interval=rng.choice([2.0, 60.0]),
+        interval = rng.choice([2.0, 60.0])
+        config = SyncConfig(
+            "c1", self.wanted, clock=clock, rng=random.Random(1), concurrency=4, audit_interval=interval
         )
+        self.sync = ClusterSync(config, FakeBackend(self.gateway, timeout=2.0))
         ready = asyncio.Event()
         self.task = asyncio.create_task(self.sync.run(Term(clock, holder="test"), ready))
         if rng.random() < 0.5:

@@ -63,7 +63,7 @@ def difference(wanted: Wanted, snapshot: Snapshot) -> JsonObject:
     """
     table = table_of(wanted, snapshot)
     keys = table.records().union(wanted.desired.keys())
-    found = plan(keys, wanted.desired, snapshot.cluster, table, wanted.desired.is_held)
+    found = plan(keys, lambda key: wanted.desired.get(key, snapshot.cluster), table, wanted.desired.is_held)
     changes = list(_changes(found, wanted, snapshot, table))
     acts = [change["act"] for change in changes]
     touched = {*found.upserts, *found.deletes, *found.held, *found.refused}

@@ -8,22 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import math
-import random
 from collections import Counter
 from collections.abc import Collection
 from typing import NamedTuple
 
 from apisix_ingress.errors import LeadershipLost
 from apisix_ingress.gateway.backend import Backend
-from apisix_ingress.gateway.sync.comparison.audit import Adopt, adopt_nothing
+from apisix_ingress.gateway.sync.config import SyncConfig
 from apisix_ingress.gateway.sync.driver import RecordDriver
-from apisix_ingress.gateway.sync.observer import Outage, RecordState, SyncObserver
-from apisix_ingress.gateway.sync.plan import Wanted
+from apisix_ingress.gateway.sync.observer import Outage, RecordState
 from apisix_ingress.gateway.sync.records.slot import Unknown
-from apisix_ingress.gateway.sync.session import SyncConfig, SyncSession
+from apisix_ingress.gateway.sync.session import SyncSession
 from apisix_ingress.model.keys import RECORD_KINDS, RecordKey, RecordKind
 from apisix_ingress.model.records import UNKNOWN, Former
-from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.tasks import cancel
 from apisix_ingress.runtime.term import Term
 
@@ -52,51 +49,20 @@ class ClusterSync:
     """Keeps one gateway cluster at what is wanted, inside terms of leadership.
 
     Args:
-        name: The cluster's name in the settings.
-        backend: How it is talked to.
-        wanted: The desired records.
-        clock: Measures every wait.
-        rng: Spreads retries.
-        concurrency: Writes in flight at once.
-        audit_interval: Seconds between two full comparisons.
-        check_interval: Seconds between two spot checks whether it answers, and has what was written; 0: none.
-        observer: Called with every outcome.
-        adopt: Makes ids follow what the cluster holds, before that is compared with what is wanted.
+        config: Its settings and collaborators.
+        backend: The client of its current address.
     """
 
-    def __init__(
-        self,
-        name: str,
-        backend: Backend,
-        wanted: Wanted,
-        *,
-        clock: Clock,
-        rng: random.Random | None = None,
-        concurrency: int = 16,
-        audit_interval: float = 60.0,
-        check_interval: float = 4.0,
-        observer: SyncObserver | None = None,
-        adopt: Adopt = adopt_nothing,
-    ) -> None:
-        self.name = name
+    def __init__(self, config: SyncConfig, backend: Backend) -> None:
+        self.name = config.name
         self._backend = backend
-        self._config = SyncConfig(
-            name,
-            wanted,
-            clock=clock,
-            rng=rng or random.Random(),
-            observer=observer or SyncObserver(),
-            concurrency=concurrency,
-            audit_interval=audit_interval,
-            check_interval=check_interval,
-            adopt=adopt,
-        )
+        self._config = config
         self.closed = False
         """Whether no write starts any more, since the process is about to end."""
         self._changed_at = -math.inf
         self._moved = asyncio.Event()
         self._ever_wanted: set[RecordKey] = set()
-        self._session = self._new_session(frozenset(), first_audit=audit_interval)
+        self._session = self._new_session(frozenset(), first_audit=config.audit_interval)
 
     def mark_dirty(
         self,

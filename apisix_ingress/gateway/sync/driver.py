@@ -6,7 +6,6 @@ Which effects an event has is in `records.transitions`. Nothing here awaits, so 
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, TypeVar
 
@@ -16,9 +15,8 @@ from apisix_ingress.errors import GatewayError, GatewayRejected
 from apisix_ingress.gateway.backend import ObservedRecord
 from apisix_ingress.gateway.sync.circuit_breaker import CircuitBreaker
 from apisix_ingress.gateway.sync.comparison.sentinels import Sentinels
-from apisix_ingress.gateway.sync.observer import SyncObserver
+from apisix_ingress.gateway.sync.config import SyncConfig
 from apisix_ingress.gateway.sync.ordering.write_order import WriteOrder
-from apisix_ingress.gateway.sync.plan import Wanted
 from apisix_ingress.gateway.sync.record_status import RecordStatus
 from apisix_ingress.gateway.sync.records.retries import explained, note_failure, note_rejection, offer_again
 from apisix_ingress.gateway.sync.records.slot import WARN_AFTER, RecordSlot, Write
@@ -28,7 +26,6 @@ from apisix_ingress.gateway.sync.records.unacked_writes import UnackedWrites
 from apisix_ingress.gateway.sync.records.unique_keys import UniqueKeys
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.records import UNKNOWN, Former, Record
-from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.queue.rate_limiters import FastSlow
 from apisix_ingress.runtime.queue.workqueue import WorkQueue
 
@@ -55,6 +52,7 @@ class RecordDriver:
     """The records of one cluster in one session.
 
     Attributes:
+        config: What all sessions of the cluster have in common.
         table: What is known of them.
         order: Which of their writes others wait for.
         queue: Which are due.
@@ -67,16 +65,9 @@ class RecordDriver:
         breaker: Whether the cluster is written to.
     """
 
-    def __init__(
-        self,
-        cluster: str,
-        wanted: Wanted,
-        *,
-        clock: Clock,
-        rng: random.Random,
-        observer: SyncObserver,
-        ever_wanted: set[RecordKey],
-    ) -> None:
+    def __init__(self, config: SyncConfig, ever_wanted: set[RecordKey]) -> None:
+        cluster, wanted, clock, observer = config.name, config.wanted, config.clock, config.observer
+        self.config = config
         self.cluster = cluster
         self.table = RecordTable()
         self.order = WriteOrder()
@@ -87,7 +78,7 @@ class RecordDriver:
         self.breaker = CircuitBreaker(
             cluster,
             clock=clock,
-            rng=rng,
+            rng=config.rng,
             on_change=self._breaker_changed,
             on_outage=lambda is_open: observer.breaker(cluster, is_open),
         )
@@ -98,7 +89,6 @@ class RecordDriver:
         )
         self._wanted = wanted
         self._clock = clock
-        self._rng = rng
         self._observer = observer
         self._log = log.bind(cluster=cluster)
         # The table of transitions, with what performs each effect in its place.
@@ -255,7 +245,7 @@ class RecordDriver:
     # Effects. Each is described in `transitions.Effect`.
 
     def _effects(self) -> dict[Effect, Callable[[RecordSlot, Detail], None]]:
-        table, order = self.table, self.order
+        table, order, config = self.table, self.order, self.config
         return {
             Effect.ORDER: self._order,
             Effect.ORDER_NEXT: self._order_next,
@@ -278,7 +268,7 @@ class RecordDriver:
             Effect.CLEAR_ERROR: _clear_error,
             Effect.CLEAR_FAILURES: self._clear_failures,
             Effect.BACK_OFF: lambda slot, of: self.enqueue_after(
-                slot.key, note_failure(slot, _given(of.error), self._rng)
+                slot.key, note_failure(slot, _given(of.error), config.rng)
             ),
             Effect.ENQUEUE: lambda slot, _: self.queue.add(slot.key, urgent=slot.urgent),
             Effect.UNBLOCK_OTHERS: lambda slot, _: self.unblock_others(slot.key),
@@ -330,7 +320,7 @@ class RecordDriver:
 
     def _keep_rejection(self, slot: RecordSlot, of: Detail) -> None:
         assert isinstance(of.error, GatewayRejected)
-        note_rejection(slot, of.record, of.error.message, self._clock.monotonic(), self._rng)
+        note_rejection(slot, of.record, of.error.message, self._clock.monotonic(), self.config.rng)
         self.table.timed[slot.key] = slot
 
     def _clear_failures(self, slot: RecordSlot, _: Detail) -> None:

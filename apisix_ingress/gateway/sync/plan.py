@@ -101,16 +101,12 @@ def decide(key: RecordKey, wanted_at: WantedAt, table: RecordTable, is_held: IsH
     return _upsert(key, record, table, is_held=is_held, wanted_at=wanted_at)
 
 
-def plan(keys: Iterable[RecordKey], wanted: Wanted, cluster: str, table: RecordTable, is_held: IsHeld) -> Plan:
-    """Return what is to be written to a cluster of the given records.
+def plan(keys: Iterable[RecordKey], wanted_at: WantedAt, table: RecordTable, is_held: IsHeld) -> Plan:
+    """Return what is to be written to a cluster of the given records; for the arguments see `decide`.
 
     A record that has to wait for another one has its place in the order as well.
     """
     sorted_in: dict[str, list[RecordKey]] = {"put": [], "delete": [], "hold": [], "refuse": [], "nothing": []}
-
-    def wanted_at(key: RecordKey) -> Record | None:
-        return wanted.get(key, cluster)
-
     for key in keys:
         act = decide(key, wanted_at, table, is_held).act
         if act in ("wait", "delete"):

@@ -20,7 +20,7 @@ from apisix_ingress.errors import (
 from apisix_ingress.gateway.backend import Backend, DependencyPending, NotTried
 from apisix_ingress.gateway.sync.comparison.pre_write_check import PreWriteChecks
 from apisix_ingress.gateway.sync.driver import Detail, RecordDriver
-from apisix_ingress.gateway.sync.observer import Operation, SyncObserver
+from apisix_ingress.gateway.sync.observer import Operation
 from apisix_ingress.gateway.sync.plan import FOREIGN_REMEDY, Step, decide
 from apisix_ingress.gateway.sync.records.rate_limit import rate_delay
 from apisix_ingress.gateway.sync.records.retries import is_rejected
@@ -28,7 +28,6 @@ from apisix_ingress.gateway.sync.records.transitions import Event
 from apisix_ingress.gateway.sync.records.unique_keys import released
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.records import Record
-from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.term import Term
 
 log = structlog.get_logger()
@@ -51,14 +50,14 @@ class RecordWriter:
         nothing_in_flight: Set while no write is under way.
     """
 
-    def __init__(self, driver: RecordDriver, backend: Backend, *, clock: Clock, observer: SyncObserver) -> None:
+    def __init__(self, driver: RecordDriver, backend: Backend) -> None:
         self.driver = driver
-        self.checks = PreWriteChecks(backend, driver, clock)
+        self.checks = PreWriteChecks(driver, backend)
         self.nothing_in_flight = asyncio.Event()
         self.nothing_in_flight.set()
         self._backend = backend
-        self._clock = clock
-        self._observer = observer
+        self._clock = driver.config.clock
+        self._observer = driver.config.observer
         self._log = log.bind(cluster=driver.cluster)
 
     async def handle(self, key: RecordKey, term: Term) -> bool:

@@ -7,25 +7,19 @@ record after the other and have it written (`record_writer`); its keeper runs wh
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 
 import structlog
 
-from apisix_ingress.errors import (
-    LeadershipLost,
-)
+from apisix_ingress.errors import LeadershipLost
 from apisix_ingress.gateway.backend import Backend
-from apisix_ingress.gateway.sync.comparison.audit import Adopt, Audit
+from apisix_ingress.gateway.sync.comparison.audit import Audit
 from apisix_ingress.gateway.sync.comparison.spot_check import SpotCheck
+from apisix_ingress.gateway.sync.config import SyncConfig
 from apisix_ingress.gateway.sync.driver import RecordDriver
-from apisix_ingress.gateway.sync.observer import SyncObserver
-from apisix_ingress.gateway.sync.plan import Wanted
 from apisix_ingress.gateway.sync.record_writer import RecordWriter
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.records import Former
-from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.tasks import bounded
 from apisix_ingress.runtime.term import Term
 
@@ -39,21 +33,6 @@ AUDIT_RETRY = 5.0
 
 YIELD_EVERY = 50
 """So many records in a row are settled without a write before other tasks get their turn."""
-
-
-@dataclass(frozen=True, slots=True)
-class SyncConfig:
-    """What every session of a cluster has in common; described in `ClusterSync`."""
-
-    name: str
-    wanted: Wanted
-    clock: Clock
-    rng: random.Random
-    observer: SyncObserver
-    concurrency: int
-    audit_interval: float
-    check_interval: float
-    adopt: Adopt
 
 
 class SyncSession:
@@ -76,49 +55,22 @@ class SyncSession:
         ever_wanted: set[RecordKey],
         first_audit: float,
     ) -> None:
-        name, clock = config.name, config.clock
-        self.driver = RecordDriver(
-            name,
-            config.wanted,
-            clock=clock,
-            rng=config.rng,
-            observer=config.observer,
-            ever_wanted=ever_wanted,
-        )
+        self.driver = RecordDriver(config, ever_wanted)
         self.is_synced = False
         """Whether the address was compared with what is wanted, and is written to."""
         self._config = config
-        self._clock = clock
-        self._observer = config.observer
+        self._clock = config.clock
         self._backend = backend
         self._inherited = inherited
         self._first_audit = first_audit
-        self._writer = RecordWriter(self.driver, backend, clock=clock, observer=config.observer)
-        self.audit = Audit(
-            self.driver,
-            backend,
-            config.wanted,
-            clock=clock,
-            observer=config.observer,
-            adopt=config.adopt,
-            on_listed=self._writer.checks.listed,
-        )
-        self._spot_check = SpotCheck(
-            name,
-            backend,
-            self.driver.breaker,
-            self.driver.sentinels,
-            interval=config.check_interval,
-            clock=clock,
-            rng=config.rng,
-            is_expected=self.audit.is_expected,
-            suspect=self._suspect,
-        )
+        self._writer = RecordWriter(self.driver, backend)
+        self.audit = Audit(self.driver, backend, on_listed=self._writer.checks.listed)
+        self._spot_check = SpotCheck(self.driver, backend, is_expected=self.audit.is_expected, suspect=self._suspect)
         self._suspected = False
         # Changes have to be queued from before the first comparison on, which takes its time.
         self._queues_changes = False
         self._audit_due = 0.0
-        self._log = log.bind(cluster=name)
+        self._log = log.bind(cluster=config.name)
 
     # Its life.
 
@@ -170,7 +122,7 @@ class SyncSession:
                     ready, self._inherited, stale_after=config.audit_interval, on_compare=self._queue_changes
                 )
                 self.is_synced = True
-                self._observer.compared(name, ok=True)
+                config.observer.compared(name, ok=True)
                 for number in range(config.concurrency):
                     group.create_task(self._work(term), name=f"sync-{name}-{number}")
                 group.create_task(self._keep(), name=f"sync-{name}-keeper")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from itertools import islice
 
@@ -19,14 +19,12 @@ from apisix_ingress.errors import GatewayError, GatewayUnavailable
 from apisix_ingress.gateway.backend import Backend, ClusterListing, ObservedRecord
 from apisix_ingress.gateway.sync.comparison.gateway_defaults import Defaults, fills_in
 from apisix_ingress.gateway.sync.driver import Detail, RecordDriver
-from apisix_ingress.gateway.sync.observer import SyncObserver
-from apisix_ingress.gateway.sync.plan import FOREIGN_REMEDY, Plan, Wanted, plan, unusual
+from apisix_ingress.gateway.sync.plan import FOREIGN_REMEDY, Plan, plan, unusual
 from apisix_ingress.gateway.sync.records.slot import Unknown
 from apisix_ingress.gateway.sync.records.transitions import Event
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.names import told
 from apisix_ingress.model.records import UNLABELLED, Record
-from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.tasks import in_turns
 
 log = structlog.get_logger()
@@ -45,47 +43,26 @@ DRIFT_REMEDY = (
 )
 
 
-Adopt = Callable[[str, Mapping[RecordKey, ObservedRecord]], Awaitable[None]]
-"""Told the name of a cluster, and what is there that is ours or may be; returns once ids are those that it has."""
-
-
-async def adopt_nothing(cluster: str, held: Mapping[RecordKey, ObservedRecord]) -> None:
-    """Leave ids as they are."""
-
-
 class Audit:
     """The comparison of one cluster.
 
     Args:
         driver: Its records.
         backend: How it is read.
-        wanted: The desired records.
-        clock: Measures the age of a list.
-        observer: Called with what a comparison found.
-        adopt: Makes ids follow what the cluster holds, before the first comparison.
         on_listed: Called with the time at which a list of everything began.
     """
 
-    def __init__(
-        self,
-        driver: RecordDriver,
-        backend: Backend,
-        wanted: Wanted,
-        *,
-        clock: Clock,
-        observer: SyncObserver,
-        adopt: Adopt,
-        on_listed: Callable[[float], None],
-    ) -> None:
+    def __init__(self, driver: RecordDriver, backend: Backend, *, on_listed: Callable[[float], None]) -> None:
+        config = driver.config
         self._driver = driver
         self._table = driver.table
         self._backend = backend
-        self._wanted = wanted
-        self._clock = clock
-        self._observer = observer
-        self._adopt = adopt
+        self._wanted = config.wanted
+        self._clock = config.clock
+        self._observer = config.observer
+        self._adopt = config.adopt
         self._on_listed = on_listed
-        self._defaults = Defaults(driver.cluster, backend.read, clock=clock)
+        self._defaults = Defaults(driver.cluster, backend.read, clock=config.clock)
         self.version = ""
         """What the gateway called itself when it was read last, or empty."""
         self.failure = ""
@@ -279,10 +256,7 @@ class Audit:
         keys = list(table.records().union(self._wanted.keys()))
         pieces = (keys[start : start + PIECE] for start in range(0, len(keys), PIECE))
         found = Plan.of(
-            [
-                plan(piece, self._wanted, driver.cluster, table, driver.is_held)
-                async for piece in in_turns(pieces, every=1)
-            ]
+            [plan(piece, driver.wanted, table, driver.is_held) async for piece in in_turns(pieces, every=1)]
         )
         # Not the keys from above: what came while they were compared is known as well.
         uncertain = {slot.key for slot in table.timed.values() if slot.may_be_overwritten > -math.inf}

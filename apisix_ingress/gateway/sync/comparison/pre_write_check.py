@@ -15,7 +15,6 @@ from apisix_ingress.gateway.sync.records.slot import FREE_SECONDS, RecordSlot
 from apisix_ingress.gateway.sync.records.transitions import Event
 from apisix_ingress.model.keys import RecordKey, RecordKind
 from apisix_ingress.model.records import UNLABELLED
-from apisix_ingress.runtime.clock import Clock
 
 FRESH = 5.0
 """Seconds for which a list says which ids are free while many records are to be written, as in a first sync."""
@@ -24,11 +23,11 @@ FRESH = 5.0
 class PreWriteChecks:
     """What was seen of ids that this process has no record under."""
 
-    def __init__(self, backend: Backend, driver: RecordDriver, clock: Clock) -> None:
+    def __init__(self, driver: RecordDriver, backend: Backend) -> None:
         self._backend = backend
         self._driver = driver
         self._table = driver.table
-        self._clock = clock
+        self._clock = driver.config.clock
         self._listed: defaultdict[RecordKind, float] = defaultdict(lambda: -FRESH)
         self._locks: defaultdict[RecordKind, asyncio.Lock] = defaultdict(asyncio.Lock)
 

@@ -8,7 +8,6 @@ or was restored from a backup, and is audited at once. Nothing is written, and n
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 
@@ -16,10 +15,9 @@ import structlog
 
 from apisix_ingress.errors import GatewayError, GatewayUnavailable
 from apisix_ingress.gateway.backend import Backend, ObservedRecord
-from apisix_ingress.gateway.sync.circuit_breaker import UNREACHED, CircuitBreaker
-from apisix_ingress.gateway.sync.comparison.sentinels import Sentinels
+from apisix_ingress.gateway.sync.circuit_breaker import UNREACHED
+from apisix_ingress.gateway.sync.driver import RecordDriver
 from apisix_ingress.model.keys import RecordKey
-from apisix_ingress.runtime.clock import Clock
 from apisix_ingress.runtime.tasks import bounded
 
 log = structlog.get_logger()
@@ -38,35 +36,26 @@ class SpotCheck:
     """The check of one cluster.
 
     Args:
-        cluster: Its name.
-        backend: How it is asked.
-        breaker: Tripped when the cluster does not answer.
-        sentinels: Which records are read.
-        interval: Seconds between two checks at most.
+        driver: The records of the cluster, which say what to read, and its circuit breaker.
+        backend: How it is read.
         is_expected: Whether a record is what it should be, as far as its body shows.
         suspect: Called when records are not as they were left.
     """
 
     def __init__(
         self,
-        cluster: str,
+        driver: RecordDriver,
         backend: Backend,
-        breaker: CircuitBreaker,
-        sentinels: Sentinels,
         *,
-        interval: float,
-        clock: Clock,
-        rng: random.Random,
         is_expected: IsExpected,
         suspect: Callable[[], None],
     ) -> None:
-        self._log = log.bind(cluster=cluster)
+        self._log = log.bind(cluster=driver.cluster)
         self._backend = backend
-        self._breaker = breaker
-        self._sentinels = sentinels
-        self._interval = interval
-        self._clock = clock
-        self._rng = rng
+        self._breaker = driver.breaker
+        self._sentinels = driver.sentinels
+        self._config = driver.config
+        self._clock = driver.config.clock
         self._is_expected = is_expected
         self._suspect = suspect
 
@@ -74,7 +63,7 @@ class SpotCheck:
         """Check from time to time while the cluster is written to. Never returns."""
         while True:
             await self._breaker.writable()
-            await self._clock.sleep(self._interval * self._rng.uniform(SPREAD, 1.0))
+            await self._clock.sleep(self._config.check_interval * self._config.rng.uniform(SPREAD, 1.0))
             try:
                 await self.run()
             except Exception as error:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import Any
 
 from apisix_ingress.gateway.sync.cluster_sync import ClusterSync
+from apisix_ingress.gateway.sync.config import SyncConfig
 from apisix_ingress.gateway.sync.observer import RecordState, SyncObserver
 from apisix_ingress.model.keys import RecordKey, RecordKind
 from apisix_ingress.model.records import Record
@@ -65,9 +66,8 @@ class Stage:
         self.sync = self.new_sync()
 
     def new_sync(self, concurrency: int = 4, *, check_interval: float = 4.0) -> ClusterSync:
-        return ClusterSync(
+        config = SyncConfig(
             "c1",
-            self.backend,
             self.wanted,
             clock=self.clock,
             rng=random.Random(1),
@@ -75,6 +75,7 @@ class Stage:
             check_interval=check_interval,
             observer=self.notes,
         )
+        return ClusterSync(config, self.backend)
 
     @contextlib.asynccontextmanager
     async def running(self, *, ready: bool = True) -> AsyncIterator[None]:

@@ -210,8 +210,9 @@ def test_plan_puts_in_rank_and_deletes_in_reverse_rank() -> None:
         held=(held.key,),
         refused=(stranger.key,),
     )
-    assert plan(keys, wanted, "c1", table, wanted.is_held) == want
-    parts = [plan([key], wanted, "c1", table, wanted.is_held) for key in keys]
+    wanted_at = {record.key: record for record in (*new, stranger, equal)}.get
+    assert plan(keys, wanted_at, table, wanted.is_held) == want
+    parts = [plan([key], wanted_at, table, wanted.is_held) for key in keys]
     assert Plan.of(parts) == want
 
 
@@ -300,5 +301,5 @@ def test_name_that_somebody_edited_by_hand_is_put_right_in_place() -> None:
 
 
 def test_id_that_changes_hands_is_no_delete_of_a_sweep() -> None:
-    table, wanted = make_table(named(SHORT, VICTIM)), FakeWanted([named(SHORT, FORGED)])
-    assert plan([SHORT], wanted, "c", table, lambda key, name, hosts: False) == Plan(upserts=(SHORT,))
+    table, record = make_table(named(SHORT, VICTIM)), named(SHORT, FORGED)
+    assert plan([SHORT], {SHORT: record}.get, table, lambda key, name, hosts: False) == Plan(upserts=(SHORT,))

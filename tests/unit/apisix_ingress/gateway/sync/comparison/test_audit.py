@@ -1,11 +1,10 @@
 """The comparison of a cluster with what is wanted, where other tasks run in between."""
 
 import asyncio
-import random
 
-from apisix_ingress.gateway.sync.comparison.audit import Audit, adopt_nothing
+from apisix_ingress.gateway.sync.comparison.audit import Audit
+from apisix_ingress.gateway.sync.config import SyncConfig
 from apisix_ingress.gateway.sync.driver import RecordDriver
-from apisix_ingress.gateway.sync.observer import SyncObserver
 from apisix_ingress.gateway.sync.plan import unusual
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.model.records import Record
@@ -23,13 +22,10 @@ def add(wanted: FakeWanted, driver: RecordDriver, first: int, last: int) -> list
 
 
 async def test_records_that_come_while_an_audit_compares_are_no_orphans_later() -> None:
-    clock, wanted = FakeClock(), FakeWanted()
-    backend = FakeBackend(FakeGateway())
-    driver = RecordDriver("c", wanted, clock=clock, rng=random.Random(0), observer=SyncObserver(), ever_wanted=set())
+    wanted = FakeWanted()
+    driver = RecordDriver(SyncConfig("c", wanted, clock=FakeClock()), set())
     add(wanted, driver, 0, 200)
-    audit = Audit(
-        driver, backend, wanted, clock=clock, observer=SyncObserver(), adopt=adopt_nothing, on_listed=lambda began: None
-    )
+    audit = Audit(driver, FakeBackend(FakeGateway()), on_listed=lambda began: None)
     comparing = asyncio.create_task(audit._queue_difference())
     await asyncio.sleep(0)
     late = add(wanted, driver, 1000, 1100)

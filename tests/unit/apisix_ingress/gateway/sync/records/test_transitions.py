@@ -1,11 +1,9 @@
 """The table of transitions: every phase with every event."""
 
-import random
-
 import pytest
 
+from apisix_ingress.gateway.sync.config import SyncConfig
 from apisix_ingress.gateway.sync.driver import RecordDriver
-from apisix_ingress.gateway.sync.observer import SyncObserver
 from apisix_ingress.gateway.sync.records.transitions import TRANSITIONS, Effect, Event, InvalidTransition, Phase
 from apisix_ingress.model.keys import RecordKey
 from tests.fakes.clock import FakeClock
@@ -56,8 +54,7 @@ def test_each_pair_leads_to_one_phase_or_is_a_bug(phase: Phase, event: Event) ->
 
 
 def test_event_that_can_not_happen_is_a_bug() -> None:
-    wanted, rng = FakeWanted(), random.Random(0)
-    driver = RecordDriver("c", wanted, clock=FakeClock(), rng=rng, observer=SyncObserver(), ever_wanted=set())
+    driver = RecordDriver(SyncConfig("c", FakeWanted(), clock=FakeClock()), set())
     with pytest.raises(InvalidTransition, match="succeeded while idle"):
         driver.post(RecordKey("routes", "r1"), Event.SUCCEEDED)
 

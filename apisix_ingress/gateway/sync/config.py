@@ -1,0 +1,47 @@
+"""What all sessions of one gateway cluster have in common."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+
+from apisix_ingress.gateway.backend import ObservedRecord
+from apisix_ingress.gateway.sync.observer import SyncObserver
+from apisix_ingress.gateway.sync.plan import Wanted
+from apisix_ingress.model.keys import RecordKey
+from apisix_ingress.runtime.clock import Clock
+
+Adopt = Callable[[str, Mapping[RecordKey, ObservedRecord]], Awaitable[None]]
+"""Called with the name of a cluster and its records that are, or may be, ours; returns once ids follow them."""
+
+
+async def adopt_nothing(cluster: str, held: Mapping[RecordKey, ObservedRecord]) -> None:
+    """Leave ids as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class SyncConfig:
+    """The settings and collaborators of a cluster.
+
+    Attributes:
+        name: The cluster's name in the settings.
+        wanted: The desired records.
+        clock: Measures every wait.
+        rng: Randomizes retries and checks.
+        observer: Called with every outcome.
+        concurrency: Maximum number of writes in flight.
+        audit_interval: Seconds between two audits.
+        check_interval: Seconds between two spot checks; 0: none.
+        adopt: Makes ids follow what the cluster holds, before the first comparison.
+    """
+
+    name: str
+    wanted: Wanted
+    clock: Clock
+    rng: random.Random = field(default_factory=random.Random)
+    observer: SyncObserver = field(default_factory=SyncObserver)
+    concurrency: int = 16
+    audit_interval: float = 60.0
+    check_interval: float = 4.0
+    adopt: Adopt = adopt_nothing
