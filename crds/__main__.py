@@ -20,7 +20,7 @@ def stale(folder: Path) -> tuple[str, ...]:
 
 
 def write(folder: Path) -> None:
-    """Bring the folder up to date."""
+    """Update the folder."""
     folder.mkdir(exist_ok=True)
     want = documents()
     for path in folder.glob("*.yaml"):
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None, folder: Path = FOLDER) -> int:
     parser = argparse.ArgumentParser(prog="python -m crds", description=__doc__)
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--write", action="store_true", help="write the files of the package")
-    what.add_argument("--check", action="store_true", help="exit 1 when a file of the package is stale")
+    what.add_argument("--check", action="store_true", help="exit 1 if a file of the package is stale")
     options = parser.parse_args(arguments)
     if options.write:
         write(folder)

@@ -1,4 +1,4 @@
-"""The kinds with a CRD of ours, as far as their CRD needs them: the rows of the table of kinds that have a `spec`."""
+"""The kinds that have a CRD in this package: the rows of the table of kinds with a `spec`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Kind:
 
     @property
     def scope(self) -> Literal["Namespaced", "Cluster"]:
-        """The scope as a CRD spells it."""
+        """The scope in the notation of CRDs."""
         return "Namespaced" if self.namespaced else "Cluster"
 
 
@@ -52,4 +52,4 @@ def _kind(row: Resource) -> Kind:
 
 
 KINDS: Mapping[str, Kind] = MappingProxyType({kind: _kind(row) for kind, row in RESOURCES.items() if row.spec})
-"""Kind → what its CRD needs."""
+"""Kind → its row."""

@@ -129,7 +129,7 @@ def _problem(model: type[BaseModel], detail: ErrorDetails) -> tuple[str, str]:
     if field is None or not field.description or detail["type"] not in _EXPLAINED:
         return path_text(path), message
     description = _lower(field.description)
-    # A description that only says the name again, as that of `password`, says nothing more.
+    # A description that only repeats the name, like that of `password`, adds nothing.
     return path_text(path), message if description == path[-1] else f"{message}: {description}"
 
 
@@ -149,7 +149,7 @@ def path_text(path: Sequence[int | str]) -> str:
 
 
 def unknown_fields(kind: str, spec: Mapping[str, Any] | None) -> tuple[tuple[str, str | None], ...]:
-    """Return the fields that the kind does not have, each with the most similar known field, or None.
+    """Return the fields that the kind does not have, each with the most similar known field or None.
 
     The API server silently prunes such fields, so a misspelled one has no effect. Values of the wrong type are skipped:
     `parse_spec` reports them. Free-form parts (the config of a plugin) are not checked.

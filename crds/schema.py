@@ -43,7 +43,7 @@ _ORDER = (
     "properties",
     "items",
 )
-"""The supported keywords, in the order that is best to read."""
+"""The supported keywords, in the order in which they are written."""
 
 
 class SchemaError(TypeError):
@@ -72,7 +72,7 @@ _STATE_COLUMNS = tuple(
 )
 
 # One schema for all kinds, so that nothing a controller writes is pruned. Only the key and the verdict are required:
-# conditions of other controllers and of releases before must not make an object uneditable.
+# conditions of other controllers and earlier releases must not make an object uneditable.
 _CONDITION: Schema = {
     "description": "One aspect of the state of the object.",
     "type": "object",
@@ -158,7 +158,7 @@ def _object_schema(kind: Kind) -> Schema:
             "status": _STATUS,
         },
     }
-    # Where no field is required, a missing spec means the same as an empty one.
+    # If no field is required, a missing spec is the same as an empty one.
     return {**schema, "required": ["spec"]} if "required" in spec else schema
 
 
@@ -211,7 +211,7 @@ def _plain(node: Schema, models: Mapping[str, Schema], where: str) -> Schema:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes a list that is used twice in full: anchors in a CRD confuse readers and some tools."""
+    """Writes repeated lists in full: anchors in a CRD confuse readers and some tools."""
 
     def ignore_aliases(self, data: object) -> bool:
         return True

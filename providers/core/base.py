@@ -1,6 +1,6 @@
 """The reconcile loop of one kind: from an object key to desired records.
 
-It is generic: subclasses in `providers/` say when a kind is translated, `translation/` says what it means.
+It is generic: subclasses in `providers/` decide when a kind is translated, `translation/` defines the result.
 """
 
 from __future__ import annotations

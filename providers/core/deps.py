@@ -1,4 +1,4 @@
-"""What providers get from outside: the state, the settings, the queues of others, and who receives their results."""
+"""The dependencies of providers: state, settings, queues of other providers, and the receiver of their results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Holds: records that must not be deleted or given to others while their object cannot be translated."""
+"""Holds: records that are neither deleted nor reassigned while their object cannot be translated."""
 
 from __future__ import annotations
 

@@ -192,7 +192,7 @@ class Registry:
         urgent = self._live and read.kind in URGENT_KINDS
         owners = self._world.dependents.of(read)
         if read.kind in HASHED and isinstance(read, IndexKey):
-            owners = (*owners, *self._world.ids.owners_of(read))  # a broken object may not read it any more
+            owners = (*owners, *self._world.ids.owners_of(read))  # an invalid object may no longer read it
         if isinstance(read, IndexKey) and read.by == NGINX_HOST_INDEX:
             owners = (*owners, host_key(read.value))
         if isinstance(read, ObjectKey) and read.kind in self.providers:

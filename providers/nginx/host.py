@@ -19,7 +19,7 @@ class NginxHostProvider(Provider[CustomObject]):
     kind = "NginxHost"
 
     def evaluate(self, key: ObjectKey, item: CustomObject | None, view: View) -> Translation | None:
-        """Return the records of a host, or None when no Ingress names it."""
+        """Return the records of a host, or None if no Ingress names it."""
         if self._options.nginx is None:
             return None
         from translation.nginx.host import translate_host

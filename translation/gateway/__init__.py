@@ -1,1 +1,1 @@
-"""Gateway API → records and status documents. Pure functions, one module a subject."""
+"""Gateway API → records and status documents. Pure functions, one module per subject."""

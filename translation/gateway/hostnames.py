@@ -1,6 +1,6 @@
-"""Host names of listeners and routes: what they have in common, and which is more specific.
+"""Host names of listeners and routes: their intersection, and which is more specific.
 
-A wildcard stands for one label or more (Gateway API: Hostname). The empty text is every host.
+A wildcard matches one or more labels (Gateway API: Hostname). The empty string means every host.
 """
 
 from __future__ import annotations
@@ -9,26 +9,26 @@ from collections.abc import Iterable
 
 
 def covers(wide: str, host: str) -> bool:
-    """Return whether every request for a host, or below a wildcard, is one for `wide` as well."""
+    """Return whether every request for a host or wildcard also matches `wide`."""
     if not wide or wide == host:
         return True
     return wide.startswith("*.") and host.removeprefix("*").endswith(wide[1:])
 
 
 def intersection(one: str, other: str) -> str | None:
-    """Return the more specific one of two host names that have requests in common, else None."""
+    """Return the more specific of two host names if they overlap, else None."""
     if covers(one, other):
         return other
     return one if covers(other, one) else None
 
 
 def effective_hosts(listener: str, route: Iterable[str], narrower: Iterable[str]) -> tuple[str, ...]:
-    """Return the hosts for which a listener hands requests to a route; every host is the empty text.
+    """Return the hosts for which a listener passes requests to a route; the empty string means every host.
 
     Args:
         listener: The hostname of the listener.
-        route: The hostnames of the route; none: every host.
-        narrower: Hostnames of more specific listeners of the same address and port, which take their requests.
+        route: The hostnames of the route; without any, every host.
+        narrower: Hostnames of more specific listeners of the same address and port, which get their requests.
     """
     narrower = tuple(narrower)
     shared = (intersection(listener, host.lower()) for host in (tuple(route) or ("",)))
@@ -37,6 +37,6 @@ def effective_hosts(listener: str, route: Iterable[str], narrower: Iterable[str]
 
 
 def pattern(host: str) -> str:
-    """Return the regular expression, without anchors, of the server names that a listener's hostname takes."""
+    """Return the regular expression, without anchors, of the server names that a listener's hostname matches."""
     escaped = "".join(char if char.isalnum() else f"\\{char}" for char in host.removeprefix("*"))
     return f".+{escaped}" if host.startswith("*") else escaped

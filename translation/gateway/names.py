@@ -1,7 +1,7 @@
-"""Names of the records that are made for Gateway API objects.
+"""Names of the records of Gateway API objects.
 
 Each begins with the kind. Kinds begin with a capital letter and namespaces cannot, so no other object has such a name.
-Names of objects and listeners hold no underscore: two different ones give different names.
+Names of objects and listeners contain no underscore, so different objects give different names.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from apisix_ingress.model.keys import ObjectKey
 
 
 def record_prefix(key: ObjectKey) -> str:
-    """Return what the names of all records of an object begin with."""
+    """Return the common prefix of the names of an object's records."""
     return f"{key.kind}_{key.namespace}_{key.name}_"
 
 
 def listener_name(listener: ListenerKey) -> str:
-    """Return the name of the records of a listener; one of a ListenerSet is owned by its Gateway all the same."""
+    """Return the name of the records of a listener; the Gateway also owns those of its ListenerSets."""
     return f"{record_prefix(listener.owner)}{listener.name}"
 
 

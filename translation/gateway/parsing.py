@@ -14,14 +14,14 @@ M = TypeVar("M", bound=SpecPart)
 _KEPT = 512
 
 _parsed: OrderedDict[int, tuple[CustomObject, SpecPart | SpecError]] = OrderedDict()
-"""By identity of the object, which is held so that no other takes its place."""
+"""By identity of the object, which is kept alive so that the id is not reused."""
 
 
 def spec_of(obj: CustomObject, model: type[M]) -> M:
     """Return the spec of an object.
 
     Raises:
-        SpecError: It does not fit the kind.
+        SpecError: The spec is invalid.
     """
     held = _parsed.get(id(obj))
     if held is None or held[0] is not obj:

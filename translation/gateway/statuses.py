@@ -1,6 +1,6 @@
-"""Assessments → status documents: what is to be written, given what the API server has.
+"""Assessments → status documents: what to write, given the status in the API server.
 
-Entries and conditions of other controllers are left alone. A condition keeps the time of its transition while its
+Entries and conditions of other controllers stay unchanged. A condition keeps the time of its transition while its
 status stays the same.
 """
 
@@ -28,22 +28,22 @@ _MOST_ENTRIES = {"parents": 32, "ancestors": 16}
 """How many entries the API has room for."""
 
 OUR_TYPES = frozenset({"Accepted", "Conflicted", "InsecureFrontendValidationMode", "Programmed", "ResolvedRefs"})
-"""Types of conditions that are removed where an assessment has none."""
+"""Types of conditions that are removed if an assessment does not have them."""
 
 MOST_MESSAGE = 1024
-"""Characters of a message that are written."""
+"""Maximum length of a message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What a status depends on beside the assessment.
+    """What a status depends on in addition to the assessment.
 
     Attributes:
-        controller: Our name, as GatewayClasses spell it.
+        controller: The name of this controller in GatewayClasses.
         generation: The generation that was translated.
         now: RFC 3339, for conditions that change.
         attached: Listener → how many routes are attached to it.
-        published: The addresses that gateways are reached at: (type, value).
+        published: The addresses at which gateways are reached: (type, value).
         elsewhere: Whether another installation of this controller serves the Gateway of a parentRef.
     """
 
@@ -60,9 +60,9 @@ def status_change(key: ObjectKey, assessment: Assessment | None, status: FrozenJ
 
     Args:
         key: The object.
-        assessment: What was found of it; None: another controller serves it, and what we wrote is removed.
-        status: What the API server has.
-        moment: What else it depends on.
+        assessment: Its assessment; None if another controller serves it: then our entries are removed.
+        status: The status in the API server.
+        moment: The other inputs.
     """
     if key.kind in ENTRIES:
         name, reference = ENTRIES[key.kind]
@@ -78,7 +78,7 @@ def status_change(key: ObjectKey, assessment: Assessment | None, status: FrozenJ
 def _entries(
     found: Iterable[object], reference: str, assessment: Assessment | None, moment: Moment
 ) -> list[JsonObject]:
-    """Return one entry for each Gateway of ours, after those of other controllers, which stay as they are."""
+    """Return one entry for each Gateway of this controller, after those of other controllers, which stay unchanged."""
     before = [each for each in found if isinstance(each, dict)]
     others = [
         each
@@ -128,7 +128,7 @@ def _listener(key: ObjectKey, state: ListenerState, before: FrozenJson, moment: 
 
 
 def _conditions(verdicts: Iterable[Verdict], before: FrozenJson, moment: Moment) -> list[JsonObject]:
-    """Return conditions with ours in their places; conditions of other types stay."""
+    """Return the conditions with ours replaced; conditions of other types stay."""
     known = [each for each in list_in(before.get("conditions")) if isinstance(each, dict)]
     ours = {each.type: _condition(each, known, moment) for each in verdicts}
     others = [each for each in known if each.get("type") in ours or each.get("type") not in OUR_TYPES]

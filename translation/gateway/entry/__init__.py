@@ -1,1 +1,1 @@
-"""Where requests come in: GatewayClass, Gateway and ListenerSet, their listeners, certificates and addresses."""
+"""The entry of requests: GatewayClass, Gateway and ListenerSet, with listeners, certificates and addresses."""

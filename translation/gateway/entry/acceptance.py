@@ -9,7 +9,7 @@ from crds.gateway.gateways import GatewaySpec
 from translation.gateway.extensions.gateway_proxy import proxy_of
 
 ADDRESS_TYPES = frozenset({"IPAddress", "Hostname"})
-"""Types of addresses that a Gateway may ask for."""
+"""Types of addresses that a Gateway may request."""
 
 
 def refusal_of(gateway: ObjectKey, spec: GatewaySpec, view: View) -> Verdict | None:

@@ -1,6 +1,6 @@
-"""Addresses of Gateways: with `gateway_api.address_pool` each Gateway has one of its own, which its routes match.
+"""Addresses of Gateways: with `gateway_api.address_pool` each Gateway has its own address, which its routes match.
 
-Gateways keep the address that their status shows. Among Gateways without one the oldest chooses first.
+Gateways keep the address in their status. Among Gateways without one the oldest chooses first.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class Assigned:
     """The address of a Gateway.
 
     Attributes:
-        value: From the pool; empty without a pool, or when every address is assigned.
-        unusable: Why the Gateway cannot have an address that it asks for, or empty.
+        value: From the pool; empty without a pool, or if every address is assigned.
+        unusable: Why the Gateway cannot have an address that it requests, or empty.
     """
 
     value: str = ""
@@ -43,14 +43,14 @@ def address_of(gateway: CustomObject, spec: GatewaySpec, view: View, options: Op
 
 
 def _unusable(spec: GatewaySpec, options: Options, assigned: str) -> Iterator[str]:
-    """Yield why the Gateway cannot have addresses that it asks for."""
+    """Yield why the Gateway cannot have addresses that it requests."""
     for address in _asked(spec):
         if address.value in options.gateway_addresses:
             if address.value != assigned:
-                yield f"address {address.value} is not free: a Gateway has one address, and another one may have this"
+                yield f"address {address.value} is not available: each Gateway has one, and another one may have this"
         elif address.value and address.value not in options.published_addresses:
             yield (
-                f"address {address.value} is not one of gateway_api.address_pool or of the published addresses; "
+                f"address {address.value} is neither in gateway_api.address_pool nor a published address; "
                 "use one of them"
             )
 
@@ -60,7 +60,7 @@ def _asked(spec: GatewaySpec) -> Iterator[Address]:
 
 
 def _assigned(view: View, options: Options) -> dict[ObjectKey, str]:
-    """Return the address of every Gateway of ours: static ones first, then published ones, then free ones."""
+    """Return the address of every Gateway: first static ones, then those in a status, then free ones."""
     every = (each for each in view.find(CustomObject, IndexKey("Gateway", EVERY, "")))
     ours = sorted((each for each in every if is_our_gateway(each, view, options)), key=lambda each: each.meta.age)
     free = dict.fromkeys(options.gateway_addresses)

@@ -1,4 +1,4 @@
-"""Certificates of listeners: the pairs that they refer to, and the CAs that clients' certificates must be from."""
+"""Certificates of listeners: the pairs that they refer to, and the CAs for client certificates."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from translation.hosts.certificates import KeyPair, chain_of, key_pair
 
 @dataclass(frozen=True, slots=True)
 class Unresolved:
-    """Why a reference cannot be followed."""
+    """Why a reference cannot be resolved."""
 
     reason: str
     message: str
 
 
 def listener_pairs(draft: Builder, listener: Listener) -> tuple[list[KeyPair], Unresolved | None]:
-    """Return the pairs of certificate and key of a listener, and the first reference that cannot be followed."""
+    """Return the pairs of certificate and key of a listener, and the first reference that cannot be resolved."""
     references = listener.tls.certificate_refs if listener.tls else ()
     if not references:
         return [], Unresolved("InvalidCertificateRef", "tls.certificateRefs is missing: name a Secret of type TLS")
@@ -39,9 +39,9 @@ def pair_of(draft: Builder, owner: ObjectKey, reference: ObjectReference, reason
 
     Args:
         draft: The translation.
-        owner: Who refers to it: the Gateway or a ListenerSet.
+        owner: The referring object: the Gateway or a ListenerSet.
         reference: The reference.
-        reason: Of the condition if it cannot be followed.
+        reason: The reason in the condition if it cannot be resolved.
     """
     if (reference.group, reference.kind) != ("", "Secret"):
         what = f"{reference.group}/{reference.kind}" if reference.group else reference.kind
@@ -58,14 +58,14 @@ def pair_of(draft: Builder, owner: ObjectKey, reference: ObjectReference, reason
 
 
 def validation_of(spec: GatewaySpec, port: int) -> Validation | None:
-    """Return how client certificates are verified on a port, or None if they aren't."""
+    """Return how client certificates are verified on a port, or None if they are not."""
     frontend = spec.tls.frontend
     of_port = next((each.tls for each in frontend.per_port if each.port == port), frontend.default)
     return of_port.validation
 
 
 def client_cas(draft: Builder, gateway: ObjectKey, validation: Validation) -> tuple[str, list[Unresolved]]:
-    """Return the CA certificates for clients in one PEM text, and the references that cannot be followed."""
+    """Return the CA certificates for clients in one PEM text, and the references that cannot be resolved."""
     found = [
         ca_of(draft, gateway, each, ("InvalidCACertificateKind", "InvalidCACertificateRef"))
         for each in validation.ca_certificate_refs
@@ -79,9 +79,9 @@ def ca_of(draft: Builder, owner: ObjectKey, reference: ObjectReference, reasons:
 
     Args:
         draft: The translation.
-        owner: Who refers to it.
+        owner: The referring object.
         reference: The reference.
-        reasons: Of the condition, for a kind that is not supported and for an object that cannot be used.
+        reasons: Reasons in the condition, for an unsupported kind and for an unusable object.
     """
     if reference.group or reference.kind not in ("ConfigMap", "Secret"):
         return Unresolved(reasons[0], f"{reference.kind} is not supported; refer to a ConfigMap or Secret")
@@ -94,7 +94,7 @@ def ca_of(draft: Builder, owner: ObjectKey, reference: ObjectReference, reasons:
     try:
         chain_of(text.encode())
     except ValueError:
-        return Unresolved(reasons[1], f"{CA_KEY} in {key} holds no certificate in PEM form")
+        return Unresolved(reasons[1], f"{CA_KEY} in {key} is not a certificate in PEM format")
     return text
 
 
@@ -108,7 +108,7 @@ def _ca_text(draft: Builder, key: ObjectKey) -> str | None:
 
 
 def merged_pairs(pairs: Sequence[KeyPair]) -> dict[str, object]:
-    """Return the fields of an ssl record for one or more pairs; the gateway chooses by the client's algorithms."""
+    """Return the fields of an ssl record for one or more pairs; the gateway selects one by the client's algorithms."""
     first, *others = pairs
     body: dict[str, object] = {"cert": first.certificate, "key": first.key}
     if others:

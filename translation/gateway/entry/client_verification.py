@@ -26,7 +26,7 @@ from translation.gateway.entry.listeners import Entry, Listener, entry_of
 from translation.gateway.entry.owned import is_our_gateway
 
 _DEPTH = 10
-"""Certificates between a client's and the CA."""
+"""Maximum number of certificates between a client's and the CA."""
 
 STRICT = "AllowValidOnly"
 

@@ -1,4 +1,4 @@
-"""Gateway → ssl records of its listeners, the records that keep listeners apart, and what its status says."""
+"""Gateway → ssl records of its listeners, the records that isolate listeners, and its status."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from translation.hosts.certificates import KeyPair
 
 @dataclass(slots=True)
 class ListenerOutcome:
-    """What became of a listener.
+    """The assessment of a listener.
 
     Attributes:
         listener: The listener.
         pairs: Its certificates.
-        client: What its ssl record says about client certificates.
+        client: The client-auth settings of its ssl record.
         refusal: Reason and message why it is not accepted, or empty texts.
-        unresolved: The first reference that cannot be followed.
+        unresolved: The first reference that cannot be resolved.
     """
 
     listener: Listener
@@ -78,7 +78,7 @@ class ListenerOutcome:
 
 
 def translate_gateway(obj: CustomObject, view: View, options: Options) -> Translation:
-    """Return the records of a Gateway of ours, those of the listeners of its ListenerSets included."""
+    """Return the records of a Gateway of ours, including those of the listeners of its ListenerSets."""
     draft = Builder(obj.meta, view, options)
     for kind in ("ssls", "routes"):
         draft.hold(kind, prefix=record_prefix(obj.meta.key))
@@ -103,7 +103,7 @@ def translate_gateway(obj: CustomObject, view: View, options: Options) -> Transl
 
 
 def _note(draft: Builder, outcomes: Iterable[ListenerOutcome]) -> None:
-    """Note what is wrong with the listeners that an object defines itself."""
+    """Report the problems of the listeners that the object itself defines."""
     own = [each for each in outcomes if each.listener.owner == draft.meta.key]
     for index, each in enumerate(own):
         wrong = each.unresolved
@@ -113,7 +113,7 @@ def _note(draft: Builder, outcomes: Iterable[ListenerOutcome]) -> None:
 
 
 def assess_listeners(draft: Builder, entry: Entry) -> list[ListenerOutcome]:
-    """Return what becomes of each listener of a Gateway, those of ListenerSets included."""
+    """Return the assessment of each listener of a Gateway, including those of ListenerSets."""
     return [_outcome(draft, entry, each) for each in entry.listeners]
 
 
@@ -122,7 +122,7 @@ def _outcome(draft: Builder, entry: Entry, listener: Listener) -> ListenerOutcom
     if found.is_accepted and (why := _foreign(draft, listener)):
         found.refusal = ("UnsupportedValue", why)
     if listener.has_other_kinds:
-        found.unresolved = Unresolved("InvalidRouteKinds", "allowedRoutes.kinds has kinds that it cannot take")
+        found.unresolved = Unresolved("InvalidRouteKinds", "allowedRoutes.kinds has kinds unsupported by the protocol")
     if found.is_accepted and listener.protocol in ("HTTPS", "TLS") and not listener.is_passthrough:
         found.pairs, wrong = listener_pairs(draft, listener)
         found.unresolved = wrong or found.unresolved
@@ -135,11 +135,11 @@ def _outcome(draft: Builder, entry: Entry, listener: Listener) -> ListenerOutcom
 
 
 def _foreign(draft: Builder, listener: Listener) -> str:
-    """Return why the namespace of a listener may not have its hostname, or an empty text."""
+    """Return why the namespace of a listener may not use its hostname, or an empty string."""
     if draft.options.host_ownership == "shared" or listener.protocol in ("TCP", "UDP"):
         return ""
     if not listener.hostname and listener.protocol == "HTTP":
-        return ""  # it has no records of its own, and hosts of routes are looked at one by one
+        return ""  # it has no records, and the hosts of routes are checked one by one
     return foreign(draft, listener.owner.namespace, listener.hostname)
 
 
@@ -171,7 +171,7 @@ def _backend_certificate(draft: Builder, entry: Entry) -> Unresolved | None:
 
 
 def _refusal(entry: Entry, outcomes: Iterable[ListenerOutcome], view: View) -> Verdict | None:
-    """Return the condition Accepted of a Gateway that has something wrong; it holds if some listener is accepted."""
+    """Return the condition Accepted of a Gateway with problems; it is True if some listener is accepted."""
     if (refusal := refusal_of(entry.gateway.meta.key, entry.spec, view)) is not None:
         return refusal
     own = [each for each in outcomes if each.listener.owner == entry.gateway.meta.key]
@@ -207,7 +207,7 @@ def _assessment(
         reason = backend.reason if backend else "ResolvedRefs"
         verdicts.append(Verdict("ResolvedRefs", backend is None, reason, _words(backend)))
     if _trusts_anybody(entry):
-        text = "tls.frontend lets clients in whose certificate cannot be verified"
+        text = "tls.frontend admits clients whose certificate cannot be verified"
         verdicts.append(Verdict("InsecureFrontendValidationMode", True, "ConfigurationChanged", text))
     usable = {each.listener.owner for each in outcomes if each.is_programmed}
     return Assessment(

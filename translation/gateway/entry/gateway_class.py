@@ -1,4 +1,4 @@
-"""GatewayClass → what its status says: whether its parameters are supported, and which features are."""
+"""GatewayClass → its status: whether its parameters are supported, and the supported features."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ FEATURES = (
     "TCPRoute",
     "UDPRoute",
 )
-"""Features whose tests in the conformance suite (v1.6.3) a gateway of APISIX 3.18 passes."""
+"""Features whose tests in the conformance suite (v1.6.3) pass with APISIX 3.18."""
 
 
 def translate_gateway_class(obj: CustomObject, view: View, options: Options) -> Translation:
-    """Return the assessment of a GatewayClass of ours."""
+    """Return the assessment of a GatewayClass of this controller."""
     draft = Builder(obj.meta, view, options)
     accepted = Verdict("Accepted", True, "Accepted")
     if obj.spec.get("parametersRef"):

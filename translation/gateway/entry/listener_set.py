@@ -1,4 +1,4 @@
-"""ListenerSet → what its status says. Its records are those of its Gateway."""
+"""ListenerSet → its status. Its Gateway owns its records."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from translation.gateway.parsing import spec_of
 
 
 def translate_listener_set(obj: CustomObject, view: View, options: Options) -> Translation:
-    """Return the assessment of a ListenerSet of a Gateway of ours."""
+    """Return the assessment of a ListenerSet whose Gateway belongs to this controller."""
     draft = Builder(obj.meta, view, options)
     check_object(draft, obj)
     try:

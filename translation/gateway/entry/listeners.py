@@ -1,8 +1,8 @@
 """The listeners of a Gateway: its own and those of the ListenerSets attached to it, with their conflicts.
 
-Listeners that share a port differ by hostname, so two of one hostname, or of protocols that cannot share a port,
-conflict. Of conflicting listeners in one object none is accepted (Gateway API: "Handling indistinct Listeners"). Across
-objects the Gateway's own listeners have precedence over those of ListenerSets, older sets over younger ones.
+Listeners that share a port differ by hostname, so two with one hostname, or with protocols that cannot share a port,
+conflict. If listeners of one object conflict, none is accepted (Gateway API: "Handling indistinct Listeners"). Across
+objects, the Gateway's own listeners take precedence over those of ListenerSets, and older sets over newer ones.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ KINDS_BY_PROTOCOL = {
     "TCP": ("TCPRoute",),
     "UDP": ("UDPRoute",),
 }
-"""Protocol → the kinds of route that a listener of it can take."""
+"""Protocol → the kinds of routes that its listeners support."""
 
 _SECURE = frozenset({"HTTPS", "TLS"})
 
@@ -46,9 +46,9 @@ class Listener:
         name: Its name there.
         port: Its port.
         protocol: As written.
-        hostname: In lower case; empty: every host.
-        tls: How it deals with TLS, None without.
-        routes: Which routes it allows.
+        hostname: In lower case; empty for every host.
+        tls: Its TLS settings, or None.
+        routes: The routes that it allows.
         conflict: Reason of a conflict with another listener, or empty.
     """
 
@@ -64,12 +64,12 @@ class Listener:
 
     @property
     def key(self) -> ListenerKey:
-        """What it is counted under."""
+        """The key under which its routes are counted."""
         return ListenerKey(self.owner, self.name)
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds of route that it takes."""
+        """The kinds of routes that it accepts."""
         supported = KINDS_BY_PROTOCOL.get(self.protocol, ())
         if not self.routes.kinds:
             return supported
@@ -78,18 +78,18 @@ class Listener:
 
     @property
     def has_other_kinds(self) -> bool:
-        """Whether it asks for kinds that a listener of its protocol cannot take."""
+        """Whether it lists kinds that its protocol does not support."""
         supported = KINDS_BY_PROTOCOL.get(self.protocol, ())
         return any(each.group != GATEWAY_GROUP or each.kind not in supported for each in self.routes.kinds)
 
     @property
     def is_passthrough(self) -> bool:
-        """Whether TLS is to be ended by the backend."""
+        """Whether the backend terminates TLS."""
         return self.protocol == "TLS" and self.tls is not None and self.tls.mode == "Passthrough"
 
     @property
     def refusal(self) -> tuple[str, str]:
-        """Reason and message why it is not accepted whatever its references say; empty texts if it is."""
+        """Reason and message why it is not accepted, apart from its references; empty strings if it is."""
         if self.conflict:
             return self.conflict, f"conflicts with another listener on port {self.port}; use another port or hostname"
         if self.protocol not in KINDS_BY_PROTOCOL:
@@ -107,7 +107,7 @@ class Listener:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What a Gateway offers: its spec, its listeners and the ListenerSets that it lets attach."""
+    """A Gateway with its spec, its listeners and the attached ListenerSets."""
 
     gateway: CustomObject
     spec: GatewaySpec
@@ -127,11 +127,11 @@ class Entry:
 _KEPT = 64
 
 _entries: OrderedDict[int, Entry] = OrderedDict()
-"""By identity of the Gateway: thousands of routes ask for one, and it may have dozens of listeners."""
+"""By identity of the Gateway: thousands of routes look one up, and it may have dozens of listeners."""
 
 
 def entry_of(gateway: CustomObject, view: View) -> Entry:
-    """Return what a Gateway offers.
+    """Return a Gateway with its listeners.
 
     Raises:
         SpecError: The spec of the Gateway cannot be read.
@@ -150,7 +150,7 @@ def entry_of(gateway: CustomObject, view: View) -> Entry:
 
 
 def parent_of(listener_set: CustomObject) -> ObjectKey | None:
-    """Return the Gateway that a ListenerSet asks to attach to; None if it names something else."""
+    """Return the Gateway that a ListenerSet names as its parent; None if its parent is not a Gateway."""
     try:
         parent = spec_of(listener_set, ListenerSetSpec).parent_ref
     except SpecError:
@@ -198,7 +198,7 @@ def _with_conflicts(found: Iterable[Listener]) -> tuple[Listener, ...]:
     for _, group in groupby(found, key=lambda each: each.owner):
         beaten = [replace(each, conflict=_first(each, taken.get(_place(each), ()))) for each in group]
         left = [each for each in beaten if not each.conflict]
-        # Listeners that lose to another object do not conflict with their siblings any more.
+        # Listeners that lose to another object no longer conflict with their siblings.
         checked = [replace(each, conflict=each.conflict or _first(each, _beside(each, left))) for each in beaten]
         for each in checked:
             if not each.conflict:
@@ -208,7 +208,7 @@ def _with_conflicts(found: Iterable[Listener]) -> tuple[Listener, ...]:
 
 
 def _first(listener: Listener, others: Iterable[Listener]) -> str:
-    """Return the reason of the first conflict with one of the others, or an empty text."""
+    """Return the reason of the first conflict with another listener, or an empty string."""
     return next((reason for each in others if (reason := _conflict(each, listener))), "")
 
 

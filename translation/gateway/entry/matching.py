@@ -1,4 +1,4 @@
-"""Conditions of a route record under which a request came in by a listener."""
+"""Conditions of a route record on the listener of a request."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Conditions = list[Any]
 
 
 def address_and_port(listener: Listener, address: str, options: Options) -> Conditions:
-    """Return the conditions on where a connection came in; without a known port on the scheme.
+    """Return the conditions on the address and port of a connection; if the port is unknown, on the scheme.
 
     Args:
         listener: The listener.
@@ -36,9 +36,9 @@ def address_and_port(listener: Listener, address: str, options: Options) -> Cond
 
 
 def server_names(entry: Entry, listener: Listener) -> Conditions:
-    """Return the conditions on the server name of the handshake: it must lead to the listener, as the host does.
+    """Return the conditions on the server name of the handshake: like the host, it must select the listener.
 
-    Clients may send it in any case.
+    Clients may send it in upper or lower case.
     """
     if listener.protocol != "HTTPS":
         return []
@@ -54,8 +54,8 @@ def server_names(entry: Entry, listener: Listener) -> Conditions:
 def handshake(entry: Entry, listener: Listener) -> Conditions:
     """Return the conditions on the handshake of a connection: its server name, and the client's certificate.
 
-    Gateways choose certificates by server name alone: with the certificate of another Gateway of the same hostname, a
-    client would need none of its own (APISIX 3.18).
+    Gateways select certificates by server name alone: with the certificate of another Gateway with the same hostname, a
+    client would not need a client certificate (APISIX 3.18).
     """
     found = server_names(entry, listener)
     if _is_verified(entry, listener):
@@ -70,9 +70,9 @@ def _is_verified(entry: Entry, listener: Listener) -> bool:
 
 
 def guards(entry: Entry, listener: Listener, address: str, options: Options) -> Sequence[tuple[str, dict[str, Any]]]:
-    """Return the records, by a word for their names, that keep requests of a listener from falling through.
+    """Return the records, by a suffix of their names, that keep requests of a listener from falling through.
 
-    A gateway asks routes of less specific hosts, too. A request that no route of the most specific listener takes is
+    A gateway also tries routes of less specific hosts. A request that no route of the most specific listener matches is
     answered with 404. One whose host and server name lead to different listeners is answered with 421. The connection
     of a client without a verified certificate is closed, where the handshake did not refuse it.
     """
@@ -98,6 +98,6 @@ def closed(listener: Listener, address: str, options: Options) -> dict[str, Any]
 
 
 def abort(status: int, percentage: int | None = None) -> dict[str, Any]:
-    """Return the part of a record that answers requests, or a share of them, with a status."""
+    """Return the part of a record that responds to requests, or to a share of them, with a status."""
     share = {} if percentage is None else {"percentage": percentage}
     return {"plugins": {"fault-injection": {"abort": {"http_status": status, **share}}}}

@@ -1,4 +1,4 @@
-"""GatewayClasses and Gateways of this controller, and which namespaces a selector of theirs means."""
+"""GatewayClasses and Gateways of this controller, and the namespaces that they select."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from translation.core.scope import in_scope
 
 
 def is_our_class(obj: CustomObject | None, options: Options) -> bool:
-    """Return whether a GatewayClass names us as its controller."""
+    """Return whether a GatewayClass names this controller."""
     return obj is not None and obj.spec.get("controllerName") == options.ingress_class_controller
 
 
 def our_gateway(key: ObjectKey, view: View, options: Options) -> CustomObject | None:
-    """Return a Gateway of a class of ours, or None."""
+    """Return a Gateway with a class of this controller, or None."""
     obj = view.get(CustomObject, key)
     return obj if obj is not None and is_our_gateway(obj, view, options) else None
 
 
 def is_our_gateway(obj: CustomObject, view: View, options: Options) -> bool:
-    """Return whether a Gateway is of a class of ours, in a namespace that is watched."""
+    """Return whether a Gateway has a class of this controller and is in a watched namespace."""
     name = obj.spec.get("gatewayClassName")
     if not isinstance(name, str) or not in_scope(obj.meta.namespace, view, options):
         return False
@@ -37,10 +37,10 @@ def allows_namespace(allowed: Namespaces, own: str, other: str, view: View) -> b
     """Return whether objects of a namespace may attach.
 
     Args:
-        allowed: What the listener, or the Gateway, says.
-        own: Its own namespace.
-        other: The namespace of who wants to attach.
-        view: Where labels of namespaces are looked up.
+        allowed: The setting of the listener or Gateway.
+        own: The namespace of the listener or Gateway.
+        other: The namespace of the object to attach.
+        view: Provides the labels of namespaces.
     """
     if allowed.from_ == "All":
         return True
@@ -53,7 +53,7 @@ def allows_namespace(allowed: Namespaces, own: str, other: str, view: View) -> b
 
 
 def _selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    """Return whether a label selector, as manifests have it, matches."""
+    """Return whether a label selector in the format of manifests matches."""
     wanted = mapping_in(selector.get("matchLabels"))
     expressions = (mapping_in(each) for each in list_in(selector.get("matchExpressions")))
     return all(labels.get(key) == value for key, value in wanted.items()) and all(

@@ -1,1 +1,1 @@
-"""Policies of the Gateway API: what they ask of backends, and what their status says."""
+"""Policies of the Gateway API for backends, and their status."""

@@ -1,7 +1,7 @@
-"""BackendTLSPolicy → what its status says for each Gateway whose routes send requests to its Services.
+"""BackendTLSPolicy → its status for each Gateway whose routes send requests to its Services.
 
 APISIX 3.18 verifies no certificate of a backend, so no policy can be accepted. Requests to the ports of its Services
-are refused (`routes.backends`), whatever its status says: they must not be sent without the verification.
+are refused (`routes.backends`) in any case: they must not be sent without the verification.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def policy_of(view: View, service: ObjectKey, port: ServicePort) -> CustomObject
 
 
 def _sections(policy: CustomObject, service: str) -> set[str]:
-    """Return the ports of a Service that a policy names; the empty text is every port."""
+    """Return the ports of a Service that a policy names; the empty string means every port."""
     targets = (mapping_in(target) for target in list_in(policy.spec.get("targetRefs")))
     return {str(target.get("sectionName") or "") for target in targets if target.get("name") == service}
 
@@ -101,7 +101,7 @@ def _verdicts(draft: Builder, obj: CustomObject, spec: BackendTlsPolicySpec) -> 
     if wrong is not None and not any(isinstance(each, str) for each in found):
         return Verdict("Accepted", False, "NoValidCACertificate", wrong.message), resolved
     message = (
-        "this controller cannot have gateways verify the certificates of backends (APISIX 3.18 verifies none), so "
+        "certificates of backends cannot be verified (not supported by APISIX 3.18), so "
         "requests to the Service are answered with 500; remove the policy to send them without verification"
     )
     return Verdict("Accepted", False, "Invalid", message), resolved

@@ -1,1 +1,1 @@
-"""Which requests go where: HTTPRoute, GRPCRoute and the stream routes."""
+"""Routes: HTTPRoute, GRPCRoute and the stream routes."""

@@ -1,4 +1,4 @@
-"""Attachment: which listeners hand requests to a route, for each of its parentRefs, and why others don't."""
+"""Attachment: which listeners pass requests to a route, for each of its parentRefs, and why others do not."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from translation.gateway.parsing import spec_of
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """A listener that hands requests to a route.
+    """A listener that passes requests to a route.
 
     Attributes:
         entry: The Gateway of the listener, and its other listeners.
         listener: The listener.
-        hosts: For which hosts; the empty text is every host. None are left if narrower listeners take them all.
+        hosts: The hosts; the empty string means every host. It has no hosts if narrower listeners get all requests.
         address: The address of the Gateway, empty if Gateways share their addresses.
         is_served: Whether its requests may be served: clients can be verified as the Gateway asks.
     """
@@ -47,10 +47,10 @@ class Attached:
 
 @dataclass(frozen=True, slots=True)
 class Parent:
-    """One parentRef that leads to a Gateway of ours.
+    """One parentRef to a Gateway of this controller.
 
     Attributes:
-        reference: As the route has it.
+        reference: The parentRef.
         accepted: The condition Accepted.
         listeners: The listeners that the route is attached to.
     """
@@ -66,7 +66,7 @@ class Parent:
 
 
 def parents_of(obj: CustomObject, spec: RouteSpec, view: View, options: Options) -> tuple[Parent, ...]:
-    """Return the parentRefs of a route that lead to Gateways of ours."""
+    """Return the parentRefs of a route to Gateways of this controller."""
     raw = list_in(obj.spec.get("parentRefs"))
     found = (
         _parent(obj, spec, reference, mapping_in(each), view, options)
@@ -115,7 +115,7 @@ def is_elsewhere(reference: Mapping[str, Any], namespace: str, view: View, optio
 def _gateway(
     obj: CustomObject, reference: ParentReference, view: View, options: Options
 ) -> tuple[CustomObject, ObjectKey] | None:
-    """Return the Gateway of ours that a reference leads to, and the object that it names."""
+    """Return the Gateway of this controller that a reference leads to, and the object that it names."""
     if reference.group != GATEWAY_GROUP or reference.kind not in ("Gateway", "ListenerSet"):
         return None
     key = ObjectKey(reference.kind, reference.namespace or obj.meta.namespace, reference.name)
@@ -174,7 +174,7 @@ def _is_named(reference: ParentReference, listener: Listener) -> bool:
 def _accepted(
     obj: CustomObject, spec: RouteSpec, named: list[Listener], view: View
 ) -> tuple[Verdict | None, list[Listener]]:
-    """Return why no listener takes a route, or the listeners that take it."""
+    """Return why no listener accepts a route, or the listeners that accept it."""
     if not named:
         return _refused("NoMatchingParent", "no listener has this sectionName and port"), []
     allowed = list(_allowing(obj, [each for each in named if each.is_open], view))

@@ -1,6 +1,6 @@
-"""Backends of a rule: from references to claims on upstreams, and what is wrong with the others.
+"""Backends of a rule: from references to claims on upstreams, and the problems of invalid references.
 
-A reference that cannot be followed keeps its share of the requests, which are answered with 500. As in other routes, no
+An invalid reference keeps its share of the requests, which are answered with 500. As in other routes, no
 endpoint is read here.
 """
 
@@ -25,12 +25,12 @@ H2C = "kubernetes.io/h2c"
 WEBSOCKET = "kubernetes.io/ws"
 
 _CHOICE = "X-Apisix-Backend"
-"""Header that marks which backend was chosen, where each changes headers in its own way."""
+"""Header that marks the chosen backend if backends change headers differently."""
 
 
 @dataclass(frozen=True, slots=True)
 class Invalid:
-    """A reference that cannot be followed."""
+    """A reference that cannot be resolved."""
 
     reason: str
     message: str
@@ -44,7 +44,7 @@ class Target:
     Attributes:
         upstream_id: Its id.
         weight: Its share.
-        headers: Changes of the request for this backend alone.
+        headers: Header changes for this backend only.
         is_websocket: Whether connections may be upgraded.
     """
 
@@ -59,9 +59,9 @@ class Backends:
     """The backends of a rule.
 
     Attributes:
-        targets: Those with a weight that can be followed.
-        invalid: The others.
-        broken: The sum of the weights of the references that cannot be followed.
+        targets: Valid backends with a weight.
+        invalid: Invalid references.
+        broken: The sum of the weights of the invalid references.
         total: The sum of all weights.
         refusal: Reason and message why the route is not accepted, or empty texts.
     """
@@ -75,7 +75,7 @@ class Backends:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a rule wants of its upstreams: the scheme where the Service names none, and no retries with timeouts."""
+    """Requirements of a rule for its upstreams: the scheme if the Service names none, and no retries with timeouts."""
 
     scheme: str = ""
     no_retries: bool = False
@@ -95,7 +95,9 @@ def backends_of(draft: Builder, references: Iterable[BackendReference], path: st
             headers = _headers(found, reference, where)
             found.targets.append(Target(target.upstream_id, reference.weight, headers, target.is_websocket))
     if len(found.targets) > 1 and any(each.headers and _is_more_than_set(each.headers) for each in found.targets):
-        message = "backends beside others can only set headers, not add or remove them; use a rule for each backend"
+        message = (
+            "with several backends, each can only set headers, not add or remove them; use a rule for each backend"
+        )
         found.refusal = ("UnsupportedValue", message)
     return found
 
@@ -111,7 +113,7 @@ def _headers(found: Backends, reference: BackendReference, where: str) -> Header
 
 
 def target_of(draft: Builder, reference: ServiceReference, path: str, wanted: Wanted) -> Target | Invalid:
-    """Claim the upstream of one reference, or return what is wrong with it."""
+    """Claim the upstream of one reference, or return why it is invalid."""
     if (reference.group, reference.kind) != ("", "Service"):
         what = f"{reference.group}/{reference.kind}" if reference.group else reference.kind
         return Invalid("InvalidKind", f"{what} is not supported; refer to a Service", path)
@@ -152,7 +154,7 @@ def resolved(invalid: Sequence[Invalid]) -> Verdict:
 
 
 def backend_fields(found: Backends, plugins: dict[str, Any]) -> dict[str, Any]:
-    """Return the upstream of a record; what splits or refuses requests is added to its plugins."""
+    """Return the upstream of a record; plugins that split or refuse requests are added to its plugins."""
     if not found.targets:
         plugins["fault-injection"] = {"abort": {"http_status": 500}}
         return {}
@@ -174,11 +176,11 @@ def backend_fields(found: Backends, plugins: dict[str, Any]) -> dict[str, Any]:
 def split_of(targets: Iterable[Target], broken: int = 0) -> dict[str, Any]:
     """Return the plugin that splits requests, or none if they all go to one upstream.
 
-    The plugin takes one weight for each upstream (APISIX traffic-split.lua), so those of one upstream are added up.
+    The plugin accepts one weight per upstream (APISIX traffic-split.lua), so weights of the same upstream are added up.
 
     Args:
         targets: The upstreams.
-        broken: The weight of an upstream without endpoints beside them.
+        broken: The weight of an additional upstream without endpoints.
     """
     weights: Counter[str] = Counter()
     for each in targets:

@@ -27,10 +27,10 @@ _REWRITE = "proxy-rewrite"
 _RESPONSE = "response-rewrite"
 
 _VARIABLE = re.compile(r"(?<!\\)\$(?=[\w.{])")
-"""What a gateway takes as the beginning of a variable (APISIX core/utils.lua, resolve_var)."""
+"""The beginning of a variable (APISIX core/utils.lua, resolve_var)."""
 
 _METHODS = "GET,POST,PUT,DELETE,PATCH,HEAD,OPTIONS,CONNECT,TRACE"
-"""What the cors plugin makes of `**`."""
+"""The methods that the cors plugin allows for `**`."""
 
 _ALLOW_METHODS = "Access-Control-Allow-Methods"
 _REQUESTED = "http_access_control_request_method"
@@ -38,7 +38,7 @@ _REQUESTED = "http_access_control_request_method"
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What the outcome of a filter depends on beside itself: the path of the match, and the listener."""
+    """The context of a filter: the path of the match, and the listener."""
 
     path: PathMatch
     listener: Listener
@@ -46,14 +46,14 @@ class Setting:
 
 @dataclass(slots=True)
 class Steps:
-    """What the filters of a rule become.
+    """The translated filters of a rule.
 
     Attributes:
         plugins: By name.
-        mirrors: Backends that get a copy of the share of requests that comes with them, 0 to 1.
+        mirrors: Backends that get copies, each with its share of the requests, 0 to 1.
         extensions: References to plugin configs.
-        redirects: Whether requests are answered with a redirect.
-        reflects_method: Whether the answer to a CORS preflight request allows the requested method.
+        redirects: Whether the response is a redirect.
+        reflects_method: Whether the response to a CORS preflight request allows the requested method.
         refusal: Reason and message why the route is not accepted, or empty texts.
     """
 
@@ -65,11 +65,11 @@ class Steps:
     refusal: tuple[str, str] = ("", "")
 
     def rewrite(self, changes: dict[str, Any]) -> None:
-        """Add changes of the request."""
+        """Add changes to the request."""
         self.plugins.setdefault(_REWRITE, {}).update(changes)
 
     def change_headers(self, changes: HeaderChanges) -> None:
-        """Add changes of the request's headers; several filters add up."""
+        """Add changes to the request's headers; several filters add up."""
         headers = self.plugins.setdefault(_REWRITE, {}).setdefault("headers", {})
         for name, value in request_headers(changes).items():
             if isinstance(value, dict):
@@ -79,7 +79,7 @@ class Steps:
 
 
 def steps_of(filters: Iterable[Filter], setting: Setting) -> Steps:
-    """Return what the filters of a rule become for one match at one listener."""
+    """Translate the filters of a rule for one match at one listener."""
     steps = Steps()
     for each in filters:
         _add(steps, each, setting)
@@ -112,7 +112,7 @@ def _add(steps: Steps, item: Filter, setting: Setting) -> None:
 
 
 def request_headers(changes: HeaderChanges) -> dict[str, Any]:
-    """Return header changes as proxy-rewrite takes them."""
+    """Return header changes in the format of proxy-rewrite."""
     found: dict[str, Any] = {}
     if changes.set:
         found["set"] = {each.name: literal(each.value) for each in changes.set}
@@ -145,7 +145,7 @@ def _change_response(steps: Steps, changes: HeaderChanges) -> None:
 
 
 def _added(header: HeaderValue) -> str:
-    """Return a response header to add; the plugin refuses a slash at the end, so an empty variable follows it."""
+    """Return a response header to add; the plugin rejects a trailing slash, so an empty variable follows it."""
     value = literal(header.value)
     return f"{header.name}: {value}" + ("${apisix_none}" if value.endswith("/") else "")
 
@@ -196,7 +196,7 @@ def _share(mirror: Mirror) -> float:
 def _cors(cors: Cors) -> dict[str, Any]:
     """Return the configuration of the cors plugin.
 
-    With a plain origin the plugin allows every origin (APISIX 3.18), so all of them are regular expressions beside an
+    With a plain origin the plugin allows every origin (APISIX 3.18), so all of them are regular expressions, next to an
     origin that does not exist. With credentials and `*` it needs `**`.
     """
     every = "**" if cors.allow_credentials else "*"
@@ -217,7 +217,7 @@ def _cors(cors: Cors) -> dict[str, Any]:
 
 
 def _reflect_method(plugins: dict[str, Any]) -> None:
-    """Allow the requested method where the cors plugin, for `**`, allows all methods."""
+    """Allow the requested method if the cors plugin, for `**`, allows all methods."""
     if _RESPONSE in plugins:
         headers = plugins[_RESPONSE]["headers"]
         headers.setdefault("set", {})[_ALLOW_METHODS] = f"${{{_REQUESTED} ?? {_METHODS}}}"

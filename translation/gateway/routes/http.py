@@ -1,4 +1,4 @@
-"""HTTPRoute and GRPCRoute → a route record for each match at each listener, and what the status says."""
+"""HTTPRoute and GRPCRoute → a route record for each match at each listener, and the status."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _PRIORITY_STEP = 2**24
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One match of a rule: what it says of requests, and the path that prefixes are replaced of."""
+    """One match of a rule: its conditions, and the path for prefix replacements."""
 
     fields: dict[str, Any]
     path: PathMatch
@@ -63,7 +63,7 @@ class Rule:
 
 
 def translate_http_route(obj: CustomObject, view: View, options: Options) -> Translation:
-    """Return the records of an HTTPRoute or GRPCRoute that names a Gateway of ours."""
+    """Return the records of an HTTPRoute or GRPCRoute with a Gateway of this controller."""
     draft = Builder(obj.meta, view, options)
     draft.hold("routes", prefix=record_prefix(obj.meta.key))
     check_object(draft, obj)
@@ -89,7 +89,7 @@ def _read(obj: CustomObject) -> tuple[RouteSpec, Iterator[Rule]]:
 
 
 def assessed(draft: Builder, parents: Sequence[Parent], invalid: Sequence[Invalid]) -> Translation:
-    """Return the translation of a route with what its status says of each parent."""
+    """Return the translation of a route with its status for each parent."""
     for each in invalid:
         draft.degrade(each.reason, each.path, each.message)
     for parent in parents:
@@ -108,7 +108,7 @@ _REASONS = frozenset({"UnsupportedValue", "IncompatibleFilters"})
 
 
 def _reason(code: str) -> str:
-    """Return a reason that the specification has for a route that is not accepted."""
+    """Return the reason in the specification for a route that is not accepted."""
     return code if code in _REASONS else "UnsupportedValue"
 
 
@@ -124,7 +124,7 @@ class _Route:
         self._matches: dict[int, list[tuple[RankedMatch, int]]] = {}
         equal: Counter[tuple[str, int]] = Counter()
         for match in ranked_matches(obj):
-            # How many matches that are equal to it come first in the route.
+            # The number of equal matches that precede it in the route.
             position = equal[match.literal, match.rank]
             equal[match.literal, match.rank] += 1
             self._matches.setdefault(match.rule, []).append((match, position))
@@ -199,7 +199,7 @@ class _Route:
         return body
 
     def _extend(self, body: dict[str, Any], steps: Steps, path: str) -> None:
-        """Add the plugin config that a filter refers to; one that is missing answers requests with 500."""
+        """Add the plugin config that a filter refers to; if it is missing, requests get 500."""
         if len(steps.extensions) > 1:
             self._draft.error("UnsupportedValue", path, "a rule can have one ExtensionRef; merge the plugin configs")
         for reference in steps.extensions:
@@ -219,7 +219,7 @@ class _Route:
 
 
 def plugin_config_id(draft: Builder, key: ObjectKey) -> str | None:
-    """Return the id of a plugin config of ours, or None."""
+    """Return the id of a plugin config of this controller, or None."""
     found = draft.custom(key)
     if found is None or not in_scope(key.namespace, draft.view, draft.options):
         return None
@@ -252,5 +252,5 @@ _EVERYTHING = Case({"uris": ["/*"], "vars": []}, PathMatch())
 
 
 def _limit(timeouts: Timeouts) -> float:
-    """Return the seconds that a backend may take for an answer; 0 means unlimited."""
+    """Return the timeout of a backend in seconds; 0 means unlimited."""
     return min((each for each in (timeouts.backend_request, timeouts.request) if each), default=0.0)

@@ -11,7 +11,7 @@ from crds.gateway.routes import GrpcRouteMatch, HttpRouteMatch, MethodMatch, Pat
 
 
 def http_fields(match: HttpRouteMatch) -> dict[str, Any]:
-    """Return what a record says of path, method, headers and query of its requests."""
+    """Return the fields of a record for path, method, headers and query."""
     uris, conditions = _path(match.path)
     conditions += [_condition(_header_variable(each.name), each) for each in _distinct(match.headers)]
     conditions += [_condition(f"arg_{each.name}", each) for each in match.query_params]
@@ -20,7 +20,7 @@ def http_fields(match: HttpRouteMatch) -> dict[str, Any]:
 
 
 def grpc_fields(match: GrpcRouteMatch) -> dict[str, Any]:
-    """Return what a record says of the service, method and headers of its calls."""
+    """Return the fields of a record for service, method and headers."""
     uris, conditions = _call(match.method)
     conditions += [_condition(_header_variable(each.name), each) for each in _distinct(match.headers)]
     return {"uris": uris, "vars": conditions}
@@ -55,7 +55,7 @@ def _header_variable(name: str) -> str:
 
 
 def _distinct(headers: tuple[HeaderMatch, ...]) -> list[HeaderMatch]:
-    """Return the first condition on each header: later ones of the same name don't count (Gateway API)."""
+    """Return the first condition on each header: later ones of the same name are ignored (Gateway API)."""
     found: dict[str, HeaderMatch] = {}
     for each in headers:
         found.setdefault(each.name.lower(), each)

@@ -1,7 +1,7 @@
 """Mirrors: requests that are copied to other backends, through the gateway itself.
 
-The plugin knows one address and resolves it rarely. So a request is copied to a path of the gateway, whose route leads
-to the upstream of the mirror and copies to the next one. An endpoint that goes costs no write of a route.
+The plugin has a single address and rarely resolves it. So a request is copied to a path of the gateway, whose route
+uses the upstream of the mirror and copies to the next one. A removed endpoint requires no write of a route.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _PRIORITY = 2**31 - 1
 def mirror_plugin(
     draft: Builder, mirrors: Sequence[tuple[Mirror, float]], name: str, hosts: dict[str, Any], path: str
 ) -> tuple[dict[str, Any], list[Invalid]]:
-    """Add the records of the mirrors of a route record; return its plugin and the references that cannot be followed.
+    """Add the records of the mirrors of a route record; return its plugin and the invalid references.
 
     Args:
         draft: The translation.
         mirrors: Each with its share of the requests, 0 to 1.
         name: The name of the route record.
-        hosts: The field of the route record that says for which hosts it is; the same ones find the copies.
+        hosts: The field of the route record with its hosts; the copies have the same hosts.
         path: The field of the filters.
     """
     invalid: list[Invalid] = []
@@ -61,7 +61,7 @@ def mirror_plugin(
 def _plugin(
     draft: Builder, id_: str, index: int, usable: Sequence[tuple[str, float]], before: Sequence[float]
 ) -> dict[str, Any]:
-    """Return the plugin that copies to a mirror; its share is one of the copies that came so far."""
+    """Return the plugin that copies to a mirror; its share is relative to the copies at this stage."""
     if index >= len(usable):
         return {}
     share = usable[index][1] / before[index]

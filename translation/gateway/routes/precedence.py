@@ -1,7 +1,7 @@
-"""Precedence: the priority of a record, so that a gateway asks matches in the order of the Gateway API.
+"""Precedence: the priority of a record, so that a gateway tries matches in the order of the Gateway API.
 
-Of equal matches that of the oldest route goes first, then by namespace and name, then the first one in the route. How
-many routes are older is counted by an index, so a change of one route translates only the routes that it goes ahead of.
+If matches are equal, the oldest route wins, then the first by namespace and name, then the first match in it. How
+many routes are older is counted by an index, so a change of a route translates only the routes that it precedes.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from translation.gateway.entry.listeners import Listener
 KINDS = ("HTTPRoute", "GRPCRoute")
 
 MOST_OLDER = 64
-"""Older routes with the same match that are ordered; beyond them the order is that of ids."""
+"""Maximum number of older routes with the same match that are ordered; beyond it, ids decide."""
 
 _PER_ROUTE = 128
-"""Matches that the CRD lets one route have."""
+"""Maximum number of matches of a route (CRD)."""
 
 _STEP = (MOST_OLDER + 1) * _PER_ROUTE
 
@@ -35,15 +35,15 @@ _STEP = (MOST_OLDER + 1) * _PER_ROUTE
 def by_priority(
     obj: CustomObject, match: RankedMatch, position: int, hosts: Sequence[str], listener: Listener, view: View
 ) -> dict[int, list[str]]:
-    """Return the hosts of a record by the priority that it has to have for them, mostly one.
+    """Return the hosts of a record by the priority that they require, usually a single one.
 
     Args:
         obj: The route.
         match: The match that the record is for.
-        position: How many matches of the route that are equal to it come first.
-        hosts: The hosts for which the listener hands requests to the route.
+        position: The number of equal matches that precede it in the route.
+        hosts: The hosts for which the listener passes requests to the route.
         listener: The listener.
-        view: Where other routes are looked up.
+        view: Provides other routes.
     """
     found: dict[int, list[str]] = {}
     for host in hosts:
@@ -63,9 +63,9 @@ def _older(obj: CustomObject, match: RankedMatch, host: str, listener: Listener,
 
 
 def _values(match: RankedMatch, host: str, listener: Listener) -> Iterator[str]:
-    """Yield where routes are that have a match for the host: under it, and what the listener's hostname narrows to it.
+    """Yield the index values of routes with a match for the host: the host, and hosts that the listener narrows to it.
 
-    Two routes that compete for a host look at the same values, so that each counts what is ahead of the other.
+    Two routes that compete for a host read the same values, so that each counts the same routes.
     """
     parent = parent_name(*listener.owner)
     wider = (*wildcards_over(host), "") if host and host == listener.hostname else ()

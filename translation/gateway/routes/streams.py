@@ -25,7 +25,7 @@ from translation.plugins.configs import Plugins
 
 
 def translate_stream_route(obj: CustomObject, view: View, options: Options) -> Translation:
-    """Return the records of a TLSRoute, TCPRoute or UDPRoute that names a Gateway of ours."""
+    """Return the records of a TLSRoute, TCPRoute or UDPRoute with a Gateway of this controller."""
     draft = Builder(obj.meta, view, options)
     check_object(draft, obj)
     try:
@@ -42,7 +42,7 @@ def translate_stream_route(obj: CustomObject, view: View, options: Options) -> T
         backends = backends_of(draft, rule.backend_refs, f"{path}.backendRefs", Wanted())
         invalid |= dict.fromkeys(backends.invalid)
         if index:
-            draft.error("UnsupportedValue", path, "only the first rule can take connections; leave one rule")
+            draft.error("UnsupportedValue", path, "only the first rule can receive connections; keep a single rule")
         for each in attached.values():
             _records(draft, obj, each, index, backends, plugins)
     return assessed(draft, parents, tuple(invalid))
