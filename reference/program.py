@@ -35,6 +35,9 @@ findings, 1 that the command found something, 2 that it failed; the section of e
 Colours appear on a terminal only, and not if `NO_COLOR` is set. `apisix-ingress --install-completion` installs shell
 completion. A gateway's address and key come from `--config`, the environment
 (`APISIX_INGRESS_CLUSTERS__0__ADMIN_URL`, `…__ADMIN_KEY`) or the options; later ones override earlier ones.
+
+The documents of `-o json` have JSON Schemas: `docs/reference/schemas/COMMAND.json`. Later versions may add fields. A
+reference to an object has the fields `kind`, `namespace` (empty for cluster-scoped kinds) and `name`.
 """
 
 _CODES_HEAD = f"""{_GENERATED}

@@ -23,6 +23,7 @@ from typing import Any
 import orjson
 from aiohttp import web
 
+from apisix_ingress.diagnostics.reports.references import with_references
 from apisix_ingress.diagnostics.reports.status import Filter
 from apisix_ingress.errors import UsageError
 from apisix_ingress.model.json import JsonObject
@@ -112,7 +113,7 @@ class StatusPage:
         async def handle(request: web.Request) -> web.Response:
             data, _, status = await self._look(view, request)
             if name == "explain":
-                data = data.get("document") or {"error": data["error"] or NO_URL}
+                data = with_references(data.get("document")) or {"error": data["error"] or NO_URL}
             if name == "record" and status == 200:
                 texts, data = data["texts"], {key: value for key, value in data.items() if key != "texts"}
                 if request.query.get("format") == "yaml":

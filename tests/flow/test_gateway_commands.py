@@ -221,8 +221,8 @@ async def test_explain_asks_the_gateway_and_names_the_objects(cli: Cli) -> None:
         other, theirs = await cli.json("explain", "mine.example.org/only-here", *at(gateway))
         none = await cli.beside("explain", "nobody.example.org/", *at(gateway))
         assert {method for method, _ in gateway.seen} == {"GET"}
-    assert (status, ours["route"]["owner"]) == (0, "ApisixRoute default/shop")
-    assert (other, theirs["route"]["id"], theirs["route"]["owner"]) == (0, "mine", "")
+    assert (status, ours["route"]["owner"]["name"]) == (0, "shop")
+    assert (other, theirs["route"]["id"], theirs["route"]["owner"]) == (0, "mine", None)
     assert theirs["route"]["upstreams"][0]["nodes"] == [{"address": "10.0.0.1:80", "weight": 1}]
     assert (none.returncode, "404: no route matches this request" in none.stdout) == (1, True)
 

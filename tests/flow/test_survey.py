@@ -99,7 +99,7 @@ async def test_explain_quotes_the_refusal_of_the_route_that_should_answer(harnes
     harness.gateway.records["routes"].clear()
     harness.server.put(say(harness.server.put(route()), "False", "unknown plugin [limit-cuont]"))
     code, got = await harness.ask("explain", "web.example.org/")
-    assert (code, got["answer"]["status"], got["should"]["owner"]) == (1, 404, "ApisixRoute default/web")
+    assert (code, got["answer"]["status"], got["should"]["owner"]["name"]) == (1, 404, "web")
     assert got["answer"]["summary"].endswith("unknown plugin [limit-cuont]")
 
 
@@ -107,7 +107,7 @@ async def test_explain_names_the_object_whose_service_is_missing(harness: Survey
     await harness.fill()
     harness.server.put(route("broken", service="gone"))
     code, got = await harness.ask("explain", "broken.example.org/")
-    assert (code, [each["object"] for each in got["objects"]]) == (1, ["ApisixRoute default/broken"])
+    assert (code, [each["object"]["name"] for each in got["objects"]]) == (1, ["broken"])
     assert "Service default/gone" in got["answer"]["summary"]
 
 

@@ -19,6 +19,8 @@ KINDS = [
     "upstreams",
 ]
 
+WEB_ROUTE = {"kind": "ApisixRoute", "namespace": "default", "name": "web"}
+
 
 def test_translate_prints_the_document(cli: Cli) -> None:
     got = cli("translate", "-f", cli.write("web.yaml", WEB), "-o", "json")
@@ -77,7 +79,7 @@ def test_translate_exits_with_1_if_there_is_a_problem(cli: Cli) -> None:
     got = cli("translate", "-f", cli.write("route.yaml", route), "-o", "json")
     message = "Service default/web does not exist; create it or correct the name"
     path = "spec.http[0].backends[0].serviceName"
-    want = {"object": "ApisixRoute default/web", "code": "ServiceNotFound", "path": path, "message": message}
+    want = {"object": WEB_ROUTE, "code": "ServiceNotFound", "path": path, "message": message}
     assert got.returncode == 1
     assert json.loads(got.stdout) == {"records": {kind: [] for kind in KINDS}, "problems": [want]}
     assert got.stderr == f"error: ApisixRoute default/web: {path}: {message}\n"
@@ -103,7 +105,7 @@ def test_translate_names_file_and_place_of_what_it_cannot_read(cli: Cli) -> None
     document = json.loads(got.stdout)
     want = [(f"{name}.yaml", message) for name, (_, message) in UNREADABLE.items()]
     assert (got.returncode, got.stderr.splitlines()) == (1, [f"error: {file}: {message}" for file, message in want])
-    shape = {"object": "", "code": "ManifestInvalid"}
+    shape = {"object": None, "code": "ManifestInvalid"}
     assert document["problems"] == [{**shape, "path": file, "message": message} for file, message in want]
     assert len(document["records"]["routes"]) == 1
 
@@ -119,7 +121,7 @@ def test_translate_warns_of_kinds_that_are_not_read(cli: Cli) -> None:
 def test_translate_names_a_misspelt_field(cli: Cli) -> None:
     got = cli("translate", cli.write("web.yaml", WEB.replace("hosts:", "host:")), "-o", "json")
     path, message = "spec.http[0].match.host", "unknown field, did you mean hosts?"
-    want = {"object": "ApisixRoute default/web", "code": "UnknownField", "path": path, "message": message}
+    want = {"object": WEB_ROUTE, "code": "UnknownField", "path": path, "message": message}
     document = json.loads(got.stdout)
     assert (got.returncode, document["problems"], len(document["records"]["routes"])) == (1, [want], 1)
     assert got.stderr == f"warning: ApisixRoute default/web: {path}: {message}\n"
@@ -128,7 +130,7 @@ def test_translate_names_a_misspelt_field(cli: Cli) -> None:
 def test_translate_counts_objects_of_other_versions_as_problems(cli: Cli) -> None:
     got = cli("translate", "-f", cli.write("old.yaml", WEB.replace("org/v2", "org/v2beta3")), "-o", "json")
     message = "document 3: ApisixRoute apisix.apache.org/v2beta3 is not read: convert it to apisix.apache.org/v2"
-    want = {"object": "", "code": "KindNotRead", "path": "old.yaml", "message": message}
+    want = {"object": None, "code": "KindNotRead", "path": "old.yaml", "message": message}
     assert (got.returncode, json.loads(got.stdout)["problems"]) == (1, [want])
     assert got.stderr == f"error: old.yaml: {message}\n"
 

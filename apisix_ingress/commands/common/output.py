@@ -119,6 +119,13 @@ def painted(text: str, colour: str, *, is_on: bool) -> str:
     return f"\x1b[{codes[colour]}m{text}\x1b[0m" if is_on else text
 
 
+def print_report_json(document: Any) -> None:
+    """Print a report as JSON, with object references of one shape."""
+    from apisix_ingress.diagnostics.reports.references import with_references
+
+    print_json(with_references(document))
+
+
 def print_json(document: Any) -> None:
     """Print a document as JSON."""
     import json

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from apisix_ingress.commands.common.output import Report, colours, painted, print_json, settings_of
+from apisix_ingress.commands.common.output import Report, colours, painted, print_report_json, settings_of
 
 if TYPE_CHECKING:
     from apisix_ingress.settings import Settings
@@ -63,7 +63,7 @@ def print_report(
     from apisix_ingress.model.secrets.redaction import escape
 
     if output == Report.json:
-        print_json(document)
+        print_report_json(document)
     else:
         sys.stdout.writelines(f"{line}\n" for line in paint(map(escape, lines)))
 

@@ -16,7 +16,7 @@ from apisix_ingress.commands.common.output import (
     ClusterOption,
     ManifestsOption,
     one_of,
-    print_json,
+    print_report_json,
 )
 from apisix_ingress.commands.common.setup import print_painted, run_with_progress
 
@@ -68,7 +68,7 @@ def diff(
     document = difference(*run_with_progress(lambda step: both_sides(filename or (), settings, cluster, step)))
     match output:
         case "json":
-            print_json(without_bodies(document) if stat else document)
+            print_report_json(without_bodies(document) if stat else document)
         case "markdown":
             print("\n".join(escape(line) for line in markdown_lines(document, stat=stat)))
         case _:

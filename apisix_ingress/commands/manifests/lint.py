@@ -18,6 +18,7 @@ from apisix_ingress.commands.common.output import (
     painted,
     print_json,
     print_lines,
+    print_report_json,
     tell,
 )
 from apisix_ingress.commands.common.setup import offline_settings, run_with_progress
@@ -124,7 +125,7 @@ def _print(found: Sequence[Finding], output: str) -> None:
 
     match output:
         case "json":
-            print_json(as_json(found))
+            print_report_json(as_json(found))
         case "sarif":
             print_json(as_sarif(found))
         case "github":

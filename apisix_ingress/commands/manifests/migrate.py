@@ -16,8 +16,8 @@ from apisix_ingress.commands.common.output import (
     PathsArgument,
     fail,
     one_of,
-    print_json,
     print_lines,
+    print_report_json,
     tell,
 )
 from apisix_ingress.commands.common.setup import offline_settings, run_with_progress
@@ -166,7 +166,7 @@ def _print(report: MigrationReport, output: str) -> None:
 
     match output:
         case "json":
-            print_json(as_json(report))
+            print_report_json(as_json(report))
         case "markdown":
             print_lines(markdown_lines(report))
         case "html":

@@ -40,10 +40,11 @@ def translate(
     given = given_paths(paths, filename, "translate -f examples/quickstart")
     from apisix_ingress.commands.common.manifests import read_manifests
     from apisix_ingress.diagnostics.collect.offline import document
+    from apisix_ingress.diagnostics.reports.references import with_references
 
     found = read_manifests(given, offline_settings(config))
     shown = document(found.outcome, found.loaded, show_secrets=show_secrets)
-    print_document(shown, output)
+    print_document({**shown, "problems": with_references(shown["problems"])}, output)
     # On a terminal the document, which ends with the problems, is what people see already.
     tell([*found.warnings(), *(() if sys.stdout.isatty() else found.problems())])
     raise SystemExit(EXIT_FOUND if shown["problems"] else 0)

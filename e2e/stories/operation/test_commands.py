@@ -121,11 +121,11 @@ def test_the_tree_leads_from_a_host_to_pods_with_their_owners(stage: Stage, tmp_
     pod = stage.pods.pods[0]
     assert (code, found["host"], path["path"]) == (0, stage.host, "/*")
     assert shown["record"].removeprefix("routes/") in stage.gateway.records("routes")
-    assert (shown["owner"], upstream["owner"]) == (
+    assert (named(shown["owner"]), named(upstream["owner"])) == (
         f"ApisixRoute {stage.namespace}/web",
         f"Service {stage.namespace}/web",
     )
-    assert node["pod"] == f"Pod {stage.namespace}/{pod.name}"
+    assert named(node["pod"]) == f"Pod {stage.namespace}/{pod.name}"
     code, tree = ask.json("tree", "pods", f"{stage.namespace}/{pod.name}")
     assert (code, [each["host"] for each in tree["hosts"]]) == (0, sorted([stage.host, f"i.{stage.host}"]))
     assert f'(["{stage.host}"])' in ask("tree", "ar", f"{stage.namespace}/web", "--mermaid").stdout

@@ -283,7 +283,7 @@ async def test_explain_answers_as_the_command_line_does() -> None:
     async with served(stage_of(shop(), shop("other", path="/*"))) as harness:
         document = await harness.data("explain", url="http://shop.example.org/a", headers="X-User: 7")
         assert document["outcome"] == "route"
-        assert document["route"]["owner"] == "ApisixRoute default/route"
+        assert document["route"]["owner"] == {"kind": "ApisixRoute", "namespace": "default", "name": "route"}
         assert [each["outcome"] for each in document["candidates"]] == ["wins", "loses"]
         page = await harness.ask("/status/explain?url=http%3A%2F%2Fshop.example.org%2Fa")
         assert "answered by route" in page.text

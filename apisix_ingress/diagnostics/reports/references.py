@@ -1,0 +1,43 @@
+"""Documents as `-o json` prints them: every reference to an object is kind, namespace and name.
+
+Inside the program, documents hold references as texts (`ApisixRoute default/web`), as the other formats show them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apisix_ingress.model.json import JsonObject
+
+_FIELDS = frozenset({"object", "owner", "pod", "ingress"})
+_LISTS = frozenset({"ingresses"})
+_BODIES = frozenset({"before", "after", "body"})
+"""Fields with content of gateways, which is not ours to change."""
+
+
+def reference(text: str) -> JsonObject | None:
+    """Return the reference that a text stands for, such as `ApisixRoute default/web`; None for an empty one."""
+    if not text:
+        return None
+    kind, _, place = text.partition(" ")
+    namespace, slash, name = place.rpartition("/")
+    return {"kind": kind, "namespace": namespace if slash else "", "name": name}
+
+
+def with_references(document: Any) -> Any:
+    """Return a document with references in place of texts."""
+    if isinstance(document, list):
+        return [with_references(item) for item in document]
+    if not isinstance(document, dict):
+        return document
+    return {name: _field(name, value) for name, value in document.items()}
+
+
+def _field(name: str, value: Any) -> Any:
+    if name in _BODIES:
+        return value
+    if name in _FIELDS and isinstance(value, str):
+        return reference(value)
+    if name in _LISTS and all(isinstance(item, str) for item in value):
+        return [reference(item) for item in value]
+    return with_references(value)
