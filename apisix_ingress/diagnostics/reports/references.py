@@ -12,7 +12,7 @@ from apisix_ingress.model.json import JsonObject
 _FIELDS = frozenset({"object", "owner", "pod", "ingress"})
 _LISTS = frozenset({"ingresses"})
 _BODIES = frozenset({"before", "after", "body"})
-"""Fields with content of gateways, which is not ours to change."""
+"""Fields with content of gateways, which stays as it is."""
 
 
 def reference(text: str) -> JsonObject | None:
