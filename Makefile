@@ -15,7 +15,7 @@ CLUSTER ?= local
 E2E_WORKERS := --dist loadfile --tx '$(WORKERS)*popen//python=$(NETNS) $(BIN)/python'
 
 .DEFAULT_GOAL := help
-.PHONY: help install lock check format generate docs changelog test test-fast test-simulated coverage simulate test-e2e faults kill soak conformance demo demo-cluster bench clean
+.PHONY: help install lock check format generate docs changelog test test-fast test-simulated coverage simulate test-e2e faults kill soak precedence conformance demo demo-cluster bench clean
 
 help: ## list the tasks
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{sub(/:.*/, "", $$1); printf "  make %-14s %s\n", $$1, $$2}'
@@ -50,9 +50,12 @@ kill: install binaries ## for the night: kill -9 at random points (KILLS=200), l
 faults: install binaries ## for the night: API servers that misbehave for minutes (OUTAGE=600, SLOW=180, seconds)
 	OUTAGE=$(or $(OUTAGE),600) SLOW=$(or $(SLOW),180) $(NETNS) $(PYTEST) e2e/faults/nightly_api.py
 
-conformance: install binaries ## the official suite of the Gateway API against an APISIX: START, STOP (commands), ADMIN_URL, ADMIN_KEY; see e2e/README.md
+conformance: install binaries ## the official suite of the Gateway API against the development gateway or GATEWAY=URL of an Admin API; see e2e/README.md
 	$(BIN)/python -m e2e.conformance.programs
-	$(NETNS) $(BIN)/python -m e2e.conformance.run --start '$(START)' --stop '$(or $(STOP),true)' --admin-url '$(or $(ADMIN_URL),http://127.0.0.1:9180/apisix/admin)' --admin-key '$(ADMIN_KEY)' -- $(ARGUMENTS)
+	$(NETNS) $(BIN)/python -m e2e.conformance.run $(if $(GATEWAY),--gateway '$(GATEWAY)') $(if $(ADMIN_KEY),--admin-key '$(ADMIN_KEY)') $(if $(START),--start '$(START)') $(if $(STOP),--stop '$(STOP)') -- $(ARGUMENTS)
+
+precedence: install ## for the night: the choice among random HTTPRoutes against a model of the specification (SETS=10000)
+	PRECEDENCE_SETS=$(or $(SETS),10000) $(PYTEST) tests/property/test_gateway_precedence.py $(PARALLEL:loadfile=load) -q
 
 soak: install binaries ## for the night: edits without end, watches that end; files, threads, memory (SOAK=600, seconds)
 	SOAK=$(or $(SOAK),600) $(NETNS) $(PYTEST) e2e/stories/faults/test_faults_gateway_soak.py -s

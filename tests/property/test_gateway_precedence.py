@@ -1,13 +1,15 @@
-"""The choice among random HTTPRoutes, by priorities and the gateway's matching, is that of the Gateway API.
+"""The choice among random HTTPRoutes, by the records of a gateway and its matching, is that of the Gateway API.
 
 The model here knows the specification and nothing of records: `HTTPRouteRule.matches` and `HTTPRouteSpec.hostnames`.
-`PRECEDENCE_SETS=10000` runs as many sets.
+The specification leaves regular expressions for paths to implementations: the model has them before the prefix `/` and
+after all other paths. `make precedence` runs 10,000 sets (`PRECEDENCE_SETS`); the number of a set is its seed.
 """
 
 from __future__ import annotations
 
 import os
 import random
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +20,7 @@ from apisix_ingress.explain.patterns import RouteFacts
 from apisix_ingress.explain.request import ProbeRequest
 from apisix_ingress.explain.routing import choose
 from apisix_ingress.model.json import JsonObject
-from tests.unit.translation.objects import make, service
+from tests.unit.translation.objects import make
 from tests.unit.translation.settling import settle
 
 SETS = int(os.environ.get("PRECEDENCE_SETS", "120"))
@@ -30,6 +32,9 @@ LISTENERS = ("", "*.a.test", "x.a.test", "b.test")
 HOSTS = ("a.test", "x.a.test", "y.a.test", "z.y.a.test", "*.a.test", "*.y.a.test", "b.test")
 ASKED = ("a.test", "x.a.test", "y.a.test", "z.y.a.test", "w.z.y.a.test", "b.test", "other.test")
 PATHS = ("/", "/a", "/a/b", "/ab", "/a/b/c")
+PATTERNS = ("/a.*", "/a/b", "/[ab]", "/.*/b/?c?", ".*")
+NAMESPACES = ("default", "other")
+FROM_ALL = {"allowedRoutes": {"namespaces": {"from": "All"}}}
 HEADERS = ("X-One", "X-Two", "X-Three")
 QUERIES = ("q", "r")
 
@@ -48,15 +53,23 @@ class Candidate:
     """A match that fits a request; the larger rank is asked first."""
 
     rank: tuple[Any, ...]
-    name: str
+    route: str
     rule: int
     match: int
+
+
+def random_path(rng: random.Random) -> JsonObject:
+    kind = rng.choice(("Exact", "PathPrefix", "PathPrefix", "PathPrefix", "RegularExpression"))
+    if kind == "RegularExpression":
+        return {"type": kind, "value": rng.choice(PATTERNS)}
+    slash = "/" if kind == "PathPrefix" and rng.random() < 0.1 else ""
+    return {"type": kind, "value": rng.choice(PATHS).rstrip("/") + slash or "/"}
 
 
 def random_match(rng: random.Random) -> JsonObject:
     match: JsonObject = {}
     if rng.random() < 0.9:
-        match["path"] = {"type": rng.choice(("Exact", "PathPrefix", "PathPrefix")), "value": rng.choice(PATHS)}
+        match["path"] = random_path(rng)
     if rng.random() < 0.3:
         match["method"] = rng.choice(("GET", "POST"))
     headers = rng.sample(HEADERS, rng.choice((0, 0, 0, 1, 2)))
@@ -76,11 +89,15 @@ def random_route(rng: random.Random, number: int, sections: list[str]) -> JsonOb
         }
         for _ in range(rng.choice((1, 1, 2)))
     ]
-    parent = {"name": "gw", **({"sectionName": rng.choice(sections)} if rng.random() < 0.2 else {})}
+    parent = {
+        "name": "gw",
+        "namespace": "default",
+        **({"sectionName": rng.choice(sections)} if rng.random() < 0.2 else {}),
+    }
     spec: JsonObject = {"parentRefs": [parent], "rules": rules}
     if rng.random() < 0.7:
         spec["hostnames"] = rng.sample(HOSTS, rng.choice((1, 1, 2, 3)))
-    raw = make("HTTPRoute", f"r{rng.randrange(1000)}-{number}", spec=spec)
+    raw = make("HTTPRoute", f"r{rng.randrange(6)}-{number}", namespace=rng.choice(NAMESPACES), spec=spec)
     raw["metadata"]["creationTimestamp"] = f"2026-01-01T00:00:0{rng.choice('012')}Z"
     return raw
 
@@ -106,10 +123,13 @@ def specificity(hostname: str) -> tuple[int, int]:
     return (0 if hostname.startswith("*") else len(hostname), len(hostname))
 
 
-def path_rank(path: JsonObject, asked: str) -> tuple[bool, int] | None:
+def path_rank(path: JsonObject, asked: str) -> tuple[bool, float] | None:
+    """Return whether a path is exact, and its length; a regular expression is a bit longer than the prefix `/`."""
     value = path["value"]
     if path["type"] == "Exact":
         return (True, len(value)) if asked == value else None
+    if path["type"] == "RegularExpression":
+        return (False, 0.5) if re.fullmatch(value, asked) else None
     prefix = value.rstrip("/")
     return (False, len(prefix)) if asked == prefix or asked.startswith(f"{prefix}/") else None
 
@@ -128,21 +148,26 @@ def candidates(request: Request, routes: list[JsonObject], listener: str) -> Ite
             for index, match in enumerate(rule["matches"]):
                 if (fit := fits(request, match)) is not None:
                     rank = (specific, fit, Descending(age(raw)), -number, -index)
-                    yield Candidate(rank, raw["metadata"]["name"], number, index)
+                    yield Candidate(rank, record_of(raw), number, index)
 
 
 @dataclass(frozen=True)
 class Descending:
-    """Orders the other way round: the oldest route, then the first name."""
+    """Orders the other way round: the oldest route, then the first namespace and name."""
 
-    value: tuple[str, str]
+    value: tuple[str, str, str]
 
     def __lt__(self, other: Descending) -> bool:
         return other.value < self.value
 
 
-def age(raw: JsonObject) -> tuple[str, str]:
-    return raw["metadata"]["creationTimestamp"], raw["metadata"]["name"]
+def age(raw: JsonObject) -> tuple[str, str, str]:
+    meta = raw["metadata"]
+    return meta["creationTimestamp"], meta["namespace"], meta["name"]
+
+
+def record_of(raw: JsonObject) -> str:
+    return f"HTTPRoute_{raw['metadata']['namespace']}_{raw['metadata']['name']}"
 
 
 def fits(request: Request, match: JsonObject) -> tuple[Any, ...] | None:
@@ -170,7 +195,7 @@ def model(request: Request, routes: list[JsonObject], listeners: list[str]) -> C
 
 def gateway(listeners: list[str]) -> JsonObject:
     entries = [
-        {"name": name_of(each), "port": 80, "protocol": "HTTP", **({"hostname": each} if each else {})}
+        {"name": name_of(each), "port": 80, "protocol": "HTTP", **FROM_ALL, **({"hostname": each} if each else {})}
         for each in listeners
     ]
     return make("Gateway", "gw", spec={"gatewayClassName": "apisix", "listeners": entries})
@@ -192,7 +217,7 @@ def test_gateway_chooses_as_the_specification_does(block: int) -> None:
         sections = [name_of(each) for each in listeners]
         routes = [random_route(rng, number, sections) for number in range(rng.randrange(1, 9))]
         class_ = make("GatewayClass", "apisix", namespace="", spec={"controllerName": CONTROLLER})
-        found = settle(class_, gateway(listeners), service(), *routes)
+        found = settle(class_, gateway(listeners), *routes)
         records = found.desired.records("default").items()
         facts = [RouteFacts(key.id, record.body) for key, record in records if key.kind == "routes"]
         for request in (random_request(rng) for _ in range(REQUESTS)):
@@ -201,5 +226,5 @@ def test_gateway_chooses_as_the_specification_does(block: int) -> None:
             if want is None:
                 assert got == "" or got.startswith("Gateway_"), (seed, request, got)
             else:
-                name = f"HTTPRoute_default_{want.name}_{want.rule}_{want.match}_"
+                name = f"{want.route}_{want.rule}_{want.match}_"
                 assert got.startswith(name), (seed, request, want, got)
