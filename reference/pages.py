@@ -3,7 +3,17 @@
 from pathlib import Path
 
 from crds import KINDS
-from reference import annotations, dashboards, documents, examples, ingress_nginx, objects, plugins, versions
+from reference import (
+    annotations,
+    conformance,
+    dashboards,
+    documents,
+    examples,
+    ingress_nginx,
+    objects,
+    plugins,
+    versions,
+)
 
 ROOT = Path(__file__).parents[1]
 PAGES = "docs/reference"
@@ -21,6 +31,7 @@ def files() -> dict[str, str]:
     found |= {f"{PAGES}/annotations.md": annotations.page(), f"{PAGES}/versions.md": versions.page()}
     found |= {f"{PAGES}/plugins-multi-tenant.md": plugins.page(), f"{PAGES}/ingress-nginx.md": ingress_nginx.page()}
     found |= documents.files()
+    found["docs/gateway-api.md"] = conformance.page()
     return found | {f"deploy/observability/{name}": text for name, text in dashboards.files().items()}
 
 

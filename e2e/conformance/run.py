@@ -1,6 +1,7 @@
-"""Runs the official suite against the controller and an APISIX, inside a network namespace (`e2e.netns`).
+"""Runs the official suite against the controller and a gateway, inside a network namespace (`e2e.netns`).
 
-Starts an API server with the CRDs, the stand-in for kubelets, the gateway by a command of the user, and the controller.
+Starts an API server with the CRDs, the stand-in for kubelets, the gateway and the controller. The gateway is the
+development gateway, for which only the features that it imitates are claimed, or any APISIX, started by a command.
 Every Gateway gets an address of its own from a pool; the gateway has to listen on every address, with the ports in
 `PORTS`.
 """
@@ -22,6 +23,7 @@ from e2e.cluster.local import LocalCluster
 from e2e.conformance.kubelet import Kubelet
 from e2e.conformance.programs import crds, located
 from e2e.controller import Controller
+from e2e.devgateway.process import ADMIN_KEY
 from translation.gateway.entry.gateway_class import FEATURES
 
 PORTS = {
@@ -37,6 +39,30 @@ GATEWAY_CLASS = "apisix"
 CONTROLLER = "apisix.apache.org/apisix-ingress-controller"
 
 
+ADMIN = "127.0.0.1:9180"
+"""Address of the development gateway's Admin API."""
+
+PROFILES = ("GATEWAY-HTTP", "GATEWAY-GRPC", "GATEWAY-TCP", "GATEWAY-UDP")
+
+NOT_IMITATED = frozenset(
+    {
+        "GRPCRoute",
+        "GRPCRouteNamedRouteRule",
+        "GatewayFrontendClientCertificateValidation",
+        "GatewayFrontendClientCertificateValidationInsecureFallback",
+        "HTTPRouteBackendProtocolH2C",
+        "HTTPRouteBackendRequestHeaderModification",
+        "HTTPRouteCORS",
+        "HTTPRouteRequestMirror",
+        "HTTPRouteRequestMultipleMirrors",
+        "HTTPRouteRequestPercentageMirror",
+        "TCPRoute",
+        "UDPRoute",
+    }
+)
+"""Features that need what the development gateway does not imitate: HTTP/2, mirrors, streams and some plugins."""
+
+
 @dataclass(frozen=True)
 class AdminApi:
     """The gateway's Admin API."""
@@ -45,26 +71,59 @@ class AdminApi:
     admin_key: str
 
 
+@dataclass(frozen=True)
+class Claim:
+    """The profiles that are run, and the features that are claimed."""
+
+    profiles: tuple[str, ...]
+    features: tuple[str, ...]
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the suite; return its exit status."""
     parser = argparse.ArgumentParser(prog="python -m e2e.conformance.run", description=__doc__)
-    parser.add_argument("--start", required=True, help="command that starts the gateway, and returns when it is ready")
-    parser.add_argument("--stop", default="true", help="command that stops it")
-    parser.add_argument("--admin-url", default="http://127.0.0.1:9180/apisix/admin")
-    parser.add_argument("--admin-key", required=True)
+    parser.add_argument("--gateway", default="", help="URL of the Admin API; none: the development gateway")
+    parser.add_argument("--admin-key", default=ADMIN_KEY)
+    parser.add_argument("--start", default="", help="command that starts the gateway, and returns when it is ready")
+    parser.add_argument("--stop", default="", help="command that stops it")
     parser.add_argument("--out", type=Path, default=Path("build/conformance"))
     parser.add_argument("suite_arguments", nargs="*", metavar="-- ARGUMENTS", help="of the suite")
     arguments = parser.parse_args(argv)
-    with ExitStack() as stack:
-        subprocess.run(arguments.start, shell=True, check=True)
-        stack.callback(subprocess.run, arguments.stop, shell=True, check=False)
-        return _run(arguments, stack)
-
-
-def _run(arguments: argparse.Namespace, stack: ExitStack) -> int:
     out: Path = arguments.out
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
+    with ExitStack() as stack:
+        if not arguments.gateway:
+            _start_development_gateway(stack, arguments.admin_key, out / "gateway.log")
+            features = tuple(each for each in FEATURES if each not in NOT_IMITATED)
+            gateway = AdminApi(f"http://{ADMIN}/apisix/admin", arguments.admin_key)
+            return _run(gateway, Claim(PROFILES[:1], features), out, arguments.suite_arguments, stack)
+        if arguments.start:
+            subprocess.run(arguments.start, shell=True, check=True)
+        if arguments.stop:
+            stack.callback(subprocess.run, arguments.stop, shell=True, check=False)
+        gateway = AdminApi(arguments.gateway, arguments.admin_key)
+        return _run(gateway, Claim(PROFILES, FEATURES), out, arguments.suite_arguments, stack)
+
+
+def _start_development_gateway(stack: ExitStack, key: str, log: Path) -> None:
+    """Start the development gateway on all ports, and return when it is ready."""
+    proxy, tls = (",".join(f"0.0.0.0:{port}" for port in PORTS[kind]) for kind in ("http", "https"))
+    addresses = ["--admin", ADMIN, "--proxy", proxy, "--tls", tls, "--admin-key", key]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "e2e.devgateway", *addresses],
+        stdout=subprocess.PIPE,
+        stderr=stack.enter_context(log.open("wb")),
+        text=True,
+    )
+    stack.callback(process.wait)
+    stack.callback(process.terminate)
+    assert process.stdout is not None
+    if not any(line.startswith("admin ready") for line in process.stdout):
+        raise RuntimeError(f"the development gateway did not start; see {log}")
+
+
+def _run(gateway: AdminApi, claim: Claim, out: Path, suite_arguments: Sequence[str], stack: ExitStack) -> int:
     programs = located()
     subprocess.run(["ip", "route", "add", "local", POOL, "dev", "lo"], check=True)
     cluster = stack.enter_context(LocalCluster())
@@ -75,7 +134,6 @@ def _run(arguments: argparse.Namespace, stack: ExitStack) -> int:
     kubelet = Kubelet(stack.enter_context(cluster.client()), programs / "echo-basic", root)
     kubelet.start()
     stack.callback(kubelet.stop)
-    gateway = AdminApi(arguments.admin_url, arguments.admin_key)
     settings = {"address_pool": [POOL], "loopback": "http://127.0.0.1:80"}
     controller = Controller(
         out / "controller",
@@ -88,8 +146,8 @@ def _run(arguments: argparse.Namespace, stack: ExitStack) -> int:
     command = [
         str(programs / "suite"),
         "-test.v",
-        "-conformance-profiles=GATEWAY-HTTP,GATEWAY-GRPC,GATEWAY-TCP,GATEWAY-UDP",
-        f"-supported-features={','.join(FEATURES)}",
+        f"-conformance-profiles={','.join(claim.profiles)}",
+        f"-supported-features={','.join(claim.features)}",
         "-test.timeout=40m",
         f"-kubeconfig={cluster.kubeconfig}",
         f"-gateway-class={GATEWAY_CLASS}",
@@ -102,7 +160,7 @@ def _run(arguments: argparse.Namespace, stack: ExitStack) -> int:
         "-usable-address=10.246.0.200",
         "-unusable-address=192.0.2.1",
         "-cleanup-base-resources=false",
-        *arguments.suite_arguments,
+        *suite_arguments,
     ]
     with (out / "suite.log").open("wb") as log:
         status = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, check=False).returncode

@@ -25,8 +25,8 @@ def parse(arguments: list[str]) -> Options:
         prog="python -m e2e.devgateway", description="A stand-in for Apache APISIX, for development only."
     )
     parser.add_argument("--admin", default=Options.admin, help="listen address of the Admin API")
-    parser.add_argument("--proxy", default=Options.proxy, help="listen address for HTTP traffic")
-    parser.add_argument("--tls", default=Options.tls, help="listen address for HTTPS traffic")
+    parser.add_argument("--proxy", default=Options.proxy, help="listen addresses for HTTP traffic, separated by commas")
+    parser.add_argument("--tls", default=Options.tls, help="listen addresses for HTTPS traffic, separated by commas")
     parser.add_argument("--admin-key", default=DEFAULT_ADMIN_KEY, help="the admin key (default: APISIX's old default)")
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--etcd", help="URL of an etcd to use (default: start one)")

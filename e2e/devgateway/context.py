@@ -156,7 +156,10 @@ class Context:
             "query_string": self.query or None,
             "args": self.query or None,
             "is_args": "?" if self.query else "",
+            "server_addr": self.request.local_address,
             "server_port": self.request.local_port,
+            "ssl_server_name": self.request.server_name,
+            "ssl_client_verify": self._client_verify(),
             "content_length": self.request.get("content-length"),
             "content_type": self.request.get("content-type"),
             "consumer_name": self.consumer_name,
@@ -164,6 +167,11 @@ class Context:
             "service_id": self.service_id or None,
             "server_protocol": self.request.start[2],
         }
+
+    def _client_verify(self) -> str | None:
+        if not self.request.secure:
+            return None
+        return "SUCCESS" if self.request.has_certificate else "NONE"
 
     def header(self, name: str) -> str | None:
         """Return a header as it is now: plugins may have changed it."""

@@ -46,12 +46,25 @@ class Message:
 
 @dataclass(slots=True)
 class Request(Message):
-    """A request with its body read; `peer` is the client's address, `secure` is True for the TLS listener."""
+    """A request with its body read.
+
+    Attributes:
+        body: The whole body.
+        peer: The client's address.
+        local_address: The address that the client connected to.
+        local_port: The port that the client connected to.
+        secure: Whether it came by a TLS listener.
+        server_name: The server name of the handshake.
+        has_certificate: Whether the client has a verified certificate.
+    """
 
     body: bytes = b""
     peer: str = ""
+    local_address: str = ""
     local_port: int = 0
     secure: bool = False
+    server_name: str | None = None
+    has_certificate: bool = False
 
     @property
     def method(self) -> str:
@@ -242,11 +255,16 @@ class Server:
             connection.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         body = await read_body(connection.reader, head)
         writer = connection.writer
+        address, port, *_ = writer.get_extra_info("sockname")
+        tls = writer.get_extra_info("ssl_object")
         return Request(
             start=head.start,
             headers=head.headers,
             body=body,
             peer=str(writer.get_extra_info("peername")[0]),
-            local_port=int(writer.get_extra_info("sockname")[1]),
+            local_address=str(address),
+            local_port=int(port),
             secure=self.secure,
+            server_name=getattr(tls, "server_name", None),
+            has_certificate=tls is not None and bool(tls.getpeercert(True)),
         )

@@ -34,6 +34,8 @@ HOP_BY_HOP = frozenset(
 )
 ALL_ACTS = {**ACTS, **AUTH_ACTS, **PREFLIGHT}
 BALANCER_LIMIT = 4096
+CLOSE = 444
+"""Status with which nginx closes a connection without an answer."""
 
 
 def no_route() -> Outgoing:
@@ -301,6 +303,9 @@ def _headers_for(context: Context, host: str) -> Headers:
 
 
 async def _send(outgoing: Outgoing, request: Request, connection: Connection) -> None:
+    if outgoing.status == CLOSE:
+        connection.abort()
+        return
     head_only = request.method == "HEAD"
     if isinstance(outgoing.body, bytes):
         if outgoing.body:

@@ -27,7 +27,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line says; addresses are `host:port`."""
+    """What the command line says; addresses are `host:port`, of proxy and tls several separated by commas."""
 
     admin: str = "127.0.0.1:9180"
     proxy: str = "127.0.0.1:9080"
@@ -89,11 +89,13 @@ class Gateway:
         options = self._options
         admin = Admin(store, references, admin_key=options.admin_key, stream=options.stream)
         control = Control(admin.answer, store, enabled=options.faults)
-        https_port = split_address(options.tls)[1]
+        https_port = split_address(options.tls.partition(",")[0])[1]
         proxy = Proxy(store, references, router, https_port=https_port)
         self._stack.push_async_callback(proxy.close)
-        await self._serve("proxy", "http", options.proxy, Server(proxy.handle, refuse))
-        await self._serve("tls", "https", options.tls, Server(proxy.handle, refuse, secure=True), certificates)
+        for address in options.proxy.split(","):
+            await self._serve("proxy", "http", address, Server(proxy.handle, refuse))
+        for address in options.tls.split(","):
+            await self._serve("tls", "https", address, Server(proxy.handle, refuse, secure=True), certificates)
         await self._serve("admin", "http", options.admin, Server(control.handle, refuse))
 
     async def _serve(

@@ -54,6 +54,7 @@ class Chosen:
         self._incoming = incoming
         self._outgoing = outgoing
         self._chosen: ssl.SSLObject | None = None
+        self.server_name: str | None = None
 
     def do_handshake(self) -> None:
         if self._chosen is None:
@@ -65,6 +66,7 @@ class Chosen:
                 raise ssl.SSLWantReadError(ssl.SSL_ERROR_WANT_READ, "the hello is incomplete") from error
             except NotTls:
                 name = None
+            self.server_name = name
             self._chosen = self._choose(name).wrap_bio(self._incoming, self._outgoing, server_side=True)
         self._chosen.do_handshake()
 
@@ -167,7 +169,7 @@ def build_context(record: Record) -> ssl.SSLContext:
     client = value.get("client")
     if client is not None:
         context.load_verify_locations(cadata=client["ca"])
-        context.verify_mode = ssl.CERT_REQUIRED
+        context.verify_mode = ssl.CERT_OPTIONAL if "skip_mtls_uri_regex" in client else ssl.CERT_REQUIRED
     return context
 
 

@@ -174,6 +174,32 @@ def test_client_certificate_is_demanded_and_checked(gateway: DevGateway, ports: 
         https(gateway, "a.example.com", client="b.example.com")
 
 
+def test_routes_match_the_handshake(gateway: DevGateway, ports: dict[str, int]) -> None:
+    """With `skip_mtls_uri_regex` the handshake asks for a certificate and needs none (APISIX radixtree_sni.lua)."""
+    cert, key = pair("a.example.com")
+    client = {"ca": pair("ca")[0], "skip_mtls_uri_regex": [".*"]}
+    gateway.put("/ssls/one", {"cert": cert, "key": key, "snis": ["a.example.com"], "client": client})
+    conditions = [["ssl_server_name", "==", "a.example.com"], ["ssl_client_verify", "==", "SUCCESS"]]
+    gateway.put("/routes/t", {"uri": "/t", "vars": conditions, "upstream": node(ports)})
+    assert [https(gateway, "a.example.com", client=client) for client in ("ca", None)] == [200, 404]
+
+
+def test_routes_match_the_address_and_port_of_the_gateway(gateway: DevGateway, ports: dict[str, int]) -> None:
+    address, _, port = gateway.proxy_address.partition(":")
+    where = [["server_addr", "==", address], ["server_port", "==", port]]
+    gateway.put("/routes/here", {"uri": "/here", "vars": where, "upstream": node(ports)})
+    gateway.put(
+        "/routes/there", {"uri": "/there", "vars": [["server_addr", "==", "192.0.2.1"]], "upstream": node(ports)}
+    )
+    assert [get(gateway, path)[0] for path in ("/here", "/there")] == [200, 404]
+
+
+def test_status_444_closes_the_connection(gateway: DevGateway) -> None:
+    gateway.put("/routes/a", {"uri": "/a", "plugins": {"fault-injection": {"abort": {"http_status": 444}}}})
+    with pytest.raises(ConnectionError):
+        get(gateway, "/a")
+
+
 def test_upstream_over_tls_gets_the_client_certificate(gateway: DevGateway, ports: dict[str, int]) -> None:
     """The gateway's own TLS listener is the upstream that demands one."""
     gateway.put("/routes/t", {"uri": "/t", "host": "a.example.com", "upstream": node(ports)})
