@@ -105,6 +105,8 @@ class Checks:
     def _of(self, item: CustomObject, raw: JsonObject, old: CustomObject | None) -> Verdict:
         view = OverlayView(self.world, item, shows_secrets=self.tells_others)
         ours = is_ours(item, view, self.options)
+        if self.options.nginx is not None and (found := self._of_nginx(item, old, view)):
+            return Verdict(warnings=found)
         if not ours and (old is None or not is_ours(old, view, self.options)):
             return ALLOWED
         if old is not None and _class_changed(item, old):
@@ -114,6 +116,14 @@ class Checks:
         if RESOURCES[item.meta.kind].spec_required and raw.get("spec") is None:
             return Verdict((SPEC_MISSING,))
         return self._checked(item, old, view)
+
+    def _of_nginx(self, item: CustomObject, old: CustomObject | None, view: OverlayView) -> tuple[str, ...]:
+        """Return the warnings about an Ingress of ingress-nginx, which is never denied."""
+        if old is not None and _unchanged(item, old):
+            return ()
+        from apisix_ingress.webhook.checks.nginx_ingress import nginx_warnings
+
+        return tuple(nginx_warnings(item, view, self.options, tells_others=self.tells_others))
 
     def _checked(self, item: CustomObject, old: CustomObject | None, view: OverlayView) -> Verdict:
         asked = AskedAnnotations(item.meta.annotations)

@@ -1,0 +1,79 @@
+"""Warnings about an Ingress of ingress-nginx: what the controller does with it. It is never denied.
+
+While ingress-nginx runs, its own webhook denies what it refuses.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from apisix_ingress.model.objects import CustomObject
+from apisix_ingress.state.view import View
+from translation.core.builder import Builder
+from translation.core.options import Options
+from translation.ingress_spec import IngressSpec, parse_ingress
+from translation.nginx.ingress import judge_ingress
+from translation.nginx.options import NginxOptions
+from translation.nginx.sources import host_of, is_served, sources_of_host, values_of
+from translation.nginx.tables.findings import UNKNOWN, judged
+
+_LITERAL = re.compile(r"/[A-Za-z0-9._/-]*")
+"""The Exact and Prefix paths that ingress-nginx accepts (strict-validate-path-type)."""
+
+
+def nginx_warnings(item: CustomObject, view: View, options: Options, *, tells_others: bool) -> Iterator[str]:
+    """Yield what a user of the Ingress should know; nothing for an Ingress that is not one of ingress-nginx.
+
+    Args:
+        item: The Ingress.
+        view: The objects, with this one among them.
+        options: The settings.
+        tells_others: Whether the client may learn about other Ingresses.
+    """
+    nginx = options.nginx
+    if nginx is None or item.meta.kind != "Ingress" or not is_served(item, view, options, nginx):
+        return
+    yield from (str(problem) for problem in judge_ingress(item, view, options, nginx).problems)
+    yield from _without_effect(item, nginx)
+    spec = parse_ingress(Builder(item.meta, view, options), item.spec)
+    if spec is None:
+        return
+    if nginx.disable_catch_all and spec.default_backend and not spec.rules:
+        yield "spec.defaultBackend: ingress_nginx.disable_catch_all is set: the Ingress is not served; add rules"
+    yield from _odd_paths(spec)
+    if tells_others:
+        yield from _taken(item, spec, view, options, nginx)
+
+
+def _without_effect(item: CustomObject, nginx: NginxOptions) -> Iterator[str]:
+    for finding in judged(values_of(item.meta.annotations, nginx.prefix)):
+        field = f"metadata.annotations[{nginx.prefix}/{finding.annotation}]"
+        if finding.verdict is UNKNOWN:
+            yield f"{field}: unknown annotation: it has no effect; correct its name or remove it"
+        elif finding.outcome == "default":
+            yield f"{field}: {finding.value!r} is not valid: the default applies; correct or remove it"
+
+
+def _odd_paths(spec: IngressSpec) -> Iterator[str]:
+    for number, rule in enumerate(spec.rules):
+        for place, path in enumerate(rule.http.paths if rule.http else ()):
+            if path.path_type != "ImplementationSpecific" and path.path and not _LITERAL.fullmatch(path.path):
+                yield (
+                    f"spec.rules[{number}].http.paths[{place}].path: {path.path!r} has characters that ingress-nginx"
+                    f" refuses for type {path.path_type}; use ImplementationSpecific"
+                )
+
+
+def _taken(item: CustomObject, spec: IngressSpec, view: View, options: Options, nginx: NginxOptions) -> Iterator[str]:
+    """Yield the paths that an older Ingress has."""
+    if values_of(item.meta.annotations, nginx.prefix).flag("canary"):
+        return
+    for host in dict.fromkeys(host_of(rule.host) for rule in spec.rules):
+        winners: dict[tuple[str, bool], str] = {}
+        for source in sources_of_host(view, options, nginx, host):
+            for path in () if source.canary else source.paths(host):
+                key = (path.path or "/", path.path_type == "Exact")
+                winner = winners.setdefault(key, str(source.meta.key))
+                if source.meta.key == item.meta.key and winner != str(item.meta.key):
+                    yield f"spec.rules: {host}{key[0]} is served by {winner}, which is older; remove one of them"
