@@ -61,19 +61,19 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 DRAIN_SECONDS = 5.0
-"""Bound of each step of a shutdown: translations end, queued writes are sent, statuses are written."""
+"""Timeout in seconds of each step of a shutdown: translations end, queued writes are sent, statuses are written."""
 
 LAND_SECONDS = 6.0
-"""At shutdown, bound of the writes in flight: a second more than `sync.timeout` by default.
+"""Timeout in seconds of the writes in flight at shutdown: one second more than the default of `sync.timeout`.
 
 Kubernetes kills the process after 30 s, which is enough for all steps and the release of the lease.
 """
 
 SERVE_SECONDS = 0.8
-"""Longest time from the start until the HTTP server responds; requests that come earlier wait."""
+"""Maximum seconds from the start until the HTTP server responds; earlier requests wait."""
 
 FIRST_WRITES_SECONDS = 0.2
-"""The HTTP server starts so long after the first pass over all objects: the first writes come first."""
+"""Delay in seconds of the HTTP server after the first pass over all objects: the first writes have priority."""
 
 GC_THRESHOLDS = (50_000, 50, 100)
 """With `gc.freeze`, they cut the longest stall with 10,000 objects from nearly half a second to about 10 ms."""
@@ -103,7 +103,7 @@ async def _serve(settings: Settings, manifests: Path | None) -> None:
     stop = asyncio.Event()
     asyncio.get_running_loop().set_exception_handler(LoopErrors(MonotonicClock()))
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        # Under nohup, the process has to outlive its terminal.
+        # Under nohup, the process must outlive its terminal.
         if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with AsyncExitStack() as held:
@@ -113,7 +113,7 @@ async def _serve(settings: Settings, manifests: Path | None) -> None:
 
 
 async def build(settings: Settings, manifests: Path | None, held: AsyncExitStack) -> Controller:
-    """Build all parts and listen for probes; nothing is sent yet. What has to be closed is closed by `held`.
+    """Build all parts and listen for probes; nothing is sent yet. `held` closes them.
 
     Raises:
         ConfigError: A setting, a file or an address cannot be used.
@@ -138,7 +138,7 @@ async def build(settings: Settings, manifests: Path | None, held: AsyncExitStack
 
 
 def _parts(options: Options, clusters: GatewayClusters) -> Parts:
-    """Build what sources are given: memory, metrics, and what conditions are computed from."""
+    """Build the dependencies of sources: the state, metrics, and the inputs of conditions."""
     clock, rng, identity = MonotonicClock(), random.Random(), new_identity()
     metrics = Metrics(
         pod=os.environ.get("POD_NAME") or socket.gethostname(),
@@ -210,7 +210,7 @@ async def _open_webhook(
 ) -> Webhook | None:
     if not settings.enabled:
         return None
-    from apisix_ingress.webhook.service import open_webhook  # it costs time and memory, and most go without
+    from apisix_ingress.webhook.service import open_webhook  # it costs time and memory, and few use it
 
     return await open_webhook(
         settings,
@@ -238,7 +238,7 @@ class Controller:
     webhook: Webhook | None
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Run until `stop` is set, then end everything in order: the lease goes last."""
+        """Run until `stop` is set, then end everything in order; the lease is released last."""
         state, source = self.state, self.state.source
         loop_lag = LoopLagWatch(state.clock)
         ScrapedMetrics(self.metrics, state, self.registry, lag=self.lag, loop_lag=loop_lag)
@@ -287,7 +287,7 @@ class Controller:
         self.state.ready.set()
         source.status.review()
         log.info("world.ready", objects={kind: len(store) for kind, store in world.stores.items() if len(store)})
-        # Without a collection first: it would find nothing, and delay the first writes by 0.1 ms for each object.
+        # No collection first: it finds nothing and delays the first writes by 0.1 ms per object.
         gc.freeze()
 
     async def _lead(self, term: Term) -> None:

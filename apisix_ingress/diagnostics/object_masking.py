@@ -1,7 +1,7 @@
 """Masks secrets in objects and records for a support bundle, which people attach to bug reports.
 
-Hidden are the data of Secrets, values whose name suggests a secret, code, and every text that is or contains a value of
-a Secret. A value that neither has such a name nor is in a Secret is not recognised.
+It hides the data of Secrets, values whose name suggests a secret, code, and every text that is or contains a value of
+a Secret. A value without such a name that is not in a Secret is not recognized.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from apisix_ingress.model.secrets.redaction import masked
 from apisix_ingress.model.secrets.value_mask import REDACTED, SHORTEST, ValueMask, encoded_forms, secret_values
 
 SHORTEST_PART = 8
-"""Characters. A shorter value is hidden only where it is the whole text."""
+"""Length in characters. A shorter value is hidden only if it is the whole text."""
 
 
 class Mask:

@@ -131,7 +131,7 @@ def _why_404(should: JsonObject | None, asked: list[JsonObject]) -> str:
         return f"route {_who(should)} should answer, but the gateway does not have it: {should['reason']}"
     if asked and asked[0]["names_path"]:
         first = asked[0]
-        return f"no route matches. {first['object']} asks for this request but is not published: {first['reasons'][0]}"
+        return f"no route matches. {first['object']} matches this request but is not published: {first['reasons'][0]}"
     return "no route matches this request"
 
 

@@ -154,6 +154,6 @@ _OPERATORS: dict[str, Callable[[str | None, Any], bool]] = {
     "~~": _matching(0),
     "~*": _matching(regex.IGNORECASE),
     "in": lambda found, wanted: isinstance(wanted, list) and found in wanted,
-    "has": lambda found, wanted: False,  # asks for a list, and a request's variables are text
+    "has": lambda found, wanted: False,  # expects a list, but variables of a request are text
     "ipmatch": _in_networks,
 }

@@ -145,7 +145,7 @@ def _route(winner: Candidate, records: Records, owner_of: Callable[[RecordKey], 
     body = winner.route.body
     service = _named(records, "services", body.get("service_id"))
     shared = _named(records, "plugin_configs", body.get("plugin_config_id"))
-    # By name, and whole: the route's own before its plugin config's before its service's (matching fact 8).
+    # Plugins replace each other as a whole: the route's, its plugin config's, its service's (matching fact 8).
     plugins = {**(service.get("plugins") or {}), **(shared.get("plugins") or {}), **(body.get("plugins") or {})}
     key = RecordKey("routes", winner.route.id)
     return {

@@ -27,18 +27,18 @@ def lines(document: JsonObject, *, verbose: bool = False) -> Iterator[str]:
 
 def _object_lines(document: JsonObject) -> Iterator[str]:
     for found in document["objects"]:
-        what = "asks for this request" if found["names_path"] else "asks for this host, with another path,"
+        what = "matches this request" if found["names_path"] else "names this host with another path,"
         yield f"  {found['object']} {what} but has problems:"
         yield from (f"    {reason}" for reason in found["reasons"])
     if document["objects_more"]:
-        yield f"  {document['objects_more']} more objects ask for this host and have problems"
+        yield f"  {document['objects_more']} more objects name this host and have problems"
 
 
 def _certificate_lines(found: JsonObject | None) -> Iterator[str]:
     if found is None:
         yield "  no certificate for this name: the handshake fails"
         return
-    asks = ", the client must show one as well" if found["client_certificate"] else ""
+    asks = ", and clients must present one" if found["client_certificate"] else ""
     yield f"  certificate {found['id']}{_of(found)} ({', '.join(found['snis'])}){asks}"
 
 

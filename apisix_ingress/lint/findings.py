@@ -146,7 +146,7 @@ class _Index:
         try:
             return read_regular(Path(file), LARGEST_FILE)
         except OSError:
-            return b""  # it is gone since it was loaded
+            return b""  # it was deleted after it was loaded
 
 
 def _of_files(loaded: LoadResult, index: _Index) -> Iterator[Finding]:

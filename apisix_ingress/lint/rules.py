@@ -16,7 +16,7 @@ from translation.core.scope import CLASS_ANNOTATION
 
 
 def watched(objects: Iterable[KubeObject]) -> dict[ObjectKey, KubeObject]:
-    """Return objects whose annotations note which of them were asked for: where annotations of ours are read."""
+    """Return objects that record which annotations were looked up, for kinds with annotations of this controller."""
     return {item.meta.key: _watched(item) for item in objects}
 
 
@@ -38,7 +38,7 @@ def useless(
 
 
 def ingress_problems(item: CustomObject) -> Iterator[Problem]:
-    """Yield annotations that do nothing, and a class that is named twice."""
+    """Yield annotations without effect, and a class that is specified twice."""
     annotations = item.meta.annotations
     if isinstance(annotations, AskedAnnotations):
         yield from useless_annotations(annotations)

@@ -12,7 +12,7 @@ PUBLISHED_KEYS = frozenset({"edd1c9f034335f136f87ad84b625c8f1", "4054f7cf07e3443
 """The admin and viewer keys of APISIX's default configuration, which are public."""
 
 PUBLISHED_KEY = (
-    "is a key from APISIX's default configuration, which everybody knows: set a secret one in the gateway "
+    "is a key from APISIX's default configuration, which is public: set a secret one in the gateway "
     "(deployment.admin.admin_key of its config.yaml) and here"
 )
 

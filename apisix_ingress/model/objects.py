@@ -418,7 +418,7 @@ def decode_config_map(raw: JsonObject) -> ConfigMap:
 def decode_namespace(raw: JsonObject) -> Namespace:
     """Decode a Namespace."""
     meta = decode_meta(raw, "Namespace", labels=True, annotations=True)
-    # Other annotations change often, and each change would wake every object of the namespace.
+    # Other annotations change often, and each change would queue every object of the namespace.
     assigned = meta.annotations.get(ASSIGNED_HOSTS)
     return Namespace(replace(meta, annotations={ASSIGNED_HOSTS: assigned} if assigned else _EMPTY))
 

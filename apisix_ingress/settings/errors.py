@@ -95,7 +95,7 @@ def _sentence(problem: ErrorDetails, model: type[BaseModel]) -> str:
 
 
 def _quoted(location: Location, value: object) -> str:
-    """Say how to write a string; the value is repeated only if it is a port, which is not a secret."""
+    """Return how to write a string; the value is repeated only if it is a port, which is not a secret."""
     name = location[-1] if location else ""
     if name == "listen" and type(value) is int and 0 <= value <= _HIGHEST_PORT:
         return f"write ':{value}' in quotes"

@@ -33,9 +33,9 @@ from apisix_ingress.settings.fields import (
     ServiceName,
 )
 
-# client-go's JitterFactor, by which it stretches the time between two renewals: what suits it suits us, who try sooner.
+# client-go's JitterFactor, by which it extends the time between two renewals; this program retries sooner.
 _RETRY_JITTER = 1.2
-# Bytes of the file of an admin key: no HTTP server takes a longer header.
+# Maximum size of an admin key file in bytes: no HTTP server accepts a longer header.
 _LONGEST_KEY = 8192
 
 
@@ -69,14 +69,14 @@ class GatewayApiSettings(_Section):
     """Objects of the Gateway API: Gateways, and the routes that attach to them."""
 
     enabled: bool | Literal["auto"] = "auto"
-    """auto: where their CRDs are installed; false: they are not read."""
+    """auto: if their CRDs are installed; false: they are not read."""
     address_pool: Networks = ()
-    """Addresses and CIDRs of which each Gateway gets an address of its own; empty: Gateways share all addresses."""
+    """Addresses and CIDRs from which each Gateway gets its own address; empty: Gateways share all addresses."""
     listener_ports: dict[int, int] = {}
-    """Port of a listener: port that the gateways listen at for it. Without an entry the scheme distinguishes listeners,
-    with an address_pool their own port."""
+    """Port of a listener: port on which gateways listen for it. Without an entry the scheme distinguishes listeners,
+    or with an address_pool their port."""
     loopback: str = "http://127.0.0.1:9080"
-    """Where a gateway reaches its own HTTP port, through which mirrored requests go."""
+    """The address at which a gateway reaches its own HTTP port, for mirrored requests."""
 
 
 class WebhookSettings(_Section):
@@ -209,23 +209,23 @@ class IngressNginxSettings(_Section):
     """Ingresses of ingress-nginx, served unchanged. The names are those of its flags, with underscores."""
 
     enabled: bool = False
-    """Whether they are served."""
+    """Whether to serve them."""
     config_map: ConfigMapName = ""
     """namespace/name of the ConfigMap of ingress-nginx, read live; empty: its defaults apply."""
     default_backend_service: ServiceName = ""
-    """namespace/name of the Service that gets requests that no path takes; empty: they get 404."""
+    """namespace/name of the Service for requests that match no path; empty: they get 404."""
     default_ssl_certificate: ConfigMapName = ""
-    """namespace/name of the Secret with the certificate of hosts that have none; empty: a self-signed one."""
+    """namespace/name of the Secret with the certificate of hosts without one; empty: a self-signed one."""
     watch_ingress_without_class: bool = False
-    """Whether Ingresses without a class are served."""
+    """Whether to serve Ingresses without a class."""
     disable_catch_all: bool = False
-    """Whether Ingresses that only have a default backend are left out."""
+    """Whether to ignore Ingresses with only a default backend."""
     update_status: bool = False
-    """Whether addresses are written to the status of the Ingresses; leave it off while ingress-nginx runs."""
+    """Whether to write addresses to the status of the Ingresses; keep it off while ingress-nginx runs."""
     ingress_class: ObjectName = "nginx"
-    """The class that Ingresses name in the annotation kubernetes.io/ingress.class."""
+    """The class in the annotation kubernetes.io/ingress.class."""
     controller_class: str = "k8s.io/ingress-nginx"
-    """Ingresses are served whose IngressClass has this spec.controller."""
+    """Ingresses whose IngressClass has this spec.controller are served."""
     annotations_prefix: str = "nginx.ingress.kubernetes.io"
     """The prefix of annotations."""
 
@@ -289,10 +289,10 @@ class ClusterSettings(_Section):
         return self
 
     def read_admin_key(self) -> SecretStr:
-        """Return the admin key as it is now, from the file if one is named.
+        """Return the current admin key, from the file if one is configured.
 
         Raises:
-            ConfigError: the file cannot be read, is empty or holds what no HTTP header takes.
+            ConfigError: the file cannot be read, is empty, or contains characters that are invalid in an HTTP header.
         """
         if not self.admin_key_file:
             return self.admin_key

@@ -76,12 +76,12 @@ def _trusted(settings: Settings) -> Iterator[str]:
     kubernetes = settings.kubernetes
     if kubernetes.plugins == "all" or not kubernetes.trusted_plugins:
         return
-    from translation.plugins.policy import PLUGINS  # hundreds of rules, loaded where they are wanted
+    from translation.plugins.policy import PLUGINS  # hundreds of rules, imported only if they are used
 
     for name in kubernetes.trusted_plugins:
         if name in PLUGINS:
             found = PLUGINS[name]
-            why = "some of its fields lead out of the namespace" if found.allowed else f"it {found.reason}"
+            why = "some of its fields refer to other namespaces" if found.allowed else f"it {found.reason}"
             yield f"kubernetes.trusted_plugins: {name} is not reviewed: {why}; remove it unless you trust every object"
 
 

@@ -1,4 +1,4 @@
-"""Attachments: how many routes each listener has. Kept from what is translated, so that no Gateway reads its routes."""
+"""Attachments: the number of routes of each listener, known from translations, so Gateways need not read routes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Attachments:
         self._counts: Counter[ListenerKey] = Counter()
 
     def replace(self, route: ObjectKey, listeners: frozenset[ListenerKey]) -> frozenset[ObjectKey]:
-        """Note the listeners of a route; return the Gateways and ListenerSets whose counts changed."""
+        """Record the listeners of a route; return the Gateways and ListenerSets whose counts changed."""
         before = self._of.pop(route, frozenset())
         if not before and not listeners:
             return frozenset()
@@ -32,5 +32,5 @@ class Attachments:
 
     @property
     def counts(self) -> Mapping[ListenerKey, int]:
-        """Listener → how many routes are attached to it."""
+        """Listener → the number of attached routes."""
         return self._counts

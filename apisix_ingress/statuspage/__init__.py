@@ -1,4 +1,4 @@
-"""The status page: what the controller holds and does, for people with a browser and for scripts.
+"""The status page: the state of the controller, for browsers and scripts.
 
-Reads the world and the sync engines, changes neither. Nothing here decides what is written where.
+It reads the state and the sync engines and changes neither.
 """

@@ -1,4 +1,4 @@
-"""Who may look, and what every answer carries so that a browser runs nothing but the page's own files."""
+"""Access control, and the response headers that let a browser run only the page's own files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _LOOPBACK = (ipaddress.ip_address("127.0.0.1"), ipaddress.ip_address("::1"))
 
 
 def is_local(request: web.BaseRequest) -> bool:
-    """Return whether a request comes over loopback and is meant for it.
+    """Return whether a request comes over loopback and has a loopback host.
 
     The Host is checked as well: the browser would treat a site whose name resolves to 127.0.0.1 as this page. The side-
     car of a mesh forwards external requests from another address of 127.0.0.0/8.

@@ -1,6 +1,6 @@
-"""Conflicts: which object gets the requests of a host and path, or has its certificate there, and which are behind it.
+"""Conflicts: which object wins a host and path, or the certificate of a host, and which ones lose.
 
-The messages of the objects name no object of another namespace; users who may see this page see all of them.
+Messages in objects do not name objects of other namespaces; users of this page may see all of them.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ async def conflicts(facts: PageInputs, snapshot: Snapshot) -> JsonObject:
 
 
 def count(snapshot: Snapshot) -> int:
-    """Return how many objects are behind an older one."""
+    """Return the number of objects that lose to an older one."""
     return len({owner for code in ("Conflicted", CONFLICT) for owner in _told(snapshot, code)})
 
 

@@ -52,7 +52,7 @@ class Question:
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> Question:
-        """Take the fields out of a query."""
+        """Read the fields from a query."""
         return cls(**{field.name: query[field.name].strip() for field in fields(cls) if query.get(field.name)})
 
     def request(self) -> ProbeRequest:
@@ -72,7 +72,7 @@ class Question:
         if not self.server_port:
             return None
         text = self.server_port
-        # Python reads no number of thousands of digits.
+        # Python does not parse numbers with thousands of digits.
         if not (text.isascii() and text.isdecimal() and len(text) <= LONGEST_PORT and 0 < int(text) < 65536):
             raise UsageError(f"invalid port {text!r}; use a number from 1 to 65535")
         return int(text)
@@ -80,7 +80,7 @@ class Question:
 
 @dataclass(frozen=True)
 class _Timed(ProbeRequest):
-    """A request that stops answering at an instant of `time.monotonic`: conditions are evaluated in a thread."""
+    """A request that raises after a time of `time.monotonic`: conditions are evaluated in a thread."""
 
     until: float = 0.0
 
@@ -112,7 +112,7 @@ class Explainer:
         if self._running is not None and not self._running.done():
             raise Busy("another request is being explained; try again in a moment")
         timed = _Timed(**_fields(asked), until=time.monotonic() + DEADLINE)
-        # From here on it is running: others ask while the records are gathered.
+        # From here on it is running: others may ask while the records are collected.
         self._running = asyncio.ensure_future(_explained(timed, facts, snapshot, cluster))
         self._running.add_done_callback(_looked_at)
         done, _ = await asyncio.wait((self._running,), timeout=DEADLINE + 0.5)

@@ -62,15 +62,15 @@ class History(SyncObserver):
         self._standing = standing
 
     def reported(self, owner: ObjectKey) -> None:
-        """Note that an object has a new report."""
+        """Record that an object has a new report."""
         self.revision += 1
 
     def outcome(self, cluster: str, key: RecordKey, state: RecordState) -> None:
-        """Note that a record's state may have changed."""
+        """Record that a record's state may have changed."""
         self.revision += 1
 
     def compared(self, cluster: str, ok: bool) -> None:
-        """Note when a cluster was compared."""
+        """Record when a cluster was compared."""
         found = self.of(cluster)
         if ok:
             found.compared_at, found.failed_at = self._clock.now(), None
@@ -79,16 +79,16 @@ class History(SyncObserver):
         self.revision += 1
 
     def drift(self, cluster: str, records: int) -> None:
-        """Note a repair."""
+        """Record a repair."""
         if records:
             self.of(cluster).repairs.append(Repair(self._clock.now(), records))
             self.revision += 1
 
     def held(self, cluster: str, records: int) -> None:
-        """Note how many deletes are held back."""
+        """Record how many deletes are held back."""
         self.of(cluster).held = records
         self.revision += 1
 
     def breaker(self, cluster: str, is_open: bool) -> None:
-        """Note that a cluster cannot be reached, or can again."""
+        """Record the start or end of an outage."""
         self.revision += 1

@@ -1,4 +1,4 @@
-"""The inputs of the page: the live parts of the program behind a few read-only methods."""
+"""The inputs of the page: read-only access to the running program."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ class PageCluster(Cluster, Protocol):
 
     @property
     def outage(self) -> Outage | None:
-        """Since when and why it is not written to; None while it is."""
+        """The start and cause of an outage; None without one."""
 
     @property
     def audit_failure(self) -> str:
-        """Why it could not be compared the last time; empty: it could."""
+        """Why the last comparison failed; empty if it succeeded."""
 
     @property
     def version(self) -> str:
-        """What the gateway called itself when it was read last, or empty."""
+        """The name and version in the gateway's last response, or empty."""
 
     @property
     def backlog(self) -> int:
         """How many records are queued for sync."""
 
     def holds(self, key: RecordKey) -> bool:
-        """Return whether the gateway is known to have the record, in whatever version."""
+        """Return whether the gateway is known to have the record in any version."""
 
 
 class ControllerInfo(Protocol):
-    """The controller, as far as the page looks at it."""
+    """The parts of the controller that the page shows."""
 
     @property
     def leads(self) -> bool:
@@ -47,11 +47,11 @@ class ControllerInfo(Protocol):
 
     @property
     def leader(self) -> str:
-        """The identity of the leader that was seen last; empty: none was."""
+        """The identity of the last observed leader, or empty."""
 
     @property
     def is_ready(self) -> bool:
-        """Whether every object was translated once."""
+        """Whether every object has been translated."""
 
     @property
     def watches(self) -> Mapping[str, float]:
@@ -59,26 +59,26 @@ class ControllerInfo(Protocol):
 
     @property
     def problems(self) -> Mapping[str, str]:
-        """What keeps objects from being up to date: what is read → why."""
+        """Why objects are outdated: what is read → the reason."""
 
     @property
     def refused(self) -> Mapping[str, str]:
-        """Cluster that rejects the admin key of this replica, which follows → the error."""
+        """Cluster that rejects the admin key of this follower → the error."""
 
 
 @dataclass(frozen=True, slots=True)
 class PageInputs:
-    """What the page is made from.
+    """The inputs of the page.
 
     Attributes:
         world: Stores, desired records, reports; only read.
-        options: What objects are translated with.
+        options: The options of translations.
         clusters: Every gateway cluster.
-        journal: What happened in them.
-        clock: Where time comes from.
-        identity: Of this process; another one after a restart.
+        journal: Their history.
+        clock: The clock.
+        identity: Of this process; a new one after a restart.
         version: Of the controller.
-        controller: Who leads, and what is wrong now.
+        controller: The leader, and current problems.
     """
 
     world: World
@@ -92,10 +92,10 @@ class PageInputs:
 
     @property
     def revision(self) -> int:
-        """The revision of the journal; the beginning and the end of terms are noted in it here, and only here."""
+        """The revision of the history; only this property records the start and end of terms there."""
         self.journal.stands((self.controller.leads, *(cluster.taken_over for cluster in self.clusters)))
         return self.journal.revision
 
     def outage(self, cluster: PageCluster) -> Outage | None:
-        """Return the outage of a cluster; None while there is none, and where another replica has to find out."""
+        """Return the outage of a cluster; None without one, or if this replica does not lead."""
         return cluster.outage if self.controller.leads else None

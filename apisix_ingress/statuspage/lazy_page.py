@@ -1,4 +1,4 @@
-"""The status page as the HTTP server gets it: loaded when that begins to serve, since its templates cost memory."""
+"""The status page for the HTTP server: loaded when the server starts, since its templates cost memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class LazyStatusPage:
 
     Args:
         state: The controller.
-        history: What happened in the gateway clusters.
+        history: The history of the gateway clusters.
         audience: Who may see it.
     """
 
@@ -29,7 +29,7 @@ class LazyStatusPage:
         self._audience = audience
 
     def install(self, app: web.Application) -> None:
-        """Load the page and add its addresses."""
+        """Load the page and add its routes."""
         from apisix_ingress.statuspage.inputs import PageInputs
         from apisix_ingress.statuspage.service import StatusPage
 

@@ -27,7 +27,7 @@ class LiveUpdates:
         self._closing = False
 
     def close(self) -> None:
-        """Let every stream end."""
+        """End every stream."""
         self._closing = True
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
@@ -57,7 +57,7 @@ class LiveUpdates:
                     told, silent_since = news, clock.monotonic()
                 await clock.sleep(TICK)
         except (ConnectionError, TimeoutError):
-            pass  # it left, or does not read: it connects again
+            pass  # it has left or does not read; it will connect again
         return response
 
     def _news(self) -> bytes:

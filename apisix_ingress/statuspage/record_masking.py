@@ -64,7 +64,7 @@ def _blank(value: Any) -> Any:
 
 
 def redacted(value: Any) -> Any:
-    """Return a document with its texts fit to be shown: secrets masked, lines kept, what cannot be encoded escaped."""
+    """Return a document for display: secrets masked, line breaks kept, characters that cannot be encoded escaped."""
     if isinstance(value, str):
         return _lines(value)
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Templates: data in, HTML out. Escaping is always on; no page has a script or a style of its own."""
+"""Templates: render data as HTML. Escaping is always on; pages have no inline scripts or styles."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 ASSETS = {"page.css": "text/css; charset=utf-8", "page.js": "text/javascript; charset=utf-8"}
 
 MOST_YAML = 32 * 1024
-"""Bytes of JSON up to which a body is written as YAML too: that takes a hundred times as long."""
+"""Maximum bytes of JSON of a body that is also shown as YAML, which takes 100 times as long."""
 
 MOST_JSON = 512 * 1024
-"""Bytes of JSON up to which a body is on a page; a larger one is a link."""
+"""Maximum bytes of JSON of a body on a page; a larger one is a link."""
 
 
 def render(template: str, **data: object) -> bytes:
@@ -32,7 +32,7 @@ def render(template: str, **data: object) -> bytes:
 
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
-    from jinja2 import Environment, PackageLoader, StrictUndefined  # with the first page: a start takes long enough
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # slow: imported with the first page
 
     environment = Environment(
         loader=PackageLoader("apisix_ingress.statuspage", "templates"),
@@ -47,23 +47,23 @@ def _environment() -> Environment:
 
 
 def link(path: str, **query: object) -> str:
-    """Return the address of a page; empty parameters are left out."""
+    """Return the URL of a page; empty parameters are omitted."""
     given = {name: value for name, value in query.items() if value not in ("", None)}
     return f"/status{path}?{urlencode(given)}" if given else f"/status{path}"
 
 
 def object_link(key: JsonObject) -> str:
-    """Return the address of the page of an object."""
+    """Return the URL of the page of an object."""
     return link("/object", kind=key["kind"], namespace=key["namespace"], name=key["name"])
 
 
 def record_link(kind: str, id_: str) -> str:
-    """Return the address of the page of a record."""
+    """Return the URL of the page of a record."""
     return link("/record", kind=kind, id=id_)
 
 
 def as_json(document: JsonObject) -> str:
-    """Return a document as people read JSON."""
+    """Return a document as indented JSON."""
     return orjson.dumps(document, option=orjson.OPT_INDENT_2).decode()
 
 
@@ -75,7 +75,7 @@ def as_yaml(document: JsonObject) -> str:
 
 
 def texts_of(body: JsonObject) -> JsonObject:
-    """Return a body as YAML and JSON, as far as they have a place on a page."""
+    """Return a body as YAML and JSON, unless it is too large for a page."""
     size = len(orjson.dumps(body))
     return {
         "yaml": as_yaml(body) if size <= MOST_YAML else "",
@@ -85,5 +85,5 @@ def texts_of(body: JsonObject) -> JsonObject:
 
 @lru_cache(maxsize=len(ASSETS))
 def asset(name: str) -> bytes:
-    """Return a file that pages refer to."""
+    """Return a static file of the pages."""
     return resources.files("apisix_ingress.statuspage").joinpath("assets", name).read_bytes()

@@ -1,4 +1,4 @@
-"""The status page as a part of the HTTP server: addresses, parameters, and views.
+"""The status page as a part of the HTTP server: URLs, parameters, and views.
 
 ==========================  ===========================================================================
 /status                     gateway clusters, rejected records, drift, watches
@@ -67,7 +67,7 @@ class StatusPage:
         self._explainer = Explainer()
 
     def install(self, app: web.Application) -> None:
-        """Add the addresses, for GET and HEAD only."""
+        """Add the routes, for GET and HEAD only."""
         pages: dict[str, View] = {
             "overview": self._overview,
             "records": self._records,
@@ -123,7 +123,7 @@ class StatusPage:
         return handle
 
     async def _look(self, view: View, request: web.Request) -> tuple[JsonObject, Snapshot, int]:
-        """Return the result of a view, or why it fails."""
+        """Return the response of a view, or an error."""
         snapshot = await self._keeper.latest()
         try:
             data = await view(request, snapshot)

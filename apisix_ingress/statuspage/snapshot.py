@@ -24,7 +24,7 @@ from apisix_ingress.statuspage.inputs import PageCluster, PageInputs
 T = TypeVar("T")
 
 CHUNK = 200
-"""So many steps are done before other tasks get their turn: about 2 ms."""
+"""Number of steps before other tasks can run: about 2 ms."""
 
 PAUSE, SHARE = 0.3, 4.0
 """Minimum seconds between two snapshots, and the multiple of the time that one takes."""
@@ -41,8 +41,8 @@ class Entry:
     """One record that should exist.
 
     Attributes:
-        owners: The objects that want it, the one that has it first.
-        states: Cluster → how far it is there.
+        owners: The objects that define it, the winner first.
+        states: Cluster → its state there.
     """
 
     record: Record
@@ -56,7 +56,7 @@ class Entry:
 
     @property
     def owner(self) -> ObjectKey:
-        """The object that it exists for."""
+        """Its owner."""
         return self.owners[0]
 
     @property
@@ -76,11 +76,11 @@ class Entry:
 
     @property
     def settled(self) -> bool:
-        """Whether every cluster has it as wanted."""
+        """Whether every cluster has the desired version."""
         return all(state.kind == "applied" for _, state in self.states)
 
     def matches(self, words: Iterable[str]) -> bool:
-        """Return whether each of the words, in lower case, is somewhere in its names."""
+        """Return whether its names contain each of the words, in lower case."""
         shown = (self.record.name, self.key.id, *map(str, self.owners), *self.hosts, *self.paths)
         text = "\n".join(shown).lower()
         return all(word in text for word in words)
@@ -88,14 +88,14 @@ class Entry:
 
 @dataclass(slots=True)
 class Snapshot:
-    """What was gathered.
+    """The collected data.
 
     Attributes:
-        revision: Of the journal, when it was begun.
+        revision: Of the history, when the snapshot was started.
         entries: Record → entry.
-        by_kind: Record kind → its entries in the order in which they are shown.
-        unwell: Entries that are refused or wait for another record somewhere.
-        counts: Cluster → state → number of records; the state `unknown` where a cluster was not compared.
+        by_kind: Record kind → its entries in display order.
+        unwell: Entries that a cluster rejected, or that wait for another record.
+        counts: Cluster → state → number of records; the state is `unknown` if a cluster was not compared.
         problems: Object and problem, sorted.
         problems_of: Object → its problems, if it has any.
     """
@@ -112,22 +112,22 @@ class Snapshot:
 
     @property
     def stale_from(self) -> float:
-        """The instant from which on another one may be built."""
+        """The time from which a new snapshot may be built."""
         return self.ended + max(PAUSE, SHARE * (self.ended - self.began))
 
 
 class SnapshotCache:
-    """Builds snapshots, one at a time, and hands out the latest."""
+    """Builds snapshots, one at a time, and returns the latest."""
 
     def __init__(self, facts: PageInputs) -> None:
         self._facts = facts
         self._latest: Snapshot | None = None
-        # Requests that come meanwhile wait for the one that is being built; nothing else is guarded by it.
+        # Concurrent requests wait for the snapshot being built; the lock guards nothing else.
         self._turn = asyncio.Lock()
         self._drop: asyncio.TimerHandle | None = None
 
     async def latest(self) -> Snapshot:
-        """Return a snapshot that is as new as it may be."""
+        """Return the latest snapshot; build a new one if allowed."""
         async with self._turn:
             if self._latest is None or self._is_old(self._latest):
                 self._latest = await gather(self._facts)
@@ -137,7 +137,7 @@ class SnapshotCache:
         return found
 
     def close(self) -> None:
-        """Leave nothing behind on the loop."""
+        """Cancel the tasks."""
         if self._drop is not None:
             self._drop.cancel()
 
@@ -150,7 +150,7 @@ class SnapshotCache:
 
 
 async def gather(facts: PageInputs) -> Snapshot:
-    """Look at every record and report."""
+    """Collect every record and report."""
     desired, reports = facts.world.desired, facts.world.reports
     found = Snapshot(facts.revision, began=facts.clock.monotonic())
     found.counts = {cluster.name: Counter() for cluster in facts.clusters}
@@ -175,7 +175,7 @@ async def gather(facts: PageInputs) -> Snapshot:
 
 
 def _entry(facts: PageInputs, key: RecordKey) -> Entry | None:
-    """Return what is known of a record; None if it is wanted no more, or only where it exists already."""
+    """Return the entry of a record; None if it is no longer desired, or only where it already exists."""
     desired = facts.world.desired
     owners = desired.owners_of(key)
     if not owners:
@@ -188,7 +188,7 @@ def _entry(facts: PageInputs, key: RecordKey) -> Entry | None:
 
 
 def state_of(facts: PageInputs, cluster: PageCluster, key: RecordKey) -> RecordState:
-    """Return how far a record is in a cluster, as far as this replica can know."""
+    """Return the state of a record in a cluster, as far as this replica knows."""
     return cluster.record_state(key) if cluster.taken_over or facts.outage(cluster) else NOT_COMPARED
 
 
@@ -204,7 +204,7 @@ def _texts(body: FrozenJson, *names: str) -> tuple[str, ...]:
 
 
 async def ordered(items: Iterable[T], place: Callable[[T], Any]) -> list[T]:
-    """Sort, with other tasks running in between."""
+    """Sort, yielding to other tasks in between."""
     iterator, pieces = iter(items), []
     while piece := list(islice(iterator, CHUNK)):
         pieces.append(sorted(piece, key=place))

@@ -16,7 +16,7 @@ FOLLOWER = "this replica does not lead, so it does not know the gateways"
 
 
 async def status_report(facts: PageInputs, snapshot: Snapshot, only: Filter) -> JsonObject:
-    """Return the status of the objects that a filter takes."""
+    """Return the status of the objects that match a filter."""
     conditions = Conditions(facts.world, facts.clusters)
     states: dict[ObjectKey, Wellness] = {}
     async for key in in_turns(sorted(filter(only.takes, facts.world.reports)), every=CHUNK):
@@ -42,7 +42,7 @@ async def status_report(facts: PageInputs, snapshot: Snapshot, only: Filter) -> 
 
 
 def _is_of_users(facts: PageInputs, key: ObjectKey) -> bool:
-    """Return whether an object is one that users write for the gateways, unlike a Service that it refers to."""
+    """Return whether users write objects of this kind for the gateways, unlike a Service that they refer to."""
     stores = facts.world.stores
     return key.kind in stores and isinstance(stores[key.kind].get(key), CustomObject)
 

@@ -1,6 +1,6 @@
-"""What each page shows, as plain data: the same dictionaries become HTML and, under `/status/api`, JSON.
+"""The content of each page as plain data: the same dictionaries become HTML and, under `/status/api`, JSON.
 
-Every text that came from outside is cleaned here. Lists are bounded, and say how much they leave out.
+Every external text is sanitized here. Lists are limited and contain the number of omitted items.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from apisix_ingress.statuspage.snapshot import Entry, Snapshot
 
 PER_PAGE = 100
 MOST_SHOWN = 20
-"""Hosts, paths, nodes of one row."""
+"""Maximum number of hosts, paths or nodes in one row."""
 
 MOST_NODES = 200
-"""Nodes of one upstream on its own page."""
+"""Maximum number of nodes of one upstream on its own page."""
 
 MOST_LISTED = 100
-"""Items of a list that has no pages."""
+"""Maximum number of items of a list without pages."""
 
 STATES = ("applied", "pending", "waiting", "rejected", "unreachable")
 
 
 def replica(facts: PageInputs) -> JsonObject:
-    """Return who this process is, and who leads."""
+    """Return the identity of this process and of the leader."""
     who = facts.controller
     return {
         "identity": clean(facts.identity),
@@ -177,7 +177,7 @@ def _brief(entry: Entry) -> JsonObject:
 
 
 def states(snapshot: Snapshot, key: RecordKey) -> list[JsonObject]:
-    """Return how far a record is in each cluster."""
+    """Return the state of a record in each cluster."""
     entry = snapshot.entries.get(key)
     return _states(entry) if entry is not None else []
 
@@ -201,7 +201,7 @@ def _upstream(snapshot: Snapshot, key: RecordKey) -> JsonObject:
 
 
 async def record(facts: PageInputs, snapshot: Snapshot, key: RecordKey) -> JsonObject | None:
-    """Return all about one record: who it is for, what it names, where it leads, how far it is."""
+    """Return the details of a record: its owners, its references, its destinations, its states."""
     entry = snapshot.entries.get(key)
     if entry is None:
         return None
@@ -218,7 +218,7 @@ async def record(facts: PageInputs, snapshot: Snapshot, key: RecordKey) -> JsonO
 
 
 async def _body(facts: PageInputs, entry: Entry) -> JsonObject:
-    """Return the masked body of a record; it may have thousands of nodes, so that is done in a thread."""
+    """Return the masked body of a record; since it may have thousands of nodes, a thread does it."""
     reports = (facts.world.reports.get(owner) for owner in entry.owners)
     outdated = any(each.severity == "error" for report in reports if report is not None for each in report.problems)
     values = secret_values(facts.world, entry.owners)
@@ -244,7 +244,7 @@ def _node(facts: PageInputs, service: ObjectKey, node: JsonObject) -> JsonObject
 
 
 def _pod(facts: PageInputs, service: ObjectKey, address: str) -> str:
-    """Return the name of the Pod behind an address of a Service, or nothing."""
+    """Return the name of the Pod with an address of a Service, or empty."""
     stores = facts.world.stores
     pods: tuple[Pod, ...] = stores["Pod"].by_index(BY_ADDRESS, canonical_ip(address))
     if own := [pod for pod in pods if pod.meta.namespace == service.namespace]:
@@ -266,7 +266,7 @@ def _endpoints(facts: PageInputs, service: ObjectKey) -> Iterator[Any]:
 
 
 def thing(facts: PageInputs, snapshot: Snapshot, key: ObjectKey) -> JsonObject | None:
-    """Return all about one object: its problems, its records, the Services that they lead to."""
+    """Return the details of an object: its problems, its records, and their Services."""
     own = facts.world.desired.of_owner(key)
     report = facts.world.reports.get(key)
     if report is None and not own:
@@ -285,7 +285,7 @@ def thing(facts: PageInputs, snapshot: Snapshot, key: ObjectKey) -> JsonObject |
 
 
 async def problems(snapshot: Snapshot, query: str, page: int) -> JsonObject:
-    """Return a page of what is wrong with objects."""
+    """Return a page of the problems of objects."""
     words = query.lower().split()
     found = [pair async for pair in in_turns(snapshot.problems) if _mentions(*pair, words)]
     return {
@@ -298,7 +298,7 @@ async def problems(snapshot: Snapshot, query: str, page: int) -> JsonObject:
 def _mentions(owner: ObjectKey, problem: Problem, words: list[str]) -> bool:
     if not words:
         return True
-    # As it is shown: what is masked cannot be guessed letter by letter.
+    # Search the displayed text, so that masked values cannot be guessed letter by letter.
     text = f"{owner}\n{problem.code}\n{problem.path}\n{clean(problem.message)}".lower()
     return all(word in text for word in words)
 

@@ -30,7 +30,7 @@ class GatewayClient:
         self._header = backend_header.lower()
         self._field = backend_field
         self._client = httpx.AsyncClient(
-            # Two gateways are compared: neither has to have a certificate that this machine trusts.
+            # Two gateways are compared: this machine need not trust their certificates.
             verify=False,
             timeout=timeout,
             trust_env=False,
@@ -39,7 +39,7 @@ class GatewayClient:
         )
 
     async def aclose(self) -> None:
-        """Close what is open."""
+        """Close all connections."""
         await self._client.aclose()
 
     async def send(self, probe: Probe) -> Answer:
@@ -79,7 +79,7 @@ class GatewayClient:
 
 
 async def _read(response: httpx.Response) -> bytes:
-    """Read the decoded body up to a limit: whether a gateway compresses it is a matter of headers."""
+    """Read the decoded body up to a limit: compression is compared by headers."""
     pieces, size = [], 0
     async for piece in response.aiter_bytes():
         pieces.append(piece)

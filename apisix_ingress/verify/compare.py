@@ -96,7 +96,7 @@ def facts(
     if answer.certificate:
         found["certificate", ""] = answer.certificate
     if is_generated(answer):
-        # Every gateway has error pages of its own: status and Location say what counts.
+        # Every gateway has its own error pages: only status and Location are compared.
         found.pop(("header", "content-type"), None)
     elif probe.method != "HEAD":
         found["body", ""] = f"{len(answer.body)} bytes, SHA-256 {answer.digest}"
@@ -112,7 +112,7 @@ def differences(old: Facts, new: Facts) -> Iterator[Difference]:
     pages = [facts for facts in (old, new) if ("body", "") not in facts]
     for aspect, name in keys:
         if pages and (aspect, name) in (("body", ""), ("header", "content-type")):
-            continue  # one of them is a page of the gateway: the status differs, or it says the same in other words
+            continue  # one of them is a page of the gateway: the status differs, or only the wording
         yield Difference(aspect, _shown(old.get((aspect, name))), _shown(new.get((aspect, name))), name)
 
 

@@ -1,4 +1,4 @@
-"""One request of an API server: read within limits, checked, answered.
+"""Handles one request of an API server: reads it within limits, checks it, and responds.
 
 Clients that send too much, too slowly or too often are rejected, so that neither the memory nor the event loop of the
 controller suffers. If a check crashes or takes too long, the object is admitted with a warning: rejecting objects
@@ -79,7 +79,7 @@ class _Refused(Exception):
 
 @dataclass(slots=True)
 class _Outcome:
-    """What becomes known of a request while it is handled."""
+    """What is known about a request while it is handled."""
 
     kind: str = ""
     result: Result = "aborted"
@@ -90,9 +90,9 @@ class Admission:
     """Answers requests.
 
     Attributes:
-        judge: Decides. Called in a thread for large objects.
+        judge: Checks the object. Called in a thread for large objects.
         observer: Receives every request.
-        clock: Measures.
+        clock: Measures durations.
         limits: The limits.
         thread: Handles large requests, one after the other.
     """
@@ -164,7 +164,7 @@ class Admission:
     def _large_done(self, work: asyncio.Future[tuple[Review, Verdict]]) -> None:
         self._large -= 1
         if not work.cancelled():
-            work.exception()  # whoever waited has it; after the deadline nobody wants it
+            work.exception()  # the waiting task has it; after the deadline it is not used
 
     def _worked_off(self, content: bytes, parsed: list[Review]) -> tuple[Review, Verdict]:
         review = _parsed(content)

@@ -31,7 +31,7 @@ class OverlayView(TrackingView):
         stores = world.stores if shows_secrets else {kind: at for kind, at in world.stores.items() if kind != "Secret"}
         super().__init__(stores, world.ids, world.claims, world.host_holders)
         self._item = item
-        # Of a large object an index has thousands of values, and a translation may ask for each of them.
+        # A large object may have thousands of values in an index, and a translation may look up each of them.
         self._values: dict[str, frozenset[str]] = {}
 
     def get(self, kind: type[T], key: ObjectKey) -> T | None:

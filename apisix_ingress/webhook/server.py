@@ -29,7 +29,7 @@ class WebhookServer:
         host: Address to listen on, empty for every interface.
         port: 0 for any free one, see `port`.
         certificate: The server certificate.
-        judge: Decides; called in a thread for large objects.
+        judge: Checks the object; called in a thread for large objects.
         observer: Receives every request.
         clock: Provides the time.
         limits: The limits.
@@ -97,7 +97,7 @@ class WebhookServer:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Take no more requests, let those in flight end, close every connection."""
+        """Accept no more requests, finish requests in flight, close every connection."""
         if self._server is not None:
             self._server.close()
         await self._runner.cleanup()
@@ -105,13 +105,13 @@ class WebhookServer:
 
     @property
     def port(self) -> int:
-        """The port that is listened on."""
+        """The port of the server."""
         assert self._server is not None, "the server is not started"
         port: int = self._server.sockets[0].getsockname()[1]
         return port
 
     async def run(self) -> None:
-        """Follow the certificate and look after connections, until cancelled."""
+        """Reload the certificate and limit connections until cancelled."""
         assert self._connections is not None, "the server is not started"
         async with asyncio.TaskGroup() as group:
             group.create_task(self._certificate.follow(), name="webhook-certificate")

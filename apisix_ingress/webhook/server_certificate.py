@@ -1,7 +1,7 @@
-"""The certificate that the webhook shows and the CA of its clients, loaded again when their files change.
+"""The certificate of the webhook and the CA of its clients, reloaded when their files change.
 
-Connections that are open keep theirs. A pair that does not fit, or a file that cannot be read (it is being replaced),
-leaves the former ones in use.
+Open connections keep theirs. If a pair does not match or a file cannot be read (it is being replaced),
+the previous ones stay in use.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from apisix_ingress.runtime.regular_files import FileVersion, file_version
 log = structlog.get_logger()
 
 CHECK_INTERVAL = 1.0
-"""Seconds between two looks at the files."""
+"""Seconds between two checks of the files."""
 
 
 @dataclass(slots=True)
@@ -29,8 +29,8 @@ class ServerCertificate:
     Args:
         cert_file: PEM certificate chain.
         key_file: PEM private key, without a password.
-        clock: Where time comes from.
-        client_ca_file: PEM certificates of which one must have signed the certificate of a client; empty: anybody is
+        clock: Schedules the checks.
+        client_ca_file: PEM certificates, one of which must have signed the client's certificate; empty: every client is
             served.
 
     Raises:
@@ -42,7 +42,7 @@ class ServerCertificate:
     clock: Clock
     client_ca_file: str = ""
     context: ssl.SSLContext = field(init=False)
-    """The one to listen with: each handshake takes the certificate that is current then."""
+    """The context for the server: each handshake uses the current certificate."""
     _current: ssl.SSLContext = field(init=False)
     _stamp: tuple[FileVersion, ...] = field(init=False, default=())
 
@@ -60,17 +60,17 @@ class ServerCertificate:
         self.context.sni_callback = self._choose
 
     async def follow(self) -> None:
-        """Load the pair again whenever its files change, until cancelled."""
+        """Reload the pair whenever its files change, until cancelled."""
         while True:
             await self.clock.sleep(CHECK_INTERVAL)
             await asyncio.to_thread(self.reload)
 
     def reload(self) -> bool:
-        """Load the pair again if its files changed; say whether another one is shown now."""
+        """Reload the pair if its files changed; return whether a new one is served."""
         stamp = self._look()
         if stamp == self._stamp:
             return False
-        # A bad pair is told once, and looked at again when a file changes again: the other half may yet come.
+        # An invalid pair is logged once and read again when a file changes: the other half may follow.
         self._stamp = stamp
         try:
             self._current = self._load()
@@ -89,7 +89,7 @@ class ServerCertificate:
         return tuple(filter(None, (self.cert_file, self.key_file, self.client_ca_file)))
 
     def _choose(self, connection: ssl.SSLObject, name: str | None, context: ssl.SSLContext) -> None:
-        """Take the current certificate; called for each handshake, with or without a server name."""
+        """Select the current certificate; called for each handshake, with or without a server name."""
         connection.context = self._current
 
     def _load(self) -> ssl.SSLContext:
@@ -111,5 +111,5 @@ def _no_password() -> str:
 
 
 def _reason(error: Exception) -> str:
-    """Say what is wrong with a file; OpenSSL's own words name no secret."""
+    """Return what is wrong with a file; OpenSSL's messages contain no secrets."""
     return str(getattr(error, "reason", None) or getattr(error, "strerror", None) or error)

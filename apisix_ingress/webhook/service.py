@@ -1,4 +1,4 @@
-"""The webhook as a whole: server, checks and one schema cache for each gateway cluster, wired."""
+"""The webhook as a whole: server, checks, and a schema cache for each gateway cluster."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Webhook:
 
     @property
     def port(self) -> int:
-        """The port that is listened on."""
+        """The port of the server."""
         return self._server.port
 
     async def run(self) -> None:
@@ -143,7 +143,7 @@ async def open_webhook(
         observer=ReviewMetrics(metrics),
         clock=clock,
         rng=rng,
-        # Where references need grants, facts about other namespaces are not for everybody who reaches the port.
+        # If references need grants, not every client of the port may learn about other namespaces.
         tells_others=bool(settings.client_ca_file) or options.cross_namespace == "allow",
     )
 

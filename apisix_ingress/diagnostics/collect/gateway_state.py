@@ -152,7 +152,7 @@ async def see_gateways(
 
 @dataclass(frozen=True, slots=True)
 class _Sight:
-    """What is asked for, of every gateway."""
+    """What to read from every gateway."""
 
     settings: Settings
     desired: Desired | None

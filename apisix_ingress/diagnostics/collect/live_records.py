@@ -38,7 +38,7 @@ class Snapshot:
         cluster: Its name in the settings.
         url: Of its Admin API.
         controller: The controller whose records count as managed.
-        bodies: Every record as the gateway returns it, also of kinds that this program never writes (`services`).
+        bodies: Every record as the gateway returns it, including kinds that this program never writes (`services`).
         disabled: Kinds that the gateway does not serve.
         version: The version in its Server header, or empty.
         kept: Record → the digests of the desired body: as this gateway stores it, with its defaults, and unchanged.

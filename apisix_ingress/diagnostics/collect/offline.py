@@ -56,7 +56,7 @@ class Outcome:
 
 
 def settle(objects: Iterable[KubeObject], options: Options) -> Outcome:
-    """Translate objects until nothing changes any more; objects of unknown kinds are ignored."""
+    """Translate objects until nothing changes; objects of unknown kinds are ignored."""
     world = World(resources(options), wide_ids=options.record_ids == "wide")
     registry = Registry(world, options, ChangeSink(), clock=MonotonicClock(), rng=random.Random(0))
     _fill(world, objects)
@@ -81,7 +81,7 @@ def _fill(world: World, objects: Iterable[KubeObject]) -> None:
 
 
 def follow_gateway(world: World, options: Options, cluster: str, held: Mapping[RecordKey, ObservedRecord]) -> bool:
-    """Assign the ids that a gateway cluster has to names, as a controller does; say whether any changed."""
+    """Assign the ids that a gateway cluster has to names, like a controller; return whether any changed."""
     registry = Registry(world, options, ChangeSink(), clock=MonotonicClock(), rng=random.Random(0))
     world.ids.settle()
     before, names = world.ids.changes, {key: found.name for key, found in held.items()}

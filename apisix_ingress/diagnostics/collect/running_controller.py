@@ -1,4 +1,4 @@
-"""The status of a running controller, read over HTTP from its status page: no API server and no gateway is asked."""
+"""The status of a running controller, read from its status page, without access to the API server or gateways."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def read_status(url: str, only: Filter) -> JsonObject:
 
     Raises:
         UsageError: Not the URL of a server.
-        IngressError: It does not answer, or not with a status.
+        IngressError: It does not answer, or the response is not a status.
     """
     parts = urlsplit(url if "//" in url else f"http://{url}")
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -38,7 +38,7 @@ async def read_status(url: str, only: Filter) -> JsonObject:
 
 
 def _read(place: str, url: str) -> JsonObject:
-    # A proxy is for the world outside; a controller is reached by its address or a port-forward.
+    # Proxies are for external addresses; a controller is reached by its address or a port-forward.
     opener: OpenerDirector = build_opener(ProxyHandler({}))
     request = Request(url, headers={"Accept": "application/json"})  # the scheme was checked
     try:

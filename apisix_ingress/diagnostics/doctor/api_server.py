@@ -127,7 +127,7 @@ def check_classes(inventory: Inventory, kubernetes: KubernetesSettings) -> Check
     ours = [each.meta.name for each in classes if each.controller == kubernetes.ingress_class_controller]
     taken = [each.controller for each in classes if each.meta.name == wanted and each.meta.name not in ours]
     if taken:
-        # Not to be edited: spec.controller is immutable.
+        # It cannot be edited: spec.controller is immutable.
         right = f"delete the class and create it with spec.controller {kubernetes.ingress_class_controller}"
         fix = (
             f"if that controller is gone, {right}; it is also served as it is. If not, configure another ingress_class"
@@ -165,7 +165,7 @@ def check_lease(lease: SeenLease) -> Check:
 
 
 async def check_twins(api: KubeApi, kubernetes: KubernetesSettings, clock: Clock) -> Check:
-    """Check that no other controller has the same name: both would take each other's records for their own."""
+    """Check that no other controller has the same name: they would delete each other's records."""
     own, name = own_namespace(kubernetes, api), kubernetes.controller_name
     ledger = f"metadata.name={name}-ledger"
     lease = f"metadata.name={kubernetes.election.name}"

@@ -42,7 +42,7 @@ def _answer(name: str, gateway: SeenGateway) -> Check:
 
 def _key(name: str, gateway: SeenGateway, cluster: ClusterSettings) -> Iterator[Check]:
     key = "" if gateway.url != cluster.admin_url else cluster.read_admin_key().get_secret_value()
-    if key in PUBLISHED_KEYS and cluster.admin_key_file:  # of others the settings tell
+    if key in PUBLISHED_KEYS and cluster.admin_key_file:  # other addresses are in the settings
         fix = "set a secret key in the gateway (deployment.admin.admin_key of its config.yaml) and here"
         yield warn(f"{name} key", "the admin key is a published one from APISIX's default configuration", fix)
     elif not key and gateway.url == cluster.admin_url:

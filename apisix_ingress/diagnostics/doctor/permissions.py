@@ -67,7 +67,7 @@ def _has_status(resource: Resource, settings: Settings) -> bool:
 
 def _of_events(settings: Settings) -> Iterator[Right]:
     watched = settings.kubernetes.watch_namespaces
-    # Events of objects outside namespaces stand in the namespace default.
+    # Events of cluster-scoped objects are in the namespace default.
     for where in dict.fromkeys((*watched, "default")) if watched else ("",):
         if settings.kubernetes.status.enabled:
             yield from (Right("", "events", verb, where) for verb in ("create", "patch"))

@@ -1,6 +1,6 @@
-"""A support bundle: what a bug report needs, as one archive without secrets, in an order that is always the same.
+"""A support bundle: the data for a bug report, as one archive without secrets, in a fixed order.
 
-The objects are manifests, so that `translate -f` and the tests can play them again.
+The objects are manifests, so that `translate -f` and the tests can read them.
 """
 
 from __future__ import annotations
@@ -62,14 +62,14 @@ _KEPT: Mapping[str, tuple[str, ...]] = {
     "Namespace": (),
     "Pod": (),
 }
-"""What is kept of kinds that contain more than the controller reads; for other kinds, spec and status."""
+"""The kept fields of kinds that contain more than the controller reads; for other kinds, spec and status."""
 
 
 async def collect(api: KubeApi, settings: Settings, *, step: Step) -> dict[str, str]:
     """Return the files of a bundle: name → content, masked.
 
     Raises:
-        KubeError: The API server is away.
+        KubeError: The API server is unreachable.
     """
     clock = MonotonicClock()
     seen = await look(api, settings, keep=True, plugins=True, step=step)
@@ -93,7 +93,7 @@ async def collect(api: KubeApi, settings: Settings, *, step: Step) -> dict[str, 
 
 
 def check_target(path: Path) -> None:
-    """Check whether an archive can be written, before anything is read for it; an existing file stays unchanged.
+    """Check whether an archive can be written before reading anything; an existing file stays unchanged.
 
     Raises:
         IngressError: It cannot be written.
@@ -109,7 +109,7 @@ def check_target(path: Path) -> None:
 
 
 def write_bundle(path: Path, files: Mapping[str, str], *, force: bool = False) -> None:
-    """Write an archive that only its owner may read; the same files give the same bytes.
+    """Write an archive that only its owner may read; equal files give equal bytes.
 
     The file is complete or does not exist: it is first written next to its final path. Without `force` nothing is
     overwritten, not even a file created in the meantime.
@@ -164,7 +164,7 @@ def _mask(settings: Settings, seen: ClusterState) -> Mask:
 
 
 def _manifests(seen: ClusterState, mask: Mask) -> dict[str, list[JsonObject]]:
-    """Return a file a kind with its objects, sorted by key."""
+    """Return one file per kind with its objects, sorted by key."""
     files: dict[str, list[JsonObject]] = {}
     for key, raw in sorted(seen.inventory.raw.items()):
         item = metadata_map(raw, mask) if key.kind == "ConfigMap" else raw
@@ -186,7 +186,7 @@ def metadata_map(raw: JsonObject, mask: Mask) -> JsonObject:
 
 
 def _manifest(key: ObjectKey, raw: JsonObject) -> JsonObject:
-    """Return an object with the parts that the controller reads, and what it wrote."""
+    """Return an object with the parts that the controller reads or writes."""
     if key.kind == "Secret":
         return masked_secret(raw)
     meta = raw.get("metadata") or {}

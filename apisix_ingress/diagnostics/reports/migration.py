@@ -1,4 +1,4 @@
-"""The report of `migrate` as text, JSON, Markdown and one HTML page. What it says is decided in translation.nginx."""
+"""The report of `migrate` as text, JSON, Markdown and one HTML page. `translation.nginx` defines its content."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def markdown_lines(report: MigrationReport) -> Iterator[str]:
 
 
 def as_html(report: MigrationReport) -> str:
-    """Return the report as one page without references to others."""
+    """Return the report as one self-contained page."""
     hosts = "".join(
         f"<tr class='{_word(host.level)}'><td>{html.escape(host.host)}<td>{host.level}"
         f"<td>{html.escape(', '.join(map(str, host.ingresses)))}<td>{_items(host.notes)}</tr>"

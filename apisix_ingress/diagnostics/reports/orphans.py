@@ -120,7 +120,7 @@ def _adoption(key: RecordKey, wanted: Wanted, snapshot: Snapshot) -> tuple[str, 
 
 
 def _afterwards(key: RecordKey, record: Record, wanted: Wanted, snapshot: Snapshot) -> str:
-    """Say what the controller does with a record once it is managed."""
+    """Return what the controller does with a record once it is managed."""
     body = {**snapshot.bodies[key], "labels": _labels(key, snapshot)}
     if Record(key, record.name, body).digest in (record.digest, *snapshot.kept.get(key, ())):
         return f"it then equals the desired record of {wanted.owners[key]}"
@@ -136,7 +136,7 @@ async def take(backend: AdminClient, key: RecordKey, snapshot: Snapshot) -> None
     if key.kind != "stream_routes":
         await backend.label(key, owner_labels(snapshot.controller))
         return
-    # Gateways don't change a part of a stream route; they show all of it, so that it can be written whole.
+    # Gateways cannot patch stream routes, but return all of their fields, so that they can be replaced.
     body = {name: value for name, value in snapshot.bodies[key].items() if name not in SERVER_FIELDS}
     await backend.put(Record(key, str(body.get("name") or ""), {**body, "labels": _labels(key, snapshot)}))
 

@@ -49,7 +49,7 @@ class Filter:
 
 
 def status_document(look: ClusterState, only: Filter = Filter()) -> JsonObject:
-    """Return everything at a glance."""
+    """Return the whole status."""
     items = (item for item in look.inventory.ours() if only.takes(item.meta.key))
     unread = look.inventory.unread
     return compose(

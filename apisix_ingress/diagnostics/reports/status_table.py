@@ -31,7 +31,7 @@ def status_lines(document: JsonObject) -> Iterator[tuple[str, str]]:
 
 
 def headline(document: JsonObject) -> str:
-    """Return the whole status in a sentence."""
+    """Return the summary of the status in one sentence."""
     failing = sum(count for tally in document["objects"].values() for state, count in tally.items() if state != "ok")
     behind = sum(not each["in_sync"] for each in document["clusters"])
     total = sum(sum(tally.values()) for tally in document["objects"].values())

@@ -245,7 +245,7 @@ class Lease:
         except KubeConflict:
             if known is None:
                 raise
-            await self._put(seconds)  # someone else wrote it: read its holder at once
+            await self._put(seconds)  # another client wrote it: read its holder now
 
     def _check(self, lease: JsonObject) -> JsonObject:
         """Return the spec of a lease that we hold.

@@ -1,4 +1,4 @@
-"""Prints YAML as people write it: each value where it belongs, without anchors, and long texts line by line."""
+"""Prints YAML in a readable form: without anchors, and with long texts as blocks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import yaml
 
 
 class _Dumper(yaml.SafeDumper):
-    """Repeats a value that occurs twice, and writes a text of several lines as a block."""
+    """Repeats a value that occurs twice, and writes a text with several lines as a block."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True

@@ -30,10 +30,10 @@ from translation.hosts.certificate_conflicts import CONFLICT
 from translation.hosts.host_owners import NOT_OWNED
 
 CLASS_CHANGED = "The ingressClassName field is not allowed to be modified."
-"""1.8's words."""
+"""The message of 1.8."""
 
 SPEC_MISSING = "Spec cannot be empty"
-"""1.8's words."""
+"""The message of 1.8."""
 
 NEW_NAME = "generated"
 """End of the name of an object that has no name yet."""
@@ -131,7 +131,7 @@ class Checks:
         translation = translate(watched, view, self.options, self.now())
         taken = taken_hosts(item, old, self.world.view(), self.options) if self.tells_others else ()
         conflicts = (*host_conflicts(item, old, view, self.options), *taken)
-        # What is denied is not told a second time, as the controller would tell it.
+        # A denied mistake is not repeated in the controller's wording.
         problems = [
             problem for problem in translation.problems if not (conflicts and problem.code in (CONFLICT, NOT_OWNED))
         ]
@@ -159,7 +159,7 @@ def _decoded(review: Review, raw: JsonObject) -> CustomObject:
     name = metadata.get("name") or review.name or f"{metadata.get('generateName') or ''}{NEW_NAME}"
     namespace = metadata.get("namespace") or review.namespace
     decoded = RESOURCES[review.kind].decode({**raw, "metadata": {**metadata, "name": name, "namespace": namespace}})
-    assert isinstance(decoded, CustomObject)  # every kind with a translator is one
+    assert isinstance(decoded, CustomObject)  # every kind with a translator is a custom object
     return decoded
 
 
@@ -179,7 +179,7 @@ def _class_changed(item: CustomObject, old: CustomObject) -> bool:
 
 
 def _unchanged(item: CustomObject, old: CustomObject) -> bool:
-    """Return whether nothing relevant for a check changed: such an object stays editable whatever is wrong."""
+    """Return whether nothing relevant for a check changed: such an object stays editable despite its problems."""
     annotated = RESOURCES[item.meta.kind].annotated and item.meta.annotations != old.meta.annotations
     return item.spec == old.spec and not annotated
 

@@ -1,7 +1,7 @@
-"""Schemas: what the gateways publish about their plugins, compiled, and a plugin's configuration checked against it.
+"""Compiles the plugin schemas that gateways publish, and validates plugin configurations against them.
 
-Only patterns of a gateway are run, on an engine that gives up after a number of steps. What a gateway would accept must
-not be refused here: where its own validator is known to be more generous, so is this one. No message holds a value.
+Only patterns of a gateway are run, on an engine that gives up after a number of steps. Whatever a gateway accepts must
+not be refused here: where its validator is known to be more lenient, so is this one. No message contains a value.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from apisix_ingress.webhook.schemas.known_options import unknown_options
 from apisix_ingress.webhook.schemas.messages import path_of, sentence
 
 STEPS = 20_000
-"""Steps of one pattern on one text, then it counts as matching."""
+"""Maximum steps of one pattern on one text; beyond it, the pattern counts as matching."""
 
 _PATTERNS = FancyRegexOptions(backtrack_limit=STEPS)
-# Anchors of PCRE that other dialects don't have.
+# Anchors that only PCRE has.
 _ANCHORS = ((re.compile(r"\\A"), "^"), (re.compile(r"\\[zZ]"), "$"))
 
 
 Mistake = tuple[str, str]
-"""A field of a configuration, and what is wrong there."""
+"""A field of a configuration, and its mistake."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class PluginSchema:
     validator: Draft7Validator = field(repr=False, compare=False)
 
     def mistakes(self, config: JsonObject) -> tuple[Mistake, ...]:
-        """Return what is wrong with a configuration: the field, like `rules[0].count` (empty: all) and a sentence."""
+        """Return the mistakes in a configuration: the field, such as `rules[0].count` (empty: all), and a sentence."""
         # Without them, conditions on an absent field (`if: {properties: {policy: …}}`) would hold.
         filled = with_defaults(self.document, config)
         errors = (error for error in self.validator.iter_errors(filled) if not _is_forgiven(error))
@@ -51,15 +51,15 @@ class Subsystem:
     """The plugins that a gateway runs for requests, or for connections.
 
     Attributes:
-        plugins: Plugin → schema of its configuration; None: a schema that cannot be compiled, so nothing is checked.
-        consumers: The same for plugins that have another one inside a consumer.
+        plugins: Plugin → schema of its configuration; None if it cannot be compiled: then nothing is checked.
+        consumers: The same for plugins that have another schema inside a consumer.
     """
 
     plugins: Mapping[str, PluginSchema | None] = field(default_factory=dict)
     consumers: Mapping[str, PluginSchema | None] = field(default_factory=dict)
 
     def mistakes(self, name: str, config: JsonObject, *, in_consumer: bool = False) -> tuple[Mistake, ...]:
-        """Return what is wrong with the configuration of a plugin that there is; one that is off is not looked at."""
+        """Return the mistakes in the configuration of an existing plugin; a disabled plugin is not checked."""
         meta = config.get("_meta")
         if isinstance(meta, dict) and meta.get("disable") is True:
             return ()
@@ -76,21 +76,21 @@ class Subsystem:
         return tuple(unknown_options(schema.document, config)) if schema else ()
 
     def nearest(self, name: str) -> str | None:
-        """Return the plugin that is spelt most like a name, if one is alike."""
+        """Return the plugin with the most similar name, if any is similar."""
         found = difflib.get_close_matches(name, self.plugins, n=1)
         return found[0] if found else None
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaBook:
-    """What one gateway cluster publishes. A subsystem without plugins is not checked: it may be switched off."""
+    """The schemas of one gateway cluster. A subsystem without plugins is not checked: it may be disabled."""
 
     http: Subsystem = Subsystem()
     stream: Subsystem = Subsystem()
 
 
 def compile_subsystem(document: FrozenJson) -> Subsystem:
-    """Return the plugins of a document as `plugins?all=true` gives it: name → {schema, consumer_schema, …}."""
+    """Return the plugins in the response of `plugins?all=true`: name → {schema, consumer_schema, …}."""
     entries = {name: entry for name, entry in document.items() if isinstance(entry, dict)}
     return Subsystem(
         {name: _compiled(entry.get("schema")) for name, entry in entries.items()},
@@ -103,7 +103,7 @@ def _compiled(schema: object) -> PluginSchema | None:
         return None
     try:
         document = _with_known_patterns(schema)
-        # `mask` keeps values out of the library's own words, `offline` its hands off the network.
+        # `mask` keeps values out of the library's messages, `offline` prevents network access.
         validator = Draft7Validator(document, mask="value", pattern_options=_PATTERNS, offline=True)
     except (ValueError, TypeError, RecursionError):
         return None
@@ -111,7 +111,7 @@ def _compiled(schema: object) -> PluginSchema | None:
 
 
 def _with_known_patterns(value: Any) -> Any:
-    """Return a copy of a schema whose patterns can all be compiled; the others are left out, they check nothing."""
+    """Return a copy of a schema without the patterns that cannot be compiled, which are not checked."""
     if isinstance(value, list):
         return [_with_known_patterns(item) for item in value]
     if not isinstance(value, dict):
@@ -142,9 +142,9 @@ def _is_pattern(text: str) -> bool:
 
 
 def _is_forgiven(error: ValidationError) -> bool:
-    """Return whether a gateway would not mind: to it an empty list and an empty mapping are one and the same.
+    """Return whether a gateway would accept it: it does not distinguish empty lists from empty mappings.
 
-    A pattern that took too many steps decides nothing.
+    A pattern that took too many steps is ignored.
     """
     match error.kind:
         case ValidationErrorKind.Type():

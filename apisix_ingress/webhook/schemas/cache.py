@@ -85,7 +85,7 @@ class SchemaCache:
             self._unknown(str(error))
             return
         except Exception as error:
-            # Advice is all that is at stake: it must not take down the controller.
+            # These are only warnings: a failure must not stop the controller.
             log.error("schemas.crashed", cluster=self.cluster, exc_info=error)
             self._unknown(f"reading them crashed with {type(error).__name__}")
             return

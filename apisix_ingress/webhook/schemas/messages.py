@@ -46,7 +46,7 @@ def path_of(path: Sequence[str | int]) -> str:
 
 
 def sentence(error: ValidationError) -> str:
-    """Return what is wrong at the path of an error."""
+    """Return the mistake at the path of an error."""
     match error.kind:
         case ValidationErrorKind.Type():
             types = ", ".join(error.kind.as_dict()["types"])

@@ -82,7 +82,7 @@ def test_earlier_version_of_a_rejected_route_answers() -> None:
 def test_object_that_asks_for_the_request_is_the_reason_of_a_404() -> None:
     got = ask({}, claimants=[claimant(uri="/other", owner="ApisixRoute default/a"), claimant()])
     assert got["answer"]["summary"] == (
-        "404: no route matches. ApisixRoute default/web asks for this request but is not published: "
+        "404: no route matches. ApisixRoute default/web matches this request but is not published: "
         "AIX0101 spec.http[0]: Service default/web is missing"
     )
     assert [(each["object"], each["names_path"]) for each in got["objects"]] == [

@@ -81,7 +81,7 @@ def test_certificate_is_the_most_specific_one_that_is_switched_on() -> None:
     assert ask("https://x.a.b.org/", records)["certificate"]["id"] == "star"
     assert "certificate" not in ask("http://a.b.org/", records)
     text = "\n".join(lines(ask("https://a.b.org/", records)))
-    assert "certificate wild of ApisixRoute default/wild (*.b.org), the client must show one as well" in text
+    assert "certificate wild of ApisixRoute default/wild (*.b.org), and clients must present one" in text
 
 
 def test_missing_certificate_is_told() -> None:

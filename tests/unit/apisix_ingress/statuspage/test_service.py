@@ -324,7 +324,7 @@ async def test_explain_and_search_know_the_host_of_an_object_that_is_not_publish
         search = (await harness.ask("/status/records?q=nosvc.example.org")).text
         elsewhere = await harness.data("records", q="other.example.org")
     assert found["answer"]["summary"].startswith(
-        "404: no route matches. ApisixRoute default/broken asks for this request"
+        "404: no route matches. ApisixRoute default/broken matches this request"
     )
     assert "Service default/gone" in found["answer"]["summary"]
     assert "Service default/gone" in page

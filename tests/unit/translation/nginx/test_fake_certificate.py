@@ -1,4 +1,4 @@
-"""The certificate of hosts that have none."""
+"""The certificate of hosts without one."""
 
 from __future__ import annotations
 
