@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -14,6 +14,7 @@ from apisix_ingress.model.kinds.extensions import EXTENSION_ROWS
 from apisix_ingress.model.kinds.indexes import IndexFunction
 from apisix_ingress.model.kinds.resource import Resource
 from apisix_ingress.model.network.gateway_matches import match_values
+from apisix_ingress.model.network.route_keys import matcher_values
 
 GATEWAY_GROUP = "gateway.networking.k8s.io"
 
@@ -24,7 +25,14 @@ CA_KEY = "ca.crt"
 """Key of a ConfigMap or Secret that holds CA certificates."""
 
 _BACKENDS: Mapping[str, IndexFunction] = {by.BY_BACKEND: by.backend_services}
-_MATCHES: Mapping[str, IndexFunction] = {by.MATCHER_INDEX: match_values, **_BACKENDS}
+
+
+def _matches(item: kube.CustomObject) -> Iterable[str]:
+    """Return the values of the index of matchers: for other routes of Gateways, and for those of other kinds."""
+    return (*match_values(item), *matcher_values(item))
+
+
+_MATCHES: Mapping[str, IndexFunction] = {by.MATCHER_INDEX: _matches, **_BACKENDS}
 
 
 def _row(kind: str, plural: str, label: str, provider: str, **rest: Any) -> Resource:

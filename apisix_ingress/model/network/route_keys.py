@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from apisix_ingress.model.json import FrozenJson, list_in, mapping_in
@@ -55,7 +55,7 @@ class Rule(NamedTuple):
 
 
 def matchers(obj: CustomObject) -> tuple[Matcher, ...]:
-    """Return the matchers of an ApisixRoute or Ingress in the order of its fields; empty if there are too many."""
+    """Return the matchers of a route object in the order of its fields; empty if there are too many."""
     rules = tuple(rules_of(obj))
     return matchers_of(rules) if count_matchers(rules) <= MOST_MATCHERS else ()
 
@@ -89,9 +89,11 @@ def _path_value(path: str) -> str:
 
 
 def rules_of(obj: CustomObject) -> Iterator[Rule]:
-    """Yield the rules of an ApisixRoute or Ingress, whether or not it can be translated."""
+    """Yield the rules of an ApisixRoute, Ingress, HTTPRoute or GRPCRoute, whether or not it can be translated."""
     if obj.meta.kind == "Ingress":
         return _ingress(obj.spec, regex=obj.meta.annotations.get(REGEX_ANNOTATION, "").strip() == "true")
+    if obj.meta.kind in _MATCH_PATHS:
+        return _gateway_route(obj.spec, _MATCH_PATHS[obj.meta.kind])
     return _route(obj.spec)
 
 
@@ -128,6 +130,47 @@ def _ingress_path(field: str, hosts: list[str], item: FrozenJson, *, regex: bool
         condition = {"subject": {"scope": "Path"}, "op": "RegexMatch", "value": path}
         return Rule(field, hosts, ["/*"], _rest(REGEX_PRIORITY, conditions=[condition]), shown=path)
     return Rule(field, hosts, [path or "/*"])
+
+
+def _gateway_route(spec: FrozenJson, path_of: Callable[[FrozenJson], tuple[str, str]]) -> Iterator[Rule]:
+    """Yield a rule for each match; conditions are compared with those of ApisixRoutes."""
+    hosts = _texts(spec.get("hostnames"))
+    for index, rule in enumerate(list_in(spec.get("rules")) or [{}]):
+        for number, match in enumerate(map(mapping_in, list_in(mapping_in(rule).get("matches")) or [{}])):
+            path, expression = path_of(match)
+            conditions = [_subject("Path", {"type": "RegularExpression", "value": expression})] if expression else []
+            for scope, field in (("Header", "headers"), ("Query", "queryParams")):
+                conditions += [_subject(scope, mapping_in(each)) for each in list_in(match.get(field))]
+            methods = _texts([match.get("method")])
+            rest = _rest(0, methods=methods, conditions=conditions)
+            yield Rule(f"spec.rules[{index}].matches[{number}]", hosts, [path], rest, shown=expression or path)
+
+
+def _subject(scope: str, match: FrozenJson) -> FrozenJson:
+    """Return a condition of a match in the form of an ApisixRoute."""
+    op = "RegexMatch" if match.get("type") == "RegularExpression" else "Equal"
+    return {"subject": {"scope": scope, "name": match.get("name")}, "op": op, "value": match.get("value")}
+
+
+def _http_path(match: FrozenJson) -> tuple[str, str]:
+    """Return the path of a match of an HTTPRoute, as in the gateway, and its regular expression, or empty."""
+    path = mapping_in(match.get("path"))
+    value, kind = str(path.get("value") or "/"), path.get("type")
+    if kind == "RegularExpression":
+        return "/*", value
+    return value if kind == "Exact" else f"{value.rstrip('/')}/*", ""
+
+
+def _grpc_path(match: FrozenJson) -> tuple[str, str]:
+    """Return the path of a match of a GRPCRoute, as in the gateway, and its regular expression, or empty."""
+    call = mapping_in(match.get("method"))
+    service, method = str(call.get("service") or ""), str(call.get("method") or "")
+    if call.get("type") == "RegularExpression" or (method and not service):
+        return "/*", f"/{service or '[^/]+'}/{method or '[^/]+'}"
+    return f"/{service}/{method or '*'}" if service else "/*", ""
+
+
+_MATCH_PATHS = {"HTTPRoute": _http_path, "GRPCRoute": _grpc_path}
 
 
 def _rest(

@@ -20,6 +20,7 @@ from translation.core.scope import is_ours
 from translation.core.text_checks import check_object, check_spec
 from translation.gateway.extensions.standings import (
     HTTP_ROUTE_POLICY,
+    HTTP_ROUTE_POLICY_TARGETS,
     TOO_MANY,
     Standing,
     assessed_policy,
@@ -32,8 +33,6 @@ from translation.gateway.routes.attachment import gateways_of
 
 if TYPE_CHECKING:
     from crds.v1alpha1.policies import HttpRoutePolicySpec
-
-TARGETS = ("HTTPRoute", "Ingress")
 
 
 @dataclass(slots=True)
@@ -148,7 +147,7 @@ def is_policy_of_ours(obj: CustomObject, view: View, options: Options) -> bool:
 
 
 def _found(obj: CustomObject, view: View, options: Options) -> Iterator[tuple[ObjectKey, ObjectKey, Standing]]:
-    for key in named_targets(obj, TARGETS):
+    for key in named_targets(obj, HTTP_ROUTE_POLICY_TARGETS):
         target = view.get(CustomObject, key)
         if target is None:
             continue

@@ -22,6 +22,7 @@ from translation.core.builder import Builder
 from translation.core.result import Translation
 
 HTTP_ROUTE_POLICY = "HTTPRoutePolicy"
+HTTP_ROUTE_POLICY_TARGETS = ("HTTPRoute", "Ingress")
 BACKEND_TRAFFIC_POLICY = "BackendTrafficPolicy"
 
 MOST_POLICIES = 16

@@ -33,7 +33,9 @@ from translation.gateway.routes.backends import Backends, Invalid, Wanted, backe
 from translation.gateway.routes.filters import Setting, Steps, steps_of
 from translation.gateway.routes.matches import grpc_fields, http_fields
 from translation.gateway.routes.mirrors import mirror_plugin
+from translation.gateway.routes.precedence import KINDS as ORDERED_KINDS
 from translation.gateway.routes.precedence import by_priority
+from translation.hosts.route_conflicts import RouteConflicts
 
 PLUGIN_CONFIGS = (("apisix.apache.org", "ApisixPluginConfig"), ("apisix.apache.org", "PluginConfig"))
 """Group and kind of the objects that a filter of type ExtensionRef may refer to."""
@@ -98,10 +100,19 @@ def assessed(draft: Builder, parents: Sequence[Parent], invalid: Sequence[Invali
     translation = draft.finish()
     wrong = next((each for each in translation.problems if each.severity == "error"), None)
     refusal = Verdict("Accepted", False, _reason(wrong.code), str(wrong)) if wrong else None
-    verdict = resolved(invalid)
-    states = (ParentState(each.reference, (each.accepted if refusal is None else refusal, verdict)) for each in parents)
+    verdicts = [resolved(invalid), *_conflict(translation)]
+    states = (
+        ParentState(each.reference, (each.accepted if refusal is None else refusal, *verdicts)) for each in parents
+    )
     keys = frozenset[ListenerKey]().union(*(each.keys for each in parents)) if refusal is None else frozenset()
     return replace(translation, assessment=Assessment(parents=tuple(states)), attached=keys)
+
+
+def _conflict(translation: Translation) -> Iterator[Verdict]:
+    """Yield the condition of a route of which an older Ingress or ApisixRoute gets requests; others have none."""
+    lost = next((each for each in translation.problems if each.code == "Conflicted"), None)
+    if lost is not None:
+        yield Verdict("Conflicted", True, "OlderRoute", str(lost))
 
 
 _REASONS = frozenset({"UnsupportedValue", "IncompatibleFilters"})
@@ -121,6 +132,7 @@ class _Route:
         self._obj = obj
         self._attached = attached
         self._effects = rule_effects(draft, obj)
+        self._rivals = RouteConflicts(draft, obj, ORDERED_KINDS)
         self._matches: dict[int, list[tuple[RankedMatch, int]]] = {}
         equal: Counter[tuple[str, int]] = Counter()
         for match in ranked_matches(obj):
@@ -138,14 +150,26 @@ class _Route:
         for reason, message in (rule.refusal, backends.refusal):
             if reason:
                 self._draft.error(reason, path, message)
+        ahead = [self._rivals.ahead(f"{path}.matches[{match.match}]") for match, _ in self._matches[index]]
         for attached in self._attached:
-            for (match, position), case in zip(self._matches[index], rule.cases, strict=True):
-                self._match(rule, backends, case, attached, match, position)
+            for (match, position), case, behind in zip(self._matches[index], rule.cases, ahead, strict=True):
+                self._match(rule, backends, case, attached, match, position, behind=behind)
 
     def _match(
-        self, rule: Rule, backends: Backends, case: Case, attached: Attached, match: RankedMatch, position: int
+        self,
+        rule: Rule,
+        backends: Backends,
+        case: Case,
+        attached: Attached,
+        match: RankedMatch,
+        position: int,
+        *,
+        behind: int,
     ) -> None:
-        """Add the records of one match at one listener: one, unless hosts need different priorities."""
+        """Add the records of one match at one listener: one, unless hosts need different priorities.
+
+        With `behind` older Ingresses and ApisixRoutes for the same requests, its priority is below theirs.
+        """
         draft, listener = self._draft, attached.listener
         where = [
             *address_and_port(listener, attached.address, draft.options),
@@ -162,7 +186,7 @@ class _Route:
             if hosts_ := [each for each in usable if each]:
                 body["hosts"] = hosts_
             effect = self._effects[match.rule]
-            priority += (effect.priority or 0) * _PRIORITY_STEP
+            priority = -behind if behind else priority + (effect.priority or 0) * _PRIORITY_STEP
             body |= {**case.fields, "priority": priority, "vars": [*where, *case.fields["vars"], *effect.vars]}
             body |= self._action(rule, backends, case, listener, name=name, hosts=hosts_, index=match.rule)
             draft.record("routes", name, body)

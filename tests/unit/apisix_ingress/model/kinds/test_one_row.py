@@ -33,6 +33,7 @@ READERS: Mapping[str, tuple[set[str], str]] = {
         {"ApisixUpstream"},
         "takes precedence over a policy of the same Service",
     ),
+    "translation/gateway/extensions/standings.py": ({"Ingress"}, "an HTTPRoutePolicy may apply to one"),
     "translation/gateway/extensions/http_route_policy.py": ({"Ingress"}, "one rule stands for a whole Ingress"),
     "translation/gateway/routes/http.py": ({"ApisixPluginConfig"}, "filters of routes refer to them"),
     "translation/hosts/certificate_conflicts.py": ({"Ingress"}, "only an Ingress leaves its hosts to a certificate"),
