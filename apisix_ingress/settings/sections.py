@@ -220,6 +220,12 @@ class IngressNginxSettings(_Section):
     """Whether to serve Ingresses without a class."""
     disable_catch_all: bool = False
     """Whether to ignore Ingresses with only a default backend."""
+    tcp_services_configmap: ConfigMapName = ""
+    """namespace/name of the ConfigMap that maps TCP ports to Services, read live; empty: none."""
+    udp_services_configmap: ConfigMapName = ""
+    """namespace/name of the ConfigMap that maps UDP ports to Services, read live; empty: none."""
+    strict: bool = True
+    """Whether a path with a snippet is closed even if the snippet only tunes performance."""
     update_status: bool = False
     """Whether to write addresses to the status of the Ingresses; keep it off while ingress-nginx runs."""
     ingress_class: ObjectName = "nginx"

@@ -19,6 +19,7 @@ from translation.nginx.effects.redirects import app_root, slash_redirect, twin_o
 from translation.nginx.options import CATCH_ALL, KIND, NginxOptions
 from translation.nginx.servers import ROOT, Location, Server, build_server
 from translation.nginx.sources import read_config, sources_of_host
+from translation.nginx.streams import add_streams
 
 _STEP = 64
 """Distance between the priorities of two locations of a host: a location has fewer branches."""
@@ -36,6 +37,8 @@ def translate_host(host: str, view: View, options: Options, nginx: NginxOptions)
     builder = Builder(Meta(KIND, "", host), view, options)
     builder.hold("routes", prefix=names.nginx_prefix(host))
     _Host(builder, nginx, server).translate()
+    if host == CATCH_ALL:
+        add_streams(builder, nginx)
     return builder.finish()
 
 

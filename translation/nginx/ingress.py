@@ -23,7 +23,7 @@ def judge_ingress(item: CustomObject, view: View, options: Options, nginx: Nginx
     builder = Builder(item.meta, view, options)
     for path, message in refusals(item, builder, nginx):
         builder.degrade(REFUSED, path, message)
-    for finding in judged(values_of(item.meta.annotations, nginx.prefix)):
+    for finding in judged(values_of(item.meta.annotations, nginx.prefix), strict=nginx.strict):
         if finding.verdict.level == "approximate":
             builder.warn(DIFFERS, annotation_path(nginx, finding), finding.verdict.reason)
     return builder.finish()
@@ -34,7 +34,7 @@ def refusals(item: CustomObject, builder: Builder, nginx: NginxOptions) -> Itera
     values = values_of(item.meta.annotations, nginx.prefix)
     config = read_config(builder.view, nginx)
     spec = parse_ingress(builder, item.spec)
-    findings = tuple(judged(values))
+    findings = tuple(judged(values, strict=nginx.strict))
     if why := why_refused(findings, config):
         yield "metadata.annotations", f"{why}: the Ingress is not served, as with ingress-nginx; correct or remove it"
         return

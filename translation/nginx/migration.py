@@ -114,7 +114,7 @@ def migration_report(
 
 
 def _ingress(item: CustomObject, view: View, options: Options, nginx: NginxOptions) -> IngressReport:
-    findings = tuple(judged(values_of(item.meta.annotations, nginx.prefix)))
+    findings = tuple(judged(values_of(item.meta.annotations, nginx.prefix), strict=nginx.strict))
     refused = tuple(refusals(item, Builder(item.meta, view, options), nginx))
     levels: list[Level] = [finding.verdict.level for finding in findings]
     snippets = (finding.value for finding in findings if finding.annotation in SNIPPETS)

@@ -23,6 +23,9 @@ class NginxOptions:
         ingress_class: The class in the annotation `kubernetes.io/ingress.class`.
         watch_without_class: Whether Ingresses without a class are served.
         disable_catch_all: Whether Ingresses with only a default backend are ignored.
+        tcp_services: The ConfigMap with TCP ports, or None.
+        udp_services: The ConfigMap with UDP ports, or None.
+        strict: Whether a path with a snippet is closed even if the snippet only tunes performance.
         update_status: Whether the addresses of gateways are written to the status of the Ingresses.
         prefix: The prefix of annotations.
         seed: Secret seed of the key of the self-signed certificate.
@@ -35,6 +38,9 @@ class NginxOptions:
     ingress_class: str = INGRESS_CLASS
     watch_without_class: bool = False
     disable_catch_all: bool = False
+    tcp_services: ObjectKey | None = None
+    udp_services: ObjectKey | None = None
+    strict: bool = True
     update_status: bool = False
     prefix: str = PREFIX
     seed: bytes = field(default=b"", repr=False)

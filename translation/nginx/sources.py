@@ -119,7 +119,7 @@ def source_of(item: CustomObject, view: View, options: Options, nginx: NginxOpti
         return None
     values = values_of(item.meta.annotations, nginx.prefix)
     config = read_config(view, nginx)
-    findings = tuple(judged(values))
+    findings = tuple(judged(values, strict=nginx.strict))
     scope = Context("Ingress", item.meta.namespace, view, options)
     spec = parse_ingress(scope, item.spec)
     if spec is None or why_refused(findings, config) or bad_pattern(spec, values) or bad_wildcard(spec, values):

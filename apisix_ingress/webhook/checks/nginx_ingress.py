@@ -47,7 +47,7 @@ def nginx_warnings(item: CustomObject, view: View, options: Options, *, tells_ot
 
 
 def _without_effect(item: CustomObject, nginx: NginxOptions) -> Iterator[str]:
-    for finding in judged(values_of(item.meta.annotations, nginx.prefix)):
+    for finding in judged(values_of(item.meta.annotations, nginx.prefix), strict=nginx.strict):
         field = f"metadata.annotations[{nginx.prefix}/{finding.annotation}]"
         if finding.verdict is UNKNOWN:
             yield f"{field}: unknown annotation: it has no effect; correct its name or remove it"

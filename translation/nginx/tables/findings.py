@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from translation.nginx.tables.annotations import TABLE
+from translation.nginx.tables.judges import lenient
 from translation.nginx.tables.values import Outcome, Values, boolean
 from translation.nginx.tables.verdicts import Verdict, no_effect
 
@@ -22,8 +23,13 @@ class Finding:
     outcome: Outcome | None = None
 
 
-def judged(values: Values) -> Iterator[Finding]:
-    """Yield the verdict on each annotation of an Ingress, by its value and in the order of the table."""
+def judged(values: Values, *, strict: bool = True) -> Iterator[Finding]:
+    """Yield the verdict on each annotation of an Ingress, by its value and in the order of the table.
+
+    Args:
+        values: The annotations.
+        strict: Whether nothing is relaxed.
+    """
     for name in sorted(values.given, key=_place):
         value, row = values.given[name], TABLE.get(name)
         if row is None:
@@ -31,6 +37,8 @@ def judged(values: Values) -> Iterator[Finding]:
         elif row.needs and not any(_is_set(values, need) for need in row.needs):
             needs = " or ".join(row.needs)
             yield Finding(name, value, no_effect(f"It is only used together with {needs}, as in ingress-nginx."))
+        elif not strict and (relaxed := lenient(name, value)):
+            yield Finding(name, value, relaxed)
         else:
             yield Finding(name, value, row.judge(value), row.outcome(value))
 

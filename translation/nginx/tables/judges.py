@@ -22,12 +22,33 @@ WAF = frozenset({"enable-modsecurity", "enable-owasp-core-rules", "modsecurity-t
 SNIPPET = refused(
     "It contains nginx configuration, which is never executed; use a typed annotation or a plugin.", protects=True
 )
+_PERFORMANCE = re.compile(
+    r"(gzip|brotli|keepalive|lingering|proxy_buffer|proxy_(busy_|temp_|max_temp_)|proxy_(connect|read|send)_timeout$"
+    r"|client_(body|header)_(buffer|timeout)|large_client_header_buffers|output_buffers|postpone_output|send_timeout"
+    r"|open_file_cache|sendfile|tcp_no|aio|directio|read_ahead|access_log|error_log|log_not_found|server_tokens)"
+)
+"""Directives that change neither what is answered nor who gets it."""
+
+_DIRECTIVE = re.compile(r"[^;{}]*[;{}]|[^;{}]+$")
+_TUNING = approximate("The snippet only tunes performance and is ignored (strict: false).")
 BUFFERS = no_effect("Sizes of buffers are settings of the whole gateway (nginx_config in config.yaml).")
 NOT_IN_GATEWAY = "Gateways have no such setting for one route"
 KEPT_AUTH = approximate("With this value ingress-nginx drops the authentication; here it stays.")
 SENT_ONCE = approximate("A header that ingress-nginx sends twice, its own and that one, is sent once.")
 CACHE = approximate("Each worker process of the gateway caches the answers of the authentication service for itself.")
 KEEPALIVE = approximate("Connections to the authentication service are kept as the gateway does by default.")
+
+
+def tunes_only(snippet: str) -> bool:
+    """Return whether every directive of a snippet only tunes performance; blocks never do."""
+    plain = re.sub(r"#.*", "", snippet)
+    words = [part.split()[0].rstrip(";") for part in _DIRECTIVE.findall(plain) if part.strip()]
+    return bool(words) and not re.search(r"[{}]", plain) and all(map(_PERFORMANCE.match, words))
+
+
+def lenient(name: str, text: str) -> Verdict | None:
+    """Return the verdict on an annotation where `strict: false` relaxes it, or None."""
+    return _TUNING if name in SNIPPETS and tunes_only(text) else None
 
 
 def protocol(text: str) -> Verdict:

@@ -51,6 +51,9 @@ ingress_nginx:
   default_ssl_certificate: ""
   watch_ingress_without_class: false
   disable_catch_all: false
+  tcp_services_configmap: ""
+  udp_services_configmap: ""
+  strict: true
   update_status: false
   ingress_class: nginx
   controller_class: k8s.io/ingress-nginx
