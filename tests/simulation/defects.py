@@ -269,7 +269,7 @@ def _() -> Any:
 @_defect("a delete does not wait for the records that name it")
 def _() -> Any:
     def removal(key: Any, table: Any, is_held: Any) -> Step:
-        known = table.observed(key)
+        known = table.get(key).observed
         if known is None:
             return NOTHING
         return HOLD if is_held(key, known.name, known.hosts) else DELETE

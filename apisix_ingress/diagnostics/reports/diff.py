@@ -96,7 +96,7 @@ def table_of(wanted: Wanted, snapshot: Snapshot) -> RecordTable:
 def _changes(found: Plan, wanted: Wanted, snapshot: Snapshot, table: RecordTable) -> Iterator[JsonObject]:
     withheld = unusual(found.deletes, (), len(table.records()))
     for key in found.upserts:
-        act = "update" if table.applied(key) is not None else "create"
+        act = "update" if table.get(key).applied is not None else "create"
         yield _change(act, key, wanted, snapshot, DISABLED if key.kind in snapshot.disabled else "")
     for key in found.deletes:
         if key in withheld:

@@ -34,7 +34,7 @@ def orphans(wanted: Wanted, snapshot: Snapshot) -> JsonObject:
     table = table_of(wanted, snapshot)
     unwanted = [key for key in sorted(table.records()) if wanted.desired.get(key, snapshot.cluster) is None]
     found = {key: wanted.desired.is_held(key, str(snapshot.bodies[key].get("name") or "")) for key in unwanted}
-    strangers = [key for key in sorted(snapshot.bodies) if table.applied(key) is None]
+    strangers = [key for key in sorted(snapshot.bodies) if table.get(key).applied is None]
     return {
         "cluster": snapshot.cluster,
         "url": snapshot.url,

@@ -91,12 +91,11 @@ class ClusterSync:
 
     def holds(self, key: RecordKey) -> bool:
         """Say whether the cluster is known to have a record, in whatever version."""
-        return self._driver.table.observed(key) is not None
+        return self._driver.table.get(key).observed is not None
 
     def names(self, key: RecordKey) -> tuple[str, ...]:
         """Return the names under which a record of ours exists, or may; empty if the gateway returns none."""
-        slot = self._driver.table.get(key)
-        return slot.names() if slot is not None else ()
+        return self._driver.table.get(key).names()
 
     def idle(self) -> bool:
         """Say whether nothing is in flight and nothing left to do; what is blocked or was rejected does not count."""

@@ -157,8 +157,7 @@ class RecordDriver:
 
     def is_held(self, key: RecordKey, name: str, hosts: tuple[str, ...] | None) -> bool:
         """Say whether a record that is not wanted must stay."""
-        slot = self.table.get(key)
-        return (slot is not None and slot.is_withheld) or self._wanted.is_held(key, name, hosts)
+        return self.table.get(key).is_withheld or self._wanted.is_held(key, name, hosts)
 
     def withheld(self) -> set[RecordKey]:
         """Return the records whose deletion a sweep held back."""
@@ -166,13 +165,11 @@ class RecordDriver:
 
     def enqueue(self, key: RecordKey) -> None:
         """Queue a record once more, as urgent as it was."""
-        slot = self.table.get(key)
-        self.queue.add(key, urgent=slot is not None and slot.urgent)
+        self.queue.add(key, urgent=self.table.get(key).urgent)
 
     def enqueue_after(self, key: RecordKey, seconds: float) -> None:
         """Queue a record for later."""
-        slot = self.table.get(key)
-        self.queue.add_after(key, seconds, urgent=slot is not None and slot.urgent)
+        self.queue.add_after(key, seconds, urgent=self.table.get(key).urgent)
 
     def report(self, key: RecordKey) -> None:
         """Tell the observer the state of a record."""
@@ -227,8 +224,7 @@ class RecordDriver:
 
     def _namespace(self, key: RecordKey) -> str:
         """Return the namespace whose turn it is when a record is written or deleted."""
-        slot = self.table.get(key)
-        return (slot.namespace if slot is not None else "") or self._wanted.namespace(key, self.cluster)
+        return self.table.get(key).namespace or self._wanted.namespace(key, self.cluster)
 
     def _breaker_changed(self) -> None:
         if not self.breaker.is_tripped:

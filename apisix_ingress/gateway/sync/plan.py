@@ -136,16 +136,15 @@ def unusual(deletes: Iterable[RecordKey], known: Collection[RecordKey], owned: i
 
 def _upsert(key: RecordKey, record: Record, table: RecordTable, *, is_held: IsHeld, wanted_at: WantedAt) -> Step:
     slot = table.get(key)
-    if slot is not None:
-        if (applied := slot.applied) is not None and applied.matches(record):
-            return NOTHING
-        if slot.is_foreign:
-            return Step("refuse", record)
-        if slot.is_of_another(record.name):
-            step = _vacate(key, record, table, is_held=is_held, wanted_at=wanted_at)
-            if step is not None:
-                return step
-    if record.existing_only and (slot is None or not slot.exists):
+    if (applied := slot.applied) is not None and applied.matches(record):
+        return NOTHING
+    if slot.is_foreign:
+        return Step("refuse", record)
+    if slot.is_of_another(record.name):
+        step = _vacate(key, record, table, is_held=is_held, wanted_at=wanted_at)
+        if step is not None:
+            return step
+    if record.existing_only and not slot.exists:
         return NOTHING
     missing = [ref for ref in record.refs if not _is_there(ref, record, table)]
     # The least, so that every replica names the same one in the condition of an object.
@@ -154,7 +153,8 @@ def _upsert(key: RecordKey, record: Record, table: RecordTable, *, is_held: IsHe
 
 def _is_there(ref: RecordKey, record: Record, table: RecordTable) -> bool:
     """Say whether a record may rely on another one: that is there, and is not the one of another name."""
-    return table.exists(ref) and not (ref in record.meant and table.is_of_another(ref, record.meant[ref]))
+    slot = table.get(ref)
+    return slot.exists and not (ref in record.meant and slot.is_of_another(record.meant[ref]))
 
 
 def _vacate(key: RecordKey, record: Record, table: RecordTable, *, is_held: IsHeld, wanted_at: WantedAt) -> Step | None:
@@ -166,7 +166,7 @@ def _vacate(key: RecordKey, record: Record, table: RecordTable, *, is_held: IsHe
     """
     if record.existing_only:
         return NOTHING
-    known = table.observed(key)
+    known = table.get(key).observed
     if known is not None and is_held(key, known.name, known.hosts):
         return Step("hold", record)
     is_meant = False
@@ -179,7 +179,7 @@ def _vacate(key: RecordKey, record: Record, table: RecordTable, *, is_held: IsHe
 
 
 def _removal(key: RecordKey, table: RecordTable, is_held: IsHeld) -> Step:
-    known = table.observed(key)
+    known = table.get(key).observed
     if known is None:
         return NOTHING
     if is_held(key, known.name, known.hosts):

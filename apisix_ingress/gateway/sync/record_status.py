@@ -30,7 +30,7 @@ class RecordStatus:
     def state(self, key: RecordKey) -> RecordState:
         """Return how far a record is."""
         record = self._wanted.get(key, self._cluster)
-        slot = self._table.get(key) or RecordSlot(key)
+        slot = self._table.get(key)
         if record is None:
             return APPLIED if slot.observed is None else PENDING
         applied = slot.applied
@@ -50,7 +50,7 @@ class RecordStatus:
         if on is not None:
             # It names no rival: those are written one after the other, and its turn will come.
             return self._blocked(on) if on in record.refs else PENDING
-        if not self._order.is_counted(slot) and slot.is_of_another(record.name):
+        if not self._order.is_counted(slot.key) and slot.is_of_another(record.name):
             return RecordState("waiting", f"the gateway has the record {key} of another object, whose id is the same")
         error = slot.persistent_error
         if isinstance(error, DependencyPending | NotTried):
@@ -68,10 +68,10 @@ class RecordStatus:
         record, slot = self._wanted.get(on, self._cluster), self._table.get(on)
         if record is None:
             return RecordState("waiting", f"waits for {on}, which does not exist")
-        if slot is not None and (message := slot.rejected(record)):
+        if message := slot.rejected(record):
             return RecordState("waiting", f"waits for {on}, which the gateway rejected: {message}")
         state = self.state(on)
-        if state == PENDING or (state == APPLIED and self._table.observed(on) is not None):
+        if state == PENDING or (state == APPLIED and slot.observed is not None):
             return PENDING
         why = f": {state.message}" if state.message else ", which does not exist"
         return RecordState("waiting", f"waits for {on}{why}", state.is_away)

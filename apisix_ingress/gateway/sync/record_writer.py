@@ -83,8 +83,7 @@ class RecordWriter:
 
     def crashed(self, key: RecordKey) -> None:
         """Note that handling a record failed for no reason that a gateway gave: a bug."""
-        slot = self.driver.table.get(key)
-        if slot is not None and slot.flight is not None:
+        if self.driver.table.get(key).flight is not None:
             self.driver.post(key, Event.UNKNOWN)
         self.driver.retry(key, GatewayError("internal error: see the log of the controller"))
 

@@ -138,7 +138,7 @@ class Audit:
 
     async def is_expected(self, key: RecordKey, found: ObservedRecord) -> bool:
         """Say whether a record that was read alone is what was written, or what the cluster makes of that."""
-        known = self._table.applied(key)
+        known = self._table.get(key).applied
         if known is not None and found.digest == known.digest:
             return True
         if not fills_in(self.version):
@@ -151,8 +151,7 @@ class Audit:
         """Tell the observer the state of every wanted record, except those whose write will end with a report."""
         driver = self._driver
         async for key in in_turns(self._wanted.keys()):
-            slot = self._table.get(key)
-            if driver.breaker.is_tripped or slot is None or not driver.order.is_counted(slot):
+            if driver.breaker.is_tripped or not driver.order.is_counted(key):
                 driver.report(key)
 
     async def _list_with_retry(self, ledger: frozenset[RecordKey]) -> ClusterListing:
@@ -200,11 +199,11 @@ class Audit:
 
         def is_touched(key: RecordKey) -> bool:
             slot = table.get(key)
-            return slot is not None and (slot.flight is not None or slot.ended > ended)
+            return slot.flight is not None or slot.ended > ended
 
         async for key in in_turns(owned):
             if not is_touched(key):
-                known, found = table.applied(key), self._named(key, owned[key])
+                known, found = table.get(key).applied, self._named(key, owned[key])
                 is_news = known is None or known.digest != found.digest
                 driver.post(key, Event.FOUND if is_news else Event.CONFIRMED, Detail(found=found))
                 news += is_news and self._is_drift(key) and key not in unknown
@@ -246,7 +245,7 @@ class Audit:
 
     def _expected(self, key: RecordKey) -> list[Record]:
         """Return what a record may be meant to be: what is wanted, and what we wrote, if that is not the same."""
-        known = self._table.applied(key)
+        known = self._table.get(key).applied
         found = (self._driver.wanted(key), known and known.source)
         return [record for record in found if isinstance(record, Record)]
 

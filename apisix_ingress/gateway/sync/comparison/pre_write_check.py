@@ -73,6 +73,6 @@ class PreWriteChecks:
             for key in listing.foreign:
                 slot = self._table.get(key)
                 # What is known to be ours has lost its labels, at most.
-                if slot is None or (slot.observed is None and slot.flight is None):
+                if slot.observed is None and slot.flight is None:
                     self._driver.post(key, Event.FOREIGN)
             self._listed[kind] = now

@@ -70,7 +70,7 @@ class Sentinels:
 
     def known(self, key: RecordKey) -> Applied | None:
         """Return what the cluster is known to hold under a key: another object after each write."""
-        return self._table.applied(key)
+        return self._table.get(key).applied
 
     def is_as_left(self, key: RecordKey, before: Applied | None, found: ObservedRecord | None) -> bool | None:
         """Say whether a record is as it was left; None: its body tells, since no revision was seen since its write.
@@ -99,7 +99,7 @@ class Sentinels:
     def _saw(self, key: RecordKey, revision: int) -> int:
         """Note the revision of a record; return the one that was seen before, -1 if none was."""
         slot = self._table.get(key)
-        if slot is not None and slot.observed is not None:
+        if slot.observed is not None:
             before, slot.revision = slot.revision, revision
         else:
             before, self._deleted_revision = self._deleted_revision, revision
@@ -107,7 +107,7 @@ class Sentinels:
 
     def _is_settled(self, key: RecordKey) -> bool:
         slot = self._table.get(key)
-        if slot is None or (slot.flight is None and not isinstance(slot.observed, Unknown) and not slot.is_uncertain):
+        if slot.flight is None and not isinstance(slot.observed, Unknown) and not slot.is_uncertain:
             return True
         slot.revision = -1
         if key == self._deleted:

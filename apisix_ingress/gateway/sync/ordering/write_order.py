@@ -114,9 +114,9 @@ class WriteOrder:
         """Return the records whose writes are counted."""
         return self._counted.keys()
 
-    def is_counted(self, slot: RecordSlot) -> bool:
+    def is_counted(self, key: RecordKey) -> bool:
         """Say whether a write of a record is counted, its flight included."""
-        return slot.key in self._counted
+        return key in self._counted
 
     @property
     def is_clear(self) -> bool:

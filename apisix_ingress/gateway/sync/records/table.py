@@ -44,12 +44,12 @@ class RecordTable:
         """Yield all slots."""
         return iter(self._slots.values())
 
-    def get(self, key: RecordKey) -> RecordSlot | None:
-        """Return the slot of a record if it has one."""
-        return self._slots.get(key)
+    def get(self, key: RecordKey) -> RecordSlot:
+        """Return the slot of a record to read; an empty one, which is not stored, if it has none."""
+        return self._slots.get(key) or RecordSlot(key)
 
     def slot(self, key: RecordKey) -> RecordSlot:
-        """Return the slot of a record, a new one if it has none."""
+        """Return the slot of a record to change; an empty one is stored if it has none."""
         slot = self._slots.get(key)
         if slot is None:
             slot = self._slots[key] = RecordSlot(key)
@@ -70,31 +70,6 @@ class RecordTable:
     def records(self) -> set[RecordKey]:
         """Return the keys of all records of ours that exist or may exist."""
         return {key for key, slot in self._slots.items() if slot.observed is not None}
-
-    def observed(self, key: RecordKey) -> Applied | Unknown | None:
-        """Return what is known of a record."""
-        slot = self._slots.get(key)
-        return slot.observed if slot is not None else None
-
-    def applied(self, key: RecordKey) -> Applied | None:
-        """Return a record as it certainly exists, or None."""
-        slot = self._slots.get(key)
-        return slot.applied if slot is not None else None
-
-    def exists(self, key: RecordKey) -> bool:
-        """Say whether another record may rely on this one: it certainly exists, and is not being deleted."""
-        slot = self._slots.get(key)
-        return slot is not None and slot.exists
-
-    def is_foreign(self, key: RecordKey) -> bool:
-        """Say whether the gateway holds a record of somebody else under a key."""
-        slot = self._slots.get(key)
-        return slot is not None and slot.is_foreign
-
-    def is_of_another(self, key: RecordKey, name: str) -> bool:
-        """Say whether the existing record was made for another name, one whose short id is the same."""
-        slot = self._slots.get(key)
-        return slot is not None and slot.is_of_another(name)
 
     def referrers(self, key: RecordKey) -> Iterable[RecordKey]:
         """Return the records that name this one, or may name it."""

@@ -56,8 +56,7 @@ class UniqueKeys:
         return None
 
     def _is_in_line(self, key: RecordKey) -> bool:
-        slot = self._table.get(key)
-        return slot is not None and (slot.blocked_by_rival or self._order.is_counted(slot))
+        return self._table.get(key).blocked_by_rival or self._order.is_counted(key)
 
     def _is_rival(self, other: RecordKey, record: Record) -> bool:
         wanted = self._wanted.get(other, self._cluster)
@@ -83,8 +82,8 @@ class UniqueKeys:
         """Return the records that wait for each other in a circle with this one, itself included; else nothing."""
         seen: dict[RecordKey, RecordSlot] = {}
         holder = slot.holder
-        while holder is not None and holder not in seen and (other := self._table.get(holder)) is not None:
-            seen[holder] = other
+        while holder is not None and holder not in seen:
+            other = seen[holder] = self._table.get(holder)
             holder = other.holder
         return tuple(seen.values()) if slot.key in seen else ()
 
