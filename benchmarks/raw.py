@@ -27,7 +27,7 @@ def upstream(number: int) -> Record:
 async def client_rate(url: str, key: str, *, concurrency: int, writes: int) -> float:
     """Return the writes per second with a number of requests in flight."""
     admin_key = AdminKey(lambda: SecretStr(key))
-    backend = AdminClient.connect(url, admin_key, controller="bench", timeout=30.0, concurrency=concurrency)
+    backend = AdminClient(url, admin_key, controller="bench", timeout=30.0, concurrency=concurrency)
     try:
         return await _rate(backend, concurrency, writes)
     finally:

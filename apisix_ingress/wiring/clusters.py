@@ -191,7 +191,7 @@ def connect(
         ConfigError: The file of its admin key or certificate cannot be used, or a published key is refused.
     """
     cluster = settings.clusters[index]
-    return AdminClient.connect(
+    return AdminClient(
         cluster.admin_url,
         AdminKey(partial(_read_key, cluster, settings.preset), cluster.admin_key_file),
         controller=controller_name,

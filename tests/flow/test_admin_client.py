@@ -46,7 +46,7 @@ def gateway(started: DevGateway) -> Iterator[DevGateway]:
 
 @contextlib.asynccontextmanager
 async def connected(gateway: DevGateway, *, key: str = "", timeout: float = 2.0) -> AsyncIterator[AdminClient]:
-    backend = AdminClient.connect(
+    backend = AdminClient(
         gateway.admin_url,
         AdminKey(lambda: SecretStr(key or gateway.admin_key)),
         controller="apisix-ingress",

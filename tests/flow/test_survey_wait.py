@@ -136,7 +136,7 @@ async def refusal(gateway: FakeAdminApi, *faults: AdminFault) -> str:
     key = AdminKey(lambda: SecretStr(gateway.key))
     # Only one that is slow is to run out of time.
     seconds = 0.2 if any(fault.delay for fault in faults) else 30.0
-    backend = AdminClient.connect(gateway.url, key, controller="one", timeout=seconds, concurrency=1, tls=None)
+    backend = AdminClient(gateway.url, key, controller="one", timeout=seconds, concurrency=1, tls=None)
     gateway.faults[:] = faults
     record = make_record(RecordKey("routes", "r1"), uri="/a")
     try:

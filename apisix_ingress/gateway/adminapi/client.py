@@ -92,7 +92,9 @@ class AdminClient:
         key: The admin key.
         controller: Name of this controller, to tell its records from those of another one.
         timeout: Seconds for one write, sending again included.
-        transport: What carries requests.
+        concurrency: Writes at a time.
+        tls: Provides the TLS context of https requests.
+        transport: Sends the requests; None: over the network.
         user_agent: How this process shows up in the gateway's access log.
         on_request: Told about each request: method, path, HTTP status (None: no answer) and seconds.
         fields: Where people put address and key right.
@@ -106,7 +108,9 @@ class AdminClient:
         *,
         controller: str,
         timeout: float,
-        transport: HttpTransport,
+        concurrency: int = 1,
+        tls: TlsContext | None = None,
+        transport: HttpTransport | None = None,
         user_agent: str = "apisix-ingress",
         on_request: RequestHook = lambda method, path, status, seconds: None,
         fields: Fields = SETTINGS,
@@ -121,8 +125,7 @@ class AdminClient:
         self._controller = controller
         self._timeout = timeout
         self._user_agent = user_agent
-        # No httpx client between: its redirects, cookies and sign-in, which no Admin API has, are a third of a write.
-        self._transport = transport
+        self._transport = transport or AiohttpTransport(connections=concurrency + _SPARE_CONNECTIONS, tls=tls)
         connect = timeout * _CONNECT_SHARE
         # Silence has no bound of its own here: a write as a whole may take no longer.
         self._connect_timeout = connect
@@ -131,35 +134,6 @@ class AdminClient:
         self._version = ""
         self.date = ""
         """When the gateway answered the last list, by its own clock, as HTTP writes it."""
-
-    @classmethod
-    def connect(
-        cls,
-        url: str,
-        key: AdminKey,
-        *,
-        controller: str,
-        timeout: float,
-        concurrency: int,
-        tls: TlsContext | None = None,
-        user_agent: str = "apisix-ingress",
-        on_request: RequestHook = lambda method, path, status, seconds: None,
-        fields: Fields = SETTINGS,
-        largest_list: int = LARGEST_LIST,
-    ) -> AdminClient:
-        """Return a backend over the network, for so many writes at once; nothing is sent yet."""
-        transport = AiohttpTransport(connections=concurrency + _SPARE_CONNECTIONS, tls=tls)
-        return cls(
-            url,
-            key,
-            controller=controller,
-            timeout=timeout,
-            transport=transport,
-            user_agent=user_agent,
-            on_request=on_request,
-            fields=fields,
-            largest_list=largest_list,
-        )
 
     def elsewhere(self, url: str, key: AdminKey, fields: Fields) -> AdminClient:
         """Return a backend for another address, with the rest as here. Closing this one closes it."""

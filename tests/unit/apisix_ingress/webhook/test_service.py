@@ -90,7 +90,7 @@ def test_requests_are_counted_under_few_kinds(kind: str, want: str) -> None:
 async def test_gateway_is_asked_with_the_admin_key(key: str) -> None:
     async with FakeAdminApi() as gateway:
         secret = SecretStr(key or gateway.key)
-        backend = AdminClient.connect(gateway.url, AdminKey(lambda: secret), controller="c", timeout=5, concurrency=1)
+        backend = AdminClient(gateway.url, AdminKey(lambda: secret), controller="c", timeout=5, concurrency=1)
         try:
             if key:
                 with pytest.raises(GatewayUnauthorized):

@@ -24,7 +24,7 @@ FIELDS = Fields("admin_url", "admin_key", "clusters[0].sync.largest_list")
 
 
 def backend(url: str, largest_list: int = 2**20) -> AdminClient:
-    return AdminClient.connect(
+    return AdminClient(
         url,
         AdminKey(lambda: SecretStr("sesame-key")),
         controller="apisix-ingress",

@@ -149,7 +149,7 @@ async def test_redirect_is_asked_for_once_and_not_followed(size: int) -> None:
 
     async with serving(answer) as target, serving(redirecting(target, heads)) as url:
         key = AdminKey(lambda: SecretStr(KEY))
-        backend = AdminClient.connect(f"{url}/admin", key, controller="c", timeout=5.0, concurrency=1)
+        backend = AdminClient(f"{url}/admin", key, controller="c", timeout=5.0, concurrency=1)
         got = await told(backend.put(make_record(ROUTE, desc="x" * size)))
         await backend.aclose()
     assert got.endswith(f"set admin_url to {target}/admin")

@@ -47,7 +47,7 @@ def seconds_to_notice(behaviour: Behaviour) -> float:
     async def list_from_it() -> float:
         async with serving(behaviour) as url:
             key = AdminKey(lambda: SecretStr("sesame-key"))
-            backend = AdminClient.connect(url, key, controller="apisix-ingress", timeout=5.0, concurrency=2)
+            backend = AdminClient(url, key, controller="apisix-ingress", timeout=5.0, concurrency=2)
             began = asyncio.get_running_loop().time()
             try:
                 with pytest.raises(GatewayUnavailable):
