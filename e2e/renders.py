@@ -53,7 +53,12 @@ VARIANTS: Mapping[str, Mapping[str, Any]] = {
     },
     "Gateway API and ingress-nginx": {
         "config": {
-            "gatewayAPI": {"enabled": True, "addressPool": ["192.0.2.0/28"], "listenerPorts": {"80": 9080}},
+            "gatewayAPI": {
+                "enabled": True,
+                "addressPool": ["192.0.2.0/28"],
+                "listenerPorts": {"80": 9080},
+                "experimental": True,
+            },
             "ingressNginx": {"enabled": True, "configMap": "ingress-nginx/controller"},
         }
     },

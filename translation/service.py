@@ -232,8 +232,10 @@ def _vary(body: JsonObject, variant: UpstreamVariant) -> None:
     """Apply what a route of the Gateway API needs; all claims on one upstream need the same."""
     if variant.scheme:
         body["scheme"] = variant.scheme
-    if variant.no_retries:
-        body["retries"] = 0
+    if variant.retries is not None:
+        body["retries"] = variant.retries
+    if variant.balancer:
+        body |= json.loads(variant.balancer)
 
 
 def _timeouts(overrides: Iterable[UpstreamOverrides]) -> JsonObject | None:

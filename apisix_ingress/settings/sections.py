@@ -77,6 +77,8 @@ class GatewayApiSettings(_Section):
     or with an address_pool their port."""
     loopback: str = "http://127.0.0.1:9080"
     """The address at which a gateway reaches its own HTTP port, for mirrored requests."""
+    experimental: bool = False
+    """Whether the experimental fields `retry` and `sessionPersistence` of routes are served, as far as APISIX can."""
 
 
 class WebhookSettings(_Section):

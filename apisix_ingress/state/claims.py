@@ -28,19 +28,22 @@ class UpstreamVariant:
 
     Attributes:
         scheme: Scheme of requests to the backend; empty for the scheme of the Service's settings.
-        no_retries: Whether a request that timed out is not retried.
+        retries: How often a request is sent again; None for the setting of the Service.
+        balancer: How requests are spread, as canonical JSON; empty for the setting of the Service.
         fields: Fields of the record as canonical JSON, which replace all settings of the Service; empty to use those.
     """
 
     scheme: str = ""
-    no_retries: bool = False
+    retries: int | None = None
+    balancer: str = ""
     fields: str = ""
 
     @property
     def name(self) -> str:
         """The part of the upstream's name that distinguishes it from others of the same Service port."""
-        hashed = [wide_id(self.fields)] if self.fields else []
-        return "-".join([*hashed, *([self.scheme] if self.scheme else []), *(["once"] if self.no_retries else [])])
+        hashed = [wide_id(text) for text in (self.fields, self.balancer) if text]
+        retries = [] if self.retries is None else [f"{self.retries}-retries" if self.retries else "once"]
+        return "-".join([*hashed, *([self.scheme] if self.scheme else []), *retries])
 
 
 @dataclass(frozen=True, slots=True)

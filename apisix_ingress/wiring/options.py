@@ -46,6 +46,7 @@ def translation_options(settings: Settings) -> Options:
         gateway_api=settings.gateway_api.enabled is not False,
         gateway_addresses=expand_pool(settings.gateway_api.address_pool),
         published_addresses=frozenset(kubernetes.status.addresses),
+        gateway_experimental=settings.gateway_api.experimental,
         listener_ports=settings.gateway_api.listener_ports,
         loopback=settings.gateway_api.loopback,
         nginx=_nginx(settings),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from crds.gateway.common import (
@@ -13,7 +15,7 @@ from crds.gateway.common import (
     Timeouts,
     ValueType,
 )
-from crds.v2.common import SpecPart
+from crds.v2.common import Duration, SpecPart
 
 
 class RouteSpec(SpecPart):
@@ -39,6 +41,30 @@ class HttpRouteMatch(SpecPart):
     method: str = ""
 
 
+class Retry(SpecPart):
+    """How requests are sent again (experimental)."""
+
+    codes: tuple[int, ...] = ()
+    attempts: int | None = None
+    backoff: Duration | None = None
+
+
+class CookieConfig(SpecPart):
+    """The cookie of a session."""
+
+    lifetime_type: Literal["Permanent", "Session"] = "Session"
+
+
+class SessionPersistence(SpecPart):
+    """How requests of one client reach one endpoint (experimental)."""
+
+    session_name: str = ""
+    type: Literal["Cookie", "Header"] = "Cookie"
+    absolute_timeout: Duration | None = None
+    idle_timeout: Duration | None = None
+    cookie_config: CookieConfig = Field(default_factory=CookieConfig)
+
+
 class HttpRouteRule(SpecPart):
     """Requests that meet one of the matches go through the filters to the backends."""
 
@@ -47,8 +73,8 @@ class HttpRouteRule(SpecPart):
     filters: tuple[Filter, ...] = ()
     backend_refs: tuple[BackendReference, ...] = ()
     timeouts: Timeouts = Field(default_factory=Timeouts)
-    retry: dict[str, object] | None = None
-    session_persistence: dict[str, object] | None = None
+    retry: Retry | None = None
+    session_persistence: SessionPersistence | None = None
 
 
 class HttpRouteSpec(RouteSpec):
@@ -79,7 +105,7 @@ class GrpcRouteRule(SpecPart):
     matches: tuple[GrpcRouteMatch, ...] = ()
     filters: tuple[Filter, ...] = ()
     backend_refs: tuple[BackendReference, ...] = ()
-    session_persistence: dict[str, object] | None = None
+    session_persistence: SessionPersistence | None = None
 
 
 class GrpcRouteSpec(RouteSpec):

@@ -50,6 +50,7 @@ NOT_IMITATED = frozenset(
         "GRPCRouteNamedRouteRule",
         "GatewayFrontendClientCertificateValidation",
         "GatewayFrontendClientCertificateValidationInsecureFallback",
+        "GatewayHTTPSListenerDetectMisdirectedRequests",
         "HTTPRouteBackendProtocolH2C",
         "HTTPRouteBackendRequestHeaderModification",
         "HTTPRouteCORS",

@@ -166,6 +166,7 @@ class Context:
             "route_id": self.route_id or None,
             "service_id": self.service_id or None,
             "server_protocol": self.request.start[2],
+            "upstream_uri": self.upstream_target,
         }
 
     def _client_verify(self) -> str | None:

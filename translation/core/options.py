@@ -46,6 +46,7 @@ class Options:
         clusters: The names of the gateway clusters.
         gateway_api: Whether kinds of the Gateway API are read.
         gateway_addresses: The pool from which each Gateway gets its own address; empty: they share all addresses.
+        gateway_experimental: Whether experimental fields of routes are served.
         published_addresses: Fixed addresses at which gateways are reached.
         listener_ports: Port of a listener → port on which gateways listen; without an entry the scheme is matched.
         loopback: The address at which a gateway reaches itself.
@@ -74,6 +75,7 @@ class Options:
     clusters: frozenset[str] = DEFAULT_CLUSTERS
     gateway_api: bool = True
     gateway_addresses: tuple[str, ...] = ()
+    gateway_experimental: bool = False
     published_addresses: frozenset[str] = frozenset()
     listener_ports: Mapping[int, int] = field(default_factory=dict)
     loopback: str = "http://127.0.0.1:9080"

@@ -75,10 +75,11 @@ class Backends:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Requirements of a rule for its upstreams: the scheme if the Service names none, and no retries with timeouts."""
+    """Requirements of a rule for its upstreams: the scheme if the Service names none, retries, and the balancer."""
 
     scheme: str = ""
-    no_retries: bool = False
+    retries: int | None = None
+    balancer: str = ""
 
 
 def backends_of(draft: Builder, references: Iterable[BackendReference], path: str, wanted: Wanted) -> Backends:
@@ -138,7 +139,8 @@ def target_of(draft: Builder, reference: ServiceReference, path: str, wanted: Wa
 
 def _claimed(draft: Builder, service: ObjectKey, port: ServicePort, wanted: Wanted) -> Target:
     scheme = "grpc" if port.app_protocol == H2C else wanted.scheme
-    variant = UpstreamVariant(scheme, wanted.no_retries) if scheme or wanted.no_retries else None
+    asked = UpstreamVariant(scheme, wanted.retries, wanted.balancer)
+    variant = None if asked == UpstreamVariant() else asked
     draft.claim(UpstreamClaim(service, port.port, variant=variant))
     suffix = variant.name if variant else ""
     name = names.service_upstream_name(service.namespace, service.name, port.port, variant=suffix)

@@ -68,6 +68,11 @@ class Steps:
         """Add changes to the request."""
         self.plugins.setdefault(_REWRITE, {}).update(changes)
 
+    def add_to_answers(self, name: str, value: str) -> None:
+        """Add a header to answers; the value may have variables of the gateway."""
+        headers = self.plugins.setdefault(_RESPONSE, {"headers": {}})["headers"]
+        headers.setdefault("add", []).append(f"{name}: {value}")
+
     def change_headers(self, changes: HeaderChanges) -> None:
         """Add changes to the request's headers; several filters add up."""
         headers = self.plugins.setdefault(_REWRITE, {}).setdefault("headers", {})

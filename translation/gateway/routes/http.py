@@ -30,6 +30,7 @@ from translation.gateway.ownership import usable as usable_hosts
 from translation.gateway.parsing import spec_of
 from translation.gateway.routes.attachment import Attached, Parent, parents_of
 from translation.gateway.routes.backends import Backends, Invalid, Wanted, backend_fields, backends_of, resolved
+from translation.gateway.routes.experimental import PLAIN, Branch, branches_of, retries_of
 from translation.gateway.routes.filters import Setting, Steps, steps_of
 from translation.gateway.routes.matches import grpc_fields, http_fields
 from translation.gateway.routes.mirrors import mirror_plugin
@@ -61,7 +62,9 @@ class Rule:
     references: tuple[BackendReference, ...]
     timeout: float = 0.0
     scheme: str = ""
-    refusal: tuple[str, str] = ("", "")
+    retries: int | None = None
+    branches: tuple[Branch, ...] = PLAIN
+    refusals: tuple[tuple[str, str], ...] = ()
 
 
 def translate_http_route(obj: CustomObject, view: View, options: Options) -> Translation:
@@ -70,7 +73,7 @@ def translate_http_route(obj: CustomObject, view: View, options: Options) -> Tra
     draft.hold("routes", prefix=record_prefix(obj.meta.key))
     check_object(draft, obj)
     try:
-        spec, rules = _read(obj)
+        spec, rules = _read(obj, options)
     except SpecError as error:
         draft.misfit(error)
         return draft.finish()
@@ -82,12 +85,12 @@ def translate_http_route(obj: CustomObject, view: View, options: Options) -> Tra
     return assessed(draft, parents, tuple(route.invalid))
 
 
-def _read(obj: CustomObject) -> tuple[RouteSpec, Iterator[Rule]]:
+def _read(obj: CustomObject, options: Options) -> tuple[RouteSpec, Iterator[Rule]]:
     if obj.meta.kind == "GRPCRoute":
         grpc = spec_of(obj, GrpcRouteSpec)
-        return grpc, _grpc_rules(grpc)
+        return grpc, _grpc_rules(grpc, options)
     http = spec_of(obj, HttpRouteSpec)
-    return http, _http_rules(http)
+    return http, _http_rules(http, options)
 
 
 def assessed(draft: Builder, parents: Sequence[Parent], invalid: Sequence[Invalid]) -> Translation:
@@ -123,6 +126,25 @@ def _reason(code: str) -> str:
     return code if code in _REASONS else "UnsupportedValue"
 
 
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What the records of one match have in common, at all listeners.
+
+    Attributes:
+        rule: The rule of the match.
+        branch: Which of the records of the match.
+        backends: The backends of the rule.
+        case: The match.
+        behind: How many older Ingresses and ApisixRoutes take the same requests; its priority is below theirs.
+    """
+
+    rule: Rule
+    branch: Branch
+    backends: Backends
+    case: Case
+    behind: int = 0
+
+
 class _Route:
     """The records of one route, added rule by rule."""
 
@@ -144,32 +166,21 @@ class _Route:
     def add(self, rule: Rule, index: int) -> None:
         """Add the records of a rule."""
         path = f"spec.rules[{index}]"
-        wanted = Wanted(rule.scheme, no_retries=rule.timeout > 0)
-        backends = backends_of(self._draft, rule.references, f"{path}.backendRefs", wanted)
-        self.invalid |= dict.fromkeys(backends.invalid)
-        for reason, message in (rule.refusal, backends.refusal):
-            if reason:
-                self._draft.error(reason, path, message)
+        retries = 0 if rule.retries is None and rule.timeout > 0 else rule.retries
         ahead = [self._rivals.ahead(f"{path}.matches[{match.match}]") for match, _ in self._matches[index]]
-        for attached in self._attached:
-            for (match, position), case, behind in zip(self._matches[index], rule.cases, ahead, strict=True):
-                self._match(rule, backends, case, attached, match, position, behind=behind)
+        for branch in rule.branches:
+            wanted = Wanted(rule.scheme, retries, branch.balancer)
+            backends = backends_of(self._draft, rule.references, f"{path}.backendRefs", wanted)
+            self.invalid |= dict.fromkeys(backends.invalid)
+            for reason, message in (*rule.refusals, backends.refusal):
+                if reason:
+                    self._draft.error(reason, path, message)
+            for attached in self._attached:
+                for (match, position), case, behind in zip(self._matches[index], rule.cases, ahead, strict=True):
+                    self._match(_Part(rule, branch, backends, case, behind), attached, match, position)
 
-    def _match(
-        self,
-        rule: Rule,
-        backends: Backends,
-        case: Case,
-        attached: Attached,
-        match: RankedMatch,
-        position: int,
-        *,
-        behind: int,
-    ) -> None:
-        """Add the records of one match at one listener: one, unless hosts need different priorities.
-
-        With `behind` older Ingresses and ApisixRoutes for the same requests, its priority is below theirs.
-        """
+    def _match(self, part: _Part, attached: Attached, match: RankedMatch, position: int) -> None:
+        """Add the records of one match at one listener: one, unless hosts need different priorities."""
         draft, listener = self._draft, attached.listener
         where = [
             *address_and_port(listener, attached.address, draft.options),
@@ -181,35 +192,32 @@ class _Route:
             if not usable:
                 continue
             name = route_name(self._obj.meta.key, match.rule, match.match, listener.key)
-            name = f"{name}_{number}" if number else name
+            name = (f"{name}_{number}" if number else name) + part.branch.suffix
             body = draft.stamp("routes", name)
             if hosts_ := [each for each in usable if each]:
                 body["hosts"] = hosts_
             effect = self._effects[match.rule]
-            priority = -behind if behind else priority + (effect.priority or 0) * _PRIORITY_STEP
-            body |= {**case.fields, "priority": priority, "vars": [*where, *case.fields["vars"], *effect.vars]}
-            body |= self._action(rule, backends, case, listener, name=name, hosts=hosts_, index=match.rule)
+            if part.behind:
+                priority = -part.behind
+            else:
+                priority += (effect.priority or 0) * _PRIORITY_STEP
+            fields = part.case.fields
+            own = map(list, part.branch.vars)
+            body |= {**fields, "priority": priority, "vars": [*where, *fields["vars"], *own, *effect.vars]}
+            body |= self._action(part, listener, name=name, hosts=hosts_, index=match.rule)
             draft.record("routes", name, body)
 
-    def _action(
-        self,
-        rule: Rule,
-        backends: Backends,
-        case: Case,
-        listener: Listener,
-        *,
-        name: str,
-        hosts: list[str],
-        index: int,
-    ) -> dict[str, Any]:
+    def _action(self, part: _Part, listener: Listener, *, name: str, hosts: list[str], index: int) -> dict[str, Any]:
         """Return what a record does with its requests."""
-        path = f"spec.rules[{index}].filters"
-        steps = steps_of(rule.filters, Setting(case.path, listener))
+        path, rule = f"spec.rules[{index}].filters", part.rule
+        steps = steps_of(rule.filters, Setting(part.case.path, listener))
+        if part.branch.header is not None:
+            steps.add_to_answers(*part.branch.header)
         if steps.refusal[0]:
             self._draft.error(steps.refusal[0], path, steps.refusal[1])
         body: dict[str, Any] = {"plugins": steps.plugins}
         if not steps.redirects:
-            body |= backend_fields(backends, steps.plugins)
+            body |= backend_fields(part.backends, steps.plugins)
         if steps.mirrors:
             of_hosts = {"hosts": hosts} if hosts else {}
             plugin, invalid = mirror_plugin(self._draft, steps.mirrors, name, of_hosts, path)
@@ -253,23 +261,29 @@ def plugin_config_id(draft: Builder, key: ObjectKey) -> str | None:
     return draft.refer("plugin_configs", names.object_name(key.namespace, key.name, prefix))
 
 
-def _http_rules(spec: HttpRouteSpec) -> Iterator[Rule]:
+def _http_rules(spec: HttpRouteSpec, options: Options) -> Iterator[Rule]:
+    on = options.gateway_experimental
     for rule in spec.rules:
         cases = tuple(Case(http_fields(each), each.path) for each in rule.matches) or (_EVERYTHING,)
-        refusal = ("", "")
-        for name, value in (("retry", rule.retry), ("sessionPersistence", rule.session_persistence)):
-            if value is not None:
-                refusal = ("UnsupportedValue", f"{name} is not supported; remove it")
-        yield Rule(cases, rule.filters, rule.backend_refs, _limit(rule.timeouts), refusal=refusal)
+        retries, refusal = retries_of(rule.retry, rule.timeouts, enabled=on)
+        branches, other = branches_of(rule.session_persistence, backends=len(rule.backend_refs), enabled=on)
+        yield Rule(
+            cases,
+            rule.filters,
+            rule.backend_refs,
+            _limit(rule.timeouts),
+            retries=retries,
+            branches=branches,
+            refusals=(refusal, other),
+        )
 
 
-def _grpc_rules(spec: GrpcRouteSpec) -> Iterator[Rule]:
+def _grpc_rules(spec: GrpcRouteSpec, options: Options) -> Iterator[Rule]:
+    on = options.gateway_experimental
     for rule in spec.rules:
         cases = tuple(Case(grpc_fields(each), PathMatch()) for each in rule.matches) or (_EVERYTHING,)
-        refusal = ("", "")
-        if rule.session_persistence is not None:
-            refusal = ("UnsupportedValue", "sessionPersistence is not supported; remove it")
-        yield Rule(cases, rule.filters, rule.backend_refs, scheme="grpc", refusal=refusal)
+        branches, refusal = branches_of(rule.session_persistence, backends=len(rule.backend_refs), enabled=on)
+        yield Rule(cases, rule.filters, rule.backend_refs, scheme="grpc", branches=branches, refusals=(refusal,))
 
 
 _EVERYTHING = Case({"uris": ["/*"], "vars": []}, PathMatch())
