@@ -15,7 +15,7 @@ CLUSTER ?= local
 E2E_WORKERS := --dist loadfile --tx '$(WORKERS)*popen//python=$(NETNS) $(BIN)/python'
 
 .DEFAULT_GOAL := help
-.PHONY: help install lock check format generate docs changelog test test-fast test-simulated coverage simulate test-e2e faults kill soak precedence conformance demo demo-cluster bench clean
+.PHONY: help install lock check format generate docs changelog test test-fast test-simulated coverage simulate test-e2e faults kill soak precedence conformance demo demo-cluster screenshots bench clean
 
 help: ## list the tasks
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{sub(/:.*/, "", $$1); printf "  make %-14s %s\n", $$1, $$2}'
@@ -43,6 +43,9 @@ simulate: install ## for the night: many more stories (SEEDS=10000, START=0), an
 
 test-e2e: install binaries browser ## stories with real traffic against a real API server (CLUSTER=local or kind)
 	$(if $(filter local,$(CLUSTER)),$(PYTEST) e2e $(E2E_WORKERS),$(NETNS) $(PYTEST) e2e --cluster=$(CLUSTER))
+
+screenshots: install binaries browser ## take the pictures of the status page anew (docs/images; OUT, STATES="well many broken away")
+	$(BIN)/python -m e2e.screenshots --out $(or $(OUT),docs/images) $(if $(STATES),--states $(STATES))
 
 kill: install binaries ## for the night: kill -9 at random points (KILLS=200), leaders frozen in a write (FREEZES=50)
 	KILLS=$(or $(KILLS),200) FREEZES=$(or $(FREEZES),50) $(NETNS) $(PYTEST) e2e/stories/faults/test_kill.py e2e/stories/faults/test_faults_gateway_leaders.py

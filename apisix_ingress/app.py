@@ -120,7 +120,7 @@ async def build(settings: Settings, manifests: Path | None, held: AsyncExitStack
     """
     options, clusters = translation_options(settings), GatewayClusters()
     parts = _parts(options, clusters)
-    history, lag = History(parts.clock), SyncLag(parts.metrics, parts.clock)
+    history, lag = History(parts.clock, parts.world.reports), SyncLag(parts.metrics, parts.clock)
     source = await open_source(settings.kubernetes, manifests, parts, held)
     trigger = StatusTrigger(parts.conditions, source.status)
     registry = _registry(options, parts, Fanout(clusters, (trigger, history)))

@@ -46,6 +46,8 @@ class Controller:
         gateway_api: The section `gateway_api`; None: it is left out.
         ingress_nginx: The section `ingress_nginx`; None: it is left out.
         name: Shown in error messages; two replicas need two names.
+        level: Of the log.
+        port: Where its own pages are; 0: any free port.
     """
 
     def __init__(
@@ -62,10 +64,11 @@ class Controller:
         ingress_nginx: Mapping[str, Any] | None = None,
         name: str = "controller",
         level: str = "info",
+        port: int = 0,
     ) -> None:
         root.mkdir(parents=True, exist_ok=True)
         self.name = name
-        self._port = free_port()
+        self._port = port or free_port()
         settings: dict[str, Any] = {
             "log": {"level": level, "format": "json"},
             "http": {"listen": f"127.0.0.1:{self._port}"},

@@ -1,8 +1,8 @@
 """`make demo-cluster`: the demonstration against a real API server, with Pods, Services and kubectl commands to try.
 
 Started outside, it chooses ports and starts itself again in a network namespace of its own, where pod addresses answer;
-the API server and the gateway can be reached from outside all the same. The gateway is a stand-in for APISIX;
-`e2e.devgateway` says what it is held to.
+the API server, the gateway and the status page can be reached from outside all the same. The gateway is a stand-in for
+APISIX; `e2e.devgateway` says what it is held to.
 """
 
 import argparse
@@ -50,13 +50,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--api-port", type=int, default=0, help=argparse.SUPPRESS)
     parser.add_argument("--proxy-port", type=int, default=0, help=argparse.SUPPRESS)
     parser.add_argument("--admin-port", type=int, default=0, help=argparse.SUPPRESS)
+    parser.add_argument("--status-port", type=int, default=0, help=argparse.SUPPRESS)
     arguments = parser.parse_args(argv)
     if not arguments.api_port:
         _start_inside(keep=arguments.keep)
     say(f"{STAND_IN}\n")
     with interruptible() as stack:
         gateway = DevGateway(proxy_port=arguments.proxy_port, admin_port=arguments.admin_port)
-        demo = ClusterDemo(stack, arguments.api_port, gateway)
+        demo = ClusterDemo(stack, arguments.api_port, gateway, arguments.status_port)
         demo.show()
         if arguments.keep:
             say("It keeps running until Ctrl-C. In another shell:\n")
@@ -74,7 +75,7 @@ def _start_inside(*, keep: bool) -> None:
         locate()
     except BinariesError as error:
         sys.exit(f"e2e.demo_cluster: {error}")
-    ports = {name: str(free_port()) for name in ("api", "proxy", "admin")}
+    ports = {name: str(free_port()) for name in ("api", "proxy", "admin", "status")}
     published = [word for port in ports.values() for word in ("--publish", port)]
     chosen = [word for name, port in ports.items() for word in (f"--{name}-port", port)]
     inside = [sys.executable, "-m", "e2e.demo_cluster", *chosen]
@@ -88,7 +89,7 @@ def _start_inside(*, keep: bool) -> None:
 class ClusterDemo:
     """Everything that runs, and what is shown of it. What has to be stopped is stopped by `stack`."""
 
-    def __init__(self, stack: ExitStack, api_port: int, gateway: DevGateway) -> None:
+    def __init__(self, stack: ExitStack, api_port: int, gateway: DevGateway, status_port: int) -> None:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="apisix-ingress-demo-")))
         say("starting etcd, kube-apiserver and kube-controller-manager ...")
         self._cluster = stack.enter_context(LocalCluster(api_port=api_port))
@@ -104,7 +105,8 @@ class ClusterDemo:
         say("starting the controller ...")
         gateways = {"default": self._gateway}
         readable_log()
-        self._controller = Controller(folder, kubeconfig=self._cluster.kubeconfig, gateways=gateways)
+        kubeconfig = self._cluster.kubeconfig
+        self._controller = Controller(folder, kubeconfig=kubeconfig, gateways=gateways, port=status_port)
         start_controller(stack, self._controller)
 
     def show(self) -> None:
@@ -126,6 +128,7 @@ class ClusterDemo:
         say(f"  {kubectl} delete service blog                   # 503; the route stays. Back again:")
         say(f"  {kubectl} expose pod blog-1 --name=blog --port=80")
         say(f"  curl -i -H 'Host: shop.example.org' {self._gateway.proxy_url}/hello\n")
+        say(f"  status page {self._controller.url}/status    # what is live, what is wrong and why; follows edits\n")
         ask = Path(sys.executable).with_name("apisix-ingress")
         say(f"  {ask} status --config {self._controller.config}")
         say("  and so diff, explain shop.example.org/hello, doctor, tree, wait ApisixRoute default/shop\n")

@@ -17,7 +17,8 @@ from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import RecordKey
 from apisix_ingress.runtime.tasks import in_turns
 from apisix_ingress.statuspage.inputs import PageInputs
-from apisix_ingress.statuspage.snapshot import NOT_COMPARED, Entry, Snapshot
+from apisix_ingress.statuspage.snapshot import Snapshot
+from apisix_ingress.statuspage.summary.entry import NOT_COMPARED, Entry
 
 if TYPE_CHECKING:
     from apisix_ingress.explain.report import Records

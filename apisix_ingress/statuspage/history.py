@@ -6,15 +6,41 @@ Filled by the sync engines and by `wiring/fanout.py`, on the hot path: each call
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from apisix_ingress.gateway.sync.observer import RecordState, SyncObserver
+from apisix_ingress.gateway.sync.observer import Change, RecordState, SyncObserver
 from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.runtime.clock import Clock
+from apisix_ingress.state.world import Report
 
 REMEMBERED = 50
 """Maximum number of drift repairs kept for each cluster."""
+
+MOST_CHANGES = 1_000
+"""Maximum number of records whose latest change is kept, in all clusters together."""
+
+
+@dataclass(slots=True)
+class RecordChange:
+    """The latest change of a record in one cluster.
+
+    Attributes:
+        at: When the gateway confirmed it.
+        cluster: The gateway cluster.
+        key: The record.
+        change: What happened to it.
+        name: The name of the record, empty if unknown.
+        times: How often it changed since it is remembered.
+    """
+
+    at: datetime
+    cluster: str
+    key: RecordKey
+    change: Change
+    name: str
+    times: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +69,22 @@ class ClusterHistory:
 
 
 class History(SyncObserver):
-    """Listens to the sync engines of all clusters. `revision` grows whenever a page may look different."""
+    """Listens to the sync engines of all clusters. `revision` grows whenever a page may look different.
 
-    def __init__(self, clock: Clock) -> None:
+    Args:
+        clock: The clock.
+        reports: The report of each object, to note since when it has problems.
+    """
+
+    def __init__(self, clock: Clock, reports: Mapping[ObjectKey, Report] | None = None) -> None:
         self.revision = 0
+        self.began = clock.now()
+        self._reports = reports if reports is not None else {}
         self._standing: object = None
         self._clock = clock
         self._clusters: dict[str, ClusterHistory] = {}
+        self._changes: dict[tuple[str, RecordKey], RecordChange] = {}
+        self._since: dict[ObjectKey | tuple[str, RecordKey], datetime] = {}
 
     def of(self, cluster: str) -> ClusterHistory:
         """Return what happened in a cluster."""
@@ -61,13 +96,38 @@ class History(SyncObserver):
             self.revision += 1
         self._standing = standing
 
+    def changes(self) -> Iterator[RecordChange]:
+        """Yield the latest change of each record, the newest first."""
+        return reversed(self._changes.values())
+
+    def since(self, what: ObjectKey | tuple[str, RecordKey]) -> datetime | None:
+        """Return when an object got problems, or a cluster rejected a record first, as far as this process knows."""
+        return self._since.get(what)
+
     def reported(self, owner: ObjectKey) -> None:
         """Record that an object has a new report."""
         self.revision += 1
+        report = self._reports.get(owner)
+        self._note(owner, wrong=report is not None and bool(report.problems))
 
     def outcome(self, cluster: str, key: RecordKey, state: RecordState) -> None:
         """Record that a record's state may have changed."""
         self.revision += 1
+        self._note((cluster, key), wrong=state.kind == "rejected")
+
+    def _note(self, what: ObjectKey | tuple[str, RecordKey], *, wrong: bool) -> None:
+        if not wrong:
+            self._since.pop(what, None)
+        elif what not in self._since:
+            self._since[what] = self._clock.now()
+
+    def changed(self, cluster: str, key: RecordKey, change: Change, name: str) -> None:
+        """Remember a change; an earlier one of the same record is forgotten."""
+        known = self._changes.pop((cluster, key), None)
+        times = known.times + 1 if known is not None else 1
+        self._changes[cluster, key] = RecordChange(self._clock.now(), cluster, key, change, name, times)
+        if len(self._changes) > MOST_CHANGES:
+            del self._changes[next(iter(self._changes))]
 
     def compared(self, cluster: str, ok: bool) -> None:
         """Record when a cluster was compared."""

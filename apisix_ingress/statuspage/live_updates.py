@@ -8,7 +8,7 @@ import orjson
 from aiohttp import hdrs, web
 
 from apisix_ingress.statuspage.inputs import PageInputs
-from apisix_ingress.statuspage.views import replica
+from apisix_ingress.statuspage.views.overview import replica
 
 MOST_CLIENTS = 32
 TICK, HEARTBEAT = 0.5, 15.0

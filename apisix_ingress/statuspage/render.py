@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from functools import lru_cache
 from importlib import resources
 from typing import TYPE_CHECKING
@@ -12,11 +13,15 @@ import orjson
 
 from apisix_ingress.model.formats.yaml_output import print_yaml
 from apisix_ingress.model.json import JsonObject
+from apisix_ingress.statuspage.look import ICONS, ONE_OF, TITLES, arcs, favicon, relative, tone
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
 
 ASSETS = {"page.css": "text/css; charset=utf-8", "page.js": "text/javascript; charset=utf-8"}
+
+_SEPARATORS = re.compile(r"([._/-])")
 
 MOST_YAML = 32 * 1024
 """Maximum bytes of JSON of a body that is also shown as YAML, which takes 100 times as long."""
@@ -42,7 +47,19 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    environment.globals.update(link=link, object_link=object_link, record_link=record_link)
+    environment.globals.update(
+        arcs=arcs,
+        favicon=favicon,
+        icons=ICONS,
+        link=link,
+        object_link=object_link,
+        one_of=ONE_OF,
+        record_link=record_link,
+        relative=relative,
+        soft=soft,
+        titles=TITLES,
+        tone=tone,
+    )
     return environment
 
 
@@ -60,6 +77,13 @@ def object_link(key: JsonObject) -> str:
 def record_link(kind: str, id_: str) -> str:
     """Return the URL of the page of a record."""
     return link("/record", kind=kind, id=id_)
+
+
+def soft(text: str) -> Markup:
+    """Return a text that may be broken after the separators of hosts, paths and names."""
+    from markupsafe import Markup, escape
+
+    return Markup(_SEPARATORS.sub(r"\1<wbr>", str(escape(text))))  # escaped
 
 
 def as_json(document: JsonObject) -> str:

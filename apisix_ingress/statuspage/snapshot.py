@@ -6,84 +6,25 @@ A snapshot is built on request, at a limited rate, and dropped when it is no lon
 from __future__ import annotations
 
 import asyncio
-import heapq
 from collections import Counter
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import Any, TypeVar
+from typing import Any
 
 from apisix_ingress.gateway.sync.observer import RecordState
-from apisix_ingress.model.json import FrozenJson
 from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.model.problem import Problem
-from apisix_ingress.model.records import Record
 from apisix_ingress.runtime.tasks import in_turns
 from apisix_ingress.statuspage.inputs import PageCluster, PageInputs
-
-T = TypeVar("T")
-
-CHUNK = 200
-"""Number of steps before other tasks can run: about 2 ms."""
+from apisix_ingress.statuspage.summary.certificates import forget
+from apisix_ingress.statuspage.summary.entry import NOT_COMPARED, Entry
+from apisix_ingress.statuspage.summary.ordering import CHUNK, ordered
+from apisix_ingress.statuspage.summary.summary import Summary, summarize
 
 PAUSE, SHARE = 0.3, 4.0
 """Minimum seconds between two snapshots, and the multiple of the time that one takes."""
 
 KEPT = 60.0
 """Seconds until an unused snapshot is dropped."""
-
-NOT_COMPARED = RecordState("pending", "not compared with this cluster by this replica")
-"""The state of a record for a follower, or for a leader that has just started."""
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One record that should exist.
-
-    Attributes:
-        owners: The objects that define it, the winner first.
-        states: Cluster → its state there.
-    """
-
-    record: Record
-    owners: tuple[ObjectKey, ...]
-    states: tuple[tuple[str, RecordState], ...]
-
-    @property
-    def key(self) -> RecordKey:
-        """The record's key."""
-        return self.record.key
-
-    @property
-    def owner(self) -> ObjectKey:
-        """Its owner."""
-        return self.owners[0]
-
-    @property
-    def hosts(self) -> tuple[str, ...]:
-        """The hosts of a route, or the server names of a certificate."""
-        return _texts(self.record.body, "host", "hosts", "sni", "snis")
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        """The uris of a route."""
-        return _texts(self.record.body, "uri", "uris")
-
-    @property
-    def priority(self) -> int:
-        """The priority of a route; 0 unless given."""
-        return int(self.record.body.get("priority") or 0)
-
-    @property
-    def settled(self) -> bool:
-        """Whether every cluster has the desired version."""
-        return all(state.kind == "applied" for _, state in self.states)
-
-    def matches(self, words: Iterable[str]) -> bool:
-        """Return whether its names contain each of the words, in lower case."""
-        shown = (self.record.name, self.key.id, *map(str, self.owners), *self.hosts, *self.paths)
-        text = "\n".join(shown).lower()
-        return all(word in text for word in words)
 
 
 @dataclass(slots=True)
@@ -98,6 +39,7 @@ class Snapshot:
         counts: Cluster → state → number of records; the state is `unknown` if a cluster was not compared.
         problems: Object and problem, sorted.
         problems_of: Object → its problems, if it has any.
+        summary: What is derived from all of it.
     """
 
     revision: int
@@ -107,6 +49,7 @@ class Snapshot:
     counts: dict[str, Counter[str]] = field(default_factory=dict)
     problems: list[tuple[ObjectKey, Problem]] = field(default_factory=list)
     problems_of: dict[ObjectKey, tuple[Problem, ...]] = field(default_factory=dict)
+    summary: Summary = field(default_factory=Summary)
     began: float = 0.0
     ended: float = 0.0
 
@@ -147,6 +90,7 @@ class SnapshotCache:
 
     def _forget(self) -> None:
         self._latest = None
+        forget()
 
 
 async def gather(facts: PageInputs) -> Snapshot:
@@ -170,6 +114,7 @@ async def gather(facts: PageInputs) -> Snapshot:
             found.problems_of[owner] = report.problems
             found.problems += [(owner, problem) for problem in report.problems]
     found.problems = await ordered(found.problems, lambda pair: (pair[0], pair[1].path))
+    found.summary = await summarize(facts, found.entries, found.problems_of)
     found.ended = facts.clock.monotonic()
     return found
 
@@ -194,19 +139,3 @@ def state_of(facts: PageInputs, cluster: PageCluster, key: RecordKey) -> RecordS
 
 def _place(entry: Entry) -> tuple[Any, ...]:
     return (entry.hosts[:1], entry.paths[:1], -entry.priority, entry.record.name, entry.key.id)
-
-
-def _texts(body: FrozenJson, *names: str) -> tuple[str, ...]:
-    for name in names:
-        if value := body.get(name):
-            return (str(value),) if isinstance(value, str) else tuple(map(str, value))
-    return ()
-
-
-async def ordered(items: Iterable[T], place: Callable[[T], Any]) -> list[T]:
-    """Sort, yielding to other tasks in between."""
-    iterator, pieces = iter(items), []
-    while piece := list(islice(iterator, CHUNK)):
-        pieces.append(sorted(piece, key=place))
-        await asyncio.sleep(0)
-    return [item async for item in in_turns(heapq.merge(*pieces, key=place), every=CHUNK)]

@@ -11,6 +11,7 @@ from apisix_ingress.model.keys import RecordKey, RecordKind
 
 StateKind = Literal["applied", "pending", "waiting", "rejected", "unreachable"]
 Operation = Literal["put", "delete"]
+Change = Literal["created", "updated", "deleted"]
 OutageReason = Literal["unreachable", "failing", "unauthorized", "redirected"]
 
 
@@ -74,6 +75,9 @@ class SyncObserver:
     def written(self, cluster: str, kind: RecordKind, op: Operation, seconds: float, status: str) -> None:
         """Note a write and how it ended: `ok`, or the name of the error."""
 
+    def changed(self, cluster: str, key: RecordKey, change: Change, name: str) -> None:
+        """Note that the gateway carried out a write: what changed, and the name of the record, empty if unknown."""
+
     def compared(self, cluster: str, ok: bool) -> None:
         """Note that the cluster was read and compared with what is wanted, or could not be read."""
 
@@ -107,6 +111,11 @@ class SyncObservers(SyncObserver):
         """Pass it on."""
         for each in self._observers:
             each.written(cluster, kind, op, seconds, status)
+
+    def changed(self, cluster: str, key: RecordKey, change: Change, name: str) -> None:
+        """Pass it on."""
+        for each in self._observers:
+            each.changed(cluster, key, change, name)
 
     def compared(self, cluster: str, ok: bool) -> None:
         """Pass it on."""

@@ -223,7 +223,16 @@ class RecordWriter:
             line("record.put", record=str(key), name=record.name, duration_s=round(seconds, 3))
         else:
             line("record.delete", record=str(key), duration_s=round(seconds, 3))
+        self._observe_change(key, record)
         self.driver.post(key, Event.SUCCEEDED)
+
+    def _observe_change(self, key: RecordKey, record: Record | None) -> None:
+        """Report a write that the gateway carried out, while the slot still has what was there before."""
+        before = self.driver.table.slot(key).observed
+        if record is not None:
+            self._observer.changed(self.driver.cluster, key, "updated" if before else "created", record.name)
+        else:
+            self._observer.changed(self.driver.cluster, key, "deleted", before.name if before else "")
 
     def _fail(self, key: RecordKey, record: Record | None, error: GatewayError) -> None:
         driver = self.driver

@@ -77,12 +77,45 @@
     if (found) found.focus({ preventScroll: true });
   }
 
+  // Numbers beside the pages, and the tab: outside of what is replaced, so that the focus stays.
+  function frame(whole) {
+    document.title = whole.title;
+    document.querySelector("link[rel=icon]").href = whole.querySelector("link[rel=icon]").href;
+    const nav = document.getElementById("nav");
+    const fresh = whole.getElementById("nav");
+    if (nav.innerHTML !== fresh.innerHTML) {
+      const mark = marked(nav);
+      nav.replaceWith(fresh);
+      restore(fresh, mark);
+    }
+  }
+
+  const UNITS = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+
+  // As the server writes them; see look.py.
+  function relative(moment, now) {
+    const seconds = Math.round((now - moment) / 1000);
+    const [size, unit] = UNITS.find(([size]) => Math.abs(seconds) >= size) || [1, "s"];
+    const number = Math.floor(Math.abs(seconds) / size);
+    const words = unit === "d" ? (number === 1 ? "1 day" : `${number} days`) : `${number} ${unit}`;
+    return { text: words, ahead: seconds < 0 };
+  }
+
+  function age() {
+    for (const each of document.querySelectorAll("time[datetime]")) {
+      const { text, ahead } = relative(new Date(each.dateTime), new Date());
+      const shown = each.dataset.bare === undefined ? (ahead ? `in ${text}` : `${text} ago`) : text;
+      if (each.textContent !== shown) each.textContent = shown;
+    }
+  }
+
   async function refresh() {
     timer = 0;
     fetching = true;
     try {
       const reply = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-cache" });
-      const fresh = new DOMParser().parseFromString(await reply.text(), "text/html").getElementById("live");
+      const whole = new DOMParser().parseFromString(await reply.text(), "text/html");
+      const fresh = whole.getElementById("live");
       const old = document.getElementById("live");
       if (fresh) {
         if (fresh.innerHTML !== old.innerHTML) {
@@ -94,6 +127,7 @@
           Object.assign(old.dataset, fresh.dataset);
         }
         read(document.getElementById("live"));
+        frame(whole);
       }
     } catch {
       // Whether the connection is lost is told by the stream of events.
@@ -145,6 +179,7 @@
   prepare(live);
   read(live);
   follow();
+  setInterval(age, 5000);
   setInterval(() => new Date() - heard > SILENCE && stale(), 5000);
   document.addEventListener("visibilitychange", () => follows && isBehind() && schedule(0));
   addEventListener("pagehide", () => source.close());

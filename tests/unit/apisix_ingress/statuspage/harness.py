@@ -73,10 +73,13 @@ class PageHarness:
     session: aiohttp.ClientSession | None = None
     url: str = ""
 
-    async def ask(self, path: str, *, method: str = "GET", headers: Mapping[str, str] | None = None) -> Reply:
+    async def ask(
+        self, path: str, *, method: str = "GET", headers: Mapping[str, str] | None = None, follow: bool = True
+    ) -> Reply:
         assert self.session is not None
-        async with self.session.request(method, f"{self.url}{path}", headers=headers) as reply:
-            return Reply(reply.status, reply.headers, await reply.text())
+        url = f"{self.url}{path}"
+        async with self.session.request(method, url, headers=headers, allow_redirects=follow) as reply:
+            return Reply(reply.status, reply.headers, (await reply.text()).replace("<wbr>", ""))
 
     async def data(self, path: str, **query: str) -> Any:
         assert self.session is not None
@@ -94,7 +97,7 @@ def make_harness(
     """Return the harness of a world, or of one that these objects make."""
     clock = MonotonicClock()
     world = settle(*objects) if world is None else world
-    journal, controller = History(clock), ScriptedController()
+    journal, controller = History(clock, world.reports), ScriptedController()
     scripted = [ScriptedCluster()] if clusters is None else clusters
     facts = PageInputs(
         world,

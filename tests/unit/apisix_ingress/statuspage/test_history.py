@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 
-from apisix_ingress.gateway.sync.observer import APPLIED
-from apisix_ingress.model.keys import RecordKey
-from apisix_ingress.statuspage.history import REMEMBERED, History
+from apisix_ingress.gateway.sync.observer import APPLIED, RecordState
+from apisix_ingress.model.keys import ObjectKey, RecordKey
+from apisix_ingress.model.problem import Problem
+from apisix_ingress.state.world import Report
+from apisix_ingress.statuspage.history import MOST_CHANGES, REMEMBERED, History
 from tests.factories import make_key
 from tests.fakes.clock import FakeClock
 
@@ -46,3 +48,41 @@ def test_only_the_latest_repairs_are_remembered() -> None:
     for number in range(1, REMEMBERED + 11):
         journal.drift("a", number)
     assert [each.records for each in journal.of("a").repairs] == list(range(11, REMEMBERED + 11))
+
+
+def test_latest_change_of_each_record_is_remembered_the_newest_first() -> None:
+    journal = History(FakeClock())
+    other = RecordKey("routes", "2")
+    journal.changed("a", KEY, "created", "one")
+    journal.changed("a", other, "created", "two")
+    journal.changed("b", KEY, "created", "one")
+    journal.changed("a", KEY, "updated", "one")
+    got = [(each.cluster, each.key, each.change, each.times) for each in journal.changes()]
+    assert got == [("a", KEY, "updated", 2), ("b", KEY, "created", 1), ("a", other, "created", 1)]
+
+
+def test_number_of_remembered_changes_is_limited() -> None:
+    journal = History(FakeClock())
+    for number in range(MOST_CHANGES + 5):
+        journal.changed("a", RecordKey("routes", str(number)), "created", "")
+    found = list(journal.changes())
+    assert (len(found), found[0].key.id, found[-1].key.id) == (MOST_CHANGES, str(MOST_CHANGES + 4), "5")
+
+
+def test_since_is_the_first_of_several_reports_until_it_is_right() -> None:
+    reports: dict[ObjectKey, Report] = {}
+    clock = FakeClock()
+    journal, owner, began = History(clock, reports), make_key(), clock.now()
+    for problems, want in (((Problem("X", "no"),), began), ((Problem("Y", "no"),), began), ((), None)):
+        reports[owner] = Report(1, problems)
+        journal.reported(owner)
+        assert journal.since(owner) == want
+
+
+def test_since_of_a_record_ends_when_the_gateway_takes_it() -> None:
+    clock = FakeClock()
+    journal, began = History(clock), clock.now()
+    journal.outcome("a", KEY, RecordState("rejected", "no"))
+    assert journal.since(("a", KEY)) == began
+    journal.outcome("a", KEY, APPLIED)
+    assert journal.since(("a", KEY)) is None

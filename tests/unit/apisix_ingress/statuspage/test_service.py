@@ -14,7 +14,19 @@ from tests.unit.apisix_ingress.statuspage.harness import PageHarness, ScriptedCl
 from tests.unit.translation.objects import make, rule, service, slice_of
 
 AWAY = Outage("unreachable", "10.0.0.9:9180: Connection refused", datetime(2026, 11, 22, 8, 55, 30, tzinfo=UTC))
-PAGES = ("", "/records", "/problems", "/conflicts", "/explain")
+PAGES = (
+    "",
+    "/problems",
+    "/hosts",
+    "/records",
+    "/certificates",
+    "/changes",
+    "/gateway-api",
+    "/conflicts",
+    "/explain",
+    "/search",
+    "/search?q=a",
+)
 
 
 def shop(name: str = "route", host: str = "shop.example.org", path: str = "/a", **fields: Any) -> dict[str, Any]:
@@ -111,7 +123,9 @@ async def test_only_the_first_refused_records_are_listed_and_the_others_counted(
     async with served(harness):
         overview = await harness.data("overview")
         assert (len(overview["quarantined"]), overview["quarantined_more"]) == (100, 30)
-        assert "and 30 more" in (await harness.ask("/status")).text
+        page = (await harness.ask("/status")).text
+        assert "All 130 problems" in page
+        assert page.count('<li class="finding') == 5
 
 
 async def test_unreachable_cluster_tells_why_and_the_other_is_well() -> None:
@@ -256,6 +270,8 @@ async def test_conflict_names_who_is_in_front_across_namespaces() -> None:
         ("records?page=-1", 400, "invalid page '-1'"),
         ("records?page=99999999", 400, "invalid page '99999999'"),
         ("problems?page=x", 400, "invalid page 'x'"),
+        ("problems?severity=odd", 400, "unknown severity 'odd'"),
+        ("hosts?state=odd", 400, "unknown state 'odd'"),
         (f"records?q={'x' * 201}", 400, "the search is too long"),
         ("explain?url=ftp://x", 400, "the scheme 'ftp'"),
         ("explain?url=x&server_port=0", 400, "invalid port '0'"),
@@ -275,8 +291,15 @@ async def test_request_that_can_not_be_read_is_told_what_is_wrong(path: str, sta
 
 async def test_unknown_pages_and_assets_are_not_found() -> None:
     async with served(stage_of()) as harness:
-        for path in ("/status/", "/status/nothing", "/status/assets/..%2fservice.py", "/status/assets/x.js"):
+        for path in ("/status/nothing", "/status/assets/..%2fservice.py", "/status/assets/x.js"):
             assert (await harness.ask(path)).status == 404
+
+
+@pytest.mark.parametrize("path", ["/", "/status/"])
+async def test_other_addresses_of_the_page_lead_to_it(path: str) -> None:
+    async with served(stage_of()) as harness:
+        reply = await harness.ask(path, follow=False)
+    assert (reply.status, reply.headers["Location"]) == (302, "/status")
 
 
 async def test_explain_answers_as_the_command_line_does() -> None:

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from apisix_ingress.statuspage import snapshot
-from apisix_ingress.statuspage.snapshot import CHUNK, Snapshot, SnapshotCache, gather, ordered
-from apisix_ingress.statuspage.views import replica
+from apisix_ingress.statuspage.snapshot import Snapshot, SnapshotCache, gather
+from apisix_ingress.statuspage.summary.ordering import CHUNK, ordered
+from apisix_ingress.statuspage.views.overview import replica
 from tests.factories import make_claimant, make_record
 from tests.unit.apisix_ingress.statuspage.harness import PageHarness, make_harness
 from tests.unit.translation.objects import route, rule, service

@@ -8,7 +8,7 @@ from typing import Any
 
 from apisix_ingress.gateway.sync.cluster_sync import ClusterSync
 from apisix_ingress.gateway.sync.config import SyncConfig
-from apisix_ingress.gateway.sync.observer import RecordState, SyncObserver
+from apisix_ingress.gateway.sync.observer import Change, RecordState, SyncObserver
 from apisix_ingress.model.keys import RecordKey, RecordKind
 from apisix_ingress.model.records import Record
 from apisix_ingress.runtime.term import Term
@@ -28,6 +28,7 @@ class Notes(SyncObserver):
     def __init__(self) -> None:
         self.outcomes: list[tuple[RecordKey, RecordState]] = []
         self.writes: list[tuple[str, str, str]] = []
+        self.changes: list[tuple[str, str, str]] = []
         self.drifts: list[int] = []
         self.helds: list[int] = []
         self.comparisons: list[bool] = []
@@ -38,6 +39,9 @@ class Notes(SyncObserver):
 
     def written(self, cluster: str, kind: RecordKind, op: str, seconds: float, status: str) -> None:
         self.writes.append((kind, op, status))
+
+    def changed(self, cluster: str, key: RecordKey, change: Change, name: str) -> None:
+        self.changes.append((str(key), change, name))
 
     def compared(self, cluster: str, ok: bool) -> None:
         self.comparisons.append(ok)

@@ -1,15 +1,20 @@
 """Observers of sync engines: several of them see the same calls, in their order."""
 
+import asyncio
 from typing import Any
 
+from apisix_ingress.errors import GatewayRejected
 from apisix_ingress.gateway.sync.observer import APPLIED, SyncObserver, SyncObservers
 from apisix_ingress.model.keys import RecordKey
+from tests.factories import make_record
+from tests.unit.apisix_ingress.gateway.sync.stage import FailingBackend, Stage, on_stage
 
 KEY = RecordKey("routes", "1")
 CALLS: dict[str, tuple[Any, ...]] = {
     "marked": ("a", [KEY], 1.0),
     "outcome": ("a", KEY, APPLIED),
     "written": ("a", "routes", "put", 0.1, "ok"),
+    "changed": ("a", KEY, "created", "web"),
     "compared": ("a", True),
     "drift": ("a", 1),
     "held": ("a", 1),
@@ -35,3 +40,21 @@ def test_every_observer_sees_every_call_in_order() -> None:
 
 def test_calls_cover_every_method() -> None:
     assert set(CALLS) == {name for name in vars(SyncObserver) if not name.startswith("_")}
+
+
+@on_stage
+async def test_only_writes_that_the_gateway_took_are_changes() -> None:
+    old, new, bad = (make_record(name, id=name) for name in ("old", "new", "bad"))
+    stage = Stage([new, bad], stored=[old])
+    FailingBackend(stage, bad.key, GatewayRejected(400, "no"))
+    async with stage.running():
+        await asyncio.sleep(5)
+        stage.want(make_record("new", id="new", body={"uri": "/b"}), bad)
+        await asyncio.sleep(5)
+        stage.want(bad)
+        await asyncio.sleep(5)
+    assert stage.notes.changes == [
+        ("routes/new", "created", "new"),
+        ("routes/new", "updated", "new"),
+        ("routes/new", "deleted", "new"),
+    ]

@@ -9,7 +9,8 @@ from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.runtime.tasks import in_turns
 from apisix_ingress.statuspage.inputs import PageCluster, PageInputs
 from apisix_ingress.statuspage.record_masking import clean
-from apisix_ingress.statuspage.snapshot import CHUNK, Snapshot
+from apisix_ingress.statuspage.snapshot import Snapshot
+from apisix_ingress.statuspage.summary.ordering import CHUNK
 from providers.status.conditions import Conditions
 
 FOLLOWER = "this replica does not lead, so it does not know the gateways"

@@ -1,0 +1,89 @@
+"""One desired record with its owners and its state in each gateway cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from apisix_ingress.gateway.sync.observer import RecordState
+from apisix_ingress.model.json import FrozenJson
+from apisix_ingress.model.keys import ObjectKey, RecordKey
+from apisix_ingress.model.records import Record
+
+NOT_COMPARED = RecordState("pending", "not compared with this cluster by this replica")
+"""The state of a record for a follower, or for a leader that has just started."""
+
+EntryStatus = Literal["applied", "unknown", "pending", "waiting", "rejected", "unreachable"]
+
+STATUSES: tuple[EntryStatus, ...] = ("applied", "unknown", "pending", "waiting", "rejected", "unreachable")
+"""States in which a record may be shown, the best first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One record that should exist.
+
+    Attributes:
+        owners: The objects that define it, the winner first.
+        states: Cluster → its state there.
+    """
+
+    record: Record
+    owners: tuple[ObjectKey, ...]
+    states: tuple[tuple[str, RecordState], ...]
+
+    @property
+    def key(self) -> RecordKey:
+        """The record's key."""
+        return self.record.key
+
+    @property
+    def owner(self) -> ObjectKey:
+        """Its owner."""
+        return self.owners[0]
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts of a route, or the server names of a certificate."""
+        return _texts(self.record.body, "host", "hosts", "sni", "snis")
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The uris of a route."""
+        return _texts(self.record.body, "uri", "uris")
+
+    @property
+    def priority(self) -> int:
+        """The priority of a route; 0 unless given."""
+        return int(self.record.body.get("priority") or 0)
+
+    @property
+    def settled(self) -> bool:
+        """Whether every cluster has the desired version."""
+        return all(state.kind == "applied" for _, state in self.states)
+
+    @property
+    def status(self) -> EntryStatus:
+        """The worst of its states."""
+        kinds = {"unknown" if state is NOT_COMPARED else state.kind for _, state in self.states}
+        return next((each for each in reversed(STATUSES) if each in kinds), "applied")
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it is an upstream without nodes: its requests get 503."""
+        body = self.record.body
+        return self.key.kind == "upstreams" and not body.get("nodes") and not body.get("service_name")
+
+    def matches(self, words: Iterable[str]) -> bool:
+        """Return whether its names contain each of the words, in lower case."""
+        shown = (self.record.name, self.key.id, *map(str, self.owners), *self.hosts, *self.paths)
+        text = "\n".join(shown).lower()
+        return all(word in text for word in words)
+
+
+def _texts(body: FrozenJson, *names: str) -> tuple[str, ...]:
+    for name in names:
+        if value := body.get(name):
+            return (str(value),) if isinstance(value, str) else tuple(map(str, value))
+    return ()

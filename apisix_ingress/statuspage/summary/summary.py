@@ -1,0 +1,73 @@
+"""The summary of a snapshot: findings, hosts, certificates and the numbers of the overview."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from operator import attrgetter
+
+from apisix_ingress.model.keys import ObjectKey, RecordKey
+from apisix_ingress.model.problem import Problem
+from apisix_ingress.runtime.tasks import in_turns
+from apisix_ingress.statuspage.inputs import PageInputs
+from apisix_ingress.statuspage.summary.certificates import Certificate, covering, read_certificates
+from apisix_ingress.statuspage.summary.entry import Entry
+from apisix_ingress.statuspage.summary.findings import (
+    Finding,
+    certificate_finding,
+    problem_findings,
+    record_findings,
+)
+from apisix_ingress.statuspage.summary.hosts import EVERY_HOST, Host, RouteStatus, gather_hosts, route_status
+from apisix_ingress.statuspage.summary.ordering import ordered
+
+MOST_USERS = 10
+"""Hosts that are kept of the routes of one upstream."""
+
+
+@dataclass(slots=True)
+class Summary:
+    """What is derived from the records and reports.
+
+    Attributes:
+        findings: What needs a person, the most urgent first; without clusters and watches.
+        hosts: Every host, sorted.
+        certificates: Every certificate, the first to expire first.
+        routes: State → number of routes.
+    """
+
+    findings: list[Finding] = field(default_factory=list)
+    hosts: list[Host] = field(default_factory=list)
+    certificates: list[Certificate] = field(default_factory=list)
+    routes: Counter[RouteStatus] = field(default_factory=Counter)
+
+
+async def summarize(
+    facts: PageInputs, entries: Mapping[RecordKey, Entry], problems: Mapping[ObjectKey, tuple[Problem, ...]]
+) -> Summary:
+    """Return the summary of records and problems; linear in their number."""
+    found = Summary()
+    found.certificates = await read_certificates(each for each in entries.values() if each.key.kind == "ssls")
+    found.hosts = await gather_hosts(facts, entries, problems, covering(found.certificates))
+    users: dict[RecordKey, list[str]] = {}
+    async for entry in in_turns(tuple(entries.values())):
+        if entry.key.kind == "routes":
+            found.routes[route_status(entry, entries)] += 1
+        _note_users(users, entry)
+    async for entry in in_turns(tuple(entries.values())):
+        if entry.is_empty or not entry.settled:
+            found.findings += record_findings(facts, entry, users)
+    async for owner in in_turns(tuple(problems)):
+        found.findings += problem_findings(facts, owner, problems[owner])
+    now = facts.clock.now()
+    found.findings += filter(None, (certificate_finding(each, now) for each in found.certificates))
+    found.findings = await ordered(found.findings, attrgetter("place"))
+    return found
+
+
+def _note_users(users: dict[RecordKey, list[str]], entry: Entry) -> None:
+    for key in entry.record.refs:
+        known = users.setdefault(key, [])
+        if len(known) < MOST_USERS and entry.key.kind == "routes":
+            known += [host for host in (entry.hosts or (EVERY_HOST,))[:MOST_USERS] if host not in known]

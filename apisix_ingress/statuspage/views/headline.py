@@ -1,0 +1,133 @@
+"""The headline: the state of everything in one sentence, and the totals behind it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Literal
+
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.statuspage import conflicting_objects as rivals
+from apisix_ingress.statuspage.inputs import PageInputs
+from apisix_ingress.statuspage.record_masking import clean
+from apisix_ingress.statuspage.snapshot import Snapshot
+from apisix_ingress.statuspage.summary.findings import Finding
+from apisix_ingress.statuspage.views.gateway_api import has_gateway_api
+from apisix_ingress.statuspage.views.presentation import rfc3339
+from apisix_ingress.statuspage.views.problems import all_findings, problem_counts
+
+Tone = Literal["good", "busy", "warn", "bad", "idle"]
+
+_WORSE = ("no endpoints", "not published", "unreachable", "rejected")
+"""States of hosts and routes in which requests fail, or get an earlier version."""
+
+
+def navigation(facts: PageInputs, snapshot: Snapshot) -> JsonObject:
+    """Return the numbers beside the names of pages, and which pages there are."""
+    findings = all_findings(facts, snapshot)
+    counts = problem_counts(findings)
+    return {
+        "problems": len(findings),
+        "urgent": counts["urgent"],
+        "conflicts": rivals.count(snapshot),
+        "gateway_api": has_gateway_api(facts),
+        "tone": headline(facts, snapshot, findings)["tone"],
+    }
+
+
+def headline(facts: PageInputs, snapshot: Snapshot, findings: Sequence[Finding]) -> JsonObject:
+    """Return the state in one sentence: its tone, the sentence, and one more; `checked` is the oldest comparison."""
+    tone, title, detail = _sentence(facts, snapshot, findings)
+    times = [facts.journal.of(each.name).compared_at for each in facts.clusters if each.taken_over]
+    known = [each for each in times if each is not None]
+    return {
+        "tone": tone,
+        "title": title,
+        "detail": detail,
+        "checked": rfc3339(min(known) if known and facts.controller.leads else None),
+    }
+
+
+def _sentence(facts: PageInputs, snapshot: Snapshot, findings: Sequence[Finding]) -> tuple[Tone, str, str]:
+    live, total = snapshot.summary.routes["live"], snapshot.summary.routes.total()
+    clusters = plural(len(facts.clusters), "gateway cluster")
+    some = f"{live:,} of {plural(total, 'route')} live on {clusters}"
+    if not facts.controller.is_ready:
+        return "busy", "Reading and translating objects", "This page is incomplete, and nothing is written yet."
+    critical = [each for each in findings if each.severity == "critical"]
+    if critical:
+        more = f", and {len(critical) - 1} more" if len(critical) > 1 else ""
+        return "bad", f"{clean(critical[0].title)}{more}", clean(critical[0].message)
+    if urgent := [each for each in findings if each.severity != "warning"]:
+        return "bad" if _is_severe(urgent) else "warn", _needs(urgent), f"{some}."
+    if not facts.controller.leads:
+        return "idle", "This replica follows", _of_follower(facts, total)
+    if total == 0:
+        return "idle", "No routes yet", f"Create an Ingress, an ApisixRoute or an HTTPRoute; {clusters} connected."
+    if live < total:
+        return "busy", f"{total - live:,} of {plural(total, 'route')} not live yet", f"Writing to {clusters}."
+    title = f"All {total:,} routes live" if total > 1 else "The only route is live"
+    return "good", f"{title} on {clusters}", ""
+
+
+def _is_severe(urgent: Sequence[Finding]) -> bool:
+    return any(each.severity == "error" for each in urgent)
+
+
+def _needs(urgent: Sequence[Finding]) -> str:
+    objects = {each.object for each in urgent if each.object is not None}
+    clusters = {each.cluster for each in urgent if each.object is None}
+    parts = [plural(len(objects), "object")] if objects else []
+    parts += [plural(len(clusters), "gateway cluster")] if clusters else []
+    verb = "needs" if len(objects) + len(clusters) == 1 else "need"
+    return f"{' and '.join(parts)} {verb} attention"
+
+
+def _of_follower(facts: PageInputs, total: int) -> str:
+    leader = clean(facts.controller.leader)
+    who = f"{leader} leads and knows the state of the gateways" if leader else "No leader is known yet"
+    return f"{who}. {plural(total, 'route')} translated here."
+
+
+def tiles(facts: PageInputs, snapshot: Snapshot) -> list[JsonObject]:
+    """Return the totals: for each, how many are well, need a look and are broken."""
+    summary, now = snapshot.summary, facts.clock.now()
+    hosts = Counter(_health(each.status) for each in summary.hosts)
+    routes: Counter[str] = Counter()
+    for status, count in summary.routes.items():
+        routes[_health(status)] += count
+    validity = Counter(each.validity(now) for each in summary.certificates)
+    certificates = Counter(
+        good=validity["valid"], warn=validity["expires soon"], bad=validity["expired"] + validity["not valid yet"]
+    )
+    certificates["bad"] += validity["unreadable"]
+    return [
+        _tile("hosts", "Hosts", "/hosts", {}, hosts),
+        _tile("routes", "Routes", "/records", {}, routes),
+        _tile("upstreams", "Upstreams", "/records", {"kind": "upstreams"}, _records(snapshot, "upstreams")),
+        _tile("certificates", "Certificates", "/certificates", {}, certificates),
+        _tile("consumers", "Consumers", "/records", {"kind": "consumers"}, _records(snapshot, "consumers")),
+    ]
+
+
+def _records(snapshot: Snapshot, kind: str) -> Counter[str]:
+    entries = snapshot.by_kind.get(kind, ())
+    return Counter("bad" if each.is_empty else _health(each.status) for each in entries)
+
+
+def _health(status: str) -> str:
+    if status in ("live", "applied"):
+        return "good"
+    if status == "unknown":
+        return "idle"
+    return "bad" if status in _WORSE else "warn"
+
+
+def _tile(name: str, title: str, path: str, query: JsonObject, counts: Counter[str]) -> JsonObject:
+    shown = {each: counts[each] for each in ("good", "idle", "warn", "bad")}
+    return {"name": name, "title": title, "path": path, "query": query, "total": counts.total(), **shown}
+
+
+def plural(number: int, noun: str) -> str:
+    """Return a number with its noun."""
+    return f"{number} {noun}" if number == 1 else f"{number:,} {noun}s"

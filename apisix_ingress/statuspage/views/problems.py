@@ -1,0 +1,94 @@
+"""Problems: everything that needs a person, in one list; and the problems of one object."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.problem import Problem
+from apisix_ingress.model.problem_codes.table import CODES
+from apisix_ingress.runtime.tasks import in_turns
+from apisix_ingress.statuspage.inputs import PageInputs
+from apisix_ingress.statuspage.record_masking import clean
+from apisix_ingress.statuspage.snapshot import Snapshot
+from apisix_ingress.statuspage.summary.findings import (
+    SEVERITIES,
+    Finding,
+    cluster_findings,
+    watch_findings,
+)
+from apisix_ingress.statuspage.views.presentation import object_reference, page_of, paging, rfc3339
+
+
+def live_findings(facts: PageInputs) -> list[Finding]:
+    """Return what is wrong with clusters and watches now, the most urgent first."""
+    found = [each for cluster in facts.clusters for each in cluster_findings(facts, cluster)]
+    return sorted([*found, *watch_findings(facts)], key=lambda each: each.place)
+
+
+def all_findings(facts: PageInputs, snapshot: Snapshot) -> list[Finding]:
+    """Return everything that is wrong, the most urgent first."""
+    live = live_findings(facts)
+    merged = [*live, *snapshot.summary.findings]
+    return sorted(merged, key=lambda each: SEVERITIES.index(each.severity)) if live else merged
+
+
+def problem_counts(findings: Iterable[Finding]) -> JsonObject:
+    """Return severity → number of findings, and `urgent`: all except warnings."""
+    counts = Counter(each.severity for each in findings)
+    return {**{each: counts[each] for each in SEVERITIES}, "urgent": counts.total() - counts["warning"]}
+
+
+async def problems(facts: PageInputs, snapshot: Snapshot, query: str, severity: str, page: int) -> JsonObject:
+    """Return a page of what is wrong, of one severity unless it is empty."""
+    words, every = query.lower().split(), all_findings(facts, snapshot)
+    found = [each async for each in in_turns(every) if severity in ("", each.severity) and _mentions(each, words)]
+    return {
+        "query": query,
+        "severity": severity,
+        "counts": problem_counts(every),
+        **paging(len(found), page),
+        "items": [finding_row(each) for each in page_of(found, page)],
+    }
+
+
+def finding_row(each: Finding) -> JsonObject:
+    """Return a finding for display."""
+    known = CODES.get(each.code)
+    return {
+        "severity": each.severity,
+        "title": clean(each.title),
+        "message": clean(each.message),
+        "code": each.code,
+        "number": known.number if known is not None else "",
+        "effect": known.effect if known is not None else "",
+        "remedy": known.remedy if known is not None else "",
+        "field": clean(each.field),
+        "object": object_reference(each.object) if each.object is not None else None,
+        "record": {"kind": each.record.kind, "id": each.record.id} if each.record is not None else None,
+        "cluster": each.cluster,
+        "since": rfc3339(each.since),
+    }
+
+
+def problem_row(owner: ObjectKey, problem: Problem) -> JsonObject:
+    """Return a problem of an object for display."""
+    return {
+        "object": object_reference(owner),
+        "severity": problem.severity,
+        "code": problem.code,
+        "field": clean(problem.path),
+        "message": clean(problem.message),
+    }
+
+
+def _mentions(each: Finding, words: list[str]) -> bool:
+    if not words:
+        return True
+    # Search the displayed text, so that masked values cannot be guessed letter by letter.
+    known = CODES.get(each.code)
+    names = (each.code, known.number if known else "", each.field, each.cluster, str(each.object or ""))
+    text = "\n".join((*names, clean(each.title), clean(each.message))).lower()
+    return all(word in text for word in words)

@@ -1,0 +1,102 @@
+"""The headline: the sentence and its tone in every state, and the totals below it."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from apisix_ingress.gateway.sync.observer import PENDING, Outage, RecordState
+from tests.unit.apisix_ingress.statuspage.harness import PageHarness, ScriptedCluster, make_harness, served
+from tests.unit.translation.objects import make, rule, service, slice_of
+
+ENDPOINTS = slice_of([{"addresses": ["10.0.0.7"]}])
+
+
+def shop(name: str = "route", host: str = "shop.example.org", **fields: Any) -> dict[str, Any]:
+    return make("ApisixRoute", name, spec={"http": [rule(match={"hosts": [host], "paths": ["/a"]}, **fields)]})
+
+
+async def headline_of(harness: PageHarness) -> tuple[str, str, str]:
+    async with served(harness):
+        found = (await harness.data("overview"))["headline"]
+        page = (await harness.ask("/status")).text
+    assert found["title"] in page
+    return found["tone"], found["title"], found["detail"]
+
+
+async def test_all_routes_are_live() -> None:
+    harness = make_harness(
+        service(),
+        ENDPOINTS,
+        shop(),
+        shop("two", "b.example.org"),
+        clusters=[ScriptedCluster("a"), ScriptedCluster("b")],
+    )
+    assert await headline_of(harness) == ("good", "All 2 routes live on 2 gateway clusters", "")
+
+
+async def test_the_last_check_is_the_oldest_of_all_clusters() -> None:
+    harness = make_harness(service(), shop(), clusters=[ScriptedCluster("a"), ScriptedCluster("b")])
+    harness.journal.compared("a", ok=True)
+    harness.journal.of("a").compared_at = datetime(2026, 1, 1, tzinfo=UTC)
+    harness.journal.compared("b", ok=True)
+    async with served(harness):
+        assert (await harness.data("overview"))["headline"]["checked"] == "2026-01-01T00:00:00Z"
+
+
+async def test_objects_that_need_attention_are_counted_once() -> None:
+    backends = [{"serviceName": "gone", "servicePort": 80}, {"serviceName": "lost", "servicePort": 80}]
+    harness = make_harness(service(), ENDPOINTS, shop(), shop("broken", "broken.example.org", backends=backends))
+    want = ("bad", "1 object needs attention", "1 of 1 route live on 1 gateway cluster.")
+    assert await headline_of(harness) == want
+
+
+async def test_service_without_endpoints_needs_attention() -> None:
+    tone, title, detail = await headline_of(make_harness(service(), shop()))
+    assert (tone, title) == ("warn", "1 object needs attention")
+    assert detail == "0 of 1 route live on 1 gateway cluster."
+
+
+async def test_gateway_that_is_away_comes_first() -> None:
+    outage = Outage("unreachable", "10.0.0.9:9180: Connection refused", datetime(2026, 11, 22, tzinfo=UTC))
+    clusters = [ScriptedCluster("up"), ScriptedCluster("down", taken_over=False, outage=outage)]
+    broken = shop("broken", "broken.example.org", backends=[{"serviceName": "gone", "servicePort": 80}])
+    tone, title, detail = await headline_of(make_harness(service(), shop(), broken, clusters=clusters))
+    assert (tone, title) == ("bad", "Gateway cluster down is not reachable")
+    assert detail.startswith("10.0.0.9:9180: Connection refused. Writes are paused.")
+
+
+async def test_route_that_is_on_its_way_is_no_problem() -> None:
+    harness = make_harness(service(), ENDPOINTS, shop(), shop("two", "b.example.org"))
+    harness.clusters[0].states[harness.record("routes", "default_two_rule")] = PENDING
+    assert await headline_of(harness) == ("busy", "1 of 2 routes not live yet", "Writing to 1 gateway cluster.")
+
+
+async def test_follower_names_the_leader_instead() -> None:
+    harness = make_harness(service(), ENDPOINTS, shop(), clusters=[ScriptedCluster(taken_over=False)])
+    harness.controller.leads, harness.controller.leader = False, "pod-b_2"
+    want = "pod-b_2 leads and knows the state of the gateways. 1 route translated here."
+    assert await headline_of(harness) == ("idle", "This replica follows", want)
+
+
+async def test_start_and_empty_world_are_no_problems() -> None:
+    empty = make_harness()
+    assert (await headline_of(empty))[:2] == ("idle", "No routes yet")
+    empty.controller.is_ready = False
+    assert (await headline_of(empty))[:2] == ("busy", "Reading and translating objects")
+
+
+async def test_tiles_count_what_fails() -> None:
+    harness = make_harness(service(), ENDPOINTS, shop(), shop("two", "b.example.org"))
+    harness.clusters[0].states[harness.record("routes", "default_two_rule")] = RecordState("rejected", "no")
+    async with served(harness):
+        tiles = (await harness.data("overview"))["tiles"]
+        page = (await harness.ask("/status")).text
+    got = {tile["name"]: (tile["total"], tile["good"], tile["bad"]) for tile in tiles}
+    assert got == {
+        "hosts": (2, 1, 1),
+        "routes": (2, 1, 1),
+        "upstreams": (1, 1, 0),
+        "certificates": (0, 0, 0),
+        "consumers": (0, 0, 0),
+    }
+    assert "1 failing" in page
+    assert "<title>(1) Overview" in page

@@ -1,0 +1,136 @@
+"""Lists of hosts, changes, objects of the Gateway API, and the search over all of them."""
+
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from apisix_ingress.gateway.sync.observer import RecordState
+from apisix_ingress.model.keys import RecordKey
+from tests.unit.apisix_ingress.statuspage.harness import ScriptedCluster, make_harness, served
+from tests.unit.translation.objects import OPTIONS, ingress, ingress_rule, make, rule, service, slice_of
+from tests.unit.translation.settling import settle
+from translation.nginx.options import NginxOptions
+
+ENDPOINTS = slice_of([{"addresses": ["10.0.0.7"]}])
+GOLDEN = Path(__file__).parents[4] / "golden" / "own" / "gateway-grpc-and-stream-routes" / "in.yaml"
+
+
+def shop(name: str = "route", host: str = "shop.example.org", path: str = "/a", **fields: Any) -> dict[str, Any]:
+    return make("ApisixRoute", name, spec={"http": [rule(match={"hosts": [host], "paths": [path]}, **fields)]})
+
+
+async def test_host_has_the_worst_state_of_its_routes_and_names_their_objects() -> None:
+    lost = shop("lost", path="/c", backends=[{"serviceName": "gone", "servicePort": 80}])
+    harness = make_harness(service(), ENDPOINTS, shop(), shop("two", path="/b"), shop("well", "b.example.org"), lost)
+    harness.clusters[0].states[harness.record("routes", "default_two_rule")] = RecordState("rejected", "no")
+    async with served(harness):
+        rows = (await harness.data("hosts"))["items"]
+        troubled = (await harness.data("hosts", state="troubled"))["items"]
+        page = (await harness.ask("/status/hosts")).text
+    assert [(row["host"], row["status"], row["routes"]) for row in rows] == [
+        ("b.example.org", "live", 1),
+        ("shop.example.org", "rejected", 2),
+    ]
+    assert [each["name"] for each in rows[1]["owners"]] == ["route", "two"]
+    assert [each["name"] for each in rows[1]["unpublished"]] == ["lost"]
+    assert [row["host"] for row in troubled] == ["shop.example.org"]
+    assert "/status/explain?url=http%3A%2F%2Fshop.example.org%2F" in page
+
+
+async def test_host_of_an_object_that_is_not_published_is_listed() -> None:
+    lost = shop("lost", "lost.example.org", backends=[{"serviceName": "gone", "servicePort": 80}])
+    async with served(make_harness(lost)) as harness:
+        (row,) = (await harness.data("hosts", q="lost"))["items"]
+    assert (row["host"], row["status"], row["routes"]) == ("lost.example.org", "not published", 0)
+
+
+async def test_follower_claims_to_know_no_state_of_a_host() -> None:
+    harness = make_harness(service(), ENDPOINTS, shop(), clusters=[ScriptedCluster(taken_over=False)])
+    harness.controller.leads = False
+    async with served(harness):
+        assert (await harness.data("hosts"))["items"][0]["status"] == "unknown"
+
+
+async def test_changes_of_the_last_hour_name_their_objects_even_of_deleted_records() -> None:
+    harness = make_harness(service(), ENDPOINTS, shop())
+    key = harness.record("routes", "default_route_rule")
+    harness.journal.changed("default", RecordKey("routes", "old"), "deleted", "default_old_rule")
+    harness.journal.changed("default", RecordKey("routes", "gone"), "deleted", "default_gone_rule")
+    harness.journal.changed("default", key, "created", "default_route_rule")
+    harness.journal.changed("default", key, "updated", "default_route_rule")
+    old = next(each for each in harness.journal.changes() if each.key.id == "old")
+    old.at -= timedelta(hours=2)
+    async with served(harness):
+        found = (await harness.data("changes"))["items"]
+        page = (await harness.ask("/status/changes?q=gone")).text
+    assert [(each["change"], each["owner"]["text"], each["times"], each["exists"]) for each in found] == [
+        ("updated", "ApisixRoute default/route", 2, True),
+        ("deleted", "ApisixRoute default/gone", 1, False),
+    ]
+    assert "1 record changed in the last hour" in page
+
+
+async def test_search_finds_every_sort_of_thing() -> None:
+    lost = shop("lost", "shop.example.org", "/c", backends=[{"serviceName": "gone", "servicePort": 80}])
+    async with served(make_harness(service(), ENDPOINTS, shop(), lost)) as harness:
+        found = await harness.data("search", q="shop.example.org")
+        objects = await harness.data("search", q="ApisixRoute lost")
+        page = (await harness.ask("/status/search?q=default")).text
+        empty = await harness.data("search")
+    assert [(each["name"], each["total"]) for each in found["sections"]] == [("hosts", 1), ("routes", 1)]
+    assert [each["name"] for each in objects["sections"]] == ["hosts", "problems", "objects"]
+    for title in ("Problems", "Objects", "Routes", "Upstreams"):
+        assert f">{title} <span" in page
+    assert (empty["total"], empty["sections"]) == (0, [])
+
+
+async def test_listeners_and_parents_of_the_gateway_api_are_shown_with_their_conditions() -> None:
+    objects = [each for each in yaml.safe_load_all(GOLDEN.read_text()) if "kind" in each]
+    async with served(make_harness(world=settle(*objects))) as harness:
+        found = await harness.data("gateway-api")
+        page = (await harness.ask("/status/gateway-api")).text
+        overview = (await harness.ask("/status")).text
+        one = found["items"][0]["object"]
+        of_object = await harness.data("object", kind=one["kind"], namespace=one["namespace"], name=one["name"])
+    assert {each["object"]["kind"] for each in found["listeners"]} == {"Gateway"}
+    assert {each["object"]["kind"] for each in found["items"]} >= {"GRPCRoute", "TCPRoute"}
+    assert "Accepted" in page
+    assert 'href="/status/gateway-api"' in overview
+    assert of_object["parents"]
+
+
+async def test_page_of_the_gateway_api_is_not_offered_where_it_is_not_used() -> None:
+    async with served(make_harness(service(), shop())) as harness:
+        assert 'href="/status/gateway-api"' not in (await harness.ask("/status")).text
+
+
+async def test_host_of_ingress_nginx_leads_to_its_ingresses() -> None:
+    item = ingress(ingress_rule(host="blog.example.org"))
+    item["spec"]["ingressClassName"] = "nginx"
+    nginx_class = {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "IngressClass",
+        "metadata": {"name": "nginx"},
+        "spec": {"controller": "k8s.io/ingress-nginx"},
+    }
+    options = replace(OPTIONS, nginx=NginxOptions(seed=b"seed"))
+    world = settle(service(), ENDPOINTS, nginx_class, item, options=options)
+    async with served(make_harness(world=world)) as harness:
+        (row,) = [each for each in (await harness.data("hosts"))["items"] if each["host"] == "blog.example.org"]
+        owner = row["owners"][0]
+        found = await harness.data("object", kind=owner["kind"], namespace=owner["namespace"], name=owner["name"])
+        page = (await harness.ask(f"/status/object?kind={owner['kind']}&name={owner['name']}")).text
+    assert owner["text"] == "ingress-nginx host blog.example.org"
+    assert [each["text"] for each in found["sources"]] == [f"Ingress default/{item['metadata']['name']}"]
+    assert "Ingresses" in page
+
+
+@pytest.mark.parametrize("page", ["hosts", "problems", "certificates", "changes", "gateway-api"])
+async def test_list_of_an_empty_world_says_so(page: str) -> None:
+    async with served(make_harness()) as harness:
+        assert (await harness.data(page))["total"] == 0
+        assert (await harness.ask(f"/status/{page}?q=nothing")).status == 200

@@ -1,0 +1,84 @@
+"""The one list of what needs a person: sources, order, severities, times."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from apisix_ingress.gateway.sync.observer import Outage, RecordState
+from apisix_ingress.model.keys import ObjectKey
+from tests.unit.apisix_ingress.statuspage.harness import ScriptedCluster, make_harness, served
+from tests.unit.translation.objects import make, pem, rule, secret, service
+
+AWAY = Outage("unreachable", "10.0.0.9:9180: Connection refused", datetime(2026, 11, 22, 8, 55, 30, tzinfo=UTC))
+
+
+def shop(name: str = "route", host: str = "shop.example.org", **fields: Any) -> dict[str, Any]:
+    return make("ApisixRoute", name, spec={"http": [rule(match={"hosts": [host], "paths": ["/a"]}, **fields)]})
+
+
+async def test_everything_is_in_one_list_the_most_urgent_first() -> None:
+    broken = shop("broken", "broken.example.org", backends=[{"serviceName": "gone", "servicePort": 80}])
+    down = ScriptedCluster("down", taken_over=False, outage=AWAY)
+    harness = make_harness(service(), shop(), broken, clusters=[ScriptedCluster("up"), down])
+    key = harness.record("routes", "default_route_rule")
+    harness.clusters[0].states[key] = RecordState("rejected", "unknown plugin [limit-cuont]")
+    harness.controller.problems["Secret"] = "403: not allowed to list"
+    async with served(harness):
+        found = await harness.data("problems")
+        page = (await harness.ask("/status/problems")).text
+    assert [(each["severity"], each["code"]) for each in found["items"]] == [
+        ("critical", "NotUpToDate"),
+        ("critical", "Outage"),
+        ("error", "ServiceNotFound"),
+        ("error", "Rejected"),
+        ("degraded", "NoEndpoints"),
+    ]
+    assert found["counts"] == {"critical": 2, "error": 2, "degraded": 1, "warning": 0, "urgent": 5}
+    assert '<span class="count urgent">5</span>' in page
+    for text in ("AIX0101", "unknown plugin [limit-cuont]", "requests for shop.example.org fail (503)", "Effect and"):
+        assert text in page
+
+
+async def test_problems_are_filtered_by_severity_and_text() -> None:
+    broken = shop("broken", "broken.example.org", backends=[{"serviceName": "gone", "servicePort": 80}])
+    async with served(make_harness(service(), shop(), broken)) as harness:
+        assert [each["code"] for each in (await harness.data("problems", severity="degraded"))["items"]] == [
+            "NoEndpoints"
+        ]
+        assert [each["code"] for each in (await harness.data("problems", q="aix0101 broken"))["items"]] == [
+            "ServiceNotFound"
+        ]
+        assert (await harness.data("problems", q="aix0101", severity="warning"))["total"] == 0
+
+
+async def test_problem_says_since_when() -> None:
+    broken = shop("broken", "broken.example.org", backends=[{"serviceName": "gone", "servicePort": 80}])
+    harness = make_harness(broken)
+    owner = ObjectKey("ApisixRoute", "default", "broken")
+    harness.journal.reported(owner)
+    since = harness.journal.since(owner)
+    async with served(harness):
+        (item,) = (await harness.data("problems"))["items"]
+    assert item["since"] == f"{since:%Y-%m-%dT%H:%M:%SZ}"
+
+
+async def test_certificate_that_expired_is_a_problem_with_its_secret() -> None:
+    pair = pem()
+    cert = secret("cert", **{"tls.crt": pair.certificate, "tls.key": pair.key})
+    tls = make(
+        "ApisixTls", "shop", spec={"hosts": ["a.example.com"], "secret": {"name": "cert", "namespace": "default"}}
+    )
+    async with served(make_harness(cert, tls)) as harness:
+        found = [each for each in (await harness.data("problems"))["items"] if each["code"] == "CertificateExpiry"]
+        (row,) = (await harness.data("certificates"))["items"]
+        page = (await harness.ask("/status/certificates")).text
+    assert [(each["severity"], each["title"]) for each in found] == [("error", "Certificate expired")]
+    assert "expired at 2020-01-02 00:00 UTC. Renew Secret default/cert." in found[0]["message"]
+    assert (row["hosts"], row["validity"], row["expires"]) == (["a.example.com"], "expired", "2020-01-02T00:00:00Z")
+    assert (row["secret"]["text"], row["self_signed"]) == ("Secret default/cert", True)
+    assert "default/cert" in page
+    assert pair.key.splitlines()[1] not in page
+
+
+async def test_upstream_that_no_route_uses_is_no_problem() -> None:
+    async with served(make_harness(service(), make("ApisixUpstream", "web", spec={}))) as harness:
+        assert (await harness.data("problems"))["items"] == []
