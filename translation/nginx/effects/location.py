@@ -10,6 +10,7 @@ from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import ConfigMap, Service
 from translation.ingress_spec import Port
 from translation.nginx.certificates import ClientCheck
+from translation.nginx.effects.backend_answers import changed_answers
 from translation.nginx.effects.balancing.backends import claim, client_certificate, scheme_of, timeouts
 from translation.nginx.effects.balancing.canary import canary_plugins
 from translation.nginx.effects.balancing.cookies import affinity_cookie
@@ -100,7 +101,7 @@ def _served(
     else:
         upstream = backend
         plugins |= _passing(site, scheme, check, backend)
-        plugins |= attached([*forwarded(site, scheme), *guard.functions])
+        plugins |= attached([*forwarded(site, scheme), *guard.functions, *changed_answers(site)])
         fields["timeout"] = timeouts(site)
     headers = cors_headers(site.values) | dict(custom) | (hsts(site) if scheme == "https" else {})
     when = (("scheme", "==", scheme),)

@@ -24,3 +24,48 @@ return function(conf, ctx)
 end
 """
 """Passes on what a front proxy says about the client: scheme, host and port."""
+
+ANSWERS = f"""local core = require("apisix.core")
+local function swapped(text, want, ctx)
+    if text:sub(1, #want.from) == want.from then
+        return core.utils.resolve_var(want.to, ctx.var) .. text:sub(#want.from + 1)
+    end
+end
+local function located(text, want, ctx)
+    local found = swapped(text, want, ctx)
+    if found and found:sub(1, 1) == "/" then
+        found = ctx.var.scheme .. "://" .. ctx.var.host .. found
+    end
+    return found or text
+end
+local function cookie(text, want, ctx)
+    return (text:gsub("(;%s*)(%a+)=([^;]*)", function(lead, name, value)
+        local kind = name:lower()
+        if kind == "path" and want.cookie_path then
+            value = swapped(value, want.cookie_path, ctx) or value
+        elseif kind == "domain" and want.cookie_domain
+            and value:gsub("^%.", ""):lower() == want.cookie_domain.from then
+            value = core.utils.resolve_var(want.cookie_domain.to, ctx.var)
+        end
+        return lead .. name .. "=" .. value
+    end))
+end
+return function(conf, ctx)
+    local want, header = conf.{FIELD}, ngx.header
+    if not ctx.var.upstream_status then return end
+    if want.redirect then
+        local where, start, rest = header["Location"], (header["Refresh"] or ""):match("^(.-[uU][rR][lL]=)(.*)$")
+        if where then header["Location"] = located(where, want.redirect, ctx) end
+        if start then header["Refresh"] = start .. (swapped(rest, want.redirect, ctx) or rest) end
+    end
+    local cookies = header["Set-Cookie"]
+    if cookies and (want.cookie_path or want.cookie_domain) then
+        local all = {{}}
+        for place, text in ipairs(type(cookies) == "table" and cookies or {{cookies}}) do
+            all[place] = cookie(text, want, ctx)
+        end
+        header["Set-Cookie"] = all
+    end
+end
+"""
+"""Changes the redirects and cookies of a backend, as proxy_redirect, proxy_cookie_path and proxy_cookie_domain do."""

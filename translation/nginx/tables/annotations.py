@@ -22,6 +22,7 @@ from translation.nginx.tables.judges import (
     alias,
     auth_method,
     auth_redirect,
+    cookie_attribute,
     error_page,
     hash_by,
     http_version,
@@ -29,6 +30,7 @@ from translation.nginx.tables.judges import (
     modsecurity,
     next_upstream,
     protocol,
+    proxy_redirect,
     rewrite,
     timeout,
     verify_backend,
@@ -311,24 +313,16 @@ _ROWS = (
     Row("proxy-max-temp-file-size", "bodies and buffers", BUFFERS, is_size),
     # headers and cookies
     Row("custom-headers", "headers and cookies", EXACT, like(r"[^;]*")),
-    Row("proxy-cookie-domain", "headers and cookies", approximate("Cookies of the backend are passed unchanged.")),
+    Row("proxy-cookie-domain", "headers and cookies", cookie_attribute),
     Row(
         "proxy-cookie-path",
         "headers and cookies",
-        approximate("Cookies of the backend are passed unchanged."),
+        cookie_attribute,
         empty_or(like(r"\S+ \S+|off|.*;.*")),
         "refused",
     ),
-    Row(
-        "proxy-redirect-from",
-        "headers and cookies",
-        approximate("Location headers of the backend are passed unchanged."),
-    ),
-    Row(
-        "proxy-redirect-to",
-        "headers and cookies",
-        approximate("Location headers of the backend are passed unchanged."),
-    ),
+    Row("proxy-redirect-from", "headers and cookies", proxy_redirect),
+    Row("proxy-redirect-to", "headers and cookies"),
     # errors
     Row(
         "custom-http-errors",

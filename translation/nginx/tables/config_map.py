@@ -74,6 +74,10 @@ DEFAULTS: Mapping[str, str] = {
         "text/plain text/x-component"
     ),
     "ssl-reject-handshake": "false",
+    "proxy-cookie-domain": "off",
+    "proxy-cookie-path": "off",
+    "proxy-redirect-from": "off",
+    "proxy-redirect-to": "off",
 }
 """The supported keys with their defaults."""
 
@@ -107,8 +111,6 @@ _VERDICTS: Mapping[str, Verdict] = {
     "allow-backend-server-header": approximate("The gateway sets the Server header."),
     "use-http2": approximate("HTTP/2 is a setting of the whole gateway."),
     "use-proxy-protocol": approximate("The PROXY protocol is a setting of the gateway's listeners."),
-    "proxy-cookie-domain": approximate("Cookies of the backend are passed unchanged."),
-    "proxy-cookie-path": approximate("Cookies of the backend are passed unchanged."),
 }
 
 _TAKEN: Mapping[str, Verdict] = {**dict.fromkeys(DEFAULTS, EXACT), **_VERDICTS}

@@ -146,3 +146,13 @@ def vhost(text: str) -> Verdict:
     known = {"$host", "$namespace", "$service_name", "$ingress_name", "$service_port"}
     used = set(re.findall(r"\$\{?[a-z_]+\}?", text.replace("{", "").replace("}", "")))
     return EXACT if used <= known else refused("The variable is not known to the gateway.")
+
+
+def cookie_attribute(text: str) -> Verdict:
+    """Judge proxy-cookie-domain and proxy-cookie-path."""
+    return approximate("A regular expression is not applied to cookies.") if text.startswith("~") else EXACT
+
+
+def proxy_redirect(text: str) -> Verdict:
+    """Judge proxy-redirect-from."""
+    return approximate("A regular expression is not applied to redirects.") if text.startswith("~") else EXACT

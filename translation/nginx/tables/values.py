@@ -56,6 +56,12 @@ def networks(text: str) -> tuple[str, ...] | None:
     return tuple(sorted(found))
 
 
+def cookie_pair(text: str) -> tuple[str, str] | None:
+    """Return what is replaced in attributes of cookies, and by what; None for `off`, patterns and anything else."""
+    words = text.split()
+    return (words[0], words[1]) if len(words) == 2 and not words[0].startswith("~") and ";" not in text else None
+
+
 def python_pattern(pattern: str) -> str:
     """Return a PCRE pattern with named groups in Python's syntax."""
     return pattern.replace("(?<", "(?P<").replace("(?P<=", "(?<=").replace("(?P<!", "(?<!")
