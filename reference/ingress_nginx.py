@@ -47,9 +47,12 @@ These differences apply to every host, whatever its annotations:
 
 _SAMPLES = {
     "backend-protocol": ("AUTO_HTTP", "FCGI"),
-    "proxy-next-upstream": ("error timeout", "http_503"),
+    "canary-by-header": ("X_Canary",),
+    "proxy-next-upstream": ("invalid_header",),
+    "proxy-redirect-from": ("~^/regex",),
+    "proxy-cookie-path": ("~^/regex /",),
+    "proxy-cookie-domain": ("~regex domain",),
     "proxy-ssl-verify": ("on",),
-    "proxy-http-version": ("1.0",),
     "upstream-hash-by": ("text",),
     "rewrite-target": ("without-slash", "/$1/$host"),
     "server-alias": ("~^regex$",),

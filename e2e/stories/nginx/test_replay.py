@@ -18,7 +18,10 @@ from e2e.nginx.world import Certificates
 from translation.nginx.native.model import Target
 
 NOT_IN_THE_DEVELOPMENT_GATEWAY = frozenset(
-    {"serverless-pre-function", "proxy-mirror", "limit-conn", "workflow", "client certificate"}
+    {
+        *("serverless-pre-function", "serverless-post-function", "proxy-mirror"),
+        *("limit-conn", "workflow", "client certificate"),
+    }
 )
 """What the development gateway does not run. Cases with it are replayed against a real APISIX only."""
 

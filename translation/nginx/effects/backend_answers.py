@@ -10,7 +10,7 @@ from translation.nginx.tables.values import cookie_pair
 
 _OFF = ("", "off")
 _OF_PROXY = "http://upstream_balancer"
-"""The address by which nginx knows every backend: redirects to it are those that `default` changes."""
+"""The address that nginx has for every backend. With `default`, redirects to it are changed."""
 
 
 def changed_answers(site: Site) -> tuple[Function, ...]:

@@ -11,11 +11,18 @@ from apisix_ingress.model.objects import ConfigMap, Service
 from translation.ingress_spec import Port
 from translation.nginx.certificates import ClientCheck
 from translation.nginx.effects.backend_answers import changed_answers
-from translation.nginx.effects.balancing.backends import claim, client_certificate, scheme_of, timeouts
+from translation.nginx.effects.balancing.backends import (
+    claim,
+    client_certificate,
+    own_default,
+    scheme_of,
+    timeouts,
+)
 from translation.nginx.effects.balancing.canary import canary_plugins
 from translation.nginx.effects.balancing.cookies import affinity_cookie
 from translation.nginx.effects.balancing.mirror import mirror
 from translation.nginx.effects.branches import Branch, Site, answer
+from translation.nginx.effects.own_requests import own_requests, shown, shown_statuses
 from translation.nginx.effects.protection.access import (
     address_lists,
     address_plugins,
@@ -53,7 +60,7 @@ def location_branches(site: Site, check: ClientCheck | None) -> Iterator[Branch]
     yield from certificate_branches(check)
     custom, guard = response_headers(site), authentication(site)
     for branch in _answers(site, custom, guard):
-        yield from with_headers(site, branch, custom or {})
+        yield from with_headers(site, shown(site, branch), custom or {})
         if not branch.when:
             return
     either = _satisfies_any(site, guard)
@@ -101,7 +108,10 @@ def _served(
     else:
         upstream = backend
         plugins |= _passing(site, scheme, check, backend)
-        plugins |= attached([*forwarded(site, scheme), *guard.functions, *changed_answers(site)])
+        own = own_requests(site, scheme_of(site) or scheme)
+        plugins |= attached([*forwarded(site, scheme), *guard.functions, *changed_answers(site), *own])
+        if own and "413" in shown_statuses(site):
+            plugins.pop("client-control", None)
         fields["timeout"] = timeouts(site)
     headers = cors_headers(site.values) | dict(custom) | (hsts(site) if scheme == "https" else {})
     when = (("scheme", "==", scheme),)
@@ -153,17 +163,7 @@ def _upstream(site: Site, scheme: str, *, first: bool = False) -> str | int:
     if backend is None:
         return _default_upstream(site)
     key = ObjectKey("Service", site.namespace, backend.name)
-    return claim(site, key, backend.port, scheme_of(site) or scheme, first=first, fallback=_own_default(site)) or 503
-
-
-def _own_default(site: Site) -> tuple[ObjectKey, int] | None:
-    """Return the Service in the annotation default-backend, which is used if the backend has no endpoints."""
-    name = site.values.text("default-backend")
-    if not name:
-        return None
-    key = ObjectKey("Service", site.namespace, name.rpartition("/")[2])
-    service = site.builder.view.get(Service, key)
-    return (key, service.ports[0].port) if service and service.ports else None
+    return claim(site, key, backend.port, scheme_of(site) or scheme, first=first, fallback=own_default(site)) or 503
 
 
 def _default_upstream(site: Site) -> str | int:

@@ -1,7 +1,8 @@
 """Functions of a route: they run in the gateway's own plugins serverless-pre-function and serverless-post-function.
 
 These plugins take a field of ours in their configuration: the values that the functions work with. Each plugin runs in
-one phase: the one before the backend is asked, the other when its answer has come.
+one phase: the one before the backend is asked, the other when its answer has come. A function may also ask the backend
+itself; then the other plugin runs just before that.
 """
 
 from __future__ import annotations
@@ -13,6 +14,25 @@ from apisix_ingress.model.json import JsonObject
 
 FIELD = "ingress_nginx"
 """The field of the plugin's configuration that the functions read."""
+
+PASS = """return function(conf, ctx)
+    local answer = ctx.ingress_nginx_answer
+    if not answer then return end
+    ngx.send_headers()
+    if answer.has_body and answer.body_reader and ctx.var.request_method ~= "HEAD" then
+        repeat
+            local chunk = answer.body_reader(65536)
+            if chunk then
+                ngx.print(chunk)
+                ngx.flush(true)
+            end
+        until not chunk
+    end
+    answer.client:set_keepalive()
+    ngx.exit(ngx.HTTP_OK)
+end
+"""
+"""Passes on the answer that a function has asked for."""
 
 _AFTER_LIMITS = 1000
 """The priority of functions that run before the backend is asked: requests are counted before they are checked."""
@@ -26,22 +46,27 @@ class Function:
         text: Lua.
         values: By name; names differ between the functions of a route.
         late: Whether it runs when the backend's answer has come.
+        asks: Whether it asks the backend itself; the late ones run after it.
     """
 
     text: str
     values: JsonObject
     late: bool = False
+    asks: bool = False
 
 
 def attached(functions: Sequence[Function]) -> dict[str, JsonObject]:
     """Return the plugins that run functions, in their order."""
     plugins: dict[str, JsonObject] = {}
-    early = [function for function in functions if not function.late]
+    asking = [function for function in functions if function.asks]
+    early = [function for function in functions if not function.late and not function.asks]
     late = [function for function in functions if function.late]
     if early:
         meta = {"_meta": {"priority": _AFTER_LIMITS}}
         plugins["serverless-pre-function"] = _plugin("access", early) | meta
-    if late:
+    if asking:
+        plugins["serverless-post-function"] = _plugin("before_proxy", [*asking, *late, Function(PASS, {}, late=True)])
+    elif late:
         plugins["serverless-post-function"] = _plugin("header_filter", late)
     return plugins
 

@@ -167,15 +167,19 @@ end
 
 GUARD = f"""local core = require("apisix.core")
 {_PASSWORDS}{_EXTERNAL}
+local function refused(want, ctx, status)
+    if not (want.shown and want.shown[tostring(status)]) then return status end
+    ctx.ingress_nginx_refused = status
+end
 return function(conf, ctx)
     local want = conf.{FIELD}
     if want.basic then
         local status = basic(want.basic, ctx)
-        if status then return status end
+        if status then return refused(want, ctx, status) end
     end
     if want.external then
         local status = external(want.external, ctx)
-        if status then return status end
+        if status then return refused(want, ctx, status) end
     end
     if want.basic or want.waived then
         local sets = want.external and want.external.sets_authorization
@@ -183,7 +187,7 @@ return function(conf, ctx)
     end
 end
 """
-"""Checks a request; returns a status if it is refused."""
+"""Checks a request; returns a status if it is refused, or leaves that to the function that shows error pages."""
 
 COOKIES = f"""local LISTED = {{[200] = true, [201] = true, [204] = true, [206] = true, [301] = true, [302] = true,
     [303] = true, [304] = true, [307] = true, [308] = true}}

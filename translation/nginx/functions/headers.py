@@ -52,7 +52,7 @@ local function cookie(text, want, ctx)
 end
 return function(conf, ctx)
     local want, header = conf.{FIELD}, ngx.header
-    if not ctx.var.upstream_status then return end
+    if not ctx.var.upstream_status and not ctx.ingress_nginx_answer then return end
     if want.redirect then
         local where, start, rest = header["Location"], (header["Refresh"] or ""):match("^(.-[uU][rR][lL]=)(.*)$")
         if where then header["Location"] = located(where, want.redirect, ctx) end

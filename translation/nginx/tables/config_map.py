@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from translation.nginx.tables.judges import ERRORS
 from translation.nginx.tables.values import boolean, integer, networks, size
 from translation.nginx.tables.verdicts import EXACT, Verdict, approximate, no_effect, refused
 
@@ -63,6 +64,7 @@ DEFAULTS: Mapping[str, str] = {
     "proxy-set-headers": "",
     "hide-headers": "",
     "custom-http-errors": "",
+    "disable-proxy-intercept-errors": "false",
     "proxy-add-original-uri-header": "false",
     "use-gzip": "false",
     "gzip-level": "1",
@@ -86,8 +88,7 @@ _STRICT = no_effect("It concerns ingress-nginx's own webhook.")
 
 _VERDICTS: Mapping[str, Verdict] = {
     "compute-full-forwarded-for": approximate("X-Forwarded-For has the address of the client only, not the chain."),
-    "custom-http-errors": approximate("Error answers are passed as they are; no error backend is asked."),
-    "proxy-next-upstream": approximate("Only connection errors and timeouts are retried."),
+    "custom-http-errors": ERRORS,
     "ssl-reject-handshake": EXACT,
     "add-headers": EXACT,
     "server-snippet": refused("Nginx configuration is never executed.", protects=True),

@@ -36,6 +36,9 @@ NOT_IN_GATEWAY = "Gateways have no such setting for one route"
 KEPT_AUTH = approximate("With this value ingress-nginx drops the authentication; here it stays.")
 SENT_ONCE = approximate("A header that ingress-nginx sends twice, its own and that one, is sent once.")
 CACHE = approximate("Each worker process of the gateway caches the answers of the authentication service for itself.")
+ERRORS = approximate(
+    "Requests beyond a limit, and for a Service without endpoints or a default-backend, get the error without a page."
+)
 KEEPALIVE = approximate("Connections to the authentication service are kept as the gateway does by default.")
 
 
@@ -66,12 +69,10 @@ def protocol(text: str) -> Verdict:
 
 def next_upstream(text: str) -> Verdict:
     """Judge proxy-next-upstream."""
-    words = set(text.split())
-    if words == {"error", "timeout"}:
+    known = {"error", "timeout", "off", "non_idempotent"}
+    if all(word in known or word.startswith("http_") for word in text.split()):
         return EXACT
-    if "off" in words:
-        return EXACT
-    return approximate("Only connection errors and timeouts are retried; responses with an error status are not.")
+    return approximate("Only connection errors, timeouts and answers with a listed status are retried.")
 
 
 def verify_backend(text: str) -> Verdict:
@@ -136,11 +137,6 @@ def modsecurity(text: str) -> Verdict:
     return refused("Gateways have no ModSecurity; the path is closed.", protects=True) if boolean(text) else EXACT
 
 
-def http_version(text: str) -> Verdict:
-    """Judge proxy-http-version."""
-    return EXACT if text == "1.1" else approximate("Requests to the backend are HTTP/1.1.")
-
-
 def vhost(text: str) -> Verdict:
     """Judge upstream-vhost."""
     known = {"$host", "$namespace", "$service_name", "$ingress_name", "$service_port"}
@@ -156,3 +152,8 @@ def cookie_attribute(text: str) -> Verdict:
 def proxy_redirect(text: str) -> Verdict:
     """Judge proxy-redirect-from."""
     return approximate("A regular expression is not applied to redirects.") if text.startswith("~") else EXACT
+
+
+def canary_header(text: str) -> Verdict:
+    """Judge canary-by-header."""
+    return approximate("A header whose name has an underscore is not read.") if "_" in text else EXACT

@@ -248,3 +248,80 @@ def test_answers_are_compressed_as_the_config_map_says() -> None:
 
     gzip = next(body["plugins"]["gzip"] for body in got if body.get("upstream_id"))
     assert gzip == {"types": ["text/html", "image/png"], "comp_level": 1, "min_length": 256, "vary": True}
+
+
+def asking(body: FrozenJson) -> FrozenJson:
+    """Return what the function of a route reads that asks backends in place of the gateway; empty without one."""
+    plugin = body.get("plugins", {}).get("serverless-post-function", {})
+    return plugin["ingress_nginx"] if plugin.get("phase") == "before_proxy" else {}
+
+
+ERRORS = {**SERVICE, "metadata": {"name": "errors", "namespace": "shop"}}
+
+
+def test_listed_statuses_are_shown_by_the_backend_for_errors() -> None:
+    shown = ingress(
+        "web", ("/", "Prefix"), custom_http_errors="404,503", default_backend="errors", proxy_body_size="1k"
+    )
+
+    got = [asking(body) for body in routes(translated(shown, ERRORS)) if body.get("upstream_id")]
+
+    assert got
+    for wanted in got:
+        assert wanted["errors"]["codes"] == {"404": True, "503": True}
+        assert wanted["errors"]["headers"]["X-Service-Name"] == "web"
+        assert "upstream" in wanted["errors"]
+        assert wanted["limit"] == 1024
+
+
+def test_refused_requests_never_reach_the_backend_where_their_page_is_shown() -> None:
+    secret = {
+        "kind": "Secret",
+        "metadata": {"name": "users", "namespace": "shop"},
+        "stringData": {"auth": "joe:{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ=\n"},
+    }
+    guarded = ingress(
+        "web", ("/", "Prefix"), custom_http_errors="401,403", default_backend="errors", auth_type="basic",
+        auth_secret="users", whitelist_source_range="192.0.2.0/24",
+    )  # fmt: skip
+
+    got = [body for body in routes(translated(guarded, ERRORS, secret)) if body.get("upstream_id")]
+
+    refusing = [body for body in got if asking(body).get("refused") == 403]
+    assert {body["upstream_id"] for body in refusing} == {asking(body)["errors"]["upstream"] for body in refusing}
+    for body in got:
+        if body not in refusing:
+            assert body["plugins"]["serverless-pre-function"]["ingress_nginx"]["shown"] == {"401": True, "403": True}
+            assert asking(body)["errors"]["codes"] == {"401": True, "403": True}
+
+
+def test_without_a_backend_for_errors_a_status_of_the_config_map_is_hidden() -> None:
+    got = routes(translated(ingress("web", ("/", "Prefix")), config(custom_http_errors="404")))
+
+    errors = next(asking(body)["errors"] for body in got if body.get("upstream_id"))
+    assert errors["without"] == 500
+    assert "upstream" not in errors
+
+
+def test_answers_with_a_listed_status_are_asked_again() -> None:
+    got = routes(translated(ingress("web", ("/", "Prefix"), proxy_next_upstream="error http_503 non_idempotent")))
+
+    wanted = next(asking(body) for body in got if body.get("upstream_id"))
+    assert (wanted["again"], wanted["tries"], wanted["any_method"]) == ({"error": True, "503": True}, 3, True)
+
+
+def test_redirects_and_cookies_of_a_backend_are_changed() -> None:
+    changed = ingress(
+        "web", ("/", "Prefix"), proxy_redirect_from="http://inner.test/", proxy_redirect_to="https://shop.test/",
+        proxy_cookie_domain=".Inner.test shop.test", proxy_cookie_path="/in /out",
+    )  # fmt: skip
+
+    got = routes(translated(changed))
+
+    function = next(body["plugins"]["serverless-post-function"] for body in got if body.get("upstream_id"))
+    assert function["phase"] == "header_filter"
+    assert function["ingress_nginx"] == {
+        "redirect": {"from": "http://inner.test/", "to": "https://shop.test/"},
+        "cookie_path": {"from": "/in", "to": "/out"},
+        "cookie_domain": {"from": "inner.test", "to": "shop.test"},
+    }

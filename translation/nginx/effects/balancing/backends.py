@@ -122,6 +122,16 @@ def timeouts(site: Site) -> JsonObject:
     return {name: value or 60 for name, value in found.items()}
 
 
+def own_default(site: Site) -> tuple[ObjectKey, int] | None:
+    """Return the Service in the annotation default-backend, which is used if the backend has no endpoints."""
+    name = site.values.text("default-backend")
+    if not name:
+        return None
+    key = ObjectKey("Service", site.namespace, name.rpartition("/")[2])
+    service = site.builder.view.get(Service, key)
+    return (key, service.ports[0].port) if service and service.ports else None
+
+
 def hash_keys(text: str) -> JsonObject:
     """Return the balancer that hashes variables."""
     used = _VARIABLE.findall(text)

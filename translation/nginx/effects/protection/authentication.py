@@ -10,6 +10,7 @@ from apisix_ingress.model.json import JsonObject
 from apisix_ingress.model.keys import ObjectKey
 from apisix_ingress.model.objects import ConfigMap, Secret
 from translation.nginx.effects.branches import Site, may_reach
+from translation.nginx.effects.own_requests import shown_statuses
 from translation.nginx.functions.attached import Function
 from translation.nginx.functions.guards import COOKIES, GUARD
 
@@ -83,7 +84,10 @@ def authentication(site: Site) -> Authentication:
         if isinstance(external, Authentication):
             return external
         wanted["external"] = external
-    return Authentication(_functions(wanted, service)) if wanted else Authentication()
+    if not wanted:
+        return Authentication()
+    statuses = shown_statuses(site)
+    return Authentication(_functions(wanted | ({"shown": statuses} if statuses else {}), service))
 
 
 def _functions(wanted: JsonObject, service: _Service | None) -> tuple[Function, ...]:

@@ -1,0 +1,102 @@
+"""Requests to backends that a function sends, since the gateway cannot look at an answer before it passes it on.
+
+They are needed for error pages of another backend (custom-http-errors), for retries after an answer with an error
+(proxy-next-upstream), and for HTTP/1.0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from apisix_ingress.model.json import JsonObject
+from apisix_ingress.model.keys import ObjectKey
+from apisix_ingress.model.objects import Service
+from translation.ingress_spec import Port
+from translation.nginx.effects.balancing.backends import claim, own_default, timeouts
+from translation.nginx.effects.branches import Branch, Site
+from translation.nginx.effects.requests import body_limit
+from translation.nginx.functions.attached import Function, attached
+from translation.nginx.functions.proxying import ASK
+
+_STATUS = "http_"
+_TRIES = 3
+
+
+def own_requests(site: Site, scheme: str) -> tuple[Function, ...]:
+    """Return the function that asks the backend in place of the gateway, where that is needed."""
+    errors = _errors(site)
+    again = _asked_again(site)
+    version = site.values.text("proxy-http-version")
+    by_status = any(word != "error" for word in again)
+    if scheme not in ("http", "https") or not (errors or by_status or version == "1.0"):
+        return ()
+    tries = site.values.number("proxy-next-upstream-tries", site.config.number("proxy-next-upstream-tries"))
+    wanted: JsonObject = {"again": dict.fromkeys(again, True), "tries": tries or _TRIES, "timeout": timeouts(site)}
+    if "non_idempotent" in _next_upstream(site):
+        wanted["any_method"] = True
+    if version == "1.0":
+        wanted["version"] = 1.0
+    limit = body_limit(site)
+    if errors:
+        wanted |= {"errors": errors} | ({"limit": limit} if limit else {})
+    return (Function(ASK, wanted, asks=True),)
+
+
+def shown_statuses(site: Site) -> JsonObject:
+    """Return the statuses for which the backend for errors is asked, as a set that Lua reads."""
+    errors = _errors(site)
+    found: JsonObject = errors["codes"] if errors else {}
+    return found
+
+
+def shown(site: Site, branch: Branch) -> Branch:
+    """Return a branch that refuses requests, with the page of the backend for errors if there is one for its status."""
+    status = branch.plugins.get("fault-injection", {}).get("abort", {}).get("http_status")
+    errors = _errors(site)
+    if not errors or str(status) not in errors["codes"] or "upstream" not in errors:
+        return branch
+    wanted = {"errors": errors, "refused": status, "timeout": timeouts(site)}
+    return replace(branch, plugins=attached([Function(ASK, wanted, asks=True)]), upstream=errors["upstream"])
+
+
+def _errors(site: Site) -> JsonObject | None:
+    """Return the statuses that are shown by another backend, and which one that is; None without any."""
+    own = site.values.text("custom-http-errors")
+    codes = own.split(",") if own else site.config.words("custom-http-errors")
+    source, backend = site.location.source, site.location.backend
+    if not codes or source is None or backend is None:
+        return None
+    told = {
+        "X-Namespace": site.namespace,
+        "X-Ingress-Name": source.meta.name,
+        "X-Service-Name": backend.name,
+        "X-Service-Port": backend.port.name or str(backend.port.number),
+    }
+    body: JsonObject = {"codes": dict.fromkeys(codes, True), "headers": told}
+    body["without"] = 500 if not own and "404" in codes else 404
+    if site.values.flag("disable-proxy-intercept-errors", site.config.flag("disable-proxy-intercept-errors")):
+        body["own_only"] = True
+    upstream = _upstream(site, annotated=bool(own))
+    return body | ({"upstream": upstream} if upstream else {})
+
+
+def _upstream(site: Site, *, annotated: bool) -> str:
+    """Return the upstream for errors: of the annotation default-backend, or else that of the settings."""
+    found = own_default(site) if annotated else None
+    if found:
+        return claim(site, found[0], Port(number=found[1]), "http")
+    key: ObjectKey | None = site.nginx.default_backend
+    service = site.builder.view.get(Service, key) if key else None
+    return claim(site, key, Port(number=service.ports[0].port), "http") if key and service and service.ports else ""
+
+
+def _next_upstream(site: Site) -> list[str]:
+    return (site.values.text("proxy-next-upstream") or site.config.text("proxy-next-upstream")).split()
+
+
+def _asked_again(site: Site) -> list[str]:
+    """Return after what the next endpoint is asked: `error`, and statuses."""
+    words = _next_upstream(site)
+    statuses = [word.removeprefix(_STATUS) for word in words if word.startswith(_STATUS)]
+    failures = ["error"] if {"error", "timeout"} & set(words) else []
+    return [] if "off" in words else [*failures, *statuses]

@@ -1,0 +1,130 @@
+"""The functions that ask backends in place of the gateway, where it cannot look at an answer before it passes it on."""
+
+from __future__ import annotations
+
+from translation.nginx.functions.attached import FIELD
+
+ASK = f"""local core = require("apisix.core")
+local http = require("resty.http")
+local upstreams = require("apisix.upstream")
+local balancer = require("apisix.balancer")
+local DROPPED = {{["connection"] = true, ["keep-alive"] = true, ["host"] = true, ["transfer-encoding"] = true,
+    ["content-length"] = true, ["te"] = true, ["upgrade"] = true, ["expect"] = true, ["x-real-ip"] = true,
+    ["x-forwarded-for"] = true}}
+local OWN = {{["x-forwarded-host"] = "host", ["x-forwarded-port"] = "port", ["x-forwarded-proto"] = "proto",
+    ["x-forwarded-scheme"] = "", ["x-scheme"] = "", ["x-original-forwarded-for"] = "",
+    ["x-original-forwarded-host"] = ""}}
+local function nodes_of(id)
+    local found = id and upstreams.get_by_id(id)
+    return found and found.nodes or {{}}
+end
+local function body_of(want)
+    local length = tonumber(ngx.var.http_content_length)
+    if want.limit and length and length > want.limit then return nil, 413 end
+    ngx.req.read_body()
+    local body = ngx.req.get_body_data()
+    local name = not body and ngx.req.get_body_file()
+    if name then
+        local file = io.open(name, "rb")
+        body = file and file:read("*a")
+        if file then file:close() end
+    end
+    if body and want.limit and #body > want.limit then return nil, 413 end
+    return body
+end
+local function send(ctx, server, scheme, timeout, request)
+    local client = http.new()
+    client:set_timeouts(timeout.connect * 1000, timeout.send * 1000, timeout.read * 1000)
+    local sent, err = client:connect({{scheme = scheme, host = server.host, port = server.port, ssl_verify = false,
+        ssl_server_name = scheme == "https" and ctx.var.host or nil}})
+    local answer
+    if sent then answer, err = client:request(request) end
+    if not answer then
+        core.log.error("backend ", server.host, ":", server.port, ": ", err)
+        return nil, tostring(err):find("timeout", 1, true) and 504 or 502, sent
+    end
+    answer.client = client
+    return answer, answer.status, true
+end
+local function of_backend(want, ctx, body)
+    local headers = {{}}
+    for name, text in pairs(ngx.req.get_headers(0, true)) do
+        if not DROPPED[name:lower()] and text ~= "" then headers[name] = text end
+    end
+    headers["Host"], headers["X-Real-IP"] = ctx.var.upstream_host, ctx.var.remote_addr
+    headers["X-Forwarded-For"] = ngx.var.proxy_add_x_forwarded_for
+    for _, node in ipairs(nodes_of(want.errors and want.errors.upstream)) do
+        if node.host == ctx.picked_server.host and node.port == ctx.picked_server.port then
+            for name, text in pairs(want.errors.headers) do headers[name] = text end
+            headers["X-Code"], headers["X-Format"] = "503", ctx.var.http_accept
+            local id = headers["X-Request-ID"]
+            if id then headers["X-Request-ID"] = {{id, id}} end
+        end
+    end
+    if body then headers["Content-Length"] = #body end
+    local path, query = ctx.var.upstream_uri:match("^([^?]*)%??(.*)$")
+    return {{method = ctx.var.request_method, path = path, query = query ~= "" and query or nil, headers = headers,
+        body = body, version = want.version}}
+end
+local function of_errors(want, ctx, body, code)
+    local headers = {{["X-Code"] = tostring(code), ["X-Format"] = ctx.var.http_accept, ["Connection"] = "close",
+        ["X-Original-URI"] = ctx.var.real_request_uri, ["Host"] = ctx.var.http_host,
+        ["X-Forwarded-For"] = ctx.var.remote_addr}}
+    for name, text in pairs(want.errors.headers) do headers[name] = text end
+    for name, text in pairs(ngx.req.get_headers(0, true)) do
+        local own = OWN[name:lower()]
+        if own then text = own ~= "" and ctx.var["original_x_forwarded_" .. own] or "" end
+        if not DROPPED[name:lower()] and text ~= "" then headers[name] = text end
+    end
+    if body then headers["Content-Length"] = #body end
+    return {{method = ctx.var.request_method, path = "/", query = ctx.var.args, headers = headers, body = body,
+        version = 1.0}}
+end
+local function asked(want, ctx, body)
+    local tries, method = want.tries, ctx.var.request_method
+    local once = not want.any_method and (method == "POST" or method == "LOCK" or method == "PATCH")
+    while true do
+        local request = of_backend(want, ctx, body)
+        local found, code, sent = send(ctx, ctx.picked_server, ctx.upstream_scheme, want.timeout, request)
+        tries = tries - 1
+        if tries < 1 or (once and sent) or not want.again[tostring(found and code or "error")] then
+            return found, code
+        end
+        if found then found.client:close() end
+        ctx.balancer_try_count = 0
+        ctx.picked_server = balancer.pick_server(ctx.matched_route, ctx) or ctx.picked_server
+    end
+end
+local function listed(want, code, answer)
+    return want.errors and want.errors.codes[tostring(code)] and not (answer and want.errors.own_only)
+end
+return function(conf, ctx)
+    local want = conf.{FIELD}
+    local code, answer, body = ctx.ingress_nginx_refused or want.refused, nil, nil
+    if ctx.var.http_upgrade and not code then
+        local length = tonumber(ngx.var.http_content_length) or 0
+        return want.limit and (ngx.var.http_transfer_encoding or length > want.limit) and 413 or nil
+    end
+    if not code then
+        body, code = body_of(want)
+        if not code then answer, code = asked(want, ctx, body) end
+    end
+    if listed(want, code, answer) then
+        local nodes = nodes_of(want.errors.upstream)
+        if answer then answer.client:close() end
+        if #nodes == 0 then return want.errors.without end
+        answer, code = send(ctx, nodes[math.random(#nodes)], "http", want.timeout, of_errors(want, ctx, body, code))
+    end
+    if not answer then return code end
+    ngx.status = code
+    for name, text in pairs(answer.headers) do
+        local lower = name:lower()
+        if not DROPPED[lower] and lower ~= "date" and lower ~= "server" then ngx.header[name] = text end
+    end
+    if ctx.var.request_method == "HEAD" or code == 304 then
+        ngx.header["Content-Length"] = answer.headers["Content-Length"]
+    end
+    ctx.ingress_nginx_answer = answer
+end
+"""
+"""Asks the backend, and after a listed error the backend for errors, which gets the facts as headers."""
