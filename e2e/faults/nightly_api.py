@@ -62,7 +62,7 @@ def running(scene: ApiStand, kubeconfig: Path | None = None) -> Iterator[Control
         yield own
 
 
-def test_history_that_goes_between_two_pages_begins_the_list_anew(scene: ApiStand, cluster: LocalCluster) -> None:
+def test_history_compacted_between_two_pages_restarts_the_list(scene: ApiStand, cluster: LocalCluster) -> None:
     # A cache would answer for history that etcd has compacted.
     restart(cluster, "--watch-cache=false")
     scene.put(*MANY)
@@ -81,7 +81,7 @@ def test_history_that_goes_between_two_pages_begins_the_list_anew(scene: ApiStan
         assert len(scene.asked("list", after=lists)) == 4
 
 
-def test_an_old_backup_of_etcd_is_believed(scene: ApiStand, cluster: LocalCluster) -> None:
+def test_an_old_backup_of_etcd_is_followed(scene: ApiStand, cluster: LocalCluster) -> None:
     backup, etcd = cluster.root / "backup", cluster._processes["etcd"]
 
     def stop() -> None:
@@ -109,7 +109,9 @@ def test_an_old_backup_of_etcd_is_believed(scene: ApiStand, cluster: LocalCluste
         calm(scene, own)
 
 
-def test_an_api_server_that_lets_few_requests_in_is_outlived(scene: ApiStand, cluster: LocalCluster) -> None:
+def test_the_controller_survives_an_api_server_that_accepts_few_requests(
+    scene: ApiStand, cluster: LocalCluster
+) -> None:
     """Real rejections: other clients use nearly all of the capacity, no request is queued, twelve kinds need a list."""
     flags = ("--max-requests-inflight=2", "--max-mutating-requests-inflight=2", "--enable-priority-and-fairness=false")
     with running(scene) as own:
@@ -198,7 +200,7 @@ printf '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential",
 
 
 @pytest.mark.parametrize("way", ["file", "plugin"])
-def test_a_token_that_dies_is_replaced(scene: ApiStand, cluster: LocalCluster, tmp_path: Path, way: str) -> None:
+def test_an_expired_token_is_replaced(scene: ApiStand, cluster: LocalCluster, tmp_path: Path, way: str) -> None:
     account: Manifest = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "admin"}}
     rbac = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": scene.namespace}}
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
@@ -270,7 +272,7 @@ int clock_gettime(clockid_t which, struct timespec *now) {
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="the shim that moves a process's wall clock needs a C compiler")
-def test_a_wall_clock_that_jumps_moves_no_deadline(scene: ApiStand, tmp_path: Path) -> None:
+def test_a_jumping_wall_clock_moves_no_deadline(scene: ApiStand, tmp_path: Path) -> None:
     source, shim, shift = tmp_path / "shim.c", tmp_path / "shim.so", tmp_path / "shift"
     source.write_text(SHIM)
     subprocess.run(["cc", "-shared", "-fPIC", "-o", shim, source, "-ldl"], check=True)

@@ -90,7 +90,7 @@ def writes(gateway: DevGateway) -> list[tuple[str, str]]:
     return [(line["method"], line["path"].removeprefix("/apisix/admin/")) for line in gateway.write_log()]
 
 
-async def test_what_is_put_is_listed_as_equal_and_as_ours(gateway: DevGateway) -> None:
+async def test_written_records_are_listed_as_equal_and_managed(gateway: DevGateway) -> None:
     gateway.put("/routes/theirs", {"uri": "/theirs", "upstream": {"nodes": {"10.0.0.9:80": 1}}})
     async with connected(gateway) as backend:
         await backend.probe()
@@ -116,7 +116,7 @@ async def test_what_is_put_is_listed_as_equal_and_as_ours(gateway: DevGateway) -
         (lambda b: b.put(make_record(UPSTREAM, desc="x" * 1_600_000)), GatewayRejected, "request size"),
     ],
 )
-async def test_refusal_comes_in_the_gateways_words(
+async def test_a_refusal_quotes_the_gateways_error(
     gateway: DevGateway, call: Callable[[AdminClient], Awaitable[None]], want: type[Exception], words: str
 ) -> None:
     async with connected(gateway) as backend:
@@ -124,7 +124,7 @@ async def test_refusal_comes_in_the_gateways_words(
             await call(backend)
 
 
-async def test_record_in_use_is_not_deleted_and_that_is_no_rejection(gateway: DevGateway) -> None:
+async def test_a_record_in_use_is_not_deleted_and_that_is_not_a_rejection(gateway: DevGateway) -> None:
     async with connected(gateway) as backend:
         await backend.put(UPSTREAM_RECORD)
         await backend.put(ROUTE_RECORD)
@@ -239,7 +239,7 @@ async def test_bodies_are_those_of_every_record_and_of_any_kind(gateway: DevGate
     assert backend.version.startswith("APISIX/")
 
 
-async def test_label_leaves_the_rest_of_a_record_as_it_is(gateway: DevGateway) -> None:
+async def test_label_leaves_the_rest_of_a_record_unchanged(gateway: DevGateway) -> None:
     async with connected(gateway) as backend:
         await backend.put(Record(UPSTREAM, "", {**UPSTREAM_RECORD.body, "labels": {"team": "shop"}}))
         await backend.label(UPSTREAM, {"managed-by": "me"})

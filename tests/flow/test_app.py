@@ -125,7 +125,7 @@ async def test_half_open_watches_are_noticed(server: FakeApiServer, gateway: Fak
     assert len(app.deletes) == 1
 
 
-async def test_list_that_is_empty_by_mistake_deletes_nothing(
+async def test_a_wrongly_empty_list_deletes_nothing(
     server: FakeApiServer, gateway: FakeAdminApi, tmp_path: Path
 ) -> None:
     names = put_world(server)
@@ -160,7 +160,7 @@ async def test_kind_that_is_forbidden_at_the_start_holds_writing_back(
     assert app.deletes == []
 
 
-async def test_kind_that_becomes_forbidden_harms_no_other(
+async def test_kind_that_becomes_forbidden_affects_no_other(
     server: FakeApiServer, gateway: FakeAdminApi, tmp_path: Path
 ) -> None:
     names = put_world(server)
@@ -175,7 +175,7 @@ async def test_kind_that_becomes_forbidden_harms_no_other(
     assert len(app.deletes) == 1
 
 
-async def test_object_that_cannot_be_read_harms_only_itself(
+async def test_object_that_cannot_be_read_affects_only_itself(
     server: FakeApiServer, gateway: FakeAdminApi, tmp_path: Path
 ) -> None:
     names = put_world(server)
@@ -226,7 +226,7 @@ async def test_lost_lease_stops_writing_until_it_is_won_again(
         (AdminFault(status=503), "failing", "failing", "{place}: HTTP 503: fault"),
     ],
 )
-async def test_dead_gateway_is_told_alike_everywhere_with_nothing_to_write(
+async def test_a_dead_gateway_is_reported_everywhere_without_pending_writes(
     server: FakeApiServer,
     gateway: FakeAdminApi,
     tmp_path: Path,
@@ -266,7 +266,7 @@ async def test_dead_gateway_is_told_alike_everywhere_with_nothing_to_write(
     assert line["since"] == outage.since.isoformat(timespec="seconds")
 
 
-async def test_outage_is_told_by_who_leads_and_by_a_former_leader_no_more(
+async def test_only_the_current_leader_reports_an_outage(
     server: FakeApiServer, gateway: FakeAdminApi, tmp_path: Path
 ) -> None:
     names = put_world(server)
@@ -285,7 +285,7 @@ async def test_outage_is_told_by_who_leads_and_by_a_former_leader_no_more(
         assert '"notes"' not in (await app.probe())[1]
 
 
-async def test_refused_key_that_a_follower_was_told_of_is_forgotten_by_a_term(
+async def test_a_key_rejected_on_a_follower_is_forgotten_by_a_term(
     server: FakeApiServer, gateway: FakeAdminApi, tmp_path: Path
 ) -> None:
     names = put_world(server)

@@ -65,7 +65,7 @@ def test_help_fits_a_terminal(cli: Cli, command: str) -> None:
 
 
 @pytest.mark.parametrize("word", ["version", "--version"])
-def test_version_prints_the_version_alone(cli: Cli, word: str) -> None:
+def test_version_prints_only_the_version(cli: Cli, word: str) -> None:
     got = cli(word)
     assert (got.returncode, got.stdout, got.stderr) == (0, f"{__version__}\n", "")
 
@@ -97,7 +97,7 @@ def test_unknown_command_is_a_usage_error(cli: Cli) -> None:
         "explain -f web.yaml http://web.example.org/",
     ],
 )
-def test_output_that_finds_no_room_is_told_in_one_line(cli: Cli, command: str, unbuffered: str) -> None:
+def test_a_full_output_device_is_reported_in_one_line(cli: Cli, command: str, unbuffered: str) -> None:
     cli.write("web.yaml", WEB)
     with Path("/dev/full").open("w") as full:
         got = subprocess.run(
@@ -135,7 +135,7 @@ async def test_a_path_where_nothing_is_ends_a_command(cli: Cli, command: str) ->
 
 
 @pytest.mark.parametrize("command", ["translate", "lint", "diff --admin-url http://127.0.0.1:1"])
-async def test_a_path_that_can_not_be_looked_at_is_named(cli: Cli, command: str) -> None:
+async def test_a_path_that_cannot_be_looked_at_is_named(cli: Cli, command: str) -> None:
     (cli.folder / "link.yaml").symlink_to("nowhere")
     long = "x" * 300
     got = await cli.beside(*command.split(), "-f", ".", "-f", long)
@@ -146,7 +146,7 @@ async def test_a_path_that_can_not_be_looked_at_is_named(cli: Cli, command: str)
 
 
 @pytest.mark.parametrize("command", ["translate", "lint", "explain http://web.example.org/", "tree"])
-async def test_a_path_without_an_object_is_told_beside_the_report(cli: Cli, command: str) -> None:
+async def test_a_path_without_an_object_is_reported_beside_the_report(cli: Cli, command: str) -> None:
     (cli.folder / "empty").mkdir()
     got = await cli.beside(*command.split(), "-f", cli.write("web.yaml", WEB), "-f", "empty")
     assert (got.returncode, got.stderr) == (0, "warning: no objects in empty\n")
@@ -242,7 +242,7 @@ def test_check_config_says_in_one_line_what_is_wrong(cli: Cli, text: str, want: 
     assert (got.stderr.startswith(f"error: {want}"), got.stderr.count("\n")) == (True, 1), got.stderr
 
 
-def test_check_config_tells_what_is_better_not_left_so(cli: Cli) -> None:
+def test_check_config_reports_unwise_settings(cli: Cli) -> None:
     got = cli(
         "check-config",
         cli.write(

@@ -27,7 +27,7 @@ async def fill(gateway: FakeAdminApi, cli: Cli) -> None:
         gateway.records[kind] = {body["id"]: body for body in bodies}
 
 
-async def test_diff_tells_an_empty_gateway_from_a_full_one_and_only_reads(cli: Cli) -> None:
+async def test_diff_distinguishes_an_empty_gateway_from_a_full_one_and_only_reads(cli: Cli) -> None:
     async with FakeAdminApi() as gateway:
         status, empty = await cli.json("diff", "-f", MANIFESTS, *at(gateway))
         assert (status, empty["counts"], empty["unchanged"]) == (1, {"create": 6}, 0)
@@ -274,7 +274,7 @@ async def stolen(gateway: FakeAdminApi, cli: Cli, kind: str = "routes") -> str:
     return f"{kind}/{id_}"
 
 
-async def test_adopt_writes_nothing_unless_told_to(cli: Cli) -> None:
+async def test_adopt_writes_nothing_unless_requested(cli: Cli) -> None:
     async with FakeAdminApi() as gateway:
         name = await stolen(gateway, cli)
         got = await cli.beside("adopt", name, "-f", MANIFESTS, *at(gateway))
@@ -284,7 +284,7 @@ async def test_adopt_writes_nothing_unless_told_to(cli: Cli) -> None:
     assert got.stdout.endswith("nothing was written: add --apply\n")
 
 
-async def test_adopt_puts_labels_onto_the_named_record_alone(cli: Cli) -> None:
+async def test_adopt_labels_only_the_named_record(cli: Cli) -> None:
     async with FakeAdminApi() as gateway:
         name = await stolen(gateway, cli)
         before = {kind: dict(bodies) for kind, bodies in gateway.records.items()}

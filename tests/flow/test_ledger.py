@@ -69,7 +69,7 @@ async def test_what_is_noted_already_costs_nothing(server: FakeApiServer, ledger
     assert len(requests(server)) == before
 
 
-async def test_what_is_forgotten_is_gone(server: FakeApiServer, ledger: ConfigMapLedger) -> None:
+async def test_forgotten_entries_are_removed(server: FakeApiServer, ledger: ConfigMapLedger) -> None:
     await ledger.note("east", [A, B])
     await ledger.forget("east", [A])
     assert (await ledger.keys("east"), stored(server)) == (frozenset({B}), {"east": [str(B)]})
@@ -102,7 +102,7 @@ async def test_two_that_create_it_at_once_both_get_their_way(server: FakeApiServ
     assert stored(server) == {"east": [str(A), str(B)]}
 
 
-async def test_a_ledger_that_was_removed_is_made_anew(server: FakeApiServer, ledger: ConfigMapLedger) -> None:
+async def test_a_ledger_that_was_removed_is_recreated(server: FakeApiServer, ledger: ConfigMapLedger) -> None:
     await ledger.note("east", [A])
     server.remove("configmaps", NAME)
     await ledger.note("east", [B])
@@ -150,7 +150,7 @@ async def test_the_later_of_two_contrary_changes_counts(server: FakeApiServer, l
         ('["global_rules/a1", 5, "nonsense", "routes", "unknown/x", "plugin_metadata/http-logger"]', {A, B}),
     ],
 )
-async def test_what_somebody_edited_is_read_as_far_as_it_goes(
+async def test_valid_entries_of_an_edited_ledger_are_used(
     server: FakeApiServer, ledger: ConfigMapLedger, text: str, want: set[RecordKey]
 ) -> None:
     server.put(config_map(east=text, west=json.dumps([str(B)])))
@@ -174,7 +174,7 @@ async def test_a_ledger_without_data_is_empty(server: FakeApiServer, ledger: Con
     ],
     ids=["nothing", "no name", "no version", "data no mapping"],
 )
-async def test_what_is_no_ledger_is_not_read_as_an_empty_one(
+async def test_what_is_not_a_ledger_is_not_read_as_an_empty_one(
     server: FakeApiServer, ledger: ConfigMapLedger, answer: str
 ) -> None:
     server.put(config_map(east='["global_rules/a1"]'))

@@ -131,7 +131,7 @@ async def test_a_watch_that_fails_is_tried_again_without_a_list(
     assert limits[1:] == (["1"] if (fault.status or 0) >= 500 else [])
 
 
-async def test_an_api_server_that_went_back_in_time_is_listed_anew(server: FakeApiServer, tmp_path: Path) -> None:
+async def test_an_api_server_that_went_back_in_time_is_listed_again(server: FakeApiServer, tmp_path: Path) -> None:
     put_routes(server, 3)
     async with reflecting(server, tmp_path, options=replace(QUICK, silent_watches=2)) as harness:
         await harness.until_watching()
@@ -143,7 +143,7 @@ async def test_an_api_server_that_went_back_in_time_is_listed_anew(server: FakeA
 
 
 @pytest.mark.parametrize("rolls_back", [True, False])
-async def test_after_an_outage_one_look_tells_whether_the_api_server_went_back_in_time(
+async def test_after_an_outage_one_read_shows_whether_the_api_server_went_back_in_time(
     server: FakeApiServer, tmp_path: Path, rolls_back: bool
 ) -> None:
     put_routes(server, 30)

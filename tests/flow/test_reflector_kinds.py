@@ -9,7 +9,7 @@ from tests.fakes.apiserver import FakeApiServer, Fault, Kind, Manifest, error_ev
 from tests.flow.reflecting import put_routes, reflecting, route
 
 
-async def test_of_a_restricted_kind_one_object_is_asked_for(server: FakeApiServer, tmp_path: Path) -> None:
+async def test_of_a_restricted_kind_only_one_object_is_requested(server: FakeApiServer, tmp_path: Path) -> None:
     only = ObjectKey("ApisixRoute", "default", "a")
     async with reflecting(server, tmp_path, only=only) as harness:
         await harness.until_watching()

@@ -17,7 +17,7 @@ async def test_all_pages_are_read_before_the_store_is_synced(server: FakeApiServ
     assert server.count("list", "apisixroutes") == 4
 
 
-async def test_a_list_that_expires_between_pages_begins_anew(server: FakeApiServer, tmp_path: Path) -> None:
+async def test_a_list_that_expires_between_pages_starts_again(server: FakeApiServer, tmp_path: Path) -> None:
     want = put_routes(server, 25)
     third = Fault("list", "apisixroutes", status=410, when=lambda seen: "continue" in seen.query, times=1)
     server.faults.append(third)
@@ -56,7 +56,9 @@ async def test_after_410_deletes_made_meanwhile_are_found(server: FakeApiServer,
     ],
     ids=["HTML", "no version", "no items", "items no list", "429", "second page 500", "second page cut"],
 )
-async def test_what_is_no_whole_list_is_never_acted_upon(server: FakeApiServer, tmp_path: Path, fault: Fault) -> None:
+async def test_what_is_not_a_whole_list_is_never_acted_upon(
+    server: FakeApiServer, tmp_path: Path, fault: Fault
+) -> None:
     want = put_routes(server, 15)
     async with reflecting(server, tmp_path) as harness:
         await harness.until_watching()

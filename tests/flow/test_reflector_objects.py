@@ -41,7 +41,7 @@ def spell(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     return spell
 
 
-async def test_an_object_that_cannot_be_read_harms_only_itself(server: FakeApiServer, tmp_path: Path) -> None:
+async def test_an_object_that_cannot_be_read_affects_only_itself(server: FakeApiServer, tmp_path: Path) -> None:
     def secret(name: str, value: str) -> Manifest:
         return {"kind": "Secret", "apiVersion": "v1", "metadata": {"name": name}, "data": {"key": value}}
 
@@ -64,7 +64,7 @@ async def test_an_object_that_cannot_be_read_harms_only_itself(server: FakeApiSe
 
 
 @pytest.mark.parametrize("levels", [250, 1_100, 9_000])
-async def test_an_object_that_is_nested_too_deep_harms_only_itself(
+async def test_an_object_that_is_nested_too_deeply_affects_only_itself(
     server: FakeApiServer, tmp_path: Path, levels: int, spell: Callable[[int], None]
 ) -> None:
     spell(levels)

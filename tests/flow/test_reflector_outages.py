@@ -7,7 +7,7 @@ from tests.fakes.apiserver import FakeApiServer, Fault
 from tests.flow.reflecting import QUICK, NoPatience, put_routes, reflecting, route
 
 
-async def test_an_api_server_that_goes_and_comes_is_caught_up_with(server: FakeApiServer, tmp_path: Path) -> None:
+async def test_the_controller_catches_up_after_an_api_server_outage(server: FakeApiServer, tmp_path: Path) -> None:
     put_routes(server, 3)
     async with reflecting(server, tmp_path) as harness:
         await harness.until_watching()

@@ -46,7 +46,7 @@ def kubeconfig(server: str) -> str:
         (["--manifests", ".", "--config", "key.yaml"], "cluster default: admin_key_file /nowhere: cannot be read"),
     ],
 )
-def test_run_ends_with_one_line_that_says_what_to_fix(cli: Cli, arguments: list[str], want: str) -> None:
+def test_run_ends_with_one_line_that_names_the_remedy(cli: Cli, arguments: list[str], want: str) -> None:
     cli.write("typo.yaml", "clusterz: []\n")
     cli.write("key.yaml", "clusters: [{admin_key_file: /nowhere}]\n")
     got = cli("run", "--http-listen", "127.0.0.1:0", *arguments)
@@ -54,7 +54,7 @@ def test_run_ends_with_one_line_that_says_what_to_fix(cli: Cli, arguments: list[
     assert (got.stderr.startswith(f"error: {want}"), got.stderr.count("\n")) == (True, 1), got.stderr
 
 
-def test_run_ends_if_its_port_is_taken(cli: Cli) -> None:
+def test_run_ends_if_its_port_is_in_use(cli: Cli) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         got = cli("run", "--manifests", ".", "--http-listen", f"127.0.0.1:{port}")

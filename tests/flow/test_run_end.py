@@ -44,7 +44,7 @@ def heeded(number: signal.Signals) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-async def test_run_ends_in_order_when_it_is_told_to(cli: Cli, number: signal.Signals) -> None:
+async def test_run_ends_in_order_on_request(cli: Cli, number: signal.Signals) -> None:
     async with leading(cli) as (process, log):
         process.send_signal(number)
         assert await asyncio.wait_for(process.wait(), BOUND) == 0

@@ -197,7 +197,7 @@ def put_conditions(harness: StatusHarness, *conditions: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("others", [[], [{"type": "ResourcesAvailable", "status": "Unknown"}]], ids=["gone", "changed"])
-async def test_a_condition_that_somebody_overwrote_is_put_right(
+async def test_a_condition_that_somebody_overwrote_is_repaired(
     harness: StatusHarness, others: list[dict[str, Any]]
 ) -> None:
     harness.want(WEB, synced(1))
@@ -291,7 +291,7 @@ async def test_a_long_message_is_cut_with_a_hash_of_the_whole(harness: StatusHar
     assert len(harness.events()[0][2]) == 1024
 
 
-async def test_bad_news_that_do_not_last_are_never_told(harness: StatusHarness) -> None:
+async def test_failures_that_do_not_last_are_never_reported(harness: StatusHarness) -> None:
     harness.want(WEB, aborted(1, "its Service is not known yet"))
     assert await harness.writer.flush(WAIT_SECONDS)
     assert (harness.writes(), harness.writer.queue.delayed) == (0, 1)
@@ -329,7 +329,7 @@ async def test_a_kind_without_status_subresource_is_tried_once(harness: StatusHa
 
 
 @pytest.mark.parametrize("status", [404, 409])
-async def test_an_object_made_anew_meanwhile_gets_its_own_status_only(harness: StatusHarness, status: int) -> None:
+async def test_a_recreated_object_gets_only_its_own_status(harness: StatusHarness, status: int) -> None:
     unseen = Fault("watch", status=500)
     harness.server.faults.append(unseen)
     harness.server.order("apisixroutes", "cut")
@@ -354,7 +354,7 @@ async def test_a_refused_write_is_tried_again_slowly(harness: StatusHarness, sta
     assert (harness.writes(), harness.writer.queue.delayed) == (1, 1)
 
 
-async def test_a_permission_that_is_lost_again_is_told_again(harness: StatusHarness) -> None:
+async def test_a_permission_that_is_lost_again_is_reported_again(harness: StatusHarness) -> None:
     forbidden = Fault("patch", "apisixroutes", status=403)
     with capture_logs() as logs:
         for generation in (1, 2):
@@ -429,7 +429,7 @@ async def test_our_addresses_are_followed_whatever_the_condition_and_taken_back(
     assert (harness.shown(), harness.writes()) == ([], 3)
 
 
-async def test_the_order_of_addresses_is_no_difference(harness: StatusHarness) -> None:
+async def test_the_order_of_addresses_is_not_a_difference(harness: StatusHarness) -> None:
     harness.published = [{"ip": "192.0.2.1"}, {"hostname": "lb.example.com"}]
     harness.want(SHOP, synced(1))
     assert await harness.writer.flush(WAIT_SECONDS)
@@ -482,7 +482,7 @@ async def test_an_ingress_that_came_over_to_us_gets_our_addresses(harness: Statu
     assert harness.shown() == [{"ip": "192.0.2.1"}]
 
 
-async def test_the_same_news_again_raises_the_count(harness: StatusHarness) -> None:
+async def test_an_equal_event_raises_the_count(harness: StatusHarness) -> None:
     meta = harness.stores["ApisixRoute"].get(WEB).meta  # type: ignore[union-attr]
     for _ in range(3):
         harness.recorder.record(meta, "Warning", "Conflicted", "lost to default/other")
@@ -499,7 +499,7 @@ async def test_the_same_news_again_raises_the_count(harness: StatusHarness) -> N
     }
 
 
-async def test_an_event_that_expired_is_begun_anew(harness: StatusHarness) -> None:
+async def test_an_event_that_expired_is_created_again(harness: StatusHarness) -> None:
     meta = harness.stores["ApisixRoute"].get(WEB).meta  # type: ignore[union-attr]
     harness.recorder.record(meta, "Normal", "Seen", "hello")
     await harness.until(lambda: len(harness.events()) == 1, "an Event")

@@ -67,7 +67,7 @@ async def test_a_record_that_is_missing_and_one_without_an_object_are_counted(ha
     assert id_ != "stray"
 
 
-async def test_kinds_that_may_not_be_listed_are_named_and_the_rest_is_told(harness: SurveyHarness) -> None:
+async def test_kinds_that_may_not_be_listed_are_named_and_the_rest_is_reported(harness: SurveyHarness) -> None:
     await harness.fill()
     harness.server.faults.append(Fault("list", "secrets", status=403))
     code, got = await harness.ask("status")
@@ -82,7 +82,7 @@ async def test_a_kind_that_is_not_installed_has_no_objects(harness: SurveyHarnes
     assert (got.absent, got.unread, got.ours()) == (gateway_api | {"ApisixRoute"}, {}, ())
 
 
-async def test_lists_come_in_pages_and_an_object_that_can_not_be_read_is_told(
+async def test_lists_come_in_pages_and_an_object_that_cannot_be_read_is_reported(
     harness: SurveyHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(inventories, "PAGE", 2)
@@ -181,7 +181,7 @@ async def test_a_list_that_is_never_answered_ends_the_others(
     assert [seen.verb for seen in harness.server.seen].count("list") == 1
 
 
-async def test_a_gateway_that_is_away_is_told_by_status(harness: SurveyHarness) -> None:
+async def test_a_gateway_that_is_away_is_reported_by_status(harness: SurveyHarness) -> None:
     await harness.gateway.stop()
     code, got = await harness.ask("status")
     assert (code, got["clusters"][0]["reachable"], got["clusters"][0]["records"]) == (1, False, None)

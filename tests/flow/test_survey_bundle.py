@@ -77,7 +77,7 @@ async def test_a_bundle_is_printed_as_json_and_overwrites_only_by_force(harness:
         (".", ".: cannot be written: Is a directory"),
     ],
 )
-async def test_a_bundle_that_can_not_be_written_asks_nobody(harness: SurveyHarness, target: str, want: str) -> None:
+async def test_a_bundle_that_cannot_be_written_sends_no_request(harness: SurveyHarness, target: str, want: str) -> None:
     got = await harness.cli.beside("bundle", "--force", "-o", target, "--config", harness.config)
     assert (got.returncode, got.stdout, got.stderr) == (2, "", f"error: {want}\n")
     assert harness.server.seen == []

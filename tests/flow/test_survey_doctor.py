@@ -111,14 +111,14 @@ async def test_doctor_goes_on_without_the_api_server_and_without_a_kubeconfig(
     assert (checks["api-server"][0][0], checks["gateway default"][0][0]) == ("FAIL", "OK")
 
 
-async def test_doctor_tells_settings_that_are_refused(harness: SurveyHarness) -> None:
+async def test_doctor_reports_settings_that_are_refused(harness: SurveyHarness) -> None:
     config = harness.cli.write("wrong.yaml", "kubernetes: {ingres_class: a}\nclusters: []\n")
     code, got = await harness.cli.json("doctor", "--config", config)
     assert (code, [each["level"] for each in got["checks"]]) == (1, ["FAIL"] * len(got["checks"]))
     assert "ingres_class" in got["checks"][0]["message"]
 
 
-async def test_doctor_tells_a_refused_key_a_published_one_and_none(harness: SurveyHarness) -> None:
+async def test_doctor_reports_a_refused_key_a_published_one_and_none(harness: SurveyHarness) -> None:
     ((level, words),) = (await harness.checks("--admin-key", "another-key"))["gateway default"]
     assert (level, "refuses the admin key" in words) == ("FAIL", True)
     harness.gateway.key = "edd1c9f034335f136f87ad84b625c8f1"
@@ -174,7 +174,7 @@ async def test_doctor_misses_the_ca_of_a_webhook(harness: SurveyHarness, policy:
 
 
 @pytest.mark.parametrize(("days", "level"), [(100, "OK"), (3, "WARN"), (-3, "FAIL")])
-async def test_doctor_tells_when_certificates_in_use_end(harness: SurveyHarness, days: float, level: str) -> None:
+async def test_doctor_reports_when_certificates_in_use_expire(harness: SurveyHarness, days: float, level: str) -> None:
     harness.server.put(pair(CA(), days, host="web.example.org", name="cert"))
     spec = {"hosts": ["web.example.org"], "secret": {"name": "cert", "namespace": "default"}}
     meta = {"name": "web", "namespace": "default"}
@@ -182,7 +182,7 @@ async def test_doctor_tells_when_certificates_in_use_end(harness: SurveyHarness,
     assert (await harness.checks())["certificates"][0][0] == level
 
 
-async def test_doctor_tells_stream_routes_that_a_gateway_does_not_serve(harness: SurveyHarness) -> None:
+async def test_doctor_reports_stream_routes_that_a_gateway_does_not_serve(harness: SurveyHarness) -> None:
     stream = {"name": "tcp", "protocol": "TCP", "match": {"ingressPort": 9100}}
     tcp = route("tcp")
     tcp["spec"] = {"stream": [{**stream, "backend": {"serviceName": "web", "servicePort": 80}}]}
@@ -190,7 +190,7 @@ async def test_doctor_tells_stream_routes_that_a_gateway_does_not_serve(harness:
     assert (await harness.checks())["gateway default streams"][0][0] == "OK"
 
 
-async def test_a_clock_that_is_wrong_is_told(harness: SurveyHarness) -> None:
+async def test_a_clock_that_is_wrong_is_reported(harness: SurveyHarness) -> None:
     settings = load_settings(harness.cli.folder / harness.config)
     got = {check.name: check.level for check in await examine(settings, clock=FakeClock())}
     assert got["api-clock"] == "WARN"
@@ -207,7 +207,7 @@ async def test_a_clock_that_is_wrong_is_told(harness: SurveyHarness) -> None:
         ("list", "secrets", "objects", "WARN some kinds could not be read: Secret: "),
     ],
 )
-async def test_doctor_tells_what_it_may_not_look_at(
+async def test_doctor_reports_what_it_may_not_look_at(
     harness: SurveyHarness, verb: str, plural: str, check: str, want: str
 ) -> None:
     harness.server.faults.append(Fault(verb, plural, status=403))
@@ -234,14 +234,14 @@ async def test_doctor_misses_a_class_for_an_ingress(harness: SurveyHarness) -> N
     )
 
 
-async def test_doctor_tells_a_webhook_that_nobody_asks(harness: SurveyHarness) -> None:
+async def test_doctor_reports_a_webhook_that_is_not_registered(harness: SurveyHarness) -> None:
     config = json.loads((harness.cli.folder / harness.config).read_text())
     config["webhook"] = {"enabled": True, "cert_file": "tls.crt", "key_file": "tls.key"}
     harness.cli.write(harness.config, json.dumps(config))
     assert (await harness.checks())["webhook"] == [("WARN", "it is served, but not registered")]
 
 
-async def test_doctor_asks_for_no_leader_where_none_is_elected(harness: SurveyHarness) -> None:
+async def test_doctor_asks_for_no_leader_if_none_is_elected(harness: SurveyHarness) -> None:
     config = json.loads((harness.cli.folder / harness.config).read_text())
     config["kubernetes"]["election"]["enabled"] = False
     harness.cli.write(harness.config, json.dumps(config))

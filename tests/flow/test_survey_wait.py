@@ -46,7 +46,7 @@ async def test_wait_hears_of_a_condition_that_comes_later(harness: SurveyHarness
     ("name", "timeout", "outcome", "reason"),
     [("broken", "20s", "failed", "ResourcesSynced"), ("absent", "300ms", "timed out", "NotFound")],
 )
-async def test_wait_tells_why_an_object_is_not_live(
+async def test_wait_reports_why_an_object_is_not_live(
     harness: SurveyHarness, name: str, timeout: str, outcome: str, reason: str
 ) -> None:
     harness.server.put(say(harness.server.put(route("broken")), "False", "no Service"))
@@ -178,6 +178,6 @@ async def test_wait_goes_on_for_a_custom_resource_while_a_gateway_does_not_answe
 @pytest.mark.parametrize(
     "arguments", [("Pod", "a/b"), ("ar", "web"), ("ar", "a/b", "--timeout", "soon"), ("ar", "a/b", "--for=x")]
 )
-async def test_wait_refuses_what_it_can_not_read(harness: SurveyHarness, arguments: tuple[str, ...]) -> None:
+async def test_wait_refuses_what_it_cannot_read(harness: SurveyHarness, arguments: tuple[str, ...]) -> None:
     got = await harness.cli.beside("wait", *arguments, "--config", harness.config)
     assert (got.returncode, got.stdout) == (2, "")

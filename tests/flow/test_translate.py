@@ -213,7 +213,7 @@ def test_translate_prints_problems_once_on_a_terminal(cli: Cli) -> None:
     assert (got.returncode, got.stderr, got.stdout.count("did you mean hosts?")) == (1, "", 1)
 
 
-def test_translate_hides_private_keys_unless_told_to_show_them(cli: Cli) -> None:
+def test_translate_hides_private_keys_unless_requested(cli: Cli) -> None:
     issued = trustme.CA().issue_cert("web.example.org")
     certificate, key = issued.cert_chain_pems[0].bytes().decode(), issued.private_key_pem.bytes().decode()
     secret = {

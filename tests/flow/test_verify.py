@@ -179,7 +179,7 @@ async def test_watch_repeats_and_says_how_often_a_difference_was_seen(cli: Cli) 
     assert got["findings"][0]["differences"][0]["rounds"] == got["rounds"]
 
 
-async def test_arguments_that_can_not_be_used_are_named(cli: Cli) -> None:
+async def test_arguments_that_cannot_be_used_are_named(cli: Cli) -> None:
     for arguments, words in (
         (("verify", "a", "b"), "no requests: add"),
         (("verify", "a:x", "b"), "'a:x' is not an address; write HOST[:HTTP_PORT[,HTTPS_PORT]]"),

@@ -106,7 +106,7 @@ def test_lint_has_nothing_to_say_of_an_example(example: Example) -> None:
     assert find(manifests.load([FOLDER / "backends", example.path]), Given.of(example).options) == ()
 
 
-def test_there_is_no_golden_file_without_its_example() -> None:
+def test_every_golden_file_has_its_example() -> None:
     got = {str(path.relative_to(WANT).with_suffix("")) for path in WANT.rglob("*.yaml")}
     assert got == {example.name for example in EXAMPLES}
 

@@ -16,12 +16,12 @@ def test_every_recording_is_a_golden_case_with_all_its_states() -> None:
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_what_differs_from_the_1_8_line_is_listed(case: Case) -> None:
+def test_differences_from_1_8_are_listed(case: Case) -> None:
     want = {str(state): found for state, found in DIFFER.get(case.path.name, {}).items()}
     assert differences(case) == want
 
 
-def test_every_case_on_the_lists_exists_and_says_why() -> None:
+def test_every_case_on_the_lists_exists_and_reports_the_reason() -> None:
     listed = {*DIFFER, *ALIKE}
     assert listed <= CASES.keys()
     assert sorted(name for name in listed if not (CASES[name].path / "NOTE").exists()) == []

@@ -133,7 +133,7 @@ DAYS = st.lists(st.tuples(st.integers(0, 2 * TOP), st.integers(0, 9)), max_size=
 
 @given(before=DAYS, change=st.tuples(st.integers(0, 2 * TOP), st.integers(0, 9)), seen=st.integers(0, 2 * TOP + 1))
 @settings(max_examples=300, deadline=None)
-def test_whoever_looked_at_the_first_ones_hears_of_every_change_of_them(
+def test_readers_of_the_first_members_are_notified_of_every_change_of_them(
     before: list[tuple[int, int]], change: tuple[int, int], seen: int
 ) -> None:
     store, heard = ranked()

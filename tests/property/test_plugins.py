@@ -109,7 +109,7 @@ def objects_with(plugin: JsonObject, kind: str, target: tuple[str, str], value: 
 @pytest.mark.parametrize(
     ("name", "field"), [("forward-auth", "uri"), ("traffic-split", "rules[].weighted_upstreams[].upstream.nodes.*")]
 )
-def test_the_same_is_published_with_an_address_of_somebody_else(name: str, field: str) -> None:
+def test_the_same_is_published_with_an_address_of_another_client(name: str, field: str) -> None:
     """Else the test above would show nothing."""
     value = "https://a.example:19091/" if field == "uri" else "a.example:19091"
     plugin = {"name": name, "enable": True, "config": config_with(field, value)}

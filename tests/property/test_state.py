@@ -84,7 +84,7 @@ def _drive(store: Store[EndpointSlice], step: tuple[str, EndpointSlice | list[En
 
 
 @given(st.lists(store_steps, max_size=12))
-def test_store_is_a_dict_that_tells_of_each_difference_once(
+def test_a_store_is_a_dict_that_reports_each_difference_once(
     steps: list[tuple[str, EndpointSlice | list[EndpointSlice]]],
 ) -> None:
     heard: list[Read] = []
@@ -152,7 +152,7 @@ def test_ids_are_injective_and_independent_of_the_order_of_arrival(names: list[s
 
 
 @given(st.lists(st.tuples(st.booleans(), st.sampled_from(NAMES)), max_size=25), st.booleans(), st.booleans())
-def test_whoever_asked_for_an_id_hears_when_it_changes(
+def test_readers_of_an_id_are_notified_when_it_changes(
     steps: list[tuple[bool, str]], settled: bool, compatible: bool
 ) -> None:
     """`known` is what readers believe; they ask again when they are told."""
@@ -223,7 +223,7 @@ def test_desired_records_are_those_of_the_oldest_owners_in_any_order(
 
 
 @given(st.lists(st.tuples(claimants, st.lists(records, max_size=3)), max_size=8))
-def test_changes_name_what_is_wanted_differently_and_who_lost_or_won(
+def test_changes_contain_dirty_records_and_contested_owners(
     steps: list[tuple[Claimant, list[Record]]],
 ) -> None:
     desired = Desired(IdTable(lambda read: None))
@@ -283,7 +283,7 @@ def _distinct(found: Sequence[tuple[Claimant, UpstreamClaim]]) -> list[tuple[Cla
 
 
 @given(st.lists(st.tuples(claimants, st.frozensets(claim_values, max_size=3)), max_size=10))
-def test_claims_are_those_of_each_owner_and_every_change_is_told(
+def test_claims_are_kept_by_owner_and_changes_are_returned(
     steps: list[tuple[Claimant, frozenset[UpstreamClaim]]],
 ) -> None:
     claims = Claims()

@@ -136,7 +136,7 @@ def test_emptied_gateway_is_filled_again(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_gateway_that_was_restored_from_a_backup_is_put_right(seed: int) -> None:
+def test_gateway_that_was_restored_from_a_backup_is_repaired(seed: int) -> None:
     async def tale(calm: Calm) -> None:
         backup = calm.gateway.backup()
         calm.edit()

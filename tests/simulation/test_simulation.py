@@ -24,7 +24,7 @@ def test_every_story_ends_well(first: int) -> None:
 
 
 @pytest.mark.parametrize("seed", [3, 11])
-def test_seed_tells_the_whole_story(seed: int) -> None:
+def test_a_seed_determines_the_whole_story(seed: int) -> None:
     want, got = play(seed, keep_trace=True), play(seed, keep_trace=True)
     assert got.trace == want.trace
 

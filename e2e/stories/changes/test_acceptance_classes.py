@@ -51,14 +51,14 @@ def wait_handled(stage: Stage, *names: str) -> None:
     assert {kind: count(stage.gateway, kind) for kind in kinds} == dict.fromkeys(kinds, len(names))
 
 
-def test_a_class_of_its_own_takes_its_objects_and_those_without_class(all_classes: Stage) -> None:
+def test_a_custom_class_serves_its_objects_and_objects_without_a_class(all_classes: Stage) -> None:
     all_classes.start(kubernetes={"ingress_class": "apisix"})
     wait_handled(all_classes, "apisix", "none")
     assert all_classes.traffic.until_status(200, all_classes.host, "/apisix").pod == "web"
     assert all_classes.traffic.send(all_classes.host, "/other").status == 404
 
 
-def test_an_update_counts_and_one_to_our_class_brings_an_object_in(all_classes: Stage) -> None:
+def test_an_update_to_our_class_brings_an_object_in(all_classes: Stage) -> None:
     all_classes.start(kubernetes={"ingress_class": "apisix"})
     wait_handled(all_classes, "apisix", "none")
     for kind in NAMESPACED:

@@ -58,7 +58,7 @@ def test_audits_of_every_kind_write_nothing(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("kind", EDITS)
-def test_a_record_of_any_kind_is_put_right(stage: Stage, kind: str) -> None:
+def test_a_record_of_any_kind_is_repaired(stage: Stage, kind: str) -> None:
     start(stage)
     stage.serve()
     stage.apply(of_every_kind(stage))

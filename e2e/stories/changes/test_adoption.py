@@ -150,7 +150,7 @@ def explained() -> set[str]:
     return {name for name, found in labels if "meta_weight" in found} | set(listed()["differ"])
 
 
-def test_what_the_1_8_line_left_behind_goes(cluster_api: KubeClient, start_controller: StartController) -> None:
+def test_leftovers_of_1_8_are_deleted(cluster_api: KubeClient, start_controller: StartController) -> None:
     with placed(cluster_api, changing()) as place:
         number = max(case.states for case in place.cases.values()) - 1
         place.go_to(number)
@@ -161,7 +161,7 @@ def test_what_the_1_8_line_left_behind_goes(cluster_api: KubeClient, start_contr
     assert {"mut-rule-removed_web2_80", "mut-split-route-deleted_web2_80"} <= deleted
 
 
-def test_a_gateway_of_the_1_8_line_is_adopted(cluster_api: KubeClient, start_controller: StartController) -> None:
+def test_a_gateway_of_1_8_is_adopted(cluster_api: KubeClient, start_controller: StartController) -> None:
     with placed(cluster_api, steady(), wait=False) as place:
         before, want, got = take_over(place, start_controller, 0)
     equal = [key for key, body in want.items() if before.get(key) == body]

@@ -90,7 +90,7 @@ def test_a_cluster_moves_to_another_gateway_and_back_while_traffic_flows(stage: 
     assert own.stop() == 0
 
 
-def test_an_address_that_can_not_be_used_changes_nothing(stage: Stage) -> None:
+def test_an_address_that_cannot_be_used_changes_nothing(stage: Stage) -> None:
     with config(stage) as name:
         own = stage.start({name: stage.gateway})
         stage.serve()

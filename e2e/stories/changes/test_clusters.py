@@ -35,7 +35,7 @@ def audited(stage: Stage) -> Controller:
     return own
 
 
-def test_a_cluster_that_is_down_holds_up_no_other_and_catches_up(stage: Stage) -> None:
+def test_a_cluster_that_is_down_delays_no_other_and_catches_up(stage: Stage) -> None:
     away = stage.another_gateway()
     own = stage.start({"here": stage.gateway, "away": away}, sync={"timeout": "1s"})
     stage.serve()
@@ -100,7 +100,7 @@ def test_a_cluster_that_is_down_at_the_start_does_not_matter_to_the_other(stage:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_record_edited_behind_its_back_is_restored(stage: Stage, audited: Controller, kind: str) -> None:
+def test_a_record_edited_manually_is_restored(stage: Stage, audited: Controller, kind: str) -> None:
     want = bodies(stage.gateway)
     (id_,) = want[kind]
     edit = {"routes": {"uris": ["/elsewhere"]}, "upstreams": {"nodes": {"127.0.0.1:1": 1}}}[kind]
@@ -115,7 +115,7 @@ def test_a_record_edited_behind_its_back_is_restored(stage: Stage, audited: Cont
     wait_until(lambda: audited.metric(DRIFT), lambda got: got == 1, "the drift to be counted")
 
 
-def test_a_record_deleted_behind_its_back_is_restored(stage: Stage, audited: Controller) -> None:
+def test_a_record_deleted_manually_is_restored(stage: Stage, audited: Controller) -> None:
     want = bodies(stage.gateway)
     (id_,) = want["routes"]
     stage.gateway.call("DELETE", f"/routes/{id_}")

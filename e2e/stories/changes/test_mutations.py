@@ -41,7 +41,7 @@ def test_every_recorded_change_is_played() -> None:
     assert {*TOGETHER, *BY_CLASS, *BY_NAMESPACE} == several
 
 
-def test_changes_leave_what_was_recorded_or_what_is_right(
+def test_changes_leave_the_recorded_or_the_correct_records(
     cluster_api: KubeClient, start_controller: StartController
 ) -> None:
     with DevGateway() as gateway, placed(cluster_api, TOGETHER) as place:

@@ -122,7 +122,7 @@ def test_lost_bookmarks_and_repeated_events_change_nothing(scene: ApiStand, acti
     assert scene.asked("list", after=lists) == []
 
 
-def test_watches_that_fall_silent_are_opened_again_within_20_seconds_without_a_list(scene: ApiStand) -> None:
+def test_silent_watches_are_reopened_within_20_seconds_without_a_list(scene: ApiStand) -> None:
     """With the default settings; a query selects the watches that are open now: later watches have no fault."""
     lists, stalled = len(scene.asked("list")), scene.faults("stall")
     open_now = {line["query"] for line in scene.asked("watch")}
@@ -134,7 +134,7 @@ def test_watches_that_fall_silent_are_opened_again_within_20_seconds_without_a_l
     assert scene.asked("list", after=lists) == []
 
 
-def test_throttled_watches_wait_as_told_and_do_not_list(scene: ApiStand) -> None:
+def test_throttled_watches_honour_retry_after_and_do_not_list(scene: ApiStand) -> None:
     hide_changes(scene)
     lists, watches = len(scene.asked("list")), len(scene.asked("watch"))
     scene.proxy.play(
@@ -186,7 +186,7 @@ def test_an_empty_list_of_a_few_objects_takes_no_backend_away(scene: ApiStand, o
     assert len(own.events("relist.deletes_held_back")) > 0
 
 
-def test_conflicts_of_status_writes_are_no_hot_loop(scene: ApiStand) -> None:
+def test_conflicts_of_status_writes_cause_no_hot_loop(scene: ApiStand) -> None:
     # What an earlier story changed may be told a little after it reached the gateway.
     scene.until_said(BASE[0])
     before = len(scene.asked("patch"))

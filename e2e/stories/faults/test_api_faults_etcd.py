@@ -70,7 +70,7 @@ def test_history_that_etcd_compacted_is_listed_for_once(
     assert len(scene.asked("list", after=lists)) == 1
 
 
-def test_a_kind_whose_crd_goes_and_comes_harms_no_other(scene: ApiStand, own: Controller) -> None:
+def test_a_crd_that_is_deleted_and_recreated_affects_no_other_kind(scene: ApiStand, own: Controller) -> None:
     definition = next(each for each in crds.manifests() if each["spec"]["names"]["kind"] == "ApisixConsumer")
     writes = scene.writes()
     scene.api.delete("CustomResourceDefinition", definition["metadata"]["name"])

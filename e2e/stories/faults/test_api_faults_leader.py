@@ -130,7 +130,7 @@ def test_a_slow_api_server_ends_no_term_and_gets_one_list_of_a_kind_at_a_time(sc
     assert (own.leads, len(own.events("term.started")), scene.overlapping()) == (True, 1, [])
 
 
-def test_a_stop_of_a_second_costs_no_term_and_is_shown(scene: ApiStand, start: Start) -> None:
+def test_a_pause_of_a_second_costs_no_term_and_is_shown(scene: ApiStand, start: Start) -> None:
     own = start(election=PATIENT | {"name": f"lease-{scene.namespace}"})
     renewed = len(scene.asked("patch", "leases"))
     own.process.pause()
@@ -150,7 +150,7 @@ def test_a_stop_of_a_second_costs_no_term_and_is_shown(scene: ApiStand, start: S
 @pytest.mark.parametrize(
     "redirection", ["> /dev/full 2>&1", ">&- 2>&-", "> >(true) 2>&1"], ids=["full", "closed", "reader gone"]
 )
-def test_it_works_without_a_place_for_its_output(scene: ApiStand, redirection: str) -> None:
+def test_the_controller_works_without_an_output(scene: ApiStand, redirection: str) -> None:
     own = scene.controller(scene.proxy.kubeconfig, name=f"mute-{secrets.token_hex(2)}")
     own.process.command = ["bash", "-c", f'exec "$@" {redirection}', "bash", *own.process.command]
     with own:
@@ -218,9 +218,7 @@ def limited(scene: ApiStand, local_cluster: LocalCluster, tmp_path: Path) -> Ite
         scene.api.delete("ClusterRole", name)
 
 
-def test_a_right_that_is_taken_away_deletes_nothing_and_is_named(
-    scene: ApiStand, start: Start, limited: ApiProxy
-) -> None:
+def test_a_revoked_permission_deletes_nothing_and_is_named(scene: ApiStand, start: Start, limited: ApiProxy) -> None:
     own = start(limited.kubeconfig)
     writes, binding = scene.writes(), f"{scene.namespace}-routes"
     scene.api.delete("ClusterRoleBinding", binding)

@@ -87,7 +87,9 @@ def test_a_gateway_whose_lists_fail_at_the_start_is_not_swept(stage: Stage) -> N
     assert (len(put_paths(stage.gateway, before)), loop.failures) == (1, [])
 
 
-def test_a_wrong_admin_key_is_said_once_until_the_file_is_right(stage: Stage, kubeconfig: Path, tmp_path: Path) -> None:
+def test_a_wrong_admin_key_is_logged_once_until_the_file_is_correct(
+    stage: Stage, kubeconfig: Path, tmp_path: Path
+) -> None:
     stage.serve()
     stage.apply(route(stage.host))
     key = tmp_path / "admin-key"

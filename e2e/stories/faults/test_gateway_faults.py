@@ -144,7 +144,7 @@ def _outage_round(stage: Stage, own: Controller, good: AdminProxy, bad: AdminPro
     note("F-9", fault="down", good_s=round(took, 2), caught_up_s=round(caught_up, 2))
 
 
-def test_a_rotated_admin_key_is_told_with_few_requests_and_the_new_one_is_taken(
+def test_a_rotated_admin_key_is_reported_with_few_requests_and_the_new_one_is_used(
     stage: Stage, proxies: Proxies, kubeconfig: Path, tmp_path: Path
 ) -> None:
     proxy = proxies.before(stage.gateway)
@@ -222,7 +222,7 @@ def test_a_crash_between_an_upstream_and_its_route_costs_no_second_write(stage: 
     assert written.refs == [f"upstreams/{upstream}"]
 
 
-def test_an_older_backup_that_is_restored_is_put_right_and_others_records_stay(
+def test_a_restored_older_backup_is_repaired_and_records_of_others_stay(
     stage: Stage, proxies: Proxies, tmp_path: Path
 ) -> None:
     proxy = proxies.before(stage.gateway)
@@ -255,7 +255,7 @@ def test_an_older_backup_that_is_restored_is_put_right_and_others_records_stay(
     note("F-13", records=len(want), restored_backup_to_right_s=round(took, 2))
 
 
-def test_a_sweep_that_would_empty_the_gateway_is_held_and_says_what_to_do(stage: Stage, proxies: Proxies) -> None:
+def test_a_sweep_that_would_empty_the_gateway_is_held_back_with_a_remedy(stage: Stage, proxies: Proxies) -> None:
     proxy = proxies.before(stage.gateway)
     own = stage.start({"default": proxy}, sync={"audit_interval": "1s"})
     stage.serve()

@@ -126,7 +126,7 @@ def story(
         yield PairHarness(cluster_api, own_gateway, name, web, start)
 
 
-def test_follower_stays_quiet_until_the_leader_is_killed(story: PairHarness) -> None:
+def test_follower_writes_nothing_until_the_leader_is_killed(story: PairHarness) -> None:
     leader, follower = story.pair()
     assert (follower.probe("/readyz")[0], follower.leads) == (200, False)
     assert story.writes(follower) == []

@@ -71,7 +71,7 @@ def test_every_file_that_the_settings_name_is_mounted(variant: str, tmp_path: Pa
     assert got == named - {""}
 
 
-def test_values_of_the_peers_chart_are_taken() -> None:
+def test_values_of_the_peers_chart_are_accepted() -> None:
     values = {
         "config": {
             "logLevel": "warn",
@@ -140,7 +140,7 @@ def test_the_container_can_write_nowhere_and_only_its_pods_have_the_token() -> N
         ({"maxUnavailable": 0}, {"maxUnavailable": 0}),
     ],
 )
-def test_a_disruption_budget_is_the_one_that_is_asked_for(budget: dict[str, Any], want: dict[str, Any]) -> None:
+def test_a_disruption_budget_is_the_one_that_is_required(budget: dict[str, Any], want: dict[str, Any]) -> None:
     spec = find(render(merged(WITH_KEY, nested("podDisruptionBudget", budget))), "PodDisruptionBudget")["spec"]
     assert {name: value for name, value in spec.items() if name != "selector"} == want
 

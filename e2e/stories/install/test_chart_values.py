@@ -176,7 +176,7 @@ def test_the_schema_names_a_wrong_value(name: str, value: object, want: str) -> 
         ("podDisruptionBudget", {"enabled": False, "minAvailable": 1, "maxUnavailable": 1}),
     ],
 )
-def test_values_near_the_refused_ones_are_taken_by_chart_and_program(name: str, value: object, tmp_path: Path) -> None:
+def test_values_near_the_limits_are_accepted_by_chart_and_program(name: str, value: object, tmp_path: Path) -> None:
     manifests = render(merged(WITH_KEY, nested(name, value)), release="test")
     assert settings_of(manifests, tmp_path).clusters[0].name == "default"
 

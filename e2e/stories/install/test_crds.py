@@ -48,7 +48,7 @@ def test_every_crd_is_established_and_structural(crd_api: KubeClient) -> None:
         assert got == {"NamesAccepted": "True", "Established": "True"}, kind.name
 
 
-def test_every_good_object_is_taken_whole(crd_api: KubeClient) -> None:
+def test_every_good_object_is_accepted_whole(crd_api: KubeClient) -> None:
     for case in [*GOOD, *LATE, *(case for case in recorded() if not is_refused(case))]:
         got = dry_run(crd_api, case)
         assert got["spec"] == case.spec, case.title

@@ -256,7 +256,7 @@ def check(harness: RbacHarness) -> None:
     assert harness.audit.refused() == []
 
 
-def test_with_the_defaults_nothing_is_refused_and_nothing_granted_in_vain(harness: StartHarness) -> None:
+def test_with_the_defaults_all_permissions_are_granted_and_used(harness: StartHarness) -> None:
     shown = harness({})
     shown.start()
     shown.stage.serve()
@@ -269,7 +269,7 @@ def test_with_the_defaults_nothing_is_refused_and_nothing_granted_in_vain(harnes
 
 
 @pytest.mark.usefixtures("granting")
-def test_with_every_option_nothing_is_refused_and_nothing_granted_in_vain(harness: StartHarness, stage: Stage) -> None:
+def test_with_every_option_all_permissions_are_granted_and_used(harness: StartHarness, stage: Stage) -> None:
     values = {
         "preset": "multi-tenant",
         "config": {
@@ -306,9 +306,7 @@ def gateway_api(cluster_api: KubeClient) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("gateway_api")
-def test_with_the_gateway_api_nothing_is_refused_and_nothing_granted_in_vain(
-    harness: StartHarness, stage: Stage
-) -> None:
+def test_with_the_gateway_api_all_permissions_are_granted_and_used(harness: StartHarness, stage: Stage) -> None:
     shown = harness({"config": {"gatewayAPI": {"enabled": "auto"}}})
     shown.start()
     stage.serve()

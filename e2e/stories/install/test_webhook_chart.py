@@ -105,7 +105,7 @@ def test_what_is_wrong_is_denied(guarded: Guarded) -> None:
     assert "'magic' is unknown" in guarded.denied("Ingress", "ingress", ingress, annotations=annotations)
 
 
-def test_what_may_be_mended_elsewhere_is_warned_of_and_what_is_right_is_let_through(guarded: Guarded) -> None:
+def test_problems_of_other_objects_are_warnings_and_valid_objects_are_admitted(guarded: Guarded) -> None:
     route = {"http": [rule("rule", {"paths": ["/*"]})]}
     where = "does not exist; create it or correct the name"
     want = [f"spec.http[0].backends[0].serviceName: Service {guarded.namespace}/web {where}"]
@@ -139,7 +139,7 @@ def test_cluster_configs_are_asked_about_although_they_have_no_namespace(guarded
     assert guarded.controller.metric(REQUESTS, kind="ApisixClusterConfig") == 1
 
 
-def test_while_the_controller_is_away_objects_are_let_through_and_told_afterwards(guarded: Guarded) -> None:
+def test_while_the_controller_is_away_objects_are_admitted_and_reported_afterwards(guarded: Guarded) -> None:
     guarded.controller.stop()
     assert guarded.send("ApisixUpstream", "bad", NODES) == []
     guarded.controller.start()

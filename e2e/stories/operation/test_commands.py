@@ -87,7 +87,7 @@ def well(stage: Stage) -> None:
     stage.wait_route(says("True"), "to be well")
 
 
-def test_a_set_up_that_is_well_is_told_so_by_every_command(stage: Stage, tmp_path: Path) -> None:
+def test_every_command_reports_a_healthy_setup(stage: Stage, tmp_path: Path) -> None:
     well(stage)
     ask = shell(stage, tmp_path)
     for kind in ("ApisixRoute", "Ingress"):
@@ -175,7 +175,7 @@ def test_an_ingress_that_names_an_absent_service_is_not_live(stage: Stage, tmp_p
     assert stage.traffic.send(f"j.{stage.host}").status == 404
 
 
-def test_a_gateway_that_was_edited_or_is_away_is_told(stage: Stage, tmp_path: Path) -> None:
+def test_a_gateway_that_was_edited_or_is_away_is_reported(stage: Stage, tmp_path: Path) -> None:
     well(stage)
     stage.controllers[0].stop()
     stage.gateway.put("/routes/foreign", {"uri": "/x", "upstream": {"nodes": {"127.0.0.1:1": 1}, "type": "roundrobin"}})
@@ -213,7 +213,7 @@ def test_waiting_outlasts_a_gateway_that_is_away(stage: Stage, tmp_path: Path) -
     assert stage.traffic.send(f"l.{stage.host}").status == 200
 
 
-def test_a_wrong_key_and_an_api_server_that_is_away_are_told(stage: Stage, tmp_path: Path) -> None:
+def test_a_wrong_key_and_an_api_server_that_is_away_are_reported(stage: Stage, tmp_path: Path) -> None:
     well(stage)
     ask = shell(stage, tmp_path)
     ((level, words),) = ask.checks("--admin-key", "not-the-key-at-all")["gateway default"]

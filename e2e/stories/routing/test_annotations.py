@@ -30,7 +30,7 @@ def test_the_target_is_rewritten_by_a_regular_expression(scene: Scene) -> None:
     assert scene.send("/a/b").seen["path"] == "/a/b"
 
 
-def test_cors_answers_the_allowed_origin_alone_and_stops(scene: Scene) -> None:
+def test_cors_allows_only_the_configured_origin(scene: Scene) -> None:
     scene.serve("web")
     good, bad = {"Origin": "https://good.example.org"}, {"Origin": "https://bad.example.org"}
     annotate(
@@ -55,7 +55,7 @@ def test_cors_answers_the_allowed_origin_alone_and_stops(scene: Scene) -> None:
         ("blocklist_source_range", "10.9.0.0/16", "10.9.0.0/16,127.0.0.0/8"),
     ],
 )
-def test_client_addresses_are_let_in_and_kept_out(scene: Scene, name: str, admits: str, refuses: str) -> None:
+def test_client_addresses_are_admitted_and_rejected(scene: Scene, name: str, admits: str, refuses: str) -> None:
     scene.serve("web")
     annotate(scene, **{name: admits})
     scene.until_pod("web")
@@ -65,7 +65,7 @@ def test_client_addresses_are_let_in_and_kept_out(scene: Scene, name: str, admit
     scene.until_pod("web")
 
 
-def test_a_bad_address_list_opens_nothing(scene: Scene) -> None:
+def test_an_invalid_address_list_opens_nothing(scene: Scene) -> None:
     scene.serve("web")
     annotate(scene, allowlist_source_range="everybody")
     want = f"metadata.annotations[{ANNOTATION}allowlist-source-range]"
@@ -80,7 +80,7 @@ def test_a_bad_address_list_opens_nothing(scene: Scene) -> None:
 @pytest.mark.parametrize(
     "annotations", [{"http_allow_methods": "GET,HEAD"}, {"http_block_methods": "POST,DELETE"}], ids=["allow", "block"]
 )
-def test_methods_are_let_in_and_kept_out(scene: Scene, annotations: dict[str, str]) -> None:
+def test_methods_are_admitted_and_rejected(scene: Scene, annotations: dict[str, str]) -> None:
     scene.serve("web")
     annotate(scene, **annotations)
     scene.until_pod("web")
@@ -124,13 +124,13 @@ def test_the_answer_is_rewritten(scene: Scene) -> None:
 @pytest.mark.parametrize(
     ("kind", "want"), [("keyAuth", "Missing API key"), ("basicAuth", "Missing authorization")], ids=["key", "basic"]
 )
-def test_authentication_is_asked_for(scene: Scene, kind: str, want: str) -> None:
+def test_authentication_is_required(scene: Scene, kind: str, want: str) -> None:
     scene.serve("web")
     annotate(scene, auth_type=kind)
     assert want in scene.until_status(401).text
 
 
-async def test_a_websocket_is_let_through_where_it_is_enabled(scene: Scene) -> None:
+async def test_a_websocket_is_forwarded_if_it_is_enabled(scene: Scene) -> None:
     scene.serve("web")
     annotate(scene)
     scene.until_pod("web")
@@ -140,7 +140,7 @@ async def test_a_websocket_is_let_through_where_it_is_enabled(scene: Scene) -> N
     assert await websocket(scene, "/ws", "hello") == "hello"
 
 
-def test_https_is_spoken_to_the_pods(scene: Scene) -> None:
+def test_https_is_used_towards_the_pods(scene: Scene) -> None:
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     CA().issue_cert("web.example.org").configure_cert(tls)
     scene.pods.create("web", ports={"https": 8443}, tls=tls)
@@ -150,7 +150,7 @@ def test_https_is_spoken_to_the_pods(scene: Scene) -> None:
     assert (scene.record("upstreams", "web_80") or {})["scheme"] == "https"
 
 
-def test_an_unknown_scheme_is_left_out_and_told(scene: Scene) -> None:
+def test_an_unknown_scheme_is_skipped_and_reported(scene: Scene) -> None:
     scene.serve("web")
     annotate(scene, upstream_scheme="nonsense")
     scene.until_pod("web")
@@ -209,7 +209,7 @@ def test_services_of_another_namespace_are_used(scene: Scene) -> None:
         assert f"{other}_web_80" in {found["name"] for found in scene.gateway.records("upstreams").values()}
 
 
-def test_an_external_authority_is_asked(scene: Scene) -> None:
+def test_an_external_authorization_service_is_called(scene: Scene) -> None:
     if not isinstance(scene.gateway, DevGateway):
         pytest.skip("a gateway that acts on forward-auth would ask a server that is not there")
     scene.serve("web")

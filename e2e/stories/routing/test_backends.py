@@ -92,7 +92,7 @@ def test_an_upstream_stays_until_the_last_route_of_two_is_gone(scene: Scene) -> 
     scene.wait_record("upstreams", "web_80", lambda found: found is None, "to be gone")
 
 
-def test_a_subset_takes_the_pods_of_its_labels_alone_and_follows_them(scene: Scene) -> None:
+def test_a_subset_contains_only_pods_with_its_labels_and_follows_them(scene: Scene) -> None:
     pods = {name: scene.pods.create(name, labels={"app": "web", "version": name}) for name in ("v1", "v2")}
     scene.pods.service("web", {"app": "web"})
     subsets(scene, old={"version": "v1"}, new={"version": "v2"})
@@ -170,7 +170,7 @@ def test_ports_by_name_reach_the_target_ports_that_each_pod_gives_the_name(scene
     assert scene.names("upstreams") == {"web_80", "web_9000"}
 
 
-def test_a_port_that_the_service_lacks_is_told_and_found_when_it_is_added(scene: Scene) -> None:
+def test_a_port_that_the_service_lacks_is_reported_and_found_when_it_is_added(scene: Scene) -> None:
     scene.serve("web", ports={"http": 80, "extra": 8080})
     one(scene, servicePort="extra")
     scene.wait_aborted("ApisixRoute", "web", "has no port extra")

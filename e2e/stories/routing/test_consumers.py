@@ -44,7 +44,7 @@ def until_let_in(scene: Scene, headers: dict[str, str]) -> str:
     return str(answer.seen["headers"].get("x-consumer-username"))
 
 
-def test_a_key_lets_its_consumer_in_until_it_is_changed_or_the_consumer_goes(scene: Scene) -> None:
+def test_a_key_authenticates_its_consumer_until_the_key_or_consumer_changes(scene: Scene) -> None:
     guarded(scene, "keyAuth")
     old, new = (f"{scene.namespace}-{age}" for age in ("old", "new"))
     consumer(scene, "jack", keyAuth={"value": {"key": old}})
@@ -59,7 +59,7 @@ def test_a_key_lets_its_consumer_in_until_it_is_changed_or_the_consumer_goes(sce
     assert username(scene, "jack") not in scene.gateway.records("consumers")
 
 
-def test_a_name_and_password_let_their_consumer_in(scene: Scene) -> None:
+def test_a_name_and_password_authenticate_their_consumer(scene: Scene) -> None:
     guarded(scene, "basicAuth")
     user = f"{scene.namespace}-jack"
     consumer(scene, "jack", basicAuth={"value": {"username": user, "password": "p1"}})
@@ -85,7 +85,7 @@ def test_credentials_of_a_secret_are_followed_and_stay_when_it_goes(scene: Scene
     scene.until_status(401, headers=basic(user, "p2"))
 
 
-def test_a_key_that_another_consumer_has_is_told_and_passes_on_when_that_one_goes(scene: Scene) -> None:
+def test_a_key_of_another_consumer_is_reported_and_passes_on_when_that_consumer_is_deleted(scene: Scene) -> None:
     guarded(scene, "keyAuth")
     shared = f"{scene.namespace}-shared"
     consumer(scene, "first", keyAuth={"value": {"key": shared}})
@@ -128,7 +128,7 @@ def test_two_consumers_exchange_their_keys(scene: Scene) -> None:
     scene.wait_synced("ApisixConsumer", "two")
 
 
-def test_a_consumer_of_another_namespace_is_not_let_in_by_a_name_that_looks_the_same(stage: Stage) -> None:
+def test_a_consumer_of_another_namespace_with_a_similar_name_is_rejected(stage: Stage) -> None:
     """`team-a/admin` is on the whitelist; `team/a-admin`, which is older, had the same username in 1.8."""
     with stage.another_namespace(stage.namespace) as theirs:
         suffix = theirs.removeprefix(f"{stage.namespace}-")

@@ -79,7 +79,7 @@ def test_the_longest_prefix_wins_whatever_the_order(scene: Scene) -> None:
     assert {text: scene.send(text).pod for text in want} == want
 
 
-def test_hosts_are_kept_apart_and_a_wildcard_takes_the_others(scene: Scene) -> None:
+def test_hosts_are_separate_and_a_wildcard_matches_the_others(scene: Scene) -> None:
     scene.serve("a", "b", "rest")
     scene.ingress(
         "web",
@@ -129,7 +129,7 @@ def test_the_default_backend_takes_what_no_rule_takes(scene: Scene) -> None:
     scene.until_status(404, "/anything", host=f"nobody.{scene.host}")
 
 
-def test_a_rule_without_paths_harms_nobody(scene: Scene) -> None:
+def test_a_rule_without_paths_affects_nothing_else(scene: Scene) -> None:
     scene.serve("web")
     scene.ingress("web", {"host": f"empty.{scene.host}"}, paths(scene, path("/", "web")))
     scene.until_pod("web")
@@ -151,7 +151,7 @@ def test_a_path_that_is_edited_leaves_no_record(scene: Scene) -> None:
     assert [found["uris"] for found in scene.ingress_routes("web")] == [["/new", "/new/*"]]
 
 
-def test_a_missing_service_is_told_in_an_event_and_found_later(scene: Scene) -> None:
+def test_a_missing_service_is_reported_in_an_event_and_found_later(scene: Scene) -> None:
     scene.ingress("web", paths(scene, path("/", "web")))
 
     def told(events: list[Manifest]) -> bool:
@@ -224,7 +224,7 @@ def test_an_ingress_without_class_is_ours_only_while_ours_is_the_default(scene: 
     scene.until_status(404)
 
 
-def test_the_regular_expression_of_a_path_is_matched_where_it_is_asked_for(scene: Scene) -> None:
+def test_the_regular_expression_of_a_path_is_matched_if_enabled(scene: Scene) -> None:
     scene.serve("web", "prefix")
     scene.ingress(
         "web",

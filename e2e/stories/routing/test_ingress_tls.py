@@ -51,7 +51,7 @@ def until_no_certificate(scene: Scene) -> None:
     wait_until(lambda: ssl_records(scene), lambda found: not found, "every certificate to be gone")
 
 
-def test_two_certificates_are_told_apart_by_server_name(scene: Scene) -> None:
+def test_two_certificates_are_distinguished_by_server_name(scene: Scene) -> None:
     authority = CA()
     scene.serve("web")
     hosts = {name: f"{name}.{scene.host}" for name in ("a", "b")}
@@ -70,7 +70,7 @@ def test_two_certificates_are_told_apart_by_server_name(scene: Scene) -> None:
     assert got == [([hosts["a"]], "a"), ([hosts["b"]], "b")]
 
 
-def test_a_renewed_certificate_is_shown_and_the_record_keeps_its_id(scene: Scene) -> None:
+def test_a_renewed_certificate_is_served_and_the_record_keeps_its_id(scene: Scene) -> None:
     authority = CA()
     scene.serve("web")
     old, new = (certificate(authority, scene.host) for _ in range(2))
@@ -99,7 +99,7 @@ def test_a_wildcard_certificate_serves_every_host_that_has_none_of_its_own(scene
     until_shown(scene, f"own.{scene.host}", own)
 
 
-def test_a_certificate_that_comes_late_is_shown_and_stays_when_its_secret_goes(scene: Scene) -> None:
+def test_a_late_certificate_is_served_and_outlives_its_secret(scene: Scene) -> None:
     scene.serve("web")
     leaf = certificate(CA(), scene.host)
     ingress(scene, "web", scene.host, tls=[{"hosts": [scene.host], "secretName": "late"}])
@@ -143,7 +143,7 @@ def test_hosts_come_from_the_rules_where_the_entry_names_none(scene: Scene) -> N
     assert [record["snis"] for record in ssl_records(scene)] == [[scene.host]]
 
 
-def test_a_secret_with_the_keys_cert_and_key_is_taken(scene: Scene) -> None:
+def test_a_secret_with_the_keys_cert_and_key_is_accepted(scene: Scene) -> None:
     scene.serve("web")
     leaf = certificate(CA(), scene.host)
     tls_secret(scene, "web", leaf, keys=("cert", "key"))

@@ -37,7 +37,7 @@ def test_exact_paths_and_prefixes_take_what_they_name(scene: Scene) -> None:
     assert scene.send("/").status == NOT_FOUND
 
 
-def test_an_exact_host_goes_before_a_wildcard_and_a_wildcard_before_none(scene: Scene) -> None:
+def test_an_exact_host_wins_over_a_wildcard_and_a_wildcard_over_no_host(scene: Scene) -> None:
     scene.serve("exact", "wildcard", "anywhere")
     path = f"/{scene.namespace}/*"
     scene.route(
@@ -118,7 +118,7 @@ OPERATORS: tuple[tuple[str, str | list[str], str, str], ...] = (
 )
 
 
-def test_every_operator_takes_and_refuses(scene: Scene) -> None:
+def test_every_operator_matches_and_rejects(scene: Scene) -> None:
     scene.serve("web")
     scene.route(
         "web",

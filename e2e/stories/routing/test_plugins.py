@@ -241,7 +241,7 @@ def test_a_plugin_config_deleted_while_it_is_referred_to_keeps_guarding(scene: S
     scene.wait_record("plugin_configs", "guard", lambda found: found is None, "to be gone")
 
 
-async def test_a_websocket_is_let_through_where_the_rule_says_so(scene: Scene) -> None:
+async def test_a_websocket_is_forwarded_if_the_rule_enables_it(scene: Scene) -> None:
     scene.serve("web")
     on, off = ({"hosts": [scene.host], "paths": [path]} for path in ("/ws/on", "/ws/off"))
     scene.route("web", rule("on", on, websocket=True), rule("off", off))

@@ -120,7 +120,7 @@ def test_a_route_waits_for_its_upstream_and_lives_as_long(scene: Scene, outside:
     assert scene.send().status == 404
 
 
-def test_an_upstream_that_no_route_wants_has_no_record(scene: Scene) -> None:
+def test_an_upstream_without_a_route_has_no_record(scene: Scene) -> None:
     external(scene, domain("unused.example.org"))
     scene.wait_synced("ApisixUpstream", "outside")
     assert scene.names("upstreams") == set()
@@ -147,7 +147,7 @@ def test_a_service_of_type_external_name_is_a_node_and_is_followed(scene: Scene,
     scene.until_pod("new")
 
 
-def test_a_missing_external_name_service_is_told_and_found_later(scene: Scene, outside: Outside) -> None:
+def test_a_missing_external_name_service_is_reported_and_found_later(scene: Scene, outside: Outside) -> None:
     address = outside("partner")
     external(scene, {"type": "Service", "name": "partner"})
     to_outside(scene)
@@ -296,7 +296,7 @@ def test_settings_of_a_port_come_over_the_common_ones(scene: Scene) -> None:
     assert got_status == {"fast": 200, "slow": 504}
 
 
-def test_settings_for_a_service_that_is_not_there_are_told(scene: Scene) -> None:
+def test_settings_for_a_service_that_is_not_there_are_reported(scene: Scene) -> None:
     upstream(scene, retries=1)
     scene.wait_aborted("ApisixUpstream", "web", f"Service {scene.namespace}/web does not exist")
     scene.serve("web")

@@ -101,7 +101,7 @@ def test_no_address_of_a_victim_is_a_way_to_its_pods_without_its_grant(stage: St
     stage.traffic.until_status(503, f"mine.{stage.host}")
 
 
-def test_network_policies_of_the_page_are_taken_by_an_api_server(stage: Stage) -> None:
+def test_network_policies_of_the_page_are_accepted_by_an_api_server(stage: Stage) -> None:
     found = [each for text in BLOCK.findall(PAGE.read_text()) for each in yaml.safe_load_all(dedent(text))]
     policies = [each for each in found if each.get("kind") == "NetworkPolicy"]
     mine = [{**each, "metadata": {"name": each["metadata"]["name"]}} for each in policies]

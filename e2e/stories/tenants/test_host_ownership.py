@@ -52,7 +52,7 @@ def attacks(stage: Stage, own: str, wild: str) -> list[Manifest]:
     return [*rules.values(), ingress(own, name="regex", service="evil", use_regex="true")]
 
 
-def test_a_host_and_the_names_below_a_wildcard_are_its_namespaces_alone(stage: Stage, evil: PodFactory) -> None:
+def test_a_host_and_names_below_a_wildcard_belong_to_one_namespace(stage: Stage, evil: PodFactory) -> None:
     own, wild = stage.host, f"wild.{stage.host}"
     first = stage.start()
     stage.serve()

@@ -74,7 +74,7 @@ def test_a_record_of_others_under_a_wanted_id_is_left_and_the_object_says_so(sta
     stage.wait_route(says("True"), "to be synced")
 
 
-def test_one_rejected_route_of_many_stands_alone(stage: Stage) -> None:
+def test_one_rejected_route_of_many_affects_no_other(stage: Stage) -> None:
     own = stage.start()
     stage.serve()
     names = [f"web-{number}" for number in range(MANY)]
@@ -229,7 +229,7 @@ def test_references_to_secrets_and_code_are_refused_and_leave_the_gateway(stage:
     )
 
 
-def test_the_admin_api_is_no_backend_where_inner_addresses_are_refused(stage: Stage) -> None:
+def test_the_admin_api_is_not_a_backend_if_internal_addresses_are_refused(stage: Stage) -> None:
     """Without the setting a tenant gets through the gateway to its own Admin API."""
     own = stage.start()
     stage.serve()

@@ -42,7 +42,7 @@ async def test_garbage_is_turned_away_and_the_next_request_is_answered(client: C
 
 
 @pytest.mark.parametrize("rest", [b"no header\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\nno size\r\n"])
-async def test_what_is_no_http_is_no_error_of_the_program(
+async def test_what_is_not_http_is_not_an_error_of_the_program(
     client: Client, rest: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     reader, writer = await client.connect()
@@ -55,7 +55,7 @@ async def test_what_is_no_http_is_no_error_of_the_program(
     assert (await client.ask(GOOD))["allowed"]
 
 
-async def test_client_that_hangs_up_in_a_body_is_no_error_of_the_program(
+async def test_a_client_that_disconnects_in_a_body_is_not_an_error(
     client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     heard = asyncio.Event()

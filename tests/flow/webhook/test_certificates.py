@@ -74,7 +74,7 @@ async def test_pair_that_does_not_fit_leaves_the_former_one_in_use(client: Clien
 
 
 @pytest.mark.parametrize("content", ["", "garbage", None])
-def test_certificate_that_can_not_be_used_at_the_start_is_an_error(tmp_path: Path, content: str | None) -> None:
+def test_certificate_that_cannot_be_used_at_the_start_is_an_error(tmp_path: Path, content: str | None) -> None:
     files = Files(tmp_path)
     files.write(files.issue())
     path = tmp_path / "tls.key"
@@ -86,7 +86,7 @@ def test_certificate_that_can_not_be_used_at_the_start_is_an_error(tmp_path: Pat
         files.certificate()
 
 
-async def test_address_that_is_taken_is_an_error(tmp_path: Path) -> None:
+async def test_address_in_use_is_an_error(tmp_path: Path) -> None:
     async with judging(tmp_path, lambda review: Verdict(), PATIENT) as client:
         certificate = Files(tmp_path).certificate()
         server = WebhookServer(
@@ -137,7 +137,7 @@ async def test_only_a_client_with_a_certificate_of_the_ca_is_answered(tmp_path: 
         assert not await answered(client, None)
 
 
-def test_ca_that_can_not_be_read_at_the_start_is_an_error(tmp_path: Path) -> None:
+def test_ca_that_cannot_be_read_at_the_start_is_an_error(tmp_path: Path) -> None:
     files = Files(tmp_path)
     files.write(files.issue())
     with pytest.raises(ConfigError, match="and the certificates of the clients' CA"):

@@ -31,13 +31,13 @@ def test_lost_reply_counts_as_sent_unless_said_otherwise() -> None:
     assert errors.KubeUnavailable("refused").status is None
 
 
-def test_rejection_keeps_the_words_of_the_gateway_and_was_not_carried_out() -> None:
+def test_rejection_keeps_the_gateways_error_and_was_not_applied() -> None:
     error = errors.GatewayRejected(400, 'property "uri" is required')
     assert (error.status, error.message, error.sent) == (400, 'property "uri" is required', False)
     assert str(error) == '400: property "uri" is required'
 
 
-def test_refused_key_was_not_carried_out() -> None:
+def test_refused_key_was_not_applied() -> None:
     error = errors.GatewayUnauthorized("the admin key of cluster a is refused", status=401)
     assert (error.status, error.sent) == (401, False)
 

@@ -28,7 +28,7 @@ def test_missing_field_is_named_with_what_belongs_there() -> None:
     assert got == (("spec.http[0].match.paths", want),)
 
 
-def test_description_that_only_repeats_the_name_is_left_out() -> None:
+def test_description_that_only_repeats_the_name_is_skipped() -> None:
     spec = {"authParameter": {"basicAuth": {"value": {"username": "jack"}}}}
     want = "required field is missing"
     assert problems("ApisixConsumer", spec) == (("spec.authParameter.basicAuth.value.password", want),)
@@ -52,14 +52,14 @@ def test_one_mistake_gives_its_path_and_the_remedy(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", GOOD, ids=lambda case: case.title)
-def test_what_a_release_could_serve_is_taken(case: Case) -> None:
+def test_what_a_release_could_serve_is_accepted(case: Case) -> None:
     spec = parse_spec(case.kind, case.spec)
     assert isinstance(spec, KINDS[case.kind].spec)
     assert unknown_fields(case.kind, case.spec) == ()
 
 
 @pytest.mark.parametrize("case", recorded(), ids=lambda case: f"{case.title}-{case.kind}")
-def test_recorded_object_is_taken_unless_no_release_could_serve_it(case: Case) -> None:
+def test_recorded_object_is_accepted_unless_no_release_could_serve_it(case: Case) -> None:
     assert unknown_fields(case.kind, case.spec) == ()
     if UNSERVABLE.get(case.title) == case.kind:
         assert problems(case.kind, case.spec)
@@ -88,7 +88,7 @@ def test_missing_spec_is_an_empty_one() -> None:
     assert [path for path, _ in problems("ApisixTls", None)] == ["spec.hosts", "spec.secret"]
 
 
-def test_spec_that_is_no_mapping_is_one_problem() -> None:
+def test_spec_that_is_not_a_mapping_is_one_problem() -> None:
     assert problems("ApisixRoute", cast("Any", ["http"])) == (("spec", "must be a mapping (lines of key: value)"),)
 
 
@@ -173,7 +173,7 @@ def test_unknown_fields_of_a_broken_spec_are_none(spec: dict[str, Any] | None) -
     assert unknown_fields("ApisixRoute", spec) == ()
 
 
-def test_many_mistakes_take_linear_time_and_are_told_in_part() -> None:
+def test_many_mistakes_take_linear_time_and_are_reported_in_part() -> None:
     """Each null used to copy the list that it was in: minutes for these."""
     with pytest.raises(SpecError) as caught:
         parse_spec("ApisixRoute", {"http": [{"name": None} for _ in range(40_000)]})

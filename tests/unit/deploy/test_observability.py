@@ -79,7 +79,7 @@ def test_parentheses_match(expression: str, shown: str) -> None:
     assert shown is not None
 
 
-def test_what_only_a_leader_knows_is_asked_of_the_leader() -> None:
+def test_leader_only_panels_query_the_leader() -> None:
     asked = [expression for expression, _ in expressions() if STALE & set(NAME.findall(expression))]
     assert len(asked) > len(STALE)
     others = [expression for expression in asked if OF_THE_LEADER not in expression]

@@ -32,7 +32,7 @@ def test_lack_of_a_browser_names_the_remedy(tmp_path: Path) -> None:
         chromium({"HOME": str(tmp_path), "PATH": str(tmp_path)})
 
 
-def test_axe_is_taken_from_the_cache(tmp_path: Path) -> None:
+def test_axe_is_read_from_the_cache(tmp_path: Path) -> None:
     env = {"APISIX_INGRESS_CACHE": str(tmp_path)}
     with pytest.raises(BrowserError, match=r"python -m e2e\.browser"):
         axe(env)
@@ -50,7 +50,7 @@ def _nowhere() -> Path:
     raise BrowserError("there is none")
 
 
-def test_story_is_skipped_without_a_browser_and_fails_where_one_is_required(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_story_is_skipped_without_a_browser_and_fails_if_one_is_required(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("APISIX_INGRESS_BROWSER", raising=False)
     with pytest.raises(pytest.skip.Exception, match="there is none"):
         or_skip(_nowhere)
@@ -59,7 +59,7 @@ def test_story_is_skipped_without_a_browser_and_fails_where_one_is_required(monk
         or_skip(_nowhere)
 
 
-def test_missing_browser_ends_the_installation_only_where_it_is_required(
+def test_missing_browser_ends_the_installation_only_if_it_is_required(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(browser, "provide", _nowhere)

@@ -51,7 +51,7 @@ class Follower(ChangeSink):
         self.registry.settle()
 
 
-def test_each_change_of_the_address_is_told_once() -> None:
+def test_each_change_of_the_address_is_reported_once() -> None:
     follower = Follower()
     for item in (at(HERE), at(HERE), at(THERE), at(HERE)):
         follower.set(item)
@@ -78,7 +78,7 @@ def test_the_settings_count_again_when_the_address_goes(change: str) -> None:
         config({"baseURL": THERE.url, "adminKey": "edd1c9f034335f136f87ad84b625c8f1"}),
     ],
 )
-def test_what_can_not_be_used_changes_nothing(bad: CustomObject) -> None:
+def test_what_cannot_be_used_changes_nothing(bad: CustomObject) -> None:
     follower = Follower(published_keys="refuse")
     follower.set(at(HERE))
     follower.set(bad)

@@ -106,7 +106,7 @@ def test_a_status_that_is_too_deep_is_not_read() -> None:
     assert "cannot be read" in got.message
 
 
-def test_what_refers_to_an_object_that_never_was_read_says_so() -> None:
+def test_references_to_unread_objects_are_reported() -> None:
     """Its settings must not be taken for empty ones."""
     harness = DepthHarness("ApisixUpstream")
     harness.put({"scheme": "https", "x": DEEP}, 1)

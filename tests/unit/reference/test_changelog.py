@@ -28,7 +28,7 @@ def test_sentences_stand_under_their_kind(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "text"), [("a__better", "Text."), ("text", "Text."), ("a__fixed", "\n")])
-def test_a_file_that_is_no_fragment_is_an_error(
+def test_a_file_that_is_not_a_fragment_is_an_error(
     tmp_path: Path, name: str, text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     make_fragments(tmp_path, **{name: text})

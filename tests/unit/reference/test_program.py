@@ -22,7 +22,7 @@ def test_every_command_and_code_is_there() -> None:
     assert {path.stem for path in found if path.parent.name == "codes"} == {"index", *NUMBERS}
 
 
-def test_options_are_told_with_their_short_names_and_defaults() -> None:
+def test_options_are_reported_with_their_short_names_and_defaults() -> None:
     page = pages()[Path("cli.md")]
     assert "| `--output`, `-o` `text\\|json\\|sarif\\|github` | `text` | Format. |\n" in page
     assert "| `--filename`, `-f` `PATH` |  | Manifests, a file or a folder; - is stdin. |\n" in page

@@ -162,7 +162,7 @@ def test_bad_guard_fails_the_ingress(values: dict[str, str], want: list[str]) ->
         ),
     ],
 )
-def test_other_bad_value_is_left_out_and_told(values: dict[str, str], problems: list[str], plugins: Plugins) -> None:
+def test_other_bad_value_is_skipped_and_reported(values: dict[str, str], problems: list[str], plugins: Plugins) -> None:
     found, told = read(**values)
     assert told == problems
     assert found.plugins == plugins

@@ -29,7 +29,7 @@ def translate(found: World, name: str = "default", *, options: Options = OPTIONS
     return translate_cluster_config(get(found, "ApisixClusterConfig", name, ""), found.view(), options)
 
 
-def test_the_rule_goes_to_the_cluster_of_the_name_alone() -> None:
+def test_the_rule_goes_only_to_the_cluster_with_its_name() -> None:
     options = Options(clusters=frozenset({"east", "west"}))
     got = translate(world(config("east", prometheus={"enable": True})), "east", options=options)
     (record,) = got.records
@@ -105,7 +105,7 @@ def test_without_admin_the_settings_count() -> None:
         ({"baseURL": URL, "adminKey": PUBLISHED}, ("AdminKeyPublished", "spec.admin.adminKey", "warning")),
     ],
 )
-def test_an_address_that_can_not_be_used_is_told_without_what_it_holds(
+def test_an_address_that_cannot_be_used_is_reported_without_what_it_holds(
     fields: dict[str, str], want: tuple[str, str, str]
 ) -> None:
     got = translate(admin(**fields))
@@ -114,7 +114,7 @@ def test_an_address_that_can_not_be_used_is_told_without_what_it_holds(
     assert PUBLISHED not in repr(got)
 
 
-def test_a_published_key_is_an_error_where_the_settings_refuse_it() -> None:
+def test_a_published_key_is_an_error_if_the_settings_refuse_it() -> None:
     got = translate(admin(baseURL=URL, adminKey=PUBLISHED), options=Options(published_keys="refuse"))
     assert found(got) == [("AdminKeyPublished", "spec.admin.adminKey", "error")]
 
@@ -134,7 +134,7 @@ def test_a_plugin_of_a_global_rule_is_left_to_it() -> None:
     assert got.problems == (Problem("Conflicted", message, "spec.monitoring.prometheus", "degraded"),)
 
 
-def test_without_a_plugin_left_there_is_no_rule() -> None:
+def test_without_a_remaining_plugin_there_is_no_rule() -> None:
     got = translate(world(config(prometheus={"enable": True}), rule("prometheus")))
     assert (got.records, [problem.code for problem in got.problems]) == ((), ["Conflicted"])
 

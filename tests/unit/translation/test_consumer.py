@@ -87,7 +87,7 @@ def test_a_secret_gives_the_same_as_an_inline_value(
     assert (plugins(got), got.problems) == ({plugin: want}, ())
 
 
-def test_an_inline_value_goes_before_a_secret() -> None:
+def test_an_inline_value_takes_precedence_over_a_secret() -> None:
     both = consumer(authParameter={"keyAuth": {"value": {"key": "k"}, "secretRef": {"name": "absent"}}})
     got = translate(both)
     assert (plugins(got), got.problems) == ({"key-auth": {"key": "k"}}, ())
@@ -100,7 +100,7 @@ def test_the_first_of_several_methods_counts() -> None:
     assert codes(got) == [("warning", "CredentialsTwice", "spec.authParameter.basicAuth")]
 
 
-def test_credentials_go_before_a_plugin_of_the_same_name() -> None:
+def test_credentials_take_precedence_over_a_plugin_of_the_same_name() -> None:
     extra = [{"name": "key-auth", "config": {"key": "other"}}, {"name": "limit-count", "config": {"count": 1}}]
     got = translate(consumer(authParameter={"keyAuth": {"value": {"key": "k"}}}, plugins=extra))
     assert plugins(got) == {"key-auth": {"key": "k"}, "limit-count": {"count": 1}}
@@ -193,7 +193,7 @@ def test_a_secret_that_lacks_something_keeps_the_object_from_being_published(
     assert (got.records, got.problems) == ((), (want,))
 
 
-def test_every_key_that_a_secret_lacks_is_told_at_once() -> None:
+def test_every_key_that_a_secret_lacks_is_reported_at_once() -> None:
     got = translate(from_secret("basicAuth"), cred({}))
     assert [problem.message for problem in got.problems] == [
         "Secret default/cred: key username is missing; add it",
@@ -209,7 +209,7 @@ def test_a_value_that_is_not_text_keeps_the_object_from_being_published() -> Non
     assert (got.records, got.problems) == ((), (Problem("InvalidSecret", message, path),))
 
 
-def test_a_broken_secret_is_told_together_with_a_broken_plugin() -> None:
+def test_a_broken_secret_is_reported_together_with_a_broken_plugin() -> None:
     auth = {"keyAuth": {"secretRef": {"name": "absent"}}}
     broken = consumer(authParameter=auth, plugins=[{"name": "echo", "secretRef": "absent"}])
     assert codes(translate(broken)) == [
@@ -219,7 +219,7 @@ def test_a_broken_secret_is_told_together_with_a_broken_plugin() -> None:
 
 
 @pytest.mark.parametrize("exp", ["0", "-5", "soon", "1" * 30])
-def test_a_wrong_exp_in_a_secret_is_told_and_the_default_counts(exp: str) -> None:
+def test_a_wrong_exp_in_a_secret_is_reported_and_the_default_is_used(exp: str) -> None:
     got = translate(from_secret("jwtAuth"), cred({"key": "k", "secret": "s", "exp": exp}))
     message = "exp must be an integer of at least 1; the default is used"
     assert plugins(got) == {"jwt-auth": {"key": "k", "secret": "s", "exp": 86400}}
@@ -227,7 +227,7 @@ def test_a_wrong_exp_in_a_secret_is_told_and_the_default_counts(exp: str) -> Non
     assert got.problems == (Problem("InvalidNumber", message, path, "warning"),)
 
 
-def test_a_wrong_inline_number_is_told_and_the_default_counts() -> None:
+def test_a_wrong_inline_number_is_reported_and_the_default_is_used() -> None:
     got = translate(inline("hmacAuth", key_id="i", secret_key="s", clock_skew=-1, max_req_body=-1))
     assert plugins(got) == {"hmac-auth": {"key_id": "i", "secret_key": "s"}}
     assert codes(got) == [("warning", "InvalidNumber", "spec.authParameter.hmacAuth.value")] * 2
@@ -277,7 +277,7 @@ def test_the_algorithm_and_numbers_of_a_secret_may_be_written_loosely() -> None:
         ),
     ],
 )
-def test_a_jwt_key_that_current_gateways_miss_is_told(value: dict[str, str], message: str) -> None:
+def test_a_jwt_key_that_current_gateways_miss_is_reported(value: dict[str, str], message: str) -> None:
     got = translate(inline("jwtAuth", key="k", **value))
     path = "spec.authParameter.jwtAuth.value"
     assert got.problems == (Problem("JwtKeyMissing", message, path, "warning"),)
@@ -292,7 +292,7 @@ def test_no_message_holds_a_value_of_a_secret() -> None:
     assert canary not in repr(got)
 
 
-def test_consumers_of_two_namespaces_have_one_username_only_where_that_is_asked_for() -> None:
+def test_consumers_of_two_namespaces_share_a_username_only_if_configured() -> None:
     items = [
         {**consumer("a-admin", namespace="team", created="2026-01-01T00:00:00Z"), "spec": KEYED},
         {**consumer("admin", namespace="team-a", created="2026-01-02T00:00:00Z"), "spec": KEYED},

@@ -81,7 +81,7 @@ def test_rules_of_one_age_are_ordered_by_name() -> None:
     assert plugins(translate(found, "b")) == {}
 
 
-def test_of_a_rival_in_another_namespace_only_the_namespace_is_told() -> None:
+def test_of_a_conflicting_object_in_another_namespace_only_the_namespace_is_reported() -> None:
     found = world(rule("rule", "echo", day=2), rule("hidden", "echo", namespace="other"))
     (problem,) = translate(found).problems
     assert "an ApisixGlobalRule in namespace other already sets it" in problem.message
@@ -89,12 +89,12 @@ def test_of_a_rival_in_another_namespace_only_the_namespace_is_told() -> None:
 
 
 @pytest.mark.parametrize("rival", [{"name": "echo", "enable": False}, "cors"])
-def test_a_rule_that_does_not_enable_the_plugin_is_no_rival(rival: str | JsonObject) -> None:
+def test_a_rule_that_does_not_enable_the_plugin_does_not_conflict(rival: str | JsonObject) -> None:
     found = world(rule("rule", "echo", day=2), rule("other", rival))
     assert (plugins(translate(found)), translate(found).problems) == ({"echo": {}}, ())
 
 
-def test_a_rule_of_another_class_is_no_rival() -> None:
+def test_a_rule_of_another_class_does_not_conflict() -> None:
     found = world(rule("rule", "echo", day=2), rule("other", "echo", ingressClassName="foreign"))
     assert plugins(translate(found, options=Options(ingress_class="mine"))) == {"echo": {}}
 

@@ -76,7 +76,7 @@ def test_exact_path_wins_over_a_prefix_of_the_same_text(kinds: tuple[str, str]) 
 
 
 @pytest.mark.parametrize("kinds", [("Prefix", "Prefix"), ("Exact", "Exact"), ("Exact", "ImplementationSpecific")])
-def test_of_two_paths_that_are_alike_the_last_one_counts_and_the_other_is_told(kinds: tuple[str, str]) -> None:
+def test_the_last_of_two_equal_paths_is_used_and_the_other_is_reported(kinds: tuple[str, str]) -> None:
     rules = [ingress_rule("/a", kind, port=port) for kind, port in zip(kinds, (80, 81), strict=True)]
     got = translate(ingress(*rules), service(ports=[{"name": "a", "port": 80}, {"name": "b", "port": 81}]))
     assert told(got) == ["warning PathTwice spec.rules[0].http.paths[0]"]
@@ -85,7 +85,7 @@ def test_of_two_paths_that_are_alike_the_last_one_counts_and_the_other_is_told(k
 
 
 @pytest.mark.parametrize("kinds", [("Exact", "Prefix"), ("Prefix", "Exact"), ("Prefix", "ImplementationSpecific")])
-def test_of_two_types_of_path_the_last_one_has_the_name_of_the_1_8_line(kinds: tuple[str, str]) -> None:
+def test_the_last_of_two_path_types_has_the_name_of_1_8(kinds: tuple[str, str]) -> None:
     got = translate(ingress(*(ingress_rule("/a", kind) for kind in kinds)), service())
     alone = translate(ingress(ingress_rule("/a", kinds[1])), service())
     assert got.records[1].key == alone.records[0].key
@@ -130,7 +130,7 @@ def test_services_of_another_namespace_may_be_named_unless_a_grant_is_needed() -
     assert refused.claims == ()
 
 
-def test_spec_that_does_not_fit_is_told_with_its_path() -> None:
+def test_spec_that_does_not_fit_is_reported_with_its_path() -> None:
     got = translate(ingress({"http": {"paths": [{"path": "/", "pathType": "Regex", "backend": {}}]}}))
     assert told(got) == ["error InvalidSpec spec.rules[0].http.paths[0].pathType"]
     (hold,) = got.holds
@@ -142,7 +142,7 @@ def test_null_counts_as_absent() -> None:
     assert (got.records, got.problems) == ((), ())
 
 
-def test_host_and_path_that_can_not_be_are_refused() -> None:
+def test_host_and_path_that_cannot_be_are_refused() -> None:
     got = translate(ingress(ingress_rule("/a\x00", host="a b")), service())
     assert told(got) == [
         "error ControlCharacter spec.rules[0].http.paths[0].path",
@@ -167,7 +167,7 @@ def test_plugin_config_is_found_in_the_namespace_of_the_ingress() -> None:
     assert body["plugin_config_id"]
 
 
-def test_name_of_the_tls_entry_is_the_one_of_the_1_8_line() -> None:
+def test_the_name_of_the_tls_entry_is_that_of_1_8() -> None:
     got = pseudo_name("default", "ing1", Tls(hosts=("httpbin.org",), secretName="sec1"))
     assert got == "ing1-tls-rh5b4l" + 22 * "\0"
 
@@ -198,7 +198,7 @@ def test_hosts_of_a_certificate(hosts: list[str], rules: list[JsonObject], want:
     assert got.holds[1].names == {ssl.name}
 
 
-def test_host_that_the_certificate_of_an_entry_is_not_for_is_told() -> None:
+def test_a_host_that_the_certificate_does_not_cover_is_reported() -> None:
     entry = {"hosts": ["a.example.com", "b.example.com"], "secretName": "cert"}
     got = translate(ingress(ingress_rule(), tls=[entry]), service(), tls_secret())
     message = "b.example.com is not covered by the certificate in Secret default/cert: clients reject it; add the name"

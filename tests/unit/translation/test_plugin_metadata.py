@@ -63,7 +63,7 @@ def test_metadata_that_differs_by_cluster_is_not_published() -> None:
     assert (records(got), codes(got)) == ({}, [("error", "MetadataDiffers", PATH)])
 
 
-def test_an_unknown_cluster_is_told_and_passed_over() -> None:
+def test_an_unknown_cluster_is_reported_and_skipped() -> None:
     got = translate("[{cluster: elsewhere, plugins: [{name: cors}]}, {cluster: default, plugins: [{name: datadog}]}]")
     assert records(got) == {"plugin_metadata/datadog": {}}
     assert codes(got) == [("warning", "ClusterNotFound", f"{PATH}[0].cluster")]
@@ -112,7 +112,7 @@ def test_a_missing_document_gives_no_records_and_a_warning() -> None:
         ),
     ],
 )
-def test_a_broken_document_is_told_and_publishes_nothing(text: str, path: str, message: str) -> None:
+def test_a_broken_document_is_reported_and_publishes_nothing(text: str, path: str, message: str) -> None:
     got = translate(text)
     (problem,) = got.problems
     assert problem.path.startswith(path)

@@ -45,7 +45,7 @@ def test_route_reads_no_endpoints() -> None:
     assert {read.kind for read in view.reads} == {"Service", "ApisixUpstream", "upstreams"} | rivals
 
 
-def test_every_mistake_is_told_and_nothing_is_published() -> None:
+def test_every_mistake_is_reported_and_nothing_is_published() -> None:
     got = translate(
         route(
             rule("a", backends=[{"serviceName": "x", "servicePort": 80}, {"serviceName": "web", "servicePort": 81}]),
@@ -197,7 +197,7 @@ def test_subset_of_an_upstream_of_a_foreign_class_is_not_found() -> None:
     ]
 
 
-def test_reference_over_namespaces_is_told_alike_whether_absent_or_refused() -> None:
+def test_a_cross_namespace_reference_is_reported_alike_whether_absent_or_refused() -> None:
     config = make("ApisixPluginConfig", "pc", namespace="b", spec={"plugins": []})
     raw = route(rule(plugin_config_name="pc", plugin_config_namespace="b"))
     options = Options(cross_namespace="grant")
@@ -215,7 +215,7 @@ def test_filter_function_is_code() -> None:
 
 
 @pytest.mark.parametrize("code", ["return true", "local x = 1 function(vars) end", "function"])
-def test_filter_that_is_no_function_is_told(code: str) -> None:
+def test_filter_that_is_not_a_function_is_reported(code: str) -> None:
     got = translate(route(rule(match={"filter_func": code})), service())
     assert told(got) == ["error InvalidSpec spec.http[0].match.filter_func"]
 
@@ -244,7 +244,7 @@ def test_refused_code_of_a_route_is_not_protected_in_a_gateway() -> None:
     assert (got.failed, got.revoked, got.holds, got.claims) == (True, False, (), ())
 
 
-def test_weights_of_zero_throughout_are_told() -> None:
+def test_weights_of_zero_throughout_are_reported() -> None:
     backends = [{"serviceName": "web", "servicePort": 80, "weight": 0} for _ in range(2)]
     got = translate(route(rule(backends=backends)), service())
     assert told(got) == ["warning WeightsZero spec.http[0].backends"]
@@ -263,7 +263,7 @@ def test_external_upstream_of_a_foreign_class_is_not_found() -> None:
     )
 
 
-def test_external_upstream_that_can_not_be_made_fails_the_route() -> None:
+def test_external_upstream_that_cannot_be_made_fails_the_route() -> None:
     raw = route(rule(backends=[], upstreams=[{"name": "ext"}]))
     ext = upstream("ext", externalNodes=[{"name": "Not A Host", "type": "Domain"}], retries=1)
     assert told(translate(raw, ext)) == ["error InvalidNode spec.http[0].upstreams[0].name"]

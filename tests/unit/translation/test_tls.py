@@ -81,7 +81,7 @@ def test_a_pair_that_does_not_match_is_not_published() -> None:
     assert (got.records, got.problems) == ((), (Problem("InvalidCertificate", message, "spec.secret"),))
 
 
-def test_a_secret_in_another_namespace_needs_a_grant_where_the_settings_say_so() -> None:
+def test_a_secret_in_another_namespace_needs_a_grant_if_the_settings_say_so() -> None:
     spec = apisix_tls(secret={"name": "cert", "namespace": "certs"})
     foreign = pair(namespace="certs")
     assert len(translate(spec, foreign).records) == 1
@@ -111,14 +111,14 @@ def test_depth_and_exempt_paths_go_with_the_ca() -> None:
         ({"ca.crt": "not PEM"}, "Secret default/ca has a CA under ca.crt that cannot be read: it must be PEM"),
     ],
 )
-def test_a_ca_that_can_not_be_used_keeps_the_object_from_being_published(data: dict[str, str], message: str) -> None:
+def test_a_ca_that_cannot_be_used_keeps_the_object_from_being_published(data: dict[str, str], message: str) -> None:
     authority = make("Secret", "ca", stringData=data)
     got = translate(apisix_tls(client={"caSecret": CA_LOCATION}), pair(), authority)
     assert got.records == ()
     assert got.problems == (Problem("InvalidCertificate", message, "spec.client.caSecret"),)
 
 
-def test_every_missing_secret_is_told_at_once() -> None:
+def test_every_missing_secret_is_reported_at_once() -> None:
     got = translate(apisix_tls(client={"caSecret": CA_LOCATION}))
     assert [(problem.code, problem.path) for problem in got.problems] == [
         ("SecretNotFound", "spec.secret.name"),
@@ -178,7 +178,7 @@ def test_no_message_holds_a_byte_of_a_secret() -> None:
     assert canary not in repr(got)
 
 
-def test_a_certificate_that_is_expired_already_is_told_by_the_provider() -> None:
+def test_a_certificate_that_is_expired_already_is_reported_by_the_provider() -> None:
     got = settle(apisix_tls(), pair())
     assert problems(got) == {"ApisixTls default/tls": ["CertificateExpired"]}
     assert [body["snis"] for body in bodies(got).values()] == [["a.example.com"]]

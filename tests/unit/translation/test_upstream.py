@@ -22,7 +22,7 @@ def translate(raw: JsonObject, *objects: JsonObject, claimed: bool = True, weak:
     return translate_upstream(get(found, "ApisixUpstream", "web"), found.view(), OPTIONS)
 
 
-def test_upstream_that_nobody_claims_has_no_record() -> None:
+def test_an_upstream_without_claims_has_no_record() -> None:
     got = translate(upstream(**EXTERNAL), claimed=False)
     assert (got.records, got.problems) == ((), ())
     (hold,) = got.holds
@@ -48,12 +48,12 @@ def test_upstream_that_is_claimed_weakly_is_only_updated() -> None:
         ("vars_combinations", "$remote_addr$http_x", True),
     ],
 )
-def test_key_that_no_gateway_hashes_is_told(where: str, key: str, fits: bool) -> None:
+def test_a_key_that_no_gateway_hashes_is_reported(where: str, key: str, fits: bool) -> None:
     got = translate(upstream(loadbalancer={"type": "chash", "hashOn": where, "key": key}, **EXTERNAL))
     assert told(got) == ([] if fits else ["error InvalidSpec spec.loadbalancer.key"])
 
 
-def test_key_that_nothing_hashes_does_not_count() -> None:
+def test_key_that_nothing_hashes_is_ignored() -> None:
     assert told(translate(upstream(loadbalancer={"type": "roundrobin", "key": "?"}, **EXTERNAL))) == []
 
 
@@ -61,7 +61,7 @@ def test_deleted_upstream_is_nothing() -> None:
     assert translate_upstream(None, world().view(), OPTIONS) is NOTHING
 
 
-def test_discovery_stands_in_place_of_nodes() -> None:
+def test_discovery_replaces_nodes() -> None:
     discovery = {"serviceName": "svc", "type": "dns"}
     (body,) = bodies(translate(upstream(discovery=discovery, scheme="grpc")))
     assert body == {"type": "roundrobin", "scheme": "grpc", "service_name": "svc", "discovery_type": "dns"}
@@ -92,7 +92,7 @@ def test_external_node(node: JsonObject, want: JsonObject) -> None:
         ({"name": "A_b", "type": "Domain"}, "error InvalidNode spec.externalNodes[0].name"),
     ],
 )
-def test_bad_external_node_is_told(node: JsonObject, want: str) -> None:
+def test_bad_external_node_is_reported(node: JsonObject, want: str) -> None:
     got = translate(upstream(externalNodes=[node]), service("ext"))
     assert told(got) == [want]
     assert got.records == ()
@@ -111,20 +111,20 @@ def test_settings_of_ports_are_nothing_to_external_nodes() -> None:
     assert len(got.records) == 1
 
 
-def test_mistake_in_common_settings_is_told_once_and_where_it_stands() -> None:
+def test_a_mistake_in_common_settings_is_reported_once_at_its_field() -> None:
     check: JsonObject = {"active": {"healthy": {}}}
     levels = [{"port": 80, "retries": 1}, {"port": 81}]
     got = translate(upstream(healthCheck=check, portLevelSettings=levels), service())
     assert told(got) == ["error InvalidSpec spec.healthCheck.active.healthy.interval"]
 
 
-def test_missing_secret_of_a_port_is_told_at_its_port() -> None:
+def test_missing_secret_of_a_port_is_reported_at_its_port() -> None:
     level = {"port": 81, "tlsSecret": {"name": "none", "namespace": "default"}}
     got = translate(upstream(portLevelSettings=[{"port": 80}, level]), service())
     assert told(got) == ["error SecretNotFound spec.portLevelSettings[1].tlsSecret"]
 
 
-def test_spec_that_does_not_fit_is_told() -> None:
+def test_spec_that_does_not_fit_is_reported() -> None:
     assert told(translate(upstream(retries="x"))) == ["error InvalidSpec spec.retries"]
 
 
@@ -142,7 +142,7 @@ def test_client_certificate_is_sent_and_the_key_is_in_no_repr() -> None:
     assert one.key not in repr(got)
 
 
-def test_secret_of_another_namespace_needs_a_grant_where_the_settings_say_so() -> None:
+def test_secret_of_another_namespace_needs_a_grant_if_the_settings_say_so() -> None:
     one = pem(1)
     raw = upstream(**EXTERNAL, tlsSecret={"name": "secret", "namespace": "b"})
     found = world(raw, secret(namespace="b", tls__crt=one.certificate, tls__key=one.key))

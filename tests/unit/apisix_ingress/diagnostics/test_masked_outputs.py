@@ -233,7 +233,7 @@ def test_bundle_shows_no_credential_of_an_expression(expression: JsonObject) -> 
     assert OPEN in got
 
 
-def test_diff_tells_that_a_hidden_operand_differs() -> None:
+def test_diff_reports_that_a_hidden_operand_differs() -> None:
     before, after = ({"vars": [["arg_token", "==", value], ["arg_a", "==", "b"]]} for value in (WORD, "other"))
     assert masked("routes", before, after) == (
         {"vars": [["arg_token", "==", HIDDEN], ["arg_a", "==", "b"]]},
@@ -254,7 +254,7 @@ def test_diff_tells_that_a_hidden_operand_differs() -> None:
     ],
 )
 @pytest.mark.parametrize("output", [page, diff_json, bundle, log], ids=lambda each: each.__name__)
-def test_what_only_looks_like_a_credential_is_shown(body: JsonObject, output: Callable[[JsonObject], str]) -> None:
+def test_texts_similar_to_credentials_are_shown(body: JsonObject, output: Callable[[JsonObject], str]) -> None:
     got = output({"plugins": {"odd": body}})
     assert REDACTED not in got
     assert HIDDEN not in got

@@ -45,7 +45,7 @@ def shows(document: Any) -> bool:
     ],
 )
 @pytest.mark.parametrize("value", [WORD, [WORD], {"x": WORD}, {"deep": [{"x": WORD}]}])
-def test_what_stands_under_a_name_of_a_secret_is_hidden(field: str, value: Any) -> None:
+def test_values_under_the_name_of_a_secret_are_hidden(field: str, value: Any) -> None:
     assert Mask().document({"a": [{field: value}]}) == {"a": [{field: REDACTED}]}
 
 

@@ -13,7 +13,7 @@ def test_a_kind_goes_by_its_name_its_plural_and_its_short_name(word: str) -> Non
     assert parse_object(word, "shop/web", RESOURCES) == ObjectKey("ApisixRoute", "shop", "web")
 
 
-def test_a_kind_outside_namespaces_has_a_name_alone() -> None:
+def test_a_cluster_scoped_kind_has_only_a_name() -> None:
     assert parse_object("ApisixClusterConfig", "default", RESOURCES).namespace == ""
     with pytest.raises(UsageError, match="cluster-scoped"):
         parse_object("ApisixClusterConfig", "shop/default", RESOURCES)
@@ -25,7 +25,7 @@ def test_a_name_without_a_namespace_is_refused(name: str) -> None:
         parse_object("ing", name, RESOURCES)
 
 
-def test_an_empty_word_is_no_kind() -> None:
+def test_an_empty_word_is_not_a_kind() -> None:
     for kinds in (RESOURCES, ["Ingress"]):
         with pytest.raises(UsageError, match="unknown kind ''"):
             parse_object("", "shop/web", kinds)

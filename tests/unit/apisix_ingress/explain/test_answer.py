@@ -52,7 +52,7 @@ def test_answer_names_the_error_that_the_gateway_itself_gives(body: dict[str, An
     assert ask({"routes/r": body})["answer"] == {"status": status, "summary": cause}
 
 
-def test_split_with_one_upstream_that_works_is_no_error() -> None:
+def test_split_with_one_upstream_that_works_is_not_an_error() -> None:
     split = {"rules": [{"weighted_upstreams": [{"upstream_id": "empty", "weight": 1}, {"weight": 9}]}]}
     records: dict[str, dict[str, Any]] = {
         "routes/r": {**LIVE, "plugins": {"traffic-split": split}},
@@ -91,7 +91,7 @@ def test_object_that_asks_for_the_request_is_the_reason_of_a_404() -> None:
     ]
 
 
-def test_objects_of_other_hosts_are_left_out_and_many_are_counted() -> None:
+def test_objects_of_other_hosts_are_skipped_and_many_are_counted() -> None:
     many = [claimant(owner=f"ApisixRoute default/r{number:02}") for number in range(MOST_CLAIMANTS + 3)]
     got = ask({}, claimants=[claimant(host="b.org"), *many])
     assert (len(got["objects"]), got["objects_more"]) == (MOST_CLAIMANTS, 3)

@@ -18,7 +18,7 @@ def ask(url: str, records: Records) -> dict[str, Any]:
     return explain(parse_request(url), keyed, lambda key: f"ApisixRoute default/{key.id}")
 
 
-def test_route_is_told_with_its_plugins_and_nodes() -> None:
+def test_explain_shows_a_route_with_its_plugins_and_nodes() -> None:
     got = ask(
         "shop.org/x",
         {
@@ -53,7 +53,7 @@ def test_service_of_a_route_gives_hosts_plugins_and_upstream() -> None:
     assert (got["plugins"], got["upstreams"][0]["nodes"]) == (["gzip"], [{"address": "10.0.0.9:80", "weight": 1}])
 
 
-def test_every_target_of_a_traffic_split_is_told() -> None:
+def test_every_target_of_a_traffic_split_is_reported() -> None:
     split = {"rules": [{"weighted_upstreams": [{"upstream_id": "c", "weight": 1}, {"weight": 9}]}]}
     records: Records = {
         "routes/r": {"uri": "/x", "upstream_id": "u", "plugins": {"traffic-split": split}},
@@ -65,7 +65,7 @@ def test_every_target_of_a_traffic_split_is_told() -> None:
     assert "sent to upstream canary by traffic-split weight 1: dns web.svc" in text
 
 
-def test_upstream_that_is_not_there_is_told() -> None:
+def test_upstream_that_is_not_there_is_reported() -> None:
     text = "\n".join(lines(ask("a.org/x", {"routes/r": {"uri": "/x", "upstream_id": "gone"}})))
     assert "sent to upstream gone: which is missing: 502" in text
 
@@ -84,7 +84,7 @@ def test_certificate_is_the_most_specific_one_that_is_switched_on() -> None:
     assert "certificate wild of ApisixRoute default/wild (*.b.org), and clients must present one" in text
 
 
-def test_missing_certificate_is_told() -> None:
+def test_missing_certificate_is_reported() -> None:
     assert "no certificate for this name: the handshake fails" in "\n".join(lines(ask("https://a.org/", {})))
 
 
@@ -95,7 +95,7 @@ def test_tie_is_noted_with_its_remedy() -> None:
     assert note.endswith("set different priorities")
 
 
-def test_what_only_the_gateway_can_tell_is_not_claimed() -> None:
+def test_unknown_results_are_not_claimed() -> None:
     code = {"uri": "/x", "filter_func": "function(vars) return true end", "priority": 1}
     got = ask("a.org/x", {"routes/a": code, "routes/b": {"uri": "/x"}})
     assert (got["outcome"], got["route"]["id"]) == ("may be", "b")
@@ -104,13 +104,13 @@ def test_what_only_the_gateway_can_tell_is_not_claimed() -> None:
     ]
 
 
-def test_routes_of_the_same_host_are_told_first_and_the_rest_is_counted() -> None:
+def test_routes_of_the_same_host_are_listed_first_and_the_rest_is_counted() -> None:
     others = {f"routes/o{number:03}": {"uri": "/x", "host": f"h{number}.org"} for number in range(100)}
     got = ask("a.org/x", {**others, "routes/z": {"uri": "/y", "host": "a.org"}})
     assert (got["others"][0]["id"], len(got["others"]), got["more"]) == ("z", SHOWN_MISSES, 101 - SHOWN_MISSES)
 
 
-def test_the_text_tells_plugins_of_every_route_the_losers_and_how_many_were_not_asked() -> None:
+def test_the_text_shows_global_plugins_losing_routes_and_how_many_were_not_tried() -> None:
     records: Records = {
         "routes/a": {"uri": "/x", "host": "a.org", "upstream": {"nodes": NODES}, "plugins": {"cors": {}}},
         "routes/b": {"uri": "/x", "host": "a.org", "priority": 3, "methods": ["PUT"]},
@@ -129,7 +129,7 @@ def test_the_text_tells_plugins_of_every_route_the_losers_and_how_many_were_not_
     assert got[-1] == "  does not match: 100 more routes of other hosts or paths; list them with -v"
 
 
-def test_the_text_tells_that_no_route_answers() -> None:
+def test_the_text_shows_that_no_route_answers() -> None:
     got = list(lines(ask("http://a.org/x", {"routes/a": {"uri": "/y"}})))
     assert got[:2] == ["GET http://a.org/x", "  404: no route matches this request"]
     assert got[2].startswith("  does not match: a of ApisixRoute default/a: ")

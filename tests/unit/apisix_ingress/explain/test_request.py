@@ -59,7 +59,7 @@ def test_header_replaces_the_host_and_is_found_by_its_variable() -> None:
 
 
 @pytest.mark.parametrize("name", ["remote_addr", "server_port", "post_arg_x", "graphql_name", "request_id"])
-def test_variable_that_is_not_told_is_unknown(name: str) -> None:
+def test_a_variable_that_is_not_given_is_unknown(name: str) -> None:
     with pytest.raises(Unknown):
         parse_request("a/b").variable(name)
 

@@ -253,7 +253,7 @@ def test_exact_uri_beats_a_prefix() -> None:
     assert told["l"] == "loses: its uri /cart/* is a prefix, /cart/items is the exact path"
 
 
-def test_credential_is_compared_and_not_told() -> None:
+def test_a_credential_is_compared_and_not_shown() -> None:
     other = route("l", "/p", vars=[["http_x_api_key", "in", ["a-secret", "b-secret"]]])
     without = route("m", "/p", vars=[["arg_token", "==", "a-secret"]])
     told = reasons(ProbeRequest("GET", "http", "", "/p", headers={"x-api-key": "c-secret"}), other, without)
@@ -261,13 +261,13 @@ def test_credential_is_compared_and_not_told() -> None:
     assert told["m"] == "loses: vars: arg_token == [hidden], but it is absent"
 
 
-def test_pattern_that_takes_too_long_is_not_told() -> None:
+def test_a_pattern_that_takes_too_long_is_ignored() -> None:
     slow = route("l", "/p", vars=[["arg_x", "~~", "(a|aa)+$"]])
     told = reasons(ProbeRequest("GET", "http", "", "/p?x=" + "a" * 60 + "b"), slow)
     assert told["l"].endswith("the regular expression takes too long")
 
 
-def test_value_that_is_not_told_does_not_matter_where_the_rest_decides() -> None:
+def test_an_unknown_value_does_not_matter_if_other_conditions_decide() -> None:
     never = route("l", "/p", vars=[["remote_addr", "==", "10.0.0.1"], ["arg_x", "==", "1"]])
     told = reasons(ProbeRequest("GET", "http", "", "/p?x=2"), never)
     assert told["l"] == "loses: vars: arg_x == '1', but it is '2'"

@@ -66,7 +66,7 @@ def make_finding(**fields: Any) -> Finding:
     return Finding(**{**values, **texts, **fields})
 
 
-def test_what_is_right_has_no_findings() -> None:
+def test_valid_manifests_have_no_findings() -> None:
     assert (
         lint(SERVICE, ROUTE % "web", annotated(f'{PREFIX}enable-cors: "true"', f"{PREFIX}cors-allow-origin: '*'")) == []
     )

@@ -20,7 +20,7 @@ from apisix_ingress.model import names
         ("ing_default_ing1_b94764dd", "e2115deb"),
     ],
 )
-def test_short_id_is_that_of_the_1_8_line(name: str, want: str) -> None:
+def test_the_short_id_is_that_of_1_8(name: str, want: str) -> None:
     assert names.short_id(name) == want
 
 
@@ -66,7 +66,7 @@ def test_names_of_an_object_begin_with_its_prefix() -> None:
     assert not names.route_name("default", "website", "r").startswith(names.route_prefix("default", "web"))
 
 
-def test_a_text_that_a_gateway_takes_is_told_as_it_is() -> None:
+def test_a_text_that_a_gateway_accepts_is_read_unchanged() -> None:
     longest = "é" * names.NAME_LIMIT
     assert [names.told(text) for text in ("default_web_rule", longest)] == ["default_web_rule", longest]
 
@@ -78,12 +78,12 @@ def test_a_name_that_no_gateway_takes_is_cut_and_stays_unique() -> None:
     assert all(names.is_cut(text) for text in got)
 
 
-def test_what_only_looks_like_a_cut_name_is_none() -> None:
+def test_a_name_that_only_looks_shortened_is_not() -> None:
     assert [names.is_cut(text) for text in ("web~0123456789abcdef", "n" * names.NAME_LIMIT)] == [False, False]
 
 
 @pytest.mark.parametrize("length", [180, 200, 240, 253])
-def test_told_names_of_an_object_begin_with_its_prefix_however_long_they_are(length: int) -> None:
+def test_shortened_names_begin_with_the_prefix_of_their_object(length: int) -> None:
     namespace, name = "n" * 63, "w" * length
     route = names.told(names.route_name(namespace, name, "r"))
     ingress = names.told(names.ingress_route_name(namespace, name, "h", "/"))
@@ -102,7 +102,7 @@ def test_controller_of_another_name_adds_it() -> None:
 
 
 @pytest.mark.parametrize("value", ["", "a b", "a\tb", "x" * 257])
-def test_label_that_the_admin_api_refuses_is_left_out(value: str) -> None:
+def test_label_that_the_admin_api_refuses_is_skipped(value: str) -> None:
     assert names.owner_labels("apisix-ingress", {"a": value, "b": "x" * 256}) == {
         "managed-by": "apisix-ingress-controller",
         "b": "x" * 256,

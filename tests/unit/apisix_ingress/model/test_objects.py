@@ -36,7 +36,7 @@ def test_custom_object_keeps_metadata_spec_and_status() -> None:
 
 
 @pytest.mark.parametrize("odd", [None, [], "text"])
-def test_spec_and_status_that_are_no_mappings_are_read_as_empty(odd: object) -> None:
+def test_spec_and_status_that_are_not_mappings_are_read_as_empty(odd: object) -> None:
     got = kube.decode_custom(raw(spec=odd, status=odd), "ApisixRoute")
     assert (got.spec, got.status) == ({}, {})
 

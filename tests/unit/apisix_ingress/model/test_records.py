@@ -29,7 +29,7 @@ def test_every_kind_has_a_rank() -> None:
         ("routes", {"cors": {}, "key-auth": {"key": "k"}}, set()),
     ],
 )
-def test_what_one_record_alone_may_have_is_told_of_kinds_where_gateways_see_to_it(
+def test_exclusive_values_are_returned_for_kinds_in_which_gateways_enforce_them(
     kind: RecordKind, plugins: Any, want: set[tuple[str, str]]
 ) -> None:
     assert make_record(kind=kind, body={"plugins": plugins}).takes == want

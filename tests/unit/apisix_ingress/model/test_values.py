@@ -24,7 +24,7 @@ def test_problem_is_rendered_with_its_path() -> None:
     assert str(Problem("Bad", "it is bad")) == "it is bad"
 
 
-def test_conditions_are_those_of_the_1_8_line() -> None:
+def test_conditions_are_those_of_1_8() -> None:
     assert synced(3) == Condition("True", "ResourcesSynced", "Sync Successfully", 3, "ResourcesAvailable")
     assert aborted(4, "why") == Condition("False", "ResourceSyncAborted", "why", 4, "ResourcesAvailable")
 
@@ -33,6 +33,6 @@ def test_canonical_json_has_sorted_keys_at_every_level() -> None:
     assert canonical({"b": [{"d": 1, "c": 2}], "a": "ü"}) == '{"a":"ü","b":[{"c":2,"d":1}]}'.encode()
 
 
-def test_value_that_is_no_json_is_refused() -> None:
+def test_value_that_is_not_json_is_refused() -> None:
     with pytest.raises(orjson.JSONEncodeError):
         canonical({"a": object()})

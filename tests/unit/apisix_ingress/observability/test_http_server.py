@@ -71,7 +71,7 @@ async def test_broken_check_is_a_reason_not_a_broken_probe() -> None:
         )
 
 
-async def test_note_is_told_and_leaves_the_pod_ready() -> None:
+async def test_note_is_reported_and_leaves_the_pod_ready() -> None:
     readiness, noted = Readiness(), ["cluster a refuses the admin key"]
     readiness.add("synced", lambda: None)
     readiness.add_note("clusters", lambda: noted[0] if noted else None)
@@ -89,7 +89,7 @@ async def test_reason_shows_no_secret() -> None:
     assert readiness.failures() == {"gateway": "401 for key [redacted]\\nforged"}
 
 
-async def test_gateway_health_is_worded_as_in_the_1_8_line() -> None:
+async def test_gateway_health_is_worded_as_in_1_8() -> None:
     async with client(make_server()) as get:
         assert await get("/apisix/healthz") == (200, {"status": "ok"})
     async with client(make_server(gateways=lambda: "cluster a does not answer")) as get:
@@ -138,7 +138,7 @@ async def test_address_of_another_host_is_one_clear_line() -> None:
         b"GET /healthz HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n",
     ],
 )
-async def test_what_is_no_http_is_answered_and_not_logged_as_an_error(
+async def test_what_is_not_http_is_answered_and_not_logged_as_an_error(
     sent: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     with structlog.testing.capture_logs() as events:
@@ -189,7 +189,7 @@ async def test_stopped_server_frees_its_port_and_stops_twice() -> None:
         assert probe.connect_ex(("127.0.0.1", port)) != 0
 
 
-async def test_who_comes_before_it_is_served_waits_for_the_answer() -> None:
+async def test_a_request_before_serving_waits_for_its_response() -> None:
     async with make_server() as server:
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
         writer.write(b"GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")

@@ -120,7 +120,7 @@ def test_no_canary_gets_into_a_line(format: Literal["json", "console"]) -> None:
 
 
 @pytest.mark.parametrize("value", ["a\n{}", "a\r\n{}", "a\u2028{}", "a\x85{}", "a\x0b{}"])
-def test_value_can_not_start_a_line_of_its_own(value: str) -> None:
+def test_value_cannot_start_a_line_of_its_own(value: str) -> None:
     forged = "2026-01-01T00:00:00Z [info     ] lease.lost"
     for format in ("json", "console"):
         output, log = start(format)
@@ -131,7 +131,7 @@ def test_value_can_not_start_a_line_of_its_own(value: str) -> None:
         assert not any(line.startswith(forged) for line in output.lines())
 
 
-def test_text_of_an_error_can_not_start_a_line_of_its_own() -> None:
+def test_text_of_an_error_cannot_start_a_line_of_its_own() -> None:
     output, log = start("console")
     try:
         raise_canary()
@@ -220,7 +220,7 @@ def test_set_up_gives_no_warning() -> None:
     assert "sync.failed" in output.lines()[0]
 
 
-def test_level_and_time_of_a_line_can_not_be_passed_in() -> None:
+def test_level_and_time_of_a_line_cannot_be_passed_in() -> None:
     output, log = start()
     log.info("record.put", timestamp="2020-01-01T00:00:00Z")
     (got,) = output.events()

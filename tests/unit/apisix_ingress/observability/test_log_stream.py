@@ -37,7 +37,7 @@ def read_lines(reader: BinaryIO) -> list[bytes]:
     return text.splitlines(keepends=True)
 
 
-def test_lines_go_out_as_they_are(ends: tuple[BinaryIO, BinaryIO]) -> None:
+def test_lines_go_out_unchanged(ends: tuple[BinaryIO, BinaryIO]) -> None:
     reader, writer = ends
     outlet = LogStream(writer)
     long = b"y" * 3 * PIECE + b"\n"
@@ -47,7 +47,7 @@ def test_lines_go_out_as_they_are(ends: tuple[BinaryIO, BinaryIO]) -> None:
     assert (read_lines(reader), outlet.dropped) == ([LINE, long, LINE], 0)
 
 
-def test_a_pipe_that_nobody_reads_holds_nothing_up(ends: tuple[BinaryIO, BinaryIO]) -> None:
+def test_a_pipe_that_nobody_reads_blocks_nothing(ends: tuple[BinaryIO, BinaryIO]) -> None:
     reader, writer = ends
     outlet = LogStream(writer)
     taken = fill(outlet)
@@ -57,7 +57,7 @@ def test_a_pipe_that_nobody_reads_holds_nothing_up(ends: tuple[BinaryIO, BinaryI
     assert read_lines(reader) == [LINE] * taken
 
 
-def test_when_it_is_read_again_it_is_told_how_many_lines_are_missing(ends: tuple[BinaryIO, BinaryIO]) -> None:
+def test_a_resumed_reader_learns_the_number_of_missing_lines(ends: tuple[BinaryIO, BinaryIO]) -> None:
     reader, writer = ends
     outlet = LogStream(writer, render_dropped=lambda count: b"%d lines are missing\n" % count)
     fill(outlet)

@@ -118,7 +118,7 @@ def test_reads_and_lost_replies_are_counted_apart() -> None:
     assert sample(metrics, "apisix_status_codes", {"resource": "route", "status_code": "0"}) == 1
 
 
-def test_exposition_has_the_names_of_the_1_8_line_with_constant_labels() -> None:
+def test_the_exposition_has_the_names_of_1_8_with_constant_labels() -> None:
     metrics = make_metrics()
     touch_all(metrics)
     constants = 'controller_namespace="ingress",controller_pod="pod-a"'
@@ -139,7 +139,7 @@ def test_exposition_has_the_names_of_the_1_8_line_with_constant_labels() -> None
     assert {name: types.get(f"{NAMESPACE}_{name}") for name in want} == want
 
 
-def test_where_names_are_not_for_everybody_a_namespace_has_the_end_of_its_first_certificate() -> None:
+def test_without_secret_names_a_namespace_shows_its_first_expiry() -> None:
     metrics = Metrics(pod="pod-a", namespace="ingress", names_secrets=False)
     metrics.set_certificates({("a", "late"): 3, ("a", "soon"): 1, ("a", "later"): 9, ("b", "one"): 2})
     text = metrics.render().decode()
@@ -217,7 +217,7 @@ def test_a_certificate_that_comes_back_is_shown_again() -> None:
     assert got == {"old": 1, "new": None}
 
 
-def test_what_a_queue_does_is_told_at_each_scrape_and_is_not_kept_without_one() -> None:
+def test_queue_metrics_are_settled_at_each_scrape() -> None:
     metrics = make_metrics()
     queue = metrics.queue("ingress")
     for _ in range(500):

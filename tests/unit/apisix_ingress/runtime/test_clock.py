@@ -46,7 +46,7 @@ async def test_fake_clock_wakes_sleepers_in_order_each_at_its_time() -> None:
     assert seen == [("c", 0), ("a", 2), ("b", 3), ("c", 4), ("a", 4)]
 
 
-async def test_fake_clock_wakes_nobody_before_the_time() -> None:
+async def test_the_fake_clock_wakes_no_one_early() -> None:
     clock = FakeClock()
     task = asyncio.create_task(clock.sleep(5))
     await clock.advance(4.9)

@@ -71,7 +71,7 @@ def test_connection_without_a_request_is_closed_after_a_while() -> None:
     assert (handler.is_closed, len(table.connections)) == (True, 0)
 
 
-def test_time_in_the_handshake_does_not_count() -> None:
+def test_time_in_the_handshake_is_ignored() -> None:
     table = Table()
     handler = table.accept(opened=False)
     table.after(14)
@@ -131,7 +131,7 @@ def test_connection_too_many_closes_the_one_that_is_idle_longest_and_not_worked_
     assert [handler.is_closed for handler in handlers] == [not busy, bool(busy)]
 
 
-def test_connection_too_many_is_taken_where_all_are_busy_or_in_their_handshake() -> None:
+def test_an_excess_connection_is_accepted_if_all_are_busy_or_in_their_handshake() -> None:
     table = Table(most=1)
     table.accept(opened=False)
     table.accept(opened=False)

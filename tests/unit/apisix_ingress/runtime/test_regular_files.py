@@ -35,7 +35,7 @@ ODD = pytest.mark.parametrize("odd", ["pipe", "socket", "device"], indirect=True
 
 
 @ODD
-def test_what_is_no_regular_file_is_refused_everywhere(odd: Path) -> None:
+def test_what_is_not_a_regular_file_is_refused_everywhere(odd: Path) -> None:
     kind = "a (pipe|socket|device), not a regular file"
     with pytest.raises(OSError, match=kind):
         read_regular(odd, 10)
@@ -62,7 +62,7 @@ def test_a_large_file_is_read_to_its_bound(tmp_path: Path) -> None:
     assert read_regular(path, 1000) == b"x" * 1000
 
 
-def test_a_folder_is_no_file(tmp_path: Path) -> None:
+def test_a_folder_is_not_a_file(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="a folder"):
         read_regular(tmp_path, 10)
     with pytest.raises(FileNotFoundError):

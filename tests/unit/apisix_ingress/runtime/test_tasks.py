@@ -155,7 +155,7 @@ async def test_bounded_cancels_the_work_when_its_time_is_up() -> None:
     assert seen == ["cancelled"]
 
 
-async def test_cancelling_the_caller_of_bounded_is_no_timeout() -> None:
+async def test_cancelling_the_caller_of_bounded_is_not_a_timeout() -> None:
     clock = FakeClock()
     task = asyncio.create_task(bounded(clock.sleep(100), 5, clock=clock))
     await clock.settle()
@@ -243,7 +243,7 @@ async def test_work_in_a_daemon_returns_and_raises() -> None:
         await in_daemon(fail, name="reader")
 
 
-async def test_a_daemon_that_hangs_holds_nobody_up() -> None:
+async def test_a_daemon_that_hangs_blocks_nothing() -> None:
     release = threading.Event()
     task = asyncio.create_task(in_daemon(release.wait, name="hung"))
     await asyncio.sleep(0)

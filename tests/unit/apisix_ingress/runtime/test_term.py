@@ -35,7 +35,7 @@ def test_ended_term_permits_nothing() -> None:
         term.check()
 
 
-def test_the_write_that_may_be_carried_out_last_says_how_long_a_term_is_in_doubt() -> None:
+def test_the_last_unacknowledged_write_determines_how_long_a_lease_is_kept() -> None:
     clock = FakeClock(start=100)
     term = Term(clock, holder="pod-a", deadline=115)
     assert term.in_doubt() == 0

@@ -106,7 +106,7 @@ def test_mistake_is_one_line_with_path_remedy_and_source(text: str, want: str, c
     assert "\n" not in got
 
 
-def test_all_mistakes_are_told_at_once(config: Path) -> None:
+def test_all_mistakes_are_reported_at_once(config: Path) -> None:
     got = complaint(config, "log: {level: loud}\nclusters: [{nmae: a}, {sync: {timeout: x}}]").splitlines()
     assert [line.split(":")[0] for line in got] == ["log.level", "clusters[0].nmae", "clusters[1].sync.timeout"]
 
@@ -138,7 +138,7 @@ def test_section_that_is_none_is_told_whatever_is_laid_over_it(text: str, want: 
     assert complaint(config, text) == complaint(config, text, **flags) == complaint(config, text, environ) == want
 
 
-def test_section_that_is_none_is_told_beside_other_mistakes(config: Path) -> None:
+def test_an_invalid_section_is_reported_beside_other_mistakes(config: Path) -> None:
     got = complaint(config, "clusters: 5", {"APISIX_INGRESS_CLUSTERS__1__NAME": "b"}, log={"level": "loud"})
     assert got.splitlines() == [f"clusters: {LIST} (from FILE)", "clusters[1]: the next free index is 0"]
     got = complaint(config, "clusters: 5", log={"level": "loud"}, clusters={0: {"admin_url": "gw"}})
@@ -227,13 +227,13 @@ BOMB = "\n".join(["a0: &a0 [x]", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)
         ("!!python/object/apply:os.getcwd []", "FILE: line 1, column 1: could not determine a constructor"),
     ],
 )
-def test_file_that_is_no_configuration_is_refused_with_its_position(text: str, want: str, config: Path) -> None:
+def test_file_that_is_not_a_configuration_is_refused_with_its_position(text: str, want: str, config: Path) -> None:
     got = complaint(config, text)
     assert got.startswith(want)
     assert "\n" not in got
 
 
-def test_file_that_can_not_be_read_is_named(tmp_path: Path) -> None:
+def test_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"none\.yaml: cannot be read: No such file or directory"):
         load_settings(tmp_path / "none.yaml")
     latin = tmp_path / "latin.yaml"

@@ -26,7 +26,7 @@ def test_preset_may_come_from_the_environment(config: Path) -> None:
     assert [line for line in cautions(got) if "internal_addresses" not in line] == []
 
 
-def test_each_protection_that_is_taken_off_is_told_with_its_remedy(config: Path) -> None:
+def test_each_disabled_protection_is_reported_with_its_remedy(config: Path) -> None:
     names = ("cross_namespace", "code_plugins", "secret_references", "external_addresses")
     others = ("host_ownership: shared", "consumer_names: compatible", "plugins: all", "record_ids: compatible")
     taken = ", ".join([*(f"{name}: allow" for name in names), *others])
@@ -44,7 +44,7 @@ def test_each_protection_that_is_taken_off_is_told_with_its_remedy(config: Path)
     assert got[0].endswith("remove the setting, or set grant")
 
 
-def test_trusted_plugins_that_were_refused_for_a_reason_are_told(config: Path) -> None:
+def test_trusted_plugins_that_were_refused_for_a_reason_are_reported(config: Path) -> None:
     names = "[our-own, openid-connect, traffic-split]"
     listed = f"kubernetes: {{internal_addresses: [10.0.0.0/8], trusted_plugins: {names}}}"
     got = list(cautions(load(config, f"preset: multi-tenant\n{listed}")))
@@ -98,7 +98,7 @@ def test_what_the_preset_cannot_know_is_asked_for(config: Path, kubernetes: str,
         ("cluster_domain: 'a b'", "kubernetes.cluster_domain: 'a b' is not a domain name"),
     ],
 )
-def test_wrong_internal_address_is_told_with_its_place(config: Path, text: str, want: str) -> None:
+def test_wrong_internal_address_is_reported_with_its_place(config: Path, text: str, want: str) -> None:
     with pytest.raises(ConfigError, match="write") as caught:
         load(config, f"kubernetes: {{{text}}}")
     assert str(caught.value).startswith(want)
@@ -137,7 +137,7 @@ def test_published_admin_key_is_an_error_with_the_preset(config: Path) -> None:
         ("http://127.gw:9180/apisix/admin", True),
     ],
 )
-def test_plain_http_to_another_machine_is_told(url: str, want: bool, config: Path) -> None:
+def test_plain_http_to_another_machine_is_reported(url: str, want: bool, config: Path) -> None:
     got = list(cautions(load(config, f"clusters: [{{admin_url: '{url}'}}]")))
     assert [line.partition(" (")[0] for line in got] == ["clusters[0].admin_url"] * want
 

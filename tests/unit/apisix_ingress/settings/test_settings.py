@@ -204,12 +204,12 @@ def test_address_splits_into_host_and_port(text: str, want: tuple[str, int]) -> 
 
 
 @pytest.mark.parametrize("text", ["8080", "gw", "gw:", "gw:x", "gw:65536", "::1:80", "gw:²"])
-def test_what_is_no_address_is_refused(text: str) -> None:
+def test_what_is_not_an_address_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="not an address"):
         split_address(text)
 
 
-def test_settings_can_not_be_changed() -> None:
+def test_settings_cannot_be_changed() -> None:
     with pytest.raises(ValueError, match="frozen"):
         load_settings().log.level = "debug"  # type: ignore[misc]  # the point of the test
 
@@ -220,7 +220,7 @@ def test_admin_key_is_not_shown() -> None:
     assert "canary" not in repr(got) + str(got) + got.model_dump_json()
 
 
-def test_admin_key_file_is_read_anew_each_time(tmp_path: Path) -> None:
+def test_admin_key_file_is_read_again_each_time(tmp_path: Path) -> None:
     file = tmp_path / "key"
     cluster = load_settings(overrides={"clusters": [{"admin_key_file": str(file)}]}).clusters[0]
     for want in ("first", "second"):

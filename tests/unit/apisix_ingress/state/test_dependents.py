@@ -42,7 +42,7 @@ def test_nothing_is_kept_of_owners_without_reads() -> None:
     assert not dependents._owners
 
 
-def test_read_without_owners_is_told_of_once_the_last_one_is_gone() -> None:
+def test_a_read_is_reported_once_its_last_owner_is_gone() -> None:
     unread: list[Read] = []
     dependents = Dependents(unread.append)
     dependents.record(WEB, [SECRET])

@@ -156,7 +156,7 @@ def test_object_that_cannot_be_translated_has_its_id_by_age_as_any_other(order: 
     assert ids.id_of("ssls", COLLIDING[0]) == wide_id(COLLIDING[0])
 
 
-def test_object_that_was_created_anew_is_as_old_as_it_is() -> None:
+def test_a_recreated_object_has_its_new_age() -> None:
     ids = IdTable(lambda read: None)
     desired = Desired(ids)
     desired.replace(OLD, [make_record(COLLIDING[0])])
@@ -233,7 +233,7 @@ def make_rule(name: str, *plugins: str, **fields: Any) -> Record:
 
 
 @pytest.mark.parametrize("order", [(OLD, NEW), (NEW, OLD)])
-def test_rivals_of_older_owners_are_told_the_youngest_first(
+def test_conflicting_records_of_older_owners_are_returned_youngest_first(
     order: tuple[Claimant, Claimant],
 ) -> None:
     desired = make_desired()
@@ -254,7 +254,7 @@ def test_rivals_of_older_owners_are_told_the_youngest_first(
     assert list(desired.older_takers(rules[NEW].key, "c")) == []
 
 
-def test_who_wants_nothing_in_a_cluster_has_nobody_before_it() -> None:
+def test_a_record_of_another_cluster_has_no_older_takers() -> None:
     desired = make_desired()
     east, west = (make_rule(name, "cors", clusters=frozenset({name})) for name in ("east", "west"))
     desired.replace(OLD, [east])

@@ -36,7 +36,7 @@ def test_a_store_is_complete_once_every_portion_is() -> None:
     assert (parts["b"].synced, store.synced) == (True, True)
 
 
-def test_a_portion_is_not_complete_by_being_told_that_it_is_not() -> None:
+def test_a_part_is_not_complete_by_being_marked_incomplete() -> None:
     store, parts = store_and_portions()
     parts["a"].synced = False
     assert (parts["a"].synced, store.synced) == (False, False)

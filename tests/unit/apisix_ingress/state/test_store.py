@@ -24,7 +24,7 @@ def make_slices() -> tuple[Store[EndpointSlice], list[Read]]:
     return Store("EndpointSlice", heard.append, RESOURCES["EndpointSlice"].indexes), heard
 
 
-def test_new_object_is_kept_and_told_of() -> None:
+def test_a_new_object_is_stored_and_notified() -> None:
     store, heard = make_store()
     assert store.set(make_pod("a"))
     assert (store.get(POD), store.keys(), store.values(), len(store)) == (make_pod("a"), (POD,), (make_pod("a"),), 1)
@@ -42,14 +42,14 @@ def test_equal_object_is_silent_yet_refreshes_what_is_never_compared() -> None:
     assert store.get(newer.meta.key) is newer
 
 
-def test_changed_object_is_told_of() -> None:
+def test_a_change_notifies_the_key_of_the_object() -> None:
     store, heard = make_store()
     store.set(make_pod("a"))
     assert store.set(make_pod("a", labels={"version": "v2"}))
     assert heard == [POD, POD]
 
 
-def test_deleted_object_is_gone_and_told_of_once() -> None:
+def test_a_deleted_object_is_removed_and_notified_once() -> None:
     store, heard = make_store()
     store.set(make_pod("a"))
     heard.clear()
@@ -72,7 +72,7 @@ def test_object_without_an_index_value_is_in_no_index() -> None:
     assert heard == [make_slice().meta.key]
 
 
-def test_changed_object_is_told_of_under_its_index_value() -> None:
+def test_a_change_notifies_the_index_value_of_the_object() -> None:
     store, heard = make_slices()
     store.set(make_slice())
     heard.clear()
@@ -80,7 +80,7 @@ def test_changed_object_is_told_of_under_its_index_value() -> None:
     assert heard == [make_slice().meta.key, WEB]
 
 
-def test_object_that_moves_is_told_of_under_both_index_values() -> None:
+def test_a_moved_object_notifies_both_index_values() -> None:
     store, heard = make_slices()
     store.set(make_slice())
     heard.clear()
@@ -139,7 +139,7 @@ def test_ranked_index_follows_what_comes_goes_and_is_born_again() -> None:
     assert names(store) == []
 
 
-def test_change_far_behind_wakes_only_who_looked_that_far() -> None:
+def test_a_change_beyond_the_first_members_notifies_only_readers_that_read_that_far() -> None:
     store, heard = make_ranked(*range(1, TOP + 2))
     store.set(born(TOP, TOP + 1, version="v2"))
     assert heard == [make_key(f"p{TOP}", kind="Pod"), beyond_top(ALL)]

@@ -61,7 +61,7 @@ def test_id_of_a_name_is_noted() -> None:
     assert list(view.reads) == [id_read("routes", "one")]
 
 
-def test_claims_are_no_reads() -> None:
+def test_claims_are_not_reads() -> None:
     world = make_world()
     world.claims.replace(make_claimant("old", created="1"), [make_claim()])
     world.claims.replace(make_claimant("new", created="2"), [make_claim()])
@@ -180,7 +180,7 @@ def test_hosts_that_somebody_took_meanwhile_are_not_confirmed(empty: World, aske
     assert not view.confirm()
 
 
-def test_what_changes_while_it_is_looked_up_is_looked_up_again(empty: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lookup_is_repeated_if_the_value_changes_meanwhile(empty: World, monkeypatch: pytest.MonkeyPatch) -> None:
     failures = [RuntimeError("dictionary changed size during iteration"), KeyError("gone")]
     holder = empty.host_holders.holder
 

@@ -43,7 +43,7 @@ async def test_all_objects_that_lose_a_host_are_in_one_row() -> None:
     assert [each["object"]["text"] for each in item["behind"]] == ["ApisixTls blue/newer", "Ingress blue/web"]
 
 
-async def test_copies_of_one_certificate_are_no_conflict() -> None:
+async def test_copies_of_one_certificate_do_not_conflict() -> None:
     copy = pair("cert-3", 1, namespace="blue")
     data, page = await conflicts_of(copy, OLDEST, tls(2, "cert-3", namespace="blue"), make("Namespace", "blue"))
     assert (data["certificates"], data["objects"]) == ([], 0)
@@ -55,7 +55,7 @@ async def test_overview_counts_who_stands_behind_for_a_host() -> None:
         assert (await harness.data("overview"))["conflicts"] == 1
 
 
-async def test_each_host_in_dispute_is_told_and_no_other() -> None:
+async def test_each_host_in_dispute_is_reported_and_no_other() -> None:
     hosts = (HOST, "b.example.com", "c.example.com")
     data, _ = await conflicts_of(tls(1, hosts=hosts[:2]), tls(2, "cert-2", namespace="blue", hosts=hosts))
     assert [item["host"] for item in data["certificates"]] == [HOST, "b.example.com"]

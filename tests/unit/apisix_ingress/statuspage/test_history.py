@@ -13,7 +13,7 @@ from tests.fakes.clock import FakeClock
 KEY = RecordKey("routes", "1")
 
 
-def test_whatever_may_show_makes_a_new_revision() -> None:
+def test_every_visible_change_makes_a_new_revision() -> None:
     journal = History(FakeClock())
     steps: tuple[Callable[[], object], ...] = (
         lambda: journal.outcome("a", KEY, APPLIED),
@@ -29,7 +29,7 @@ def test_whatever_may_show_makes_a_new_revision() -> None:
         assert journal.revision == number
 
 
-def test_audit_without_drift_is_no_repair() -> None:
+def test_audit_without_drift_is_not_a_repair() -> None:
     journal = History(FakeClock())
     journal.drift("a", 0)
     assert (journal.revision, list(journal.of("a").repairs)) == (0, [])

@@ -24,7 +24,7 @@ def test_consumer_shows_which_credentials_it_has_and_none_of_them() -> None:
     assert got["plugins"] == {"odd-auth": {"pin": REDACTED, "names": REDACTED, "on": True, "empty": ""}}
 
 
-def test_variable_that_a_limit_counts_by_is_no_credential() -> None:
+def test_variable_that_a_limit_counts_by_is_not_a_credential() -> None:
     body = {"plugins": {"limit-count": {"key": "remote_addr"}, "key-auth": {"key": "abc"}}}
     got = shown_body(make_record(body=body), frozenset())
     assert got["plugins"] == {"limit-count": {"key": "remote_addr"}, "key-auth": {"key": REDACTED}}
@@ -43,7 +43,7 @@ def test_body_nested_without_end_is_cut_off() -> None:
     assert "..." in str(shown_body(make_record(body={"deep": deep}), frozenset()))
 
 
-def test_text_can_not_repaint_a_page() -> None:
+def test_text_cannot_repaint_a_page() -> None:
     assert clean("a\u202eb\x1b[2J") == "a\\u202eb\\x1b[2J"
 
 
@@ -99,7 +99,7 @@ async def test_no_page_shows_a_credential_that_an_object_has_in_clear_text() -> 
             assert SECRET not in got.text
 
 
-async def test_what_is_masked_can_not_be_searched_for() -> None:
+async def test_what_is_masked_cannot_be_searched_for() -> None:
     node = {"type": "Domain", "name": f"user:{SECRET}@a.example"}
     async with served(make_harness(make("ApisixUpstream", "odd", spec={"externalNodes": [node]}))) as harness:
         found = {

@@ -99,7 +99,7 @@ async def test_long_list_has_pages_of_a_hundred() -> None:
         assert 'rel="next"' in page.text
 
 
-async def test_refused_record_is_shown_with_the_words_of_the_gateway() -> None:
+async def test_refused_record_is_shown_with_the_gateways_error() -> None:
     harness = stage_of(shop())
     key = harness.record("routes", "default_route_rule")
     harness.clusters[0].states[key] = RecordState("rejected", "value should match <only> one schema")
@@ -128,7 +128,7 @@ async def test_only_the_first_refused_records_are_listed_and_the_others_counted(
         assert page.count('<li class="finding') == 5
 
 
-async def test_unreachable_cluster_tells_why_and_the_other_is_well() -> None:
+async def test_an_unreachable_cluster_shows_the_reason_and_the_other_is_unaffected() -> None:
     down = ScriptedCluster("down", taken_over=False, outage=AWAY)
     async with served(stage_of(shop(), clusters=[ScriptedCluster("up"), down])) as harness:
         up, told = (await harness.data("overview"))["clusters"]
@@ -140,7 +140,7 @@ async def test_unreachable_cluster_tells_why_and_the_other_is_well() -> None:
         assert "10.0.0.9:9180: Connection refused" in shown
 
 
-async def test_outage_that_a_former_leader_saw_is_not_told() -> None:
+async def test_outage_that_a_former_leader_saw_is_not_reported() -> None:
     former = ScriptedCluster(taken_over=False, outage=AWAY)
     harness = stage_of(shop(), clusters=[former])
     harness.controller.leads, harness.controller.leader = False, "pod-b_2"
@@ -174,7 +174,7 @@ async def test_state_of_a_cluster_is_in_one_word(changes: Mapping[str, Any], wan
         assert (await harness.data("overview"))["clusters"][0]["state"] == want
 
 
-async def test_audit_that_failed_is_told_until_one_succeeds() -> None:
+async def test_audit_that_failed_is_reported_until_one_succeeds() -> None:
     harness = stage_of(shop())
     harness.journal.compared("default", ok=False)
     async with served(harness):
@@ -221,7 +221,7 @@ async def test_follower_names_the_leader_and_claims_to_know_nothing_of_the_gatew
         assert "pod-b_2 leads" in page.text
 
 
-async def test_held_deletes_and_repaired_drift_are_told() -> None:
+async def test_held_deletes_and_repaired_drift_are_reported() -> None:
     harness = stage_of(shop())
     harness.journal.compared("default", ok=True)
     harness.journal.drift("default", 3)
@@ -281,7 +281,7 @@ async def test_conflict_names_who_is_in_front_across_namespaces() -> None:
         ("explain?url=x&cluster=odd", 400, "unknown gateway cluster 'odd'"),
     ],
 )
-async def test_request_that_can_not_be_read_is_told_what_is_wrong(path: str, status: int, words: str) -> None:
+async def test_an_unreadable_request_is_answered_with_the_reason(path: str, status: int, words: str) -> None:
     async with served(stage_of(shop())) as harness:
         page, data = await harness.ask(f"/status/{path}"), await harness.ask(f"/status/api/{path}")
         assert (page.status, data.status) == (status, status)
@@ -357,7 +357,7 @@ async def test_explain_and_search_know_the_host_of_an_object_that_is_not_publish
     assert elsewhere["unpublished"] == []
 
 
-async def test_explain_tells_of_a_path_that_is_no_utf8() -> None:
+async def test_explain_handles_a_path_that_is_not_utf8() -> None:
     async with served(stage_of(shop())) as harness:
         page, data = [await harness.ask(f"/status{api}/explain?url=x.org/a%25ff") for api in ("", "/api")]
         assert (page.status, data.status) == (200, 200)

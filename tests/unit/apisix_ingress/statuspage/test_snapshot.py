@@ -59,7 +59,7 @@ async def test_counts_follow_the_end_of_a_term(seen_between: bool) -> None:
     keeper.close()
 
 
-async def test_snapshot_that_nobody_asks_for_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_unused_snapshot_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(snapshot, "KEPT", 0.0)
     keeper = SnapshotCache(make_harness().facts)
     first = await keeper.latest()
@@ -68,7 +68,7 @@ async def test_snapshot_that_nobody_asks_for_is_dropped(monkeypatch: pytest.Monk
     keeper.close()
 
 
-async def test_record_that_goes_meanwhile_is_left_out() -> None:
+async def test_record_that_goes_meanwhile_is_skipped() -> None:
     harness = make_harness()
     many = [make_record(f"r{number:04}", body={"uri": f"/{number}"}) for number in range(2 * CHUNK)]
     harness.world.desired.replace(make_claimant(), many)

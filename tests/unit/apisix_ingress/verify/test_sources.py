@@ -29,7 +29,7 @@ def test_line_of_a_log_is_a_request(line: str, want: Probe | None) -> None:
     assert list(accesslog.probes_of([line, "\n"], "access.log", host="shop.org")) == [want]
 
 
-def test_line_without_a_host_is_left_out_if_none_is_given() -> None:
+def test_a_line_without_a_host_is_skipped_without_a_default_host() -> None:
     assert list(accesslog.probes_of([COMBINED], "access.log", host="")) == [None]
 
 
@@ -43,6 +43,6 @@ def test_file_has_a_request_a_line() -> None:
 
 
 @pytest.mark.parametrize("line", ["shop.org/x", "GET", "https://a.org/ -X PUT", "https://a.org/ -H nothing", "'"])
-def test_line_that_is_no_request_is_named(line: str) -> None:
+def test_line_that_is_not_a_request_is_named(line: str) -> None:
     with pytest.raises(UsageError, match=r"r.txt:1: .*write \[METHOD\]"):
         list(requestfile.probes_of([line], "r.txt"))

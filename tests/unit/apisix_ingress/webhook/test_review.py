@@ -54,7 +54,7 @@ def test_review_holds_what_is_asked() -> None:
         (b'{"kind": "AdmissionReview", "apiVersion": [[]]}', "apiVersion must be one of"),
     ],
 )
-def test_what_is_no_review_is_told(content: bytes, want: str) -> None:
+def test_what_is_not_a_review_is_reported(content: bytes, want: str) -> None:
     with pytest.raises(ReviewError, match=want):
         parse_review(content)
 

@@ -65,7 +65,7 @@ async def test_webhook_listens_and_shows_how_old_schemas_are(tmp_path: Path) -> 
         assert sample(metrics, "webhook_schema_age_seconds", {"cluster": "default"}) == 0
 
 
-async def test_address_that_is_taken_is_told(tmp_path: Path) -> None:
+async def test_address_in_use_is_reported(tmp_path: Path) -> None:
     metrics = Metrics(pod="p", namespace="n")
     async with AsyncExitStack() as held:
         webhook = await opened(tmp_path, metrics, held)

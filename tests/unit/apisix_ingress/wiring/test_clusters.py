@@ -55,7 +55,7 @@ def connect(*, preset: str = "", **cluster: Any) -> GatewayCluster:
     return found
 
 
-def test_published_key_in_a_file_is_told(tmp_path: Path) -> None:
+def test_published_key_in_a_file_is_reported(tmp_path: Path) -> None:
     file = tmp_path / "key"
     file.write_text(PUBLISHED)
     with capture_logs() as logs:
@@ -105,7 +105,7 @@ def test_each_address_has_a_ledger_of_its_own() -> None:
         (AdminAddress("http://gateway:9180/apisix/admin", "sesame"), "plain http to another machine"),
     ],
 )
-def test_risky_address_of_an_object_is_told_without_its_key(address: AdminAddress, words: str) -> None:
+def test_risky_address_of_an_object_is_reported_without_its_key(address: AdminAddress, words: str) -> None:
     with capture_logs() as logs:
         connect().move(address)
     told = [line["caution"] for line in logs if line["event"] == "settings.caution"]

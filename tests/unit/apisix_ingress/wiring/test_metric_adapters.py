@@ -54,7 +54,7 @@ def test_lag_of_a_record_that_changes_again_counts_from_the_first_change() -> No
     assert lags.seen() == (1, 5)
 
 
-def test_lag_of_a_rejected_record_begins_anew_with_its_next_change() -> None:
+def test_lag_of_a_rejected_record_restarts_with_its_next_change() -> None:
     lags = Lags()
     lags.hand_out(ROUTE.key, waited=0)
     lags.lag.outcome("default", ROUTE.key, RecordState("rejected", "no"))

@@ -22,7 +22,7 @@ def test_the_preset_refuses_published_keys() -> None:
     assert translation_options(load_settings(overrides={"preset": "multi-tenant"})).published_keys == "refuse"
 
 
-def test_addresses_of_the_admin_api_are_known_where_they_are_refused() -> None:
+def test_addresses_of_the_admin_api_are_known_if_they_are_refused() -> None:
     clusters = {0: {"name": "east"}, 1: {"name": "west", "admin_url": "https://west.example.org/apisix/admin"}}
     options = translation_options(load_settings(overrides={"clusters": clusters, "preset": "multi-tenant"}))
     assert options.external_addresses == "refuse-internal"

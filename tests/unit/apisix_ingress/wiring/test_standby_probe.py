@@ -67,7 +67,7 @@ async def running(harness: ProbeHarness) -> AsyncIterator[StandbyProbe]:
     await cancel(task)
 
 
-async def test_refused_key_is_told_once_until_it_is_taken() -> None:
+async def test_refused_key_is_reported_once_until_it_is_accepted() -> None:
     harness = ProbeHarness(answers={"a": REFUSED, "b": None})
     harness.ready.set()
     with capture_logs() as logs:
@@ -120,7 +120,7 @@ async def test_refusal_is_forgotten_by_who_leads_and_found_again() -> None:
         assert harness.changes[2:] == [("a", True)]
 
 
-async def test_refusal_that_comes_when_a_term_has_begun_is_not_kept_and_nobody_else_is_asked() -> None:
+async def test_a_rejection_after_a_term_began_is_dropped_and_probing_stops() -> None:
     harness = ProbeHarness(answers={"a": REFUSED, "b": REFUSED})
     harness.ready.set()
     harness.answering.clear()

@@ -89,7 +89,7 @@ def test_one_build_makes_every_program() -> None:
     assert (got[:2], got[-len(want) - 1 :]) == (["/go", "build"], ["-o=/out/", *want])
 
 
-def test_a_named_folder_is_taken_as_it_is(tmp_path: Path) -> None:
+def test_a_named_folder_is_used_unchanged(tmp_path: Path) -> None:
     folder = programs_in(tmp_path, "etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
     got = binaries.locate({"KUBEBUILDER_ASSETS": str(folder), "PATH": ""}, silent)
     assert got == binaries.Binaries(

@@ -169,7 +169,7 @@ def test_tie_is_won_by_the_first_made_and_after_a_restart_by_the_first_id(
     assert who(gateway, "/p", len(want["after"])) == want["after"]
 
 
-def test_tie_survives_an_update_and_is_lost_by_making_anew(gateway: DevGateway, substitution: Substitution) -> None:
+def test_tie_survives_an_update_and_is_lost_by_recreating(gateway: DevGateway, substitution: Substitution) -> None:
     (want,) = next(case["results"] for case in MATCH if case["case"].startswith("tie 1,2,3"))
     for name in "123":
         tie(gateway, substitution, name)

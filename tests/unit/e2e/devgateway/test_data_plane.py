@@ -111,7 +111,7 @@ def test_slow_node_is_answered_for_with_504(gateway: DevGateway) -> None:
     assert (status, headers["X-APISIX-Upstream-Status"]) == (504, "504")
 
 
-def test_route_timeout_comes_before_that_of_the_upstream(gateway: DevGateway) -> None:
+def test_route_timeout_takes_precedence_over_that_of_the_upstream(gateway: DevGateway) -> None:
     listener = socket.create_server(("127.0.0.1", 0))
     with listener:
         upstream = {"nodes": {f"127.0.0.1:{listener.getsockname()[1]}": 1}}

@@ -54,7 +54,7 @@ def test_expression_holds_as_in_the_gateway(rules: list[Any], want: bool) -> Non
         (["OR", ["a", "==", "1"]], "rule too short"),
     ],
 )
-def test_bad_expression_is_refused_in_the_gateways_words(rules: list[Any], want: str) -> None:
+def test_bad_expression_is_refused_with_the_gateways_error(rules: list[Any], want: str) -> None:
     with pytest.raises(BadExpression) as caught:
         compile_rules(rules)
     assert str(caught.value) == want

@@ -139,7 +139,7 @@ def test_concurrent_large_records_are_all_written(gateway: DevGateway) -> None:
         ),
     ],
 )
-def test_refused_in_the_words_of_the_gateway(gateway: DevGateway, path: str, body: object, want: str) -> None:
+def test_refused_with_the_gateways_error(gateway: DevGateway, path: str, body: object, want: str) -> None:
     """Answers of an APISIX 3.18 to what the recording has not."""
     assert gateway.call("PUT", path, body) == (400, {"error_msg": want})
 
@@ -236,7 +236,7 @@ def test_bad_fault_is_refused(gateway: DevGateway) -> None:
         gateway.add_fault("explode")
 
 
-def test_write_log_tells_who_wrote_what_in_order(gateway: DevGateway) -> None:
+def test_the_write_log_lists_writers_and_writes_in_order(gateway: DevGateway) -> None:
     gateway.call("PUT", "/upstreams/a", {"nodes": {}})
     gateway.call("GET", "/upstreams/a")
     gateway.call("DELETE", "/upstreams/a")

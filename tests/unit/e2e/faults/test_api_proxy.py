@@ -77,7 +77,7 @@ async def event(reply: aiohttp.ClientResponse) -> tuple[str, str]:
         (("GET", "/apis/apisix.apache.org/v2", {}), ("get", "", "", "")),
     ],
 )
-def test_requests_are_told_apart(request_line: tuple[str, str, dict[str, str]], want: tuple[str, ...]) -> None:
+def test_requests_are_distinguished(request_line: tuple[str, str, dict[str, str]], want: tuple[str, ...]) -> None:
     about = attributes_of(*request_line)
     assert tuple(about.get(name, "") for name in ("verb", "resource", "namespace", "name")) == want
 
@@ -196,7 +196,7 @@ async def test_watch_ends_as_the_rule_says(
     assert [line["action"] for line in proxy.log.lines("fault")] == [rule["action"]]
 
 
-async def test_bookmarks_are_left_out_and_events_repeated(
+async def test_bookmarks_are_skipped_and_events_repeated(
     proxy: ApiProxy, session: aiohttp.ClientSession, server: FakeApiServer
 ) -> None:
     bookmark = {"type": "BOOKMARK", "object": {"kind": "Secret", "metadata": {"resourceVersion": "99"}}}
@@ -211,7 +211,7 @@ async def test_bookmarks_are_left_out_and_events_repeated(
         assert [await event(reply), await event(reply)] == [("ADDED", "three"), ("ADDED", "three")]
 
 
-async def test_watch_that_nobody_reads_uses_no_rule_up(proxy: ApiProxy, session: aiohttp.ClientSession) -> None:
+async def test_an_unread_watch_uses_up_no_rule(proxy: ApiProxy, session: aiohttp.ClientSession) -> None:
     reply = await session.get(WATCH)
     await event(reply)
     reply.close()

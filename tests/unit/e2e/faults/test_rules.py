@@ -21,7 +21,7 @@ def test_without_a_file_nothing_is_played(rules: RuleFile) -> None:
     assert (rules.take(LIST), rules.problem) == (None, "")
 
 
-def test_first_rule_that_matches_in_whole_is_taken_with_its_options(rules: RuleFile) -> None:
+def test_first_rule_that_matches_in_whole_is_accepted_with_its_options(rules: RuleFile) -> None:
     rules.write(
         [
             {"match": {"resource": "secret"}, "action": "drop"},
@@ -35,7 +35,7 @@ def test_first_rule_that_matches_in_whole_is_taken_with_its_options(rules: RuleF
     assert (taken.action, dict(taken.options)) == ("delay", {"seconds": 2})
 
 
-def test_only_what_can_be_played_now_is_taken(rules: RuleFile) -> None:
+def test_only_faults_that_can_be_played_now_are_accepted(rules: RuleFile) -> None:
     rules.write([{"action": "delay"}, {"action": "drop", "times": 1}])
     got = [rules.take(LIST, {"drop"}), rules.take(LIST, {"drop"})]
     assert [each.action if each else None for each in got] == ["drop", None]
@@ -50,7 +50,7 @@ def test_rule_runs_out_and_goes_on_counting_when_others_change(rules: RuleFile) 
     assert rules.take(LIST) is None
 
 
-def test_rule_that_left_the_file_and_comes_back_counts_anew(rules: RuleFile) -> None:
+def test_a_rule_that_is_removed_and_restored_counts_again(rules: RuleFile) -> None:
     once = {"action": "drop", "times": 1}
     rules.write([once])
     assert rules.take(LIST) is not None
@@ -74,7 +74,7 @@ def test_share_is_about_the_part_of_requests_that_is_hit(rules: RuleFile) -> Non
     assert 800 < got[True] < 1200
 
 
-def test_broken_file_keeps_the_rules_and_says_why(rules: RuleFile) -> None:
+def test_a_broken_file_keeps_the_rules_and_reports_the_reason(rules: RuleFile) -> None:
     rules.write([{"action": "drop"}])
     assert rules.take(LIST) is not None
     rules.path.write_text("[{")
@@ -95,7 +95,7 @@ def test_broken_file_keeps_the_rules_and_says_why(rules: RuleFile) -> None:
         "drop",
     ],
 )
-def test_what_is_no_rule_is_refused(rules: RuleFile, raw: object) -> None:
+def test_what_is_not_a_rule_is_refused(rules: RuleFile, raw: object) -> None:
     with pytest.raises(RuleError):
         rules.write([raw])  # type: ignore[list-item]
     assert not rules.path.exists()

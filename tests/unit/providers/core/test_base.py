@@ -102,7 +102,7 @@ def test_repaired_object_is_published_and_its_hold_lifted(loop: ProviderHarness)
     assert loop.world.reports[route.meta.key] == Report(1)
 
 
-def test_warning_is_published_and_told(loop: ProviderHarness) -> None:
+def test_warning_is_published_and_reported(loop: ProviderHarness) -> None:
     route = make_route(records={"one": "/a"}, warning="odd")
     loop.settle(route)
     assert (loop.uris(), loop.problems(route)) == ({"one": "/a"}, ["odd"])
@@ -140,7 +140,7 @@ def test_object_is_withdrawn_when_its_namespace_leaves_and_back_when_it_returns(
     assert loop.uris() == {"one": "/a"}
 
 
-def test_object_that_was_never_ours_is_not_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_object_of_another_controller_is_not_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     loop = ProviderHarness(monkeypatch, Options(namespace_selector=parse_selector("team=a")))
     loop.settle(make_route(records={"one": "/a"}))
     assert (loop.wanted, loop.sink.owners, loop.sink.dirty) == ({}, [], [])
@@ -155,14 +155,14 @@ def test_missing_thing_wakes_who_looked_for_it_when_it_comes(loop: ProviderHarne
     assert (loop.translated("web"), loop.translated("other")) == (2, 1)
 
 
-def test_read_that_is_not_repeated_wakes_nobody(loop: ProviderHarness) -> None:
+def test_a_dropped_read_queues_nothing(loop: ProviderHarness) -> None:
     loop.settle(make_route(reads=["cert"]))
     loop.settle(make_route())
     loop.settle(make_secret())
     assert loop.translated("web") == 2
 
 
-def test_a_translation_that_crashed_is_a_problem_of_its_object_alone(loop: ProviderHarness) -> None:
+def test_a_crashed_translation_is_a_problem_only_of_its_object(loop: ProviderHarness) -> None:
     loop.settle(make_route(reads=["cert"], crash=True), make_route("well", claims=["web"]))
     assert [problem.code for problem in loop.world.reports[make_key()].problems] == ["InternalError"]
     assert loop.world.claims.claims_of(make_key("well")) != frozenset()
@@ -185,7 +185,7 @@ def test_routes_that_share_a_claim_translate_its_service_once(loop: ProviderHarn
     assert loop.services.translated == before
 
 
-def test_service_that_nobody_claims_costs_nothing(loop: ProviderHarness) -> None:
+def test_a_service_without_claims_costs_nothing(loop: ProviderHarness) -> None:
     loop.settle(make_service())
     assert (loop.services.translated, loop.world.reports, loop.sink.owners) == (0, {}, [])
 
@@ -268,13 +268,13 @@ def test_only_one_source_of_endpoints_is_read() -> None:
     assert sources == {"endpoints": {"Endpoints"}, "endpointslices": {"EndpointSlice"}}
 
 
-def test_config_maps_are_read_only_where_one_is_named_and_then_that_one() -> None:
+def test_config_maps_are_read_only_if_one_is_named_and_then_that_one() -> None:
     source = ObjectKey("ConfigMap", "default", "metadata")
     assert "ConfigMap" not in {kind.kind for kind in resources(Options())}
     assert [kind.only for kind in resources(Options(plugin_metadata=source)) if kind.kind == "ConfigMap"] == [source]
 
 
-async def test_records_are_urgent_only_once_live_and_only_where_the_provider_says_so(loop: ProviderHarness) -> None:
+async def test_records_are_urgent_only_once_live_and_only_if_the_provider_says_so(loop: ProviderHarness) -> None:
     route = make_route(records={"one": "/a"}, claims=["web"])
     loop.settle(make_service(), route)
     assert {urgent for _, urgent in loop.sink.dirty} == {False}
@@ -317,7 +317,7 @@ async def test_drained_without_workers_waits(loop: ProviderHarness) -> None:
     assert loop.registry.live
 
 
-async def test_translation_that_crashes_is_retried_and_harms_only_its_object(loop: ProviderHarness) -> None:
+async def test_translation_that_crashes_is_retried_and_affects_only_its_object(loop: ProviderHarness) -> None:
     loop.settle(make_route("bad", records={"one": "/a"}))
     loop.put(make_route("bad", crash=True), make_route("good", records={"two": "/b"}))
     run = asyncio.get_running_loop().create_task(loop.registry.run())
@@ -480,7 +480,7 @@ async def test_nobody_rests_while_somebody_waits_until_everything_is_translated(
         await running
 
 
-def test_claimants_are_told_apart_by_age(loop: ProviderHarness) -> None:
+def test_claimants_are_distinguished_by_age(loop: ProviderHarness) -> None:
     loop.settle(make_route("new", created="2", claims=["web"]), make_route("old", created="1", claims=["web"]))
     want = [Claimant("1", make_key("old")), Claimant("2", make_key("new"))]
     assert [claimant for claimant, _ in loop.world.claims.of(WEB)] == want

@@ -113,7 +113,7 @@ def test_owners_that_are_gone_are_queued_last(loop: ProviderHarness) -> None:
     assert [loop.services.queue.take(), loop.services.queue.take()] == [there, gone]
 
 
-def test_change_of_an_address_queues_who_looked_for_it(loop: ProviderHarness) -> None:
+def test_a_change_of_an_address_queues_its_readers(loop: ProviderHarness) -> None:
     address = IndexKey("Pod", "address", "10.0.0.9")
     (owner,) = read_by_services(loop, address, 1)
     loop.put(replace(make_pod(), addresses=("10.0.0.9",)))

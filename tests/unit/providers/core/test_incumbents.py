@@ -130,7 +130,7 @@ def test_name_stays_with_its_holder_over_a_restart_though_an_older_object_names_
     assert serving(found, "a.bank.test") == {"victim"}
 
 
-def test_where_both_have_records_since_hosts_were_shared_before_age_decides() -> None:
+def test_age_decides_if_both_have_records_from_shared_hosts() -> None:
     found, loop = running(route("victim", 1, "*.bank.test"), route("evil", 5, "a.bank.test"))
     both = {"*.bank.test": {"victim"}, "a.bank.test": {"evil"}}
     assert not any(adopt_hosts(found, STRICT, both, set()))
@@ -175,7 +175,7 @@ def nameless(kind: RecordKind, raw: JsonObject, *, is_short: bool = False) -> Re
         ("stream_routes", stream("evil", 1), stream("victim", 5), ":9100"),
     ],
 )
-def test_records_that_tell_no_name_say_by_their_ids_who_held_a_host(
+def test_ids_of_records_without_a_name_show_who_held_a_host(
     kind: RecordKind, old: JsonObject, young: JsonObject, claim: str, is_short: bool
 ) -> None:
     found, _ = running(old, young)

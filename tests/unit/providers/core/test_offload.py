@@ -192,7 +192,7 @@ async def test_what_was_read_and_changed_meanwhile_is_read_again(
     assert harness.upstreams("large") == harness.upstreams("small")
 
 
-async def test_what_others_change_all_the_time_is_published_after_some_tries_and_never_blocks_the_event_loop(
+async def test_constant_changes_delay_an_object_a_few_times_and_never_block_the_event_loop(
     harness: OffloadHarness, noted: Noted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ports = itertools.count(80)
@@ -270,9 +270,7 @@ async def test_large_objects_that_wait_are_seen_in_their_queue(
     assert depths == [1, 0]
 
 
-async def test_what_crashes_in_a_thread_is_told_as_ever(
-    harness: OffloadHarness, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_crash_in_a_thread_is_reported(harness: OffloadHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     def crash(self: RouteProvider, item: CustomObject, view: View) -> Translation:
         raise RuntimeError("dictionary changed size during iteration")
 

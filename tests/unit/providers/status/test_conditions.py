@@ -61,7 +61,7 @@ def test_warning_does_not_hinder_success() -> None:
     assert condition_of(make_world(ROUTE, problems=[warning]), FakeCluster()) == synced(3)
 
 
-def test_a_host_of_several_namespaces_is_told_and_the_condition_stays_true() -> None:
+def test_a_host_of_several_namespaces_is_reported_and_the_condition_stays_true() -> None:
     shared = Problem("HostShared", "host a.com is also used in namespace red", severity="warning")
     got = condition_of(make_world(ROUTE, problems=[shared]), FakeCluster())
     assert got == synced(3, shared.message)
@@ -89,7 +89,7 @@ TAKEN = "duplicate key of plugin key-auth found with consumer: "
         ("red", "by_hand", "the credential for plugin key-auth cannot be used; use another one"),
     ],
 )
-def test_who_has_a_credential_is_named_within_a_namespace_alone(namespace: str, username: str, told: str) -> None:
+def test_the_owner_of_a_credential_is_named_only_within_its_namespace(namespace: str, username: str, told: str) -> None:
     mine, others = make_record("mine", kind="consumers"), Record(RecordKey("consumers", f"{namespace}_jack"), "", {})
     world = make_world(mine)
     world.desired.replace(Claimant("", ObjectKey("ApisixConsumer", namespace, "jack")), [others])
@@ -97,7 +97,7 @@ def test_who_has_a_credential_is_named_within_a_namespace_alone(namespace: str, 
     assert condition_of(world, cluster) == aborted(3, f"{mine.key}: PUT consumers/mine: {told}")
 
 
-def test_who_has_a_username_is_named_within_a_namespace_alone() -> None:
+def test_the_owner_of_a_username_is_named_only_within_its_namespace() -> None:
     mine = make_record("mine", kind="consumers")
     message = "duplicate username of plugin basic-auth found with consumer: red_jack"
     cluster = FakeCluster(states={mine.key: RecordState("waiting", message)})
@@ -199,7 +199,7 @@ def test_owners_and_claimants_are_interested_in_a_record() -> None:
     assert conditions.interested(make_record("gone").key) == ()
 
 
-def test_who_asked_while_a_record_was_under_way_is_named_once() -> None:
+def test_an_object_that_waits_for_a_pending_record_is_returned_once() -> None:
     conditions = Conditions(make_world(ROUTE), [FakeCluster(states={UPSTREAM.key: RecordState("pending")})])
     assert conditions.of(OWNER) is None
     assert conditions.take_waiting(ROUTE.key) == ()
@@ -207,7 +207,7 @@ def test_who_asked_while_a_record_was_under_way_is_named_once() -> None:
     assert conditions.take_waiting(UPSTREAM.key) == ()
 
 
-def test_thousands_of_failures_are_told_in_part() -> None:
+def test_thousands_of_failures_are_reported_in_part() -> None:
     records = [make_record(f"r{number}") for number in range(3000)]
     cluster = FakeCluster(states={record.key: RecordState("rejected", "no" * 400) for record in records})
     got = condition_of(make_world(*records), cluster)

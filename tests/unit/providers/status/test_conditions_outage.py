@@ -35,7 +35,7 @@ def test_a_condition_says_that_gateways_are_away(state: RecordState) -> None:
 
 
 @pytest.mark.parametrize("state", [KEYLESS, REFUSED])
-def test_a_refusal_goes_before_gateways_that_are_away(state: RecordState) -> None:
+def test_a_refusal_takes_precedence_over_gateways_that_are_away(state: RecordState) -> None:
     assert not is_away(told(FakeCluster(states={ROUTE.key: state})).message)
     assert not is_away(told(FakeCluster(states={ROUTE.key: DOWN, UPSTREAM.key: state})).message)
     away = FakeCluster("east", {ROUTE.key: DOWN})

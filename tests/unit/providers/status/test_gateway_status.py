@@ -94,7 +94,7 @@ def custom(kind: str, name: str, namespace: str = "default", **spec: Any) -> Cus
 HTTP_ROUTE = custom("HTTPRoute", "app", parentRefs=[{"name": "gw"}])
 
 
-def test_what_was_written_goes_once_an_object_is_no_longer_ours() -> None:
+def test_our_status_is_removed_from_objects_of_other_controllers() -> None:
     assert released(HTTP_ROUTE) == {"parents": [OTHER]}
     assert released(LABELLED, HTTP_ROUTE, selector="team=a") == {"parents": [OTHER]}
 

@@ -70,7 +70,7 @@ def test_fixed_addresses_stand_in_for_the_service() -> None:
     assert addresses.of(SHOP) == [{"hostname": "lb.example.com"}]
 
 
-def test_what_is_published_is_told_once_all_is_known() -> None:
+def test_what_is_published_is_reported_once_all_is_known() -> None:
     world = make_world(make_gateway("192.0.2.1"))
     assert Addresses(world, GATEWAY, []).published() == [{"ip": "192.0.2.1"}]
     assert Addresses(world, GATEWAY, ["lb.example.com"]).published() == [{"hostname": "lb.example.com"}]
@@ -79,7 +79,7 @@ def test_what_is_published_is_told_once_all_is_known() -> None:
     assert Addresses(world, GATEWAY, []).published() == []
 
 
-def test_a_change_of_the_service_wakes_the_ingresses_of_ours_alone() -> None:
+def test_a_change_of_the_service_queues_only_our_ingresses() -> None:
     world = make_world()
     woken: list[ObjectKey] = []
     Addresses(world, GATEWAY, []).follow(woken.append)

@@ -107,7 +107,7 @@ def test_name_of_another_namespace_needs_a_grant(host: str) -> None:
 
 
 @pytest.mark.parametrize("host", OTHER_ADDRESSES)
-def test_address_of_another_namespace_needs_a_grant_and_tells_nobody_whose_it_is(host: str) -> None:
+def test_an_address_of_another_namespace_needs_a_grant_and_its_owner_stays_unknown(host: str) -> None:
     (problem,) = tried(host)
     assert "is an address in another namespace, which needs a ReferenceGrant there" in problem
     assert "victim" not in problem
@@ -158,7 +158,7 @@ def test_own_names_and_what_nobody_in_the_cluster_has_are_let_through(host: str)
 @pytest.mark.parametrize(
     "host", ["kubernetes.default.svc", "kubernetes.default", "KUBERNETES.default.svc", "10.0.0.254", "192.0.2.100"]
 )
-def test_api_server_is_no_backend_even_of_its_own_namespace(host: str) -> None:
+def test_api_server_is_not_a_backend_even_of_its_own_namespace(host: str) -> None:
     (problem,) = tried(host.lower())
     assert "is the API server, which is refused by the controller's setting kubernetes.external_addresses" in problem
 
@@ -205,7 +205,7 @@ def test_circle_of_external_names_and_a_long_chain_come_to_an_end() -> None:
     assert "through more than" in problem
 
 
-def test_circle_hides_nothing_from_whoever_is_asked_later() -> None:
+def test_a_cycle_hides_nothing_from_later_lookups() -> None:
     def of_a(name: str, kind: str, address: str) -> JsonObject:
         labels, found = {"kubernetes.io/service-name": "a"}, [{"addresses": [address]}]
         return make("EndpointSlice", name, labels=labels, addressType=kind, endpoints=found, ports=[{"port": 80}])
@@ -265,7 +265,7 @@ def endpoints(*objects: JsonObject, options: Options = STRICT) -> list[str]:
     return nodes_of(settle(*VICTIM, service(), route(rule()), *objects, options=options))
 
 
-def test_endpoints_of_other_namespaces_are_left_out_and_told() -> None:
+def test_endpoints_of_other_namespaces_are_skipped_and_reported() -> None:
     hand_made = slice_of([VICTIM_POD, VICTIM_IP, NODE_IP, "203.0.113.7", "192.0.2.100"])
     names = slice_of(["web.victim.svc", "example.org"], name="web-2", addressType="FQDN")
     found = settle(*VICTIM, service(), route(rule()), hand_made, names, options=STRICT)
@@ -308,7 +308,7 @@ def test_endpoint_leaves_when_its_address_becomes_another_ones() -> None:
     assert nodes_of(found) == []
 
 
-def test_cluster_address_of_a_service_is_no_way_around() -> None:
+def test_cluster_address_of_a_service_is_not_a_way_around() -> None:
     def by_address(*objects: JsonObject, options: Options = STRICT) -> list[str]:
         backend = {"serviceName": "web", "servicePort": 80, "resolveGranularity": "service"}
         return nodes_of(settle(*VICTIM, service(), route(rule(backends=[backend])), *objects, options=options))
@@ -339,7 +339,7 @@ def test_listed_networks_hold_for_endpoints_but_not_for_own_pods() -> None:
 
 
 @pytest.mark.parametrize("kind", ["kubernetes", "consul", "nacos"])
-def test_only_dns_finds_nodes_where_inner_addresses_are_refused(kind: str) -> None:
+def test_only_dns_finds_nodes_if_internal_addresses_are_refused(kind: str) -> None:
     raw = upstream("ext", discovery={"type": kind, "serviceName": "victim/web:p80"})
     found = settle(raw, referring(), options=STRICT)
     (problem,) = told(found)

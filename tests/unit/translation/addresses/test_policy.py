@@ -67,7 +67,7 @@ SINGLE = (
         ("168.63.129.16", METADATA),
     ],
 )
-def test_what_leads_inside_is_told_however_it_is_spelled(host: str, want: str) -> None:
+def test_internal_addresses_are_recognized_in_every_notation(host: str, want: str) -> None:
     assert refused(STRICT, host) == want
     assert refused(OPTIONS, host) == ""
 
@@ -103,7 +103,7 @@ def test_other_addresses_and_names_are_let_through(host: str) -> None:
     assert refused(STRICT, host) == ""
 
 
-def test_admin_api_is_left_out_by_its_port_where_one_is_given() -> None:
+def test_the_admin_api_is_refused_on_its_port_only() -> None:
     assert refused(STRICT, "10.9.0.7", 9180) == ADMIN
     assert refused(STRICT, "10.9.0.7", 8080) == ""
     assert refused(STRICT, "apisix-admin.gateways", 443) == ADMIN
@@ -169,13 +169,13 @@ def test_what_is_not_listed_is_let_through(host: str, port: int | None) -> None:
         ("", "neither a network nor a host"),
     ],
 )
-def test_entry_that_is_no_address_says_what_to_write(text: str, want: str) -> None:
+def test_an_entry_that_is_not_an_address_is_reported_with_the_format(text: str, want: str) -> None:
     with pytest.raises(ValueError, match="write") as caught:
         internal_addresses([text])
     assert want in str(caught.value)
 
 
-def test_listed_address_is_refused_on_its_port_only_where_a_node_has_one() -> None:
+def test_listed_address_is_refused_on_its_port_only_if_a_node_has_one() -> None:
     def told(name: str, port: int) -> list[str]:
         raw = upstream("ext", externalNodes=[{"type": "Domain", "name": name, "port": port}])
         found = settle(raw, referring(), options=INTERNAL)
@@ -267,7 +267,7 @@ def test_service_that_is_turned_to_the_inside_later_leads_nowhere() -> None:
     assert len(bodies(found)) == 2
 
 
-def test_endpoints_that_lead_inside_are_left_out() -> None:
+def test_endpoints_that_lead_inside_are_skipped() -> None:
     def nodes(options: object, *found: JsonObject) -> list[str]:
         world = settle(service(), route(rule()), *found, options=options)  # type: ignore[arg-type]
         (upstream,) = (body for key, body in bodies(world).items() if key.startswith("upstreams"))
@@ -290,7 +290,7 @@ def test_what_a_setting_refuses_is_not_held_after_a_restart() -> None:
     assert not any(refusing.desired.is_held(key, record.name) for key, record in there.items())
 
 
-def test_health_check_is_no_way_to_a_port_that_is_listed() -> None:
+def test_health_check_is_not_a_way_to_a_port_that_is_listed() -> None:
     def told(port: int, options: Options) -> list[str]:
         check = {"type": "tcp", "port": port, "healthy": {"interval": "1s"}}
         raw = upstream("ext", externalNodes=[{"type": "Domain", "name": "192.0.2.8"}], healthCheck={"active": check})

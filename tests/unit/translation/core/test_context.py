@@ -9,7 +9,7 @@ def scope() -> Context:
     return Context("ApisixRoute", "default", World(()).view(), OPTIONS)
 
 
-def test_of_very_many_problems_of_one_severity_the_first_ones_are_told() -> None:
+def test_only_the_first_of_very_many_problems_of_one_severity_are_reported() -> None:
     found = scope()
     for number in range(MOST_TOLD + 5):
         found.warn("W", f"w[{number}]", "m")
@@ -17,7 +17,7 @@ def test_of_very_many_problems_of_one_severity_the_first_ones_are_told() -> None
     assert [problem.path for problem in found.problems] == [f"w[{number}]" for number in range(MOST_TOLD)] + ["e"]
 
 
-def test_of_a_long_text_its_beginning_and_its_end_are_told() -> None:
+def test_a_long_text_is_shortened_in_the_middle() -> None:
     found = scope()
     found.error("E", "p" * 65536, "begin" + "m" * (1 << 20) + "end")
     (problem,) = found.problems

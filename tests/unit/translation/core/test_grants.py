@@ -169,7 +169,7 @@ def test_a_grant_that_comes_publishes_and_one_that_goes_withdraws(case: str) -> 
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_absent_and_refused_are_told_in_the_same_words(case: str) -> None:
+def test_absent_and_refused_are_reported_alike(case: str) -> None:
     objects, allowing, _, owners = CASES[case]
     local = [item for item in objects if item["metadata"]["namespace"] != "b"]
     reports = [GrantHarness(*objects).world.reports, GrantHarness(*local, allowing).world.reports]

@@ -35,7 +35,7 @@ def test_custom_resource_is_ours_by_its_class(configured: str, name: str, want: 
     assert got is want
 
 
-def test_class_that_is_no_text_counts_as_none() -> None:
+def test_a_class_that_is_not_text_is_treated_as_absent() -> None:
     found = world(route(ingressClassName=7))
     assert is_ours(get(found, "ApisixRoute", "route"), found.view(), Options(ingress_class="apisix"))
 

@@ -141,7 +141,7 @@ HIDDEN = ["\x00", "\n", "\r\n", "\t", "\x1b[31m", "\x7f", "\x85", "\u2028", "\u2
 
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("text", HIDDEN)
-def test_characters_that_nobody_sees_are_refused_everywhere(place: str, text: str) -> None:
+def test_invisible_characters_are_refused_everywhere(place: str, text: str) -> None:
     make_object, field = PLACES[place]
     got = translate(make_object(f"x{text}y"), secret(), secret("ca"))
     assert f"error ControlCharacter {field}" in told(got)
@@ -199,7 +199,7 @@ def test_lists_and_ends_of_annotations_may_be_written_on_several_lines() -> None
     assert got.records[0].body["plugins"]["response-rewrite"] == {"body": body}
 
 
-def test_annotations_of_others_are_none_of_our_business() -> None:
+def test_annotations_of_other_controllers_are_ignored() -> None:
     got = translate(ingress(ingress_rule(), annotations={"other/note": "a\x00\n$env://HOME"}), options=REFUSE)
     assert told(got) == []
 
@@ -256,7 +256,7 @@ def test_route_falls_with_the_plugin_config_that_refers_to_a_secret() -> None:
     assert told(translate(raw, with_plugin({"key": 5}, "ApisixPluginConfig"), options=REFUSE)) == []
 
 
-def test_only_the_first_of_very_many_mistakes_are_told() -> None:
+def test_only_the_first_of_very_many_mistakes_are_reported() -> None:
     scope = Context("ApisixRoute", "default", World(()).view(), OPTIONS)
     check_spec(scope, {"list": ["\x00"] * 5000})
     assert [problem.path for problem in scope.problems] == [f"spec.list[{index}]" for index in range(10)]
@@ -282,7 +282,7 @@ def test_certificate_of_an_ingress_is_not_taken_for_a_text() -> None:
 
 @pytest.mark.parametrize("name", ["upstream-retries", "upstream-connect-timeout", "http-redirect-code"])
 @pytest.mark.parametrize("value", ["9" * 5000, "9" * 5000 + "s"])
-def test_numbers_that_no_computer_keeps_are_left_out(name: str, value: str) -> None:
+def test_numbers_that_json_parsers_do_not_preserve_are_skipped(name: str, value: str) -> None:
     got = translate(annotated(name, value, http_redirect="/a"))
     assert told(got) == [f"warning InvalidAnnotation metadata.annotations[{PREFIX}{name}]"]
 

@@ -135,7 +135,7 @@ def test_an_invalid_policy_keeps_a_stream_route_from_being_published(wrong: Json
 # BackendTrafficPolicy.
 
 
-def test_an_invalid_policy_leaves_the_upstream_as_it_is() -> None:
+def test_an_invalid_policy_leaves_the_upstream_unchanged() -> None:
     broken = policy("BackendTrafficPolicy", "a", SERVICE, loadbalancer={"type": "chash"})
     found = served(route(rule()), broken)
     assert standings(found, "BackendTrafficPolicy", "a") == {"Service/web": "!Invalid"}

@@ -110,7 +110,7 @@ def test_kinds_that_a_listener_cannot_take_are_reported() -> None:
     assert assessed(found, "Gateway", "gw").listeners[0].kinds == ("HTTPRoute",)
 
 
-def test_certificates_become_one_ssl_record_a_listener() -> None:
+def test_certificates_become_one_ssl_record_per_listener() -> None:
     entry = gateway(secure("any", "one", "two"), secure("host", "one", hostname="A.example.com"))
     found = settle(CLASS, entry, pair("one"), pair("two", serial=2))
     snis = {str(each.get("sni") or each["snis"]): "certs" in each for each in ssls(found)}
@@ -383,13 +383,13 @@ def test_a_set_whose_listeners_all_conflict_is_refused() -> None:
     assert of_listeners(found, "ListenerSet", "set")["x"]["Conflicted"] == "HostnameConflict"
 
 
-def test_a_set_that_cannot_be_read_is_no_set() -> None:
+def test_a_set_that_cannot_be_read_is_not_a_set() -> None:
     broken = make("ListenerSet", "set", spec={"parentRef": {"name": "gw"}, "listeners": "all"})
     found = settle(CLASS, gateway(**FROM_ALL), broken)
     assert assessed(found, "Gateway", "gw").listener_sets == 0
 
 
-def test_with_assigned_hosts_others_are_left_out() -> None:
+def test_with_assigned_hosts_others_are_skipped() -> None:
     own = make("Namespace", "default", namespace="", annotations={"apisix.apache.org/hosts": "a.test"})
     assigned = replace(OPTIONS, host_ownership="assigned")
     app = route(rule(), hostnames=["a.test", "b.test"])

@@ -212,7 +212,7 @@ def test_mirrors_are_chained_by_their_share() -> None:
     assert first["hosts"] == second["hosts"] == ["a.test"]
 
 
-def test_a_mirror_that_does_not_exist_is_left_out_and_reported() -> None:
+def test_a_mirror_that_does_not_exist_is_skipped_and_reported() -> None:
     found = served(route(rule(mirror("absent"))))
     assert of_parents(found) == [{"Accepted": "Accepted", "ResolvedRefs": "!BackendNotFound"}]
     assert record(found).get("plugins", {}) == {}

@@ -54,7 +54,7 @@ def test_host_that_is_too_long_is_refused(place: str, host: str) -> None:
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_dot_at_the_end_of_a_host_is_left_out(place: str) -> None:
+def test_dot_at_the_end_of_a_host_is_skipped(place: str) -> None:
     make_object, _, host_of = PLACES[place]
     got = translate(make_object("a.com."), CERTIFICATE)
     assert told(got) == []
@@ -62,7 +62,7 @@ def test_dot_at_the_end_of_a_host_is_left_out(place: str) -> None:
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_imitation_of_a_host_is_told(place: str) -> None:
+def test_a_confusable_host_is_reported(place: str) -> None:
     make_object, field, _ = PLACES[place]
     got = translate(make_object("xn--pple-43d.com"), CERTIFICATE)
     assert f"warning HostMixesScripts {field}" in told(got)

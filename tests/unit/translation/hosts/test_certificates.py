@@ -26,7 +26,7 @@ def test_keys_of_apisix_go_before_those_of_kubernetes() -> None:
     assert read(raw) == (KeyPair(one.certificate, one.key), [])
 
 
-def test_expired_certificate_is_taken() -> None:
+def test_an_expired_certificate_is_accepted() -> None:
     one = pem(1)  # its last day was in 2020
     assert read(secret(tls__crt=one.certificate, tls__key=one.key)) == (KeyPair(one.certificate, one.key), [])
 
@@ -84,7 +84,7 @@ def test_private_key_is_in_no_repr() -> None:
         ),
     ],
 )
-def test_bad_pair_is_told_without_its_content(raw: JsonObject, want: str) -> None:
+def test_bad_pair_is_reported_without_its_content(raw: JsonObject, want: str) -> None:
     assert read(raw) == (None, [f"Secret default/secret {want}"])
 
 

@@ -105,7 +105,7 @@ LEFT_OUT = (
         (tls("victim", 1, "*.own.test"), tls("evil", 2, "*.b.own.test"), "spec.hosts"),
     ],
 )
-def test_a_host_of_another_namespace_is_left_out(old: JsonObject, new: JsonObject, path: str) -> None:
+def test_a_host_of_another_namespace_is_skipped(old: JsonObject, new: JsonObject, path: str) -> None:
     found = settled(new, old)
     assert hosts(found, new) == []
     (text,) = told(found, new)
@@ -145,7 +145,7 @@ CONFLICT = (
 )
 
 
-def test_a_newer_wildcard_over_a_name_of_another_namespace_is_left_out() -> None:
+def test_a_newer_wildcard_over_a_name_of_another_namespace_is_skipped() -> None:
     old, new = route("victim", 1, "pay.own.test"), route("evil", 2, "*.own.test")
     found = settled(old, new)
     assert (hosts(found, old), hosts(found, new)) == (["pay.own.test"], [])
@@ -155,7 +155,7 @@ def test_a_newer_wildcard_over_a_name_of_another_namespace_is_left_out() -> None
     ]
 
 
-def test_an_older_wildcard_owns_the_names_that_come_later_and_its_own_older_ones_are_no_hindrance() -> None:
+def test_an_older_wildcard_owns_later_names_despite_older_names_of_its_namespace() -> None:
     mine, wild, late = route("a", 1, "x.own.test", name="x"), route("a", 2, "*.own.test"), route("b", 3, "y.own.test")
     found = settled(late, wild, mine)
     assert (hosts(found, mine), hosts(found, wild), hosts(found, late)) == (["x.own.test"], ["*.own.test"], [])
@@ -184,7 +184,7 @@ def test_a_rule_for_every_host_needs_the_operator(raw: JsonObject, path: str) ->
     assert (told(found, raw), len(found.desired.of_owner(key(raw)))) == ([], 1)
 
 
-def test_a_wildcard_that_is_not_of_whole_labels_is_left_out() -> None:
+def test_a_wildcard_that_is_not_of_whole_labels_is_skipped() -> None:
     raw = tls("evil", 1, "*own.test")
     found = settled(raw)
     assert hosts(found, raw) == []
@@ -192,7 +192,7 @@ def test_a_wildcard_that_is_not_of_whole_labels_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("host", ["x:bank.test", "x:y.bank.test", "a.test:80:bank.test"])
-def test_a_host_with_a_colon_that_begins_no_port_is_left_out(host: str) -> None:
+def test_a_host_with_a_colon_that_begins_no_port_is_skipped(host: str) -> None:
     raw, ported = route("evil", 1, host), route("evil", 1, "own.test:8080", name="ported")
     found = settled(raw, ported)
     assert (hosts(found, raw), hosts(found, ported)) == ([], ["own.test:8080"])
@@ -214,7 +214,7 @@ def test_only_the_owner_shares() -> None:
     assert hosts(found, asking) == []
 
 
-def test_a_grant_that_is_taken_back_takes_the_rules_along() -> None:
+def test_a_grant_that_is_revoked_takes_the_rules_along() -> None:
     new = route("evil", 2, "own.test")
     old = route("victim", 1, "own.test", annotations={hostclaims.SHARED_WITH: "evil"})
     found, loop = prepare(*surroundings([old, new]), options=STRICT)
@@ -225,7 +225,7 @@ def test_a_grant_that_is_taken_back_takes_the_rules_along() -> None:
     assert hosts(found, new) == []
 
 
-def test_a_host_that_was_assigned_belongs_to_its_namespace_whoever_is_older() -> None:
+def test_a_host_that_was_assigned_belongs_to_its_namespace_whatever_the_age_of_objects() -> None:
     squatter, mine = route("evil", 1, "own.test", "a.own.test"), route("victim", 2, "own.test", "a.own.test")
     found = settled(squatter, mine, namespace("victim", "own.test,*.own.test"))
     assert (hosts(found, squatter), hosts(found, mine)) == ([], ["a.own.test", "own.test"])
@@ -242,7 +242,7 @@ def test_the_most_specific_assignment_counts_and_an_assigned_wildcard_may_cover_
     assert [hosts(found, each) for each in (platform, team, other)] == [["*.test"], ["a.team.test"], []]
 
 
-def test_a_wildcard_over_an_assigned_name_is_left_out() -> None:
+def test_a_wildcard_over_an_assigned_name_is_skipped() -> None:
     wild = route("evil", 1, "*.test")
     found = settled(wild, namespace("victim", "own.test"))
     assert hosts(found, wild) == []
@@ -277,7 +277,7 @@ def test_hosts_that_only_a_certificate_names_have_to_be_named() -> None:
     ]
 
 
-def test_the_oldest_counts_while_it_can_not_be_translated_and_the_next_one_takes_over() -> None:
+def test_the_oldest_wins_while_it_cannot_be_translated_and_the_next_one_takes_over() -> None:
     old, new = (
         route("victim", 1, "own.test", backends=[{"serviceName": "none", "servicePort": 80}]),
         route("b", 2, "own.test"),
@@ -312,7 +312,7 @@ def test_an_object_with_too_many_hosts_owns_none_and_loses_its_records(monkeypat
     assert [problem.code for problem in found.reports[key(old)].problems] == ["TooManyHosts"]
 
 
-def test_a_wildcard_with_very_many_older_names_below_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wildcard_with_very_many_older_names_below_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("translation.hosts.host_owners.MOST_BELOW", 3)
     older = [route("a", 1, f"h{number}.test", name=f"h{number}") for number in range(4)]
     wild = route("a", 2, "*.test")
@@ -389,7 +389,7 @@ def test_without_the_setting_both_objects_say_that_they_share_a_host() -> None:
     assert found.reports[key(old)].problems == ()
 
 
-def test_where_hosts_are_assigned_only_those_can_be_used() -> None:
+def test_with_assigned_hosts_only_those_can_be_used() -> None:
     options = replace(OPTIONS, host_ownership="assigned")
     mine, free = route("mine", 1, "a.own.test"), route("free", 1, "free.test", "a.own.test")
     found = settle(*surroundings([mine, free, namespace("mine", "*.own.test")]), options=options)

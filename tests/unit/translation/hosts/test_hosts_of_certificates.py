@@ -95,7 +95,7 @@ def test_older_object_of_another_namespace_has_the_host() -> None:
     )
 
 
-def test_only_the_host_that_is_taken_is_left_out() -> None:
+def test_only_the_host_that_is_in_use_is_skipped() -> None:
     old, new = tls(1), tls(2, "cert-2", namespace="blue", hosts=["b.example.com", HOST.upper() + "."])
     found = settled(new, old)
     assert hosts(found, new) == ["b.example.com"]
@@ -152,7 +152,7 @@ def test_other_demands_on_clients_are_a_conflict(ours: JsonObject | None, theirs
     assert (hosts(found, old), hosts(found, new)) == ([HOST], [])
 
 
-def test_equal_demands_on_clients_are_no_conflict() -> None:
+def test_equal_client_auth_settings_do_not_conflict() -> None:
     elsewhere = {"caSecret": {"name": "clients", "namespace": "blue"}}
     old, new = tls(1, client=CLIENT), tls(2, namespace="blue", client=elsewhere)
     assert hosts(settled(new, old), new) == [HOST]
@@ -183,7 +183,7 @@ def test_two_certificates_of_one_object_are_warned_of() -> None:
     ],
     ids=["no Secret", "no pair", "no CA", "no spec", "no Secret of an Ingress"],
 )
-def test_object_that_can_not_be_translated_keeps_its_host(old: JsonObject) -> None:
+def test_object_that_cannot_be_translated_keeps_its_host(old: JsonObject) -> None:
     new = tls(2, "cert-2", namespace="blue")
     found = settled(new, old)
     assert (hosts(found, old), hosts(found, new), codes(found, new)) == ([], [], [CONFLICT])
@@ -202,7 +202,7 @@ def test_an_object_of_another_class_has_nothing() -> None:
 
 @pytest.mark.parametrize("spec", [None, {}, {"hosts": 5, "tls": 5}, {"hosts": [5], "tls": [5, {"secretName": 5}]}])
 @pytest.mark.parametrize("kind", ["ApisixTls", "Ingress"])
-def test_what_is_no_spec_has_nothing(kind: str, spec: Any) -> None:
+def test_what_is_not_a_spec_has_nothing(kind: str, spec: Any) -> None:
     new = tls(2, "cert-2", namespace="blue")
     assert hosts(settled(born(make(kind, "o", namespace="red", spec=spec), 1), new), new) == [HOST]
 
@@ -220,7 +220,7 @@ def test_next_one_takes_over_when_the_winner_goes_and_steps_back_when_it_comes()
     assert (hosts(found, new), codes(found, new)) == ([], ["degraded HostConflict spec.tls[0]"])
 
 
-def test_who_takes_over_is_asked_before_the_winner_is_withdrawn() -> None:
+def test_the_successor_is_queued_before_the_winner_is_withdrawn() -> None:
     old, new = tls(1), tls(2, "cert-2", namespace="blue")
     found, loop = prepare(*SECRETS, old, new)
     loop.settle()
@@ -242,7 +242,7 @@ def test_a_certificate_that_becomes_the_same_ends_the_conflict() -> None:
     assert (hosts(found, new), codes(found, new)) == ([], [CONFLICT])
 
 
-def test_a_certificate_of_an_object_without_a_grant_does_not_tell() -> None:
+def test_a_certificate_without_a_grant_discloses_nothing() -> None:
     options = replace(OPTIONS, cross_namespace="grant")
     old, new = tls(1), tls(2, namespace="blue")
     old["spec"]["secret"]["namespace"] = "blue"

@@ -75,13 +75,13 @@ def test_network_is_an_address_or_a_range(text: str, want: bool) -> None:
     assert is_network(text) is want
 
 
-def test_every_bad_address_is_told() -> None:
+def test_every_bad_address_is_reported() -> None:
     found = scope()
     check_addresses(found, ["10.0.0.1", "x", "y"], "p")
     assert [problem.path for problem in found.problems] == ["p[1]", "p[2]"]
 
 
-def test_path_and_host_that_never_match_are_told() -> None:
+def test_path_and_host_that_never_match_are_reported() -> None:
     found = scope()
     check_paths(found, ["a"], "paths")
     check_hosts(found, ["a.com:8080", "a.com", "[::1]"], "hosts")

@@ -68,7 +68,7 @@ def codes(found: World, raw: JsonObject) -> list[str]:
 CONFLICT = "degraded Conflicted spec.http[0]"
 
 
-def test_newer_object_stands_behind_the_older_one_and_is_told() -> None:
+def test_a_newer_object_loses_to_the_older_one_and_is_reported() -> None:
     old, new = route("z", 1), route("a", 2)
     found = settled(new, old)
     assert (priorities(found, old), codes(found, old)) == ([0], [])
@@ -80,7 +80,7 @@ def test_newer_object_stands_behind_the_older_one_and_is_told() -> None:
     )
 
 
-def test_of_a_winner_in_another_namespace_only_the_namespace_is_told() -> None:
+def test_of_a_winner_in_another_namespace_only_the_namespace_is_reported() -> None:
     old, new = ingress("secret-project", 1, ("/x", "Exact"), namespace="theirs"), route("a", 2, namespace="mine")
     found = settled(new, old)
     problem, shared = found.reports[key(new)].problems
@@ -94,7 +94,7 @@ def test_of_a_winner_in_another_namespace_only_the_namespace_is_told() -> None:
     [(1, "neither is older"), (None, "which is older is not known")],
     ids=["same second", "manifests"],
 )
-def test_that_an_object_is_older_is_said_only_where_it_is_known(second: int | None, why: str) -> None:
+def test_a_message_says_older_only_if_the_ages_are_known(second: int | None, why: str) -> None:
     first, behind = route("a", 1), route("b", 1)
     if second is None:
         for each in (first, behind):
@@ -114,7 +114,7 @@ def test_objects_of_one_age_are_ordered_by_namespace_then_name() -> None:
     assert [priorities(found, item) for item in (first, second, third)] == [[0], [-1], [-2]]
 
 
-def test_third_object_stands_behind_both_and_names_the_first() -> None:
+def test_a_third_object_loses_to_both_and_names_the_first() -> None:
     items = [route(name, day) for name, day in (("c", 1), ("b", 2), ("a", 3))]
     found = settled(*items)
     assert [priorities(found, item) for item in items] == [[0], [-1], [-2]]
@@ -195,7 +195,7 @@ def test_same_requests_are_found_however_they_are_written(old: JsonObject, new: 
 
 
 @pytest.mark.parametrize(("old", "new"), DIFFERENT)
-def test_whatever_tells_requests_apart_makes_no_conflict(old: JsonObject, new: JsonObject) -> None:
+def test_whatever_distinguishes_requests_makes_no_conflict(old: JsonObject, new: JsonObject) -> None:
     found = settled(new, old)
     assert (codes(found, old), codes(found, new)) == ([], [])
     assert priorities(found, new) == priorities(settled(new), new)
@@ -208,14 +208,14 @@ def test_two_rules_of_one_object_are_its_own_affair() -> None:
     assert (priorities(found, raw), codes(found, raw)) == ([0, 0], [])
 
 
-def test_only_the_rule_that_is_taken_stands_behind() -> None:
+def test_only_the_conflicting_rule_gets_a_lower_priority() -> None:
     new = route("n", 2)
     new["spec"]["http"].append({**new["spec"]["http"][0], "name": "s", "match": {"hosts": ["a.com"], "paths": ["/y"]}})
     found = settled(new, route("o", 1))
     assert (priorities(found, new), codes(found, new)) == ([-1, 0], [CONFLICT])
 
 
-def test_several_taken_paths_are_told_once() -> None:
+def test_several_conflicting_paths_are_reported_once() -> None:
     found = settled(route("o", 1, paths=["/x", "/y", "/z"]), route("n", 2, paths=["/z", "/y", "/x"]))
     (problem,) = found.reports[ObjectKey("ApisixRoute", "default", "n")].problems
     assert problem.message.startswith(
@@ -223,7 +223,7 @@ def test_several_taken_paths_are_told_once() -> None:
     )
 
 
-def test_object_that_can_not_be_translated_keeps_its_place() -> None:
+def test_object_that_cannot_be_translated_keeps_its_place() -> None:
     old = route("o", 1, spec={"backends": [{"serviceName": "missing", "servicePort": 80}]})
     found = settled(old, route("n", 2))
     assert found.desired.of_owner(key(old)) == {}
@@ -237,7 +237,7 @@ def test_objects_of_another_class_or_namespace_take_nothing() -> None:
 
 @pytest.mark.parametrize("spec", [None, {}, {"http": 5}, {"http": [5, {"match": 5}, {"match": {"paths": 7}}]}])
 @pytest.mark.parametrize("kind", ["ApisixRoute", "Ingress"])
-def test_what_is_no_spec_takes_nothing(kind: str, spec: Any) -> None:
+def test_what_is_not_a_spec_takes_nothing(kind: str, spec: Any) -> None:
     new = route("n", 2)
     rules = {"rules": [5, {"http": {"paths": [7, {"path": 5}]}}], "ingressClassName": "apisix"}
     old = born(make(kind, "o", spec=rules if kind == "Ingress" else spec), 1)

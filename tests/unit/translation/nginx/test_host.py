@@ -211,7 +211,7 @@ def test_lists_of_cors_may_be_separated_by_spaces() -> None:
     assert headers["Access-Control-Allow-Headers"].startswith("DNT,")
 
 
-def test_what_a_front_proxy_says_is_passed_on_where_it_is_trusted() -> None:
+def test_what_a_front_proxy_says_is_passed_on_if_it_is_trusted() -> None:
     trusting = config(use_forwarded_headers="true")
 
     got = routes(translated(ingress("web", ("/", "Prefix"), force_ssl_redirect="true"), trusting))

@@ -27,7 +27,7 @@ def told(scope: Context) -> list[tuple[str, str, str]]:
     return [(problem.severity, problem.code, problem.path) for problem in scope.problems]
 
 
-def test_disabled_plugin_is_left_out_and_absent_config_is_empty() -> None:
+def test_disabled_plugin_is_skipped_and_absent_config_is_empty() -> None:
     got, scope = translate({"name": "a", "enable": False}, {"name": "b", "enable": True})
     assert got == {"b": {}}
     assert told(scope) == []
@@ -74,7 +74,7 @@ def test_missing_secret_fails_and_later_plugins_are_still_looked_at() -> None:
     ]
 
 
-def test_secret_value_that_is_no_text_fails_without_being_shown() -> None:
+def test_secret_value_that_is_not_text_fails_without_being_shown() -> None:
     raw = make("Secret", "secret", data={"key": "/w=="})
     _, scope = translate({"name": "a", "secretRef": "secret"}, objects=(raw,))
     assert told(scope) == [("error", "InvalidSecret", "spec.plugins[0].secretRef")]
@@ -99,7 +99,7 @@ def test_secret_value_that_is_no_text_fails_without_being_shown() -> None:
         "batch-requests",
     ],
 )
-def test_plugin_that_runs_code_is_refused_where_the_settings_say_so(name: str) -> None:
+def test_plugin_that_runs_code_is_refused_if_the_settings_say_so(name: str) -> None:
     plugin = {"name": name, "config": {}}
     assert told(translate(plugin)[1]) == []
     _, scope = translate({"name": "cors"}, plugin, options=REFUSE)

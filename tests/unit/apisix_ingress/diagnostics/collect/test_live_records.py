@@ -39,7 +39,7 @@ def kept(record: Record, version: str = OLD, **changes: Any) -> Snapshot:
     return snapshot(others={record.key: body}, version=version)
 
 
-async def test_defaults_that_were_filled_in_are_no_difference() -> None:
+async def test_defaults_that_were_filled_in_are_not_a_difference() -> None:
     record = our_record(uri="/")
     there, asked = await compared(kept(record), wanted(record))
     got = difference(wanted(record), there)

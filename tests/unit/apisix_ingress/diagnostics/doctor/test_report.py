@@ -86,7 +86,7 @@ def test_a_gateway_that_could_not_be_read_fails() -> None:
     assert (gateway.counts(), gateway.record_state(RecordKey("routes", "1")).kind) == (Counts(), "unreachable")
 
 
-def test_stream_routes_fail_where_stream_mode_is_off() -> None:
+def test_stream_routes_fail_if_stream_mode_is_off() -> None:
     world = wanting(make_record("tcp", kind="stream_routes"))
     off = seen(world, {}, disabled=frozenset({"stream_routes"}))
     assert checked(off, world)["gateway default streams"] == "FAIL"

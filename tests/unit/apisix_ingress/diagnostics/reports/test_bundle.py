@@ -54,6 +54,6 @@ def test_of_a_config_map_only_what_is_read_is_kept_and_its_yaml_masked() -> None
 
 
 @pytest.mark.parametrize("text", ["a: [", "a: {a: *b}", "x: 2001-01-01T00:00:00.5Z\ny: \u0001", 7])
-def test_config_map_that_can_not_be_read_is_not_shown(text: object) -> None:
+def test_config_map_that_cannot_be_read_is_not_shown(text: object) -> None:
     shown = metadata_map({"data": {"config.yaml": text}}, Mask())["data"]
     assert shown in ({}, {"config.yaml": "[redacted]"})

@@ -37,7 +37,7 @@ def test_update_shows_both_sides_without_what_the_gateway_adds() -> None:
     assert not {"create_time", "update_time"} & change["before"].keys()
 
 
-def test_record_of_others_is_no_difference_unless_it_is_in_the_way() -> None:
+def test_record_of_others_is_not_a_difference_unless_it_is_in_the_way() -> None:
     record = our_record()
     stranger = {record.key: {"uri": "/theirs"}, RecordKey("routes", "mine"): {"uri": "/mine"}}
     got = difference(wanted(record), snapshot(others=stranger))
@@ -68,7 +68,7 @@ def test_global_rule_is_deleted_only_if_the_ledger_names_it() -> None:
     assert (acts(other), other["notes"]) == ([], [])
 
 
-def test_kind_that_the_gateway_lacks_is_told() -> None:
+def test_kind_that_the_gateway_lacks_is_reported() -> None:
     record = our_record(kind="stream_routes")
     got = difference(wanted(record), snapshot(disabled=frozenset({"stream_routes"})))
     assert acts(got) == [("create", str(record.key))]

@@ -40,7 +40,7 @@ def paths(document: Any) -> dict[str, dict[str, list[str]]]:
     }
 
 
-def test_routes_hang_on_their_hosts_and_paths_in_the_order_in_which_they_are_asked() -> None:
+def test_routes_are_listed_by_host_and_path_in_matching_order() -> None:
     assert paths(tree_document(wanted())) == {
         "*.b.example.org": {"/": ["routes/1"], "/x": ["routes/1"]},
         "a.example.org": {"/": ["routes/1"], "/x": ["routes/2", "routes/1"]},

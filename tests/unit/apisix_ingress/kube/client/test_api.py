@@ -113,7 +113,7 @@ def test_a_retry_time_may_stand_in_the_status_object_too() -> None:
 
 
 @pytest.mark.parametrize("asked", ["Wed, 21 Oct 2099 07:28:00 GMT", "soon", "", "1e", "-"])
-def test_a_retry_time_that_is_no_number_is_none(asked: str) -> None:
+def test_a_retry_time_that_is_not_a_number_is_none(asked: str) -> None:
     error = error_of(503, b"", "here", asked)
     assert isinstance(error, KubeUnavailable)
     assert error.retry_after is None
@@ -166,7 +166,9 @@ async def test_nobody_is_followed_elsewhere(tmp_path: Path, server: FakeApiServe
         (Fault(status=200, body='{"metadata": [1]}'), "the response is not a Kubernetes API object"),
     ],
 )
-async def test_what_is_no_answer_is_unavailable(api: KubeApi, server: FakeApiServer, fault: Fault, want: str) -> None:
+async def test_what_is_not_an_answer_is_unavailable(
+    api: KubeApi, server: FakeApiServer, fault: Fault, want: str
+) -> None:
     server.faults.append(fault)
     with pytest.raises(KubeUnavailable, match=want):
         # Only what hangs is to run out of time, on a busy machine too.

@@ -110,7 +110,7 @@ async def test_a_watch_that_is_cut_off_leaves_nothing_to_the_garbage_collector(
 
 
 @pytest.mark.parametrize(("header", "want"), [("7", 7.0), ("-1", 0.0), ("Fri, 01 Jan 2027 00:00:00 GMT", None)])
-def test_only_seconds_are_taken_for_a_time_to_wait(header: str, want: float | None) -> None:
+def test_only_seconds_are_read_from_retry_after(header: str, want: float | None) -> None:
     error = error_of(503, b"[]", "GET /version", header)
     assert isinstance(error, KubeUnavailable)
     assert (error.retry_after, str(error)) == (want, "GET /version: 503: no reason given")

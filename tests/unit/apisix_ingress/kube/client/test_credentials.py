@@ -153,7 +153,7 @@ async def test_a_kubeconfig_that_is_wrong_is_named(tmp_path: Path, changes: dict
         ("- 1", "top level must be a mapping"),
     ],
 )
-async def test_a_file_that_is_no_kubeconfig_is_named(tmp_path: Path, content: str, want: str) -> None:
+async def test_a_file_that_is_not_a_kubeconfig_is_named(tmp_path: Path, content: str, want: str) -> None:
     (tmp_path / "k").write_text(content)
     with pytest.raises(ConfigError, match=want):
         await load(tmp_path / "k")

@@ -22,12 +22,12 @@ def nested(levels: int) -> bytes:
         (rb'[[["]\"]\\"]],[4]]', b"[[null],[4]]"),
     ],
 )
-def test_what_is_too_deep_becomes_null(content: bytes, want: bytes) -> None:
+def test_levels_that_are_too_deep_become_null(content: bytes, want: bytes) -> None:
     assert cut(content, 2) == want
 
 
 @pytest.mark.parametrize("content", [b'[[["', b"[[[[", b"]]][[[", b'"\\' * 5, b'[["' + b'\\"' * 1000])
-def test_what_is_no_json_stays_no_json(content: bytes) -> None:
+def test_what_is_not_json_stays_unchanged(content: bytes) -> None:
     with pytest.raises(orjson.JSONDecodeError):
         orjson.loads(cut(content, 1))
 

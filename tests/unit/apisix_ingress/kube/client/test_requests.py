@@ -38,7 +38,7 @@ def make_transport(folder: Path, cluster: dict[str, str], clock: Clock | None = 
     return Transport(Kubeconfig(write_config(folder, cluster), clock=clock), clock=clock)
 
 
-async def test_a_watch_that_is_left_is_cut_though_the_server_says_no_goodbye(tmp_path: Path) -> None:
+async def test_an_abandoned_watch_is_closed_without_waiting_for_the_server(tmp_path: Path) -> None:
     left = asyncio.Event()
 
     async def begin_and_fall_silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -163,7 +163,7 @@ async def test_wall_clocks_decide_nothing(clock: FakeClock, start: Start) -> Non
     assert (one.working, two.working) == (False, True)
 
 
-async def test_who_stands_by_says_once_who_leads(clock: FakeClock, start: Start) -> None:
+async def test_a_follower_logs_the_leader_once(clock: FakeClock, start: Start) -> None:
     with capture_logs() as logs:
         one = start("one")
         await run_for(clock, 5)
@@ -176,7 +176,7 @@ async def test_who_stands_by_says_once_who_leads(clock: FakeClock, start: Start)
     assert told == [("leader", "one")]
 
 
-async def test_a_lease_that_nobody_renews_is_taken_after_we_watched_it_that_long(
+async def test_a_lease_without_renewals_is_acquired_after_it_was_watched_for_its_duration(
     server: LeaseServer, clock: FakeClock, start: Start
 ) -> None:
     long_ago = {"holderIdentity": "dead", "leaseDurationSeconds": 20, "leaseTransitions": 4, "renewTime": "2020"}
@@ -215,7 +215,7 @@ async def test_a_stolen_lease_ends_the_term_at_the_next_renewal(
     assert (one.working, len(one.terms), one.elector.leading) == (False, 1, False)
 
 
-async def test_a_lost_reply_to_a_renewal_is_no_lost_lease(clock: FakeClock, start: Start) -> None:
+async def test_a_lost_reply_to_a_renewal_is_not_a_lost_lease(clock: FakeClock, start: Start) -> None:
     one = start("one")
     await run_for(clock, 5)
     one.client.loses_replies = True

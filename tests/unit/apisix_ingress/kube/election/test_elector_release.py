@@ -39,9 +39,7 @@ async def test_shutdown_ends_the_work_then_releases_the_lease(
     assert server.spec["leaseTransitions"] == 1
 
 
-async def test_a_lease_that_is_won_while_stopping_is_given_back(
-    server: LeaseServer, clock: FakeClock, start: Start
-) -> None:
+async def test_a_lease_acquired_while_stopping_is_released(server: LeaseServer, clock: FakeClock, start: Start) -> None:
     one, two = start("one"), start("two")
     await run_for(clock, 5)
     two.client.delay = 0.3
@@ -81,7 +79,7 @@ async def test_renewals_that_come_through_while_a_slow_api_server_is_asked_do_no
     assert server.spec["holderIdentity"] == ""
 
 
-async def test_a_release_leaves_a_lease_alone_that_is_somebody_elses(
+async def test_a_release_leaves_the_lease_of_another_holder_alone(
     server: LeaseServer, clock: FakeClock, start: Start
 ) -> None:
     one = start("one")
@@ -131,7 +129,7 @@ async def test_a_lease_is_not_released_while_work_under_it_may_go_on(
     assert server.spec["holderIdentity"] == "one"
 
 
-async def test_a_lease_is_held_until_no_write_of_the_term_can_be_carried_out_any_more(
+async def test_a_lease_is_held_until_no_write_of_the_term_can_take_effect_any_more(
     server: LeaseServer, clock: FakeClock, start: Start
 ) -> None:
     one, two = start("one"), start("two")
@@ -144,7 +142,7 @@ async def test_a_lease_is_held_until_no_write_of_the_term_can_be_carried_out_any
     assert two.terms == []
 
 
-async def test_a_lease_has_to_run_out_where_a_write_may_be_carried_out_long_after(
+async def test_a_lease_has_to_expire_if_a_write_may_take_effect_much_later(
     server: LeaseServer, clock: FakeClock, start: Start
 ) -> None:
     one, two = start("one"), start("two")

@@ -51,7 +51,7 @@ async def test_a_renewal_counts_only_if_the_answer_shows_it(answer: JsonObject, 
 
 @pytest.mark.parametrize("answer", NO_LEASES)
 @pytest.mark.parametrize("seen", [None, {"metadata": {"name": "leader"}, "spec": {}}], ids=["create", "replace"])
-async def test_a_lease_is_taken_only_if_the_answer_shows_it(
+async def test_a_lease_is_acquired_only_if_the_response_confirms_it(
     answer: JsonObject, seen: JsonObject | None, clock: FakeClock
 ) -> None:
     with pytest.raises(KubeUnavailable, match="not what was written"):

@@ -44,7 +44,7 @@ def edit(server: LeaseServer, change: Callable[[JsonObject], JsonObject]) -> Non
     ids=["emptied", "nobody's", "without holder", "given to the other", "given for a second"],
 )
 @pytest.mark.parametrize("renewals", [1, 2, 3, 4])
-async def test_an_edit_never_makes_two_leaders(
+async def test_an_edit_of_the_lease_never_makes_two_leaders(
     server: LeaseServer, clock: FakeClock, start: Start, change: Callable[[JsonObject], JsonObject], renewals: int
 ) -> None:
     one = start("one")
@@ -64,7 +64,7 @@ async def test_an_edit_never_makes_two_leaders(
 
 
 @pytest.mark.parametrize("edited", ["emptied", "given to the other", "deleted"])
-async def test_who_could_not_look_for_long_counts_from_the_first_look(
+async def test_a_candidate_that_could_not_read_counts_from_its_first_read(
     server: LeaseServer, clock: FakeClock, start: Start, edited: str
 ) -> None:
     """The holder may have renewed until a moment ago."""
@@ -86,9 +86,7 @@ async def test_who_could_not_look_for_long_counts_from_the_first_look(
     assert one.working or two.working
 
 
-async def test_who_asked_for_the_lease_and_got_no_answer_takes_it_as_soon_as_it_is_seen(
-    clock: FakeClock, start: Start
-) -> None:
+async def test_a_lease_acquired_without_a_response_is_used_once_it_is_seen(clock: FakeClock, start: Start) -> None:
     one, two = start("one"), start("two")
     await clock.advance(5)
     two.client.loses_replies = True
@@ -99,7 +97,7 @@ async def test_who_asked_for_the_lease_and_got_no_answer_takes_it_as_soon_as_it_
     assert two.working
 
 
-async def test_a_lease_that_nobody_was_seen_to_hold_is_taken_at_once(
+async def test_a_lease_without_an_observed_holder_is_acquired_at_once(
     server: LeaseServer, clock: FakeClock, start: Start
 ) -> None:
     server.store({"metadata": {"name": "leader"}, "spec": {}})
@@ -108,7 +106,7 @@ async def test_a_lease_that_nobody_was_seen_to_hold_is_taken_at_once(
     assert one.working
 
 
-async def test_a_lease_that_changed_hands_as_often_as_can_be_counted_is_taken_all_the_same(
+async def test_a_lease_with_the_maximum_number_of_transitions_is_acquired(
     server: LeaseServer, clock: FakeClock, start: Start
 ) -> None:
     server.store({"metadata": {"name": "leader"}, "spec": {"leaseTransitions": LARGEST}})
@@ -117,7 +115,7 @@ async def test_a_lease_that_changed_hands_as_often_as_can_be_counted_is_taken_al
     assert (one.working, server.spec["leaseTransitions"]) == (True, LARGEST)
 
 
-async def test_a_released_lease_is_taken_within_one_retry_period(
+async def test_a_released_lease_is_acquired_within_one_retry_period(
     server: LeaseServer, clock: FakeClock, start: Start
 ) -> None:
     """Whoever stands by looked a moment before it was released, so that the wait is as long as can be."""

@@ -117,7 +117,7 @@ def test_a_mistake_is_named_with_its_place(tmp_path: Path, text: str, want: str)
     assert ("---" in got) == ("---" in want)
 
 
-def test_a_document_that_cannot_be_read_harms_no_other(tmp_path: Path) -> None:
+def test_a_document_that_cannot_be_read_affects_no_other(tmp_path: Path) -> None:
     text = ROUTE % ("web", "a") + "---\na: .inf\n---\n" + ROUTE % ("shop", "b") + "---\n- 1\n"
     got = load([write(tmp_path / "a.yaml", text)])
     assert [item.meta.name for item in got.objects] == ["web", "shop"]
@@ -170,11 +170,11 @@ def test_an_object_meant_for_us_without_api_version_is_named(tmp_path: Path) -> 
         ("serving.knative.dev/v1", "Service", ""),
     ],
 )
-def test_remedy_is_offered_only_where_there_is_one(version: str, kind: str, want: str) -> None:
+def test_remedy_is_offered_only_if_there_is_one(version: str, kind: str, want: str) -> None:
     assert remedy(version, kind) == want
 
 
-def test_unknown_fields_are_found_in_custom_resources_alone(tmp_path: Path) -> None:
+def test_unknown_fields_are_found_only_in_custom_resources(tmp_path: Path) -> None:
     route = ROUTE % ("web", "a")
     service = "apiVersion: v1\nkind: Service\nmetadata: {name: x}\nspec: {typo: 1}\n"
     got = load([write(tmp_path / "a.yaml", f"{route}---\n{service}")])

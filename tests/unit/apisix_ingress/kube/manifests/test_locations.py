@@ -64,7 +64,7 @@ def test_first_of_two_equal_objects_is_the_one() -> None:
 
 
 @pytest.mark.parametrize("text", ["[", "- 5\n---\n5\n", "kind: [a]\nmetadata: 5\n", "? [a]\n: b\n", "\xff"])
-def test_what_is_no_object_has_no_place(text: str) -> None:
+def test_what_is_not_an_object_has_no_place(text: str) -> None:
     assert Locations(text.encode("latin-1")).of(ROUTE, "spec") == START
 
 

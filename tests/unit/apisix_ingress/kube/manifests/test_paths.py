@@ -7,7 +7,7 @@ import pytest
 from apisix_ingress.kube.manifests.paths import exists
 
 
-def test_what_is_there_is_told_from_what_is_not(tmp_path: Path) -> None:
+def test_existing_and_missing_objects_are_distinguished(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     (tmp_path / "link").symlink_to("file")
     (tmp_path / "dead").symlink_to("nowhere")
@@ -15,7 +15,7 @@ def test_what_is_there_is_told_from_what_is_not(tmp_path: Path) -> None:
     assert [exists(tmp_path / name) for name in names] == [True, True, True, False, False, False, False]
 
 
-def test_what_can_not_be_looked_at_is_no_absence(tmp_path: Path) -> None:
+def test_an_inaccessible_path_is_not_reported_as_missing(tmp_path: Path) -> None:
     (tmp_path / "circle").symlink_to("circle")
     for name in ("x" * 300, "circle"):
         with pytest.raises(OSError):  # noqa: PT011

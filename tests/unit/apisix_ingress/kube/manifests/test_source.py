@@ -91,7 +91,7 @@ async def test_a_folder_that_vanishes_empties_nothing(harness: SourceHarness) ->
     assert harness.note() == "first"
 
 
-async def test_what_has_no_effect_is_logged_when_a_file_is_taken_in(harness: SourceHarness) -> None:
+async def test_fields_without_effect_are_logged_when_a_file_is_read(harness: SourceHarness) -> None:
     rules = "{http: [{match: {host: [a]}}, {zzz: 1}]}"
     text = f"apiVersion: apisix.apache.org/v2\nkind: ApisixRoute\nmetadata: {{name: a}}\nspec: {rules}\n"
     old = "apiVersion: apisix.apache.org/v2beta3\nkind: ApisixRoute\n"
@@ -110,7 +110,7 @@ async def test_what_has_no_effect_is_logged_when_a_file_is_taken_in(harness: Sou
     assert unread.startswith(f"{file}: document 2: ApisixRoute apisix.apache.org/v2beta3 is not read: convert")
 
 
-async def test_a_touched_file_wakes_nobody(harness: SourceHarness) -> None:
+async def test_a_touched_file_queues_nothing(harness: SourceHarness) -> None:
     harness.reads.clear()
     write(harness.folder / "web.yaml", ROUTE % ("web", "first"))
     write(harness.folder / "end.yaml", ROUTE % ("end", "end"))
@@ -168,7 +168,7 @@ async def test_a_path_that_no_file_system_takes_is_a_configuration_error(tmp_pat
     assert str(caught.value) == f"--manifests {path}: File name too long"
 
 
-async def test_a_link_that_leads_nowhere_is_passed_over_until_it_leads_somewhere(harness: SourceHarness) -> None:
+async def test_a_link_that_leads_nowhere_is_skipped_until_it_leads_somewhere(harness: SourceHarness) -> None:
     target = harness.folder.with_name("target")
     (harness.folder / "late.yaml").symlink_to(target)
     write(harness.folder / "other.yaml", ROUTE % ("other", "there"))

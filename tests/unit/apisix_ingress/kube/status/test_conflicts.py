@@ -20,7 +20,7 @@ def make_contests(clock: FakeClock) -> StatusConflicts:
     return contests
 
 
-def test_what_is_as_we_left_it_or_none_of_ours_is_no_contest() -> None:
+def test_an_unchanged_status_or_one_of_others_is_not_a_conflict() -> None:
     contests = make_contests(FakeClock())
     assert contests.overwritten(WEB, "ours") is None
     assert contests.overwritten(WEB._replace(name="shop"), "theirs") is None
@@ -28,7 +28,7 @@ def test_what_is_as_we_left_it_or_none_of_ours_is_no_contest() -> None:
     assert contests.overwritten(WEB, "theirs") is None
 
 
-def test_a_fight_slows_down_and_is_told_once() -> None:
+def test_a_conflict_slows_down_and_is_reported_once() -> None:
     clock = FakeClock()
     contests = make_contests(clock)
     with capture_logs() as logs:
@@ -51,13 +51,13 @@ def test_after_a_while_of_peace_the_first_wait_is_short_again() -> None:
     assert (contests.overwritten(WEB, "theirs") or 99) <= FIRST_SECONDS
 
 
-def test_what_was_said_in_an_earlier_term_is_not_defended() -> None:
+def test_a_status_of_an_earlier_term_is_not_restored() -> None:
     contests = make_contests(FakeClock())
     contests.clear()
     assert contests.overwritten(WEB, "theirs") is None
 
 
-def test_what_we_wrote_is_no_contest_whether_it_comes_back_before_the_answer_or_after_the_next_write() -> None:
+def test_our_own_writes_are_not_conflicts_before_their_response_or_after_the_next_write() -> None:
     contests = make_contests(FakeClock())
     contests.saying(WEB, "first")
     got = [contests.overwritten(WEB, "first")]
@@ -70,7 +70,7 @@ def test_what_we_wrote_is_no_contest_whether_it_comes_back_before_the_answer_or_
     assert got == [None, None, None]
 
 
-def test_who_says_again_what_we_said_before_overwrites_us() -> None:
+def test_a_client_that_restores_our_previous_status_overwrites_us() -> None:
     contests = make_contests(FakeClock())
     for words in ("first", "second"):
         contests.saying(WEB, words)

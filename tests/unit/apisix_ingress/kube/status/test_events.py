@@ -52,7 +52,7 @@ async def sending(api: EventsApi, clock: FakeClock) -> AsyncIterator[EventRecord
             await task
 
 
-async def test_successes_are_told_slowly_while_gateways_are_being_changed() -> None:
+async def test_events_of_successes_are_sent_slowly_while_gateways_are_being_changed() -> None:
     api, clock = EventsApi(), FakeClock()
     async with sending(api, clock) as recorder:
         for number in range(5):
@@ -87,7 +87,7 @@ class FailingApi(EventsApi):
         return await super().create(path, body, timeout=timeout)
 
 
-async def test_an_event_that_is_refused_is_dropped_and_told_once_with_the_remedy() -> None:
+async def test_an_event_that_is_refused_is_dropped_and_reported_once_with_the_remedy() -> None:
     refused = KubeForbidden("POST events: 403: no", status=403)
     api, clock = FailingApi(refused, refused), FakeClock()
     with capture_logs() as logs:

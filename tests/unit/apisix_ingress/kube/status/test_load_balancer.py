@@ -30,5 +30,5 @@ def test_addresses_are_ours_when_we_alone_wrote_them() -> None:
     ],
     ids=["nothing", "null", "other-fields", "theirs", "both"],
 )
-def test_addresses_are_not_ours_when_anybody_else_wrote_them_or_nobody_did(item: dict[str, Any]) -> None:
+def test_addresses_written_by_others_or_by_no_one_are_not_ours(item: dict[str, Any]) -> None:
     assert not is_set_by(OURS, item)

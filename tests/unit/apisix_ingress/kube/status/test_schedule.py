@@ -31,7 +31,7 @@ FITTING = int(HIGH_RATE * PACE_SECONDS)
 # One object.
 
 
-def test_condition_has_to_be_false_for_a_while_and_a_pending_one_does_not_start_that_anew() -> None:
+def test_condition_has_to_be_false_for_a_while_and_a_pending_one_does_not_start_that_again() -> None:
     clock = FakeClock()
     schedule = StatusSchedule(clock=clock)
     got = [schedule.until_settled(WEB, aborted(1, "no Service"))]

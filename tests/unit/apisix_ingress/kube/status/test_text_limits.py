@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from apisix_ingress.kube.status.text_limits import MESSAGE_LIMIT, bounded_message, timestamp
 
 
-def test_a_short_message_stays_as_it_is() -> None:
+def test_a_short_message_stays_unchanged() -> None:
     assert bounded_message("x" * MESSAGE_LIMIT) == "x" * MESSAGE_LIMIT
 
 

@@ -60,7 +60,7 @@ async def test_many_statuses_are_written_at_the_rate_of_the_load(load: Load, rat
     assert api.writes - at_once == pytest.approx(0.5 * rate, abs=2 * WORKERS)
 
 
-async def test_what_is_left_at_the_end_is_flushed_at_the_full_rate_whatever_the_load() -> None:
+async def test_remaining_statuses_are_written_at_the_full_rate_at_the_end() -> None:
     api, clock, wanted = AcceptingApi(), FakeClock(), all_well("bulk")
     async with writing(api, clock, KEYS, wanted) as writer:
         wake_all(writer, wanted)
@@ -114,7 +114,7 @@ class EchoingApi(AcceptingApi):
         return answer
 
 
-async def test_writes_that_come_back_before_their_responses_are_no_conflict() -> None:
+async def test_writes_seen_before_their_responses_are_not_conflicts() -> None:
     clock, api, wanted = FakeClock(), EchoingApi(), Wanted()
     store: Store[CustomObject] = Store("ApisixRoute", lambda read: None)
     writer = StatusWriter(api, {store.kind: store}, wanted, clock=clock, rng=random.Random(1))

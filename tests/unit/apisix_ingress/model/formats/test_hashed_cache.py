@@ -30,7 +30,7 @@ def test_result_that_was_asked_for_longest_ago_goes_first() -> None:
     assert calls == ["a", "b", "c", "b"]
 
 
-def test_text_is_let_go() -> None:
+def test_a_text_that_was_freed_is_not_kept() -> None:
     @kept_by_digest(10)
     def empty(text: bytes) -> bool:
         return not text

@@ -23,12 +23,12 @@ def test_a_value_that_json_has_not_is_named_by_its_place(text: str, want: str) -
     assert str(got) == want
 
 
-def test_half_a_character_is_no_text() -> None:
+def test_half_a_character_is_not_text() -> None:
     with pytest.raises(DocumentError, match=r"^line 1, column 7: found invalid Unicode character escape code$"):
         list(read_yaml(b'a: "\\ud800"\n', deepest=20))
 
 
-def test_bytes_that_are_no_text_are_named_by_their_place() -> None:
+def test_bytes_that_are_not_text_are_named_by_their_place() -> None:
     with pytest.raises(DocumentError, match=r"^not UTF-8 \(byte 3\)$"):
         list(read_yaml(b"a: \xff\n", deepest=20))
 

@@ -39,7 +39,7 @@ def test_every_host_has_one_spelling(host: str, want: str) -> None:
         ("", ""),
     ],
 )
-def test_what_is_too_long_for_a_host_is_told_in_numbers(host: str, want: str) -> None:
+def test_what_is_too_long_for_a_host_is_reported_in_numbers(host: str, want: str) -> None:
     assert host_mistake(host) == want
 
 
@@ -49,7 +49,7 @@ def test_what_gateways_take_is_a_host(host: str) -> None:
 
 
 @pytest.mark.parametrize("host", [".", "a.*.com", "a b.com", "a/b", "bücher.example", "fe80::1%eth0", "a\n"])
-def test_what_no_gateway_takes_is_no_host(host: str) -> None:
+def test_what_no_gateway_takes_is_not_a_host(host: str) -> None:
     assert host_mistake(host).startswith("is not a host name: use ")
 
 
@@ -73,5 +73,5 @@ def test_host_with_other_letters_is_told_how_to_write_it(host: str, want: str) -
         ("a.com", ()),
     ],
 )
-def test_words_of_several_alike_scripts_are_found(host: str, want: tuple[str, ...]) -> None:
+def test_labels_that_mix_similar_scripts_are_found(host: str, want: tuple[str, ...]) -> None:
     assert mixed_scripts(host) == want

@@ -72,7 +72,7 @@ def test_metadata_of_a_plugin_is_a_place_of_the_plugin() -> None:
         ("opw", "x", {}),
     ],
 )
-def test_what_only_sounds_like_a_secret_is_shown(name: str, value: Any, siblings: dict[str, Any]) -> None:
+def test_names_similar_to_secrets_are_shown(name: str, value: Any, siblings: dict[str, Any]) -> None:
     assert not ANYWHERE.hides(name, value, siblings)
 
 

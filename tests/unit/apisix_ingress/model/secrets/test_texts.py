@@ -58,7 +58,7 @@ LINES = ["Authorization: ", "Bearer abcdefgh", "\n", "cookie:", "X-Api-Key: ", "
         ("https://hooks.example.org/services/a", "https://hooks.example.org/services/a"),
     ],
 )
-def test_credential_is_taken_out_and_the_rest_stays(text: str, want: str) -> None:
+def test_credential_is_removed_and_the_rest_stays(text: str, want: str) -> None:
     assert without_credentials(text, MARK) == want
 
 

@@ -30,7 +30,7 @@ def test_the_earliest_time_counts_and_urgency_stays() -> None:
     assert (ripe(delays, 2), ripe(delays, 9)) == ([("a", True)], [])
 
 
-def test_a_key_that_is_taken_out_does_not_come_at_its_time() -> None:
+def test_a_removed_key_is_not_handed_out_when_it_is_due() -> None:
     delays = DelayingHeap[str]()
     delays.put("a", 1, urgent=False)
     assert delays.pop("a") is not None

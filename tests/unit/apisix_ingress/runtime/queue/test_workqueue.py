@@ -149,7 +149,7 @@ def test_normal_key_gets_its_turn_after_a_burst_of_urgent_ones() -> None:
     assert take_all(queue) == ["u1", "u2", "a", "u3", "u4", "b", "u5"]
 
 
-def test_urgent_keys_before_a_normal_one_came_do_not_count() -> None:
+def test_urgent_keys_before_a_normal_one_came_are_ignored() -> None:
     queue = make_queue(FakeClock(), urgent_burst=2)
     for key in ("u1", "u2", "u3", "u4"):
         queue.add(key, urgent=True)

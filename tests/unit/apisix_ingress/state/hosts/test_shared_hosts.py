@@ -16,7 +16,7 @@ def key(namespace: str, name: str = "web") -> ObjectKey:
     return ObjectKey("ApisixRoute", namespace, name)
 
 
-def test_both_are_told_of_one_host() -> None:
+def test_both_are_notified_of_one_host() -> None:
     found = SharedHosts()
     assert found.replace(key("red"), (), {"a.test"}) == frozenset()
     assert found.replace(key("blue"), (), {"a.test"}) == {key("red")}
@@ -27,7 +27,7 @@ def test_both_are_told_of_one_host() -> None:
     assert found.notes(key("red"), {"a.test"}) == (want.replace("namespace {}", "other namespaces"),)
 
 
-def test_both_are_told_of_a_name_below_a_wildcard_in_either_order() -> None:
+def test_both_are_notified_of_a_name_below_a_wildcard_in_either_order() -> None:
     for first, second in (("*.x.test", "a.x.test"), ("a.x.test", "*.x.test")):
         found = SharedHosts()
         found.replace(key("red"), (), {first})
@@ -42,7 +42,7 @@ def test_both_are_told_of_a_name_below_a_wildcard_in_either_order() -> None:
         )
 
 
-def test_objects_of_one_namespace_are_not_told() -> None:
+def test_objects_of_one_namespace_are_not_reported() -> None:
     found = SharedHosts()
     found.replace(key("red"), (), {"a.test", "*.test"})
     assert found.replace(key("red", "other"), (), {"a.test"}) == frozenset()
@@ -60,7 +60,7 @@ def test_nothing_is_kept_of_what_is_gone() -> None:
 
 
 @pytest.mark.parametrize("number", range(30))
-def test_whoever_has_other_notes_is_told_and_the_order_of_events_changes_nothing(number: int) -> None:
+def test_owners_with_changed_notes_are_returned_in_any_order_of_events(number: int) -> None:
     seed = random.Random(number)
     owners = [key(space, name) for space in ("red", "blue", "green", "grey") for name in "ab"]
     found = SharedHosts()

@@ -68,7 +68,7 @@ def test_of_both_ids_in_a_gateway_a_name_keeps_the_short_one() -> None:
         assert found.short() == [FIRST]
 
 
-def test_short_id_that_a_gateway_holds_for_a_name_without_object_is_given_to_nobody() -> None:
+def test_a_short_id_held_for_a_name_without_object_is_not_assigned() -> None:
     found = Gateways({FIRST: OLD, SECOND: YOUNG})
     found.say((SHORT, THIRD))
     assert found.short() == []
@@ -88,7 +88,7 @@ def test_short_ids_of_a_gateway_stay_where_new_names_have_wide_ones() -> None:
 
 
 @pytest.mark.parametrize("limit", [NAME_LIMIT, NAME_LIMIT + 60])
-def test_long_names_are_told_by_what_a_gateway_shows_of_them(limit: int) -> None:
+def test_long_names_are_recognized_by_their_shortened_form(limit: int) -> None:
     name = "victim_" + "x" * limit
     forged = forge(name, "evil_" + "x" * limit)
     slot = IdTable.slot("upstreams", name)
@@ -109,20 +109,20 @@ def test_name_that_somebody_edited_by_hand_counts_as_none() -> None:
 # Kinds whose records tell no name.
 
 
-def test_who_has_its_wide_id_in_the_gateway_is_not_who_has_the_short_one() -> None:
+def test_a_name_with_a_wide_id_in_the_gateway_does_not_own_the_short_one() -> None:
     found = Gateways({FIRST: OLD, SECOND: YOUNG}, kind="ssls")
     found.say(SHORT, wide_id(FIRST))
     assert found.short() == [SECOND]
 
 
-def test_who_wants_what_the_gateway_has_is_whom_it_belongs_to() -> None:
+def test_a_record_belongs_to_the_name_whose_object_desires_it() -> None:
     found = Gateways({FIRST: OLD, SECOND: YOUNG}, kind="ssls")
     found.fitting = {SECOND}
     found.say(SHORT)
     assert found.short() == [SECOND]
 
 
-def test_where_nothing_tells_names_apart_the_older_one_has_the_short_id() -> None:
+def test_if_nothing_distinguishes_names_the_older_one_has_the_short_id() -> None:
     found = Gateways({FIRST: YOUNG, SECOND: OLD}, kind="ssls")
     found.say(SHORT)
     assert found.short() == [SECOND]

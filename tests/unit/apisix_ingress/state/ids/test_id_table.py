@@ -104,7 +104,7 @@ def test_both_names_hear_when_an_older_one_takes_the_short_id() -> None:
     assert set(table.heard) == {id_read("routes", FIRST), id_read("routes", SECOND)}
 
 
-def test_younger_name_that_comes_later_is_no_news() -> None:
+def test_a_younger_name_that_comes_later_changes_nothing() -> None:
     table = Table()
     table.use(FIRST)
     assert table.of(SECOND) == wide_id(SECOND)
@@ -135,7 +135,7 @@ def test_owner_that_turns_out_to_be_younger_counts_as_that() -> None:
     assert table.short() == [SECOND]
 
 
-def test_all_who_ask_expect_the_short_id_once_nobody_uses_it() -> None:
+def test_all_readers_expect_the_short_id_once_it_is_unused() -> None:
     table = Table()
     table.use(FIRST)
     assert table.of(SECOND) == wide_id(SECOND)
@@ -212,7 +212,7 @@ def test_short_id_that_a_gateway_holds_for_another_name_is_not_free(compatible: 
     assert (table.of(SECOND), table.of(FIRST)) == (wide_id(SECOND), SLOT.id)
 
 
-def test_short_id_that_a_gateway_holds_for_nobody_knows_whom_is_not_free() -> None:
+def test_a_short_id_held_for_an_unknown_name_is_not_free() -> None:
     table = Table(settled=True)
     table.held[SLOT] = ("",)
     assert table.of(FIRST) == wide_id(FIRST)

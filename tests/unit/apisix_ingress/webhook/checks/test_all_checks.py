@@ -139,7 +139,7 @@ def test_consumer_name_that_no_gateway_takes_is_denied() -> None:
 
 
 @pytest.mark.parametrize("kind", ["ApisixUpstream", "ApisixTls"])
-def test_missing_spec_is_told_in_the_words_of_before(kind: str) -> None:
+def test_a_missing_spec_is_reported_as_in_1_8(kind: str) -> None:
     assert ask(make_checks(), manifest(None, kind=kind)) == Verdict((SPEC_MISSING,))
 
 
@@ -153,7 +153,7 @@ def test_object_that_is_nested_too_deeply_to_be_read_is_denied() -> None:
     assert ask(make_checks(make_service()), manifest(route_spec()), manifest(deep)) == ALLOWED
 
 
-def test_object_that_can_not_be_read_is_denied() -> None:
+def test_object_that_cannot_be_read_is_denied() -> None:
     broken = manifest(route_spec(), generation="x")
     assert ask(make_checks(), broken) == Verdict(("it cannot be read: metadata.generation must be a number",))
     assert ask(make_checks(make_service()), manifest(route_spec()), broken) == ALLOWED
@@ -213,7 +213,7 @@ def test_certificate_that_is_not_there_yet_is_a_warning() -> None:
     assert got == Verdict(warnings=(want,))
 
 
-def test_reference_without_its_grant_is_a_warning_that_tells_no_more_than_absence() -> None:
+def test_a_reference_without_its_grant_is_a_warning_equal_to_absence() -> None:
     options = Options(cross_namespace="grant")
     spec = {"hosts": ["a.example.org"], "secret": {"name": "cert", "namespace": "other"}}
     there = make_checks(tls_secret("cert", namespace="other"), options=options)
@@ -242,7 +242,7 @@ def test_translators_warnings_are_passed_on() -> None:
     )
 
 
-def test_annotations_that_do_nothing_are_told() -> None:
+def test_annotations_that_do_nothing_are_reported() -> None:
     values = {
         "k8s.apisix.apache.org/enable-websockets": "true",
         "k8s.apisix.apache.org/nothing-like-it": "1",
@@ -386,7 +386,7 @@ def test_who_is_not_known_learns_nothing_of_secrets_and_other_namespaces(kind: s
     assert answers == [ALLOWED] * len(worlds)
 
 
-def test_who_is_not_known_is_told_what_is_wrong_in_the_object_itself() -> None:
+def test_unknown_clients_learn_about_problems_in_the_object_itself() -> None:
     spec = {"hosts": ["a b"], "secret": {"name": "absent", "namespace": "default"}}
     got = ask(replace(make_checks(), tells_others=False), manifest(spec, kind="ApisixTls"))
     assert got.denials[0].startswith("spec.hosts[0]: ")

@@ -96,7 +96,7 @@ def test_host_with_the_same_certificate_or_none_is_allowed(spec: JsonObject, riv
     assert verdict("ApisixTls", spec, stored(rival)).denials == ()
 
 
-def test_of_another_namespace_only_the_namespace_is_told() -> None:
+def test_of_another_namespace_only_the_namespace_is_reported() -> None:
     got = verdict("ApisixTls", tls("one"), stored(tls("two", namespace="other"), name="hidden", namespace="other"))
     assert got.denials == taken("an ApisixTls in namespace other")
 
@@ -107,14 +107,14 @@ def test_two_certificates_in_one_object_are_denied() -> None:
     assert verdict("Ingress", ingress(("one", [HOST]), ("copy", [HOST]))).denials == ()
 
 
-def test_every_host_in_conflict_is_told() -> None:
+def test_every_host_in_conflict_is_reported() -> None:
     hosts = ("b.example.org", HOST)
     rivals = stored(tls("two", HOST), name="x"), stored(tls("two", "b.example.org"), name="y")
     got = verdict("ApisixTls", tls("one", *hosts), *rivals)
     assert got.denials == (*taken("ApisixTls default/x"), *taken("ApisixTls default/y", "b.example.org"))
 
 
-def test_object_is_no_rival_of_itself() -> None:
+def test_an_object_does_not_conflict_with_itself() -> None:
     assert verdict("ApisixTls", tls("one"), stored(tls("two"), name="web"), old=tls("two")).denials == ()
 
 
@@ -128,7 +128,7 @@ def test_update_is_denied_for_what_it_brings_in_and_not_for_what_was_there() -> 
     assert verdict("ApisixTls", tls("one"), rival, old=tls("two")).denials == taken("ApisixTls default/old")
 
 
-def test_certificate_of_an_object_that_is_not_ours_does_not_count() -> None:
+def test_certificate_of_an_object_that_is_not_ours_is_ignored() -> None:
     options = Options(ingress_class="apisix", namespace_selector=parse_selector("team=a"))
     spaces = (make_namespace(labels={"team": "a"}), make_namespace("other"))
     foreign = stored({**tls("two"), "ingressClassName": "theirs"}, name="foreign")
@@ -137,7 +137,7 @@ def test_certificate_of_an_object_that_is_not_ours_does_not_count() -> None:
     assert ask(checks, manifest(tls("one"), kind="ApisixTls")).denials == ()
 
 
-def test_what_is_denied_is_told_once_and_what_is_not_known_yet_is_a_warning() -> None:
+def test_a_denial_is_reported_once_and_missing_objects_are_warnings() -> None:
     elsewhere = stored(tls("two", namespace="other"), name="hidden", namespace="other", created="2020-01-01T00:00:00Z")
     got = verdict("ApisixTls", tls("one"), elsewhere)
     assert (got.denials, [text for text in got.warnings if HOST in text]) == (
@@ -181,7 +181,7 @@ BELONGS = (
 )
 
 
-def test_an_old_object_can_not_begin_to_name_the_host_of_another_namespace() -> None:
+def test_an_old_object_cannot_begin_to_name_the_host_of_another_namespace() -> None:
     assert owned(HOST, "mine.example.org", before=["mine.example.org"]).denials == (BELONGS,)
     assert owned(HOST).denials == (BELONGS,)
     assert owned("mine.example.org", "free.example.org", before=["mine.example.org"]).denials == ()
@@ -191,5 +191,5 @@ def test_a_host_that_was_named_before_does_not_keep_an_object_from_being_edited(
     assert owned(HOST, "mine.example.org", before=[HOST]).denials == ()
 
 
-def test_whoever_may_not_know_of_other_objects_is_not_told_whose_a_host_is() -> None:
+def test_clients_without_access_do_not_learn_the_owner_of_a_host() -> None:
     assert owned(HOST, before=["mine.example.org"], tells_others=False) == Verdict()

@@ -35,7 +35,7 @@ def upstream(mode: str = "active", **unhealthy: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_a_spelling_out_of_use_and_one_too_many_are_told(kind: str, spec: dict[str, Any], want: str) -> None:
+def test_deprecated_and_duplicate_field_names_are_reported(kind: str, spec: dict[str, Any], want: str) -> None:
     (got,) = NOTES[kind](make_custom(kind=kind, spec=spec), Options())
     assert got.startswith(want)
 
@@ -55,11 +55,11 @@ def test_a_spelling_out_of_use_and_one_too_many_are_told(kind: str, spec: dict[s
         ("ApisixUpstream", {"portLevelSettings": [5]}),
     ],
 )
-def test_nothing_is_told_of_one_spelling_that_is_in_use(kind: str, spec: dict[str, Any]) -> None:
+def test_current_field_names_are_not_reported(kind: str, spec: dict[str, Any]) -> None:
     assert list(NOTES[kind](make_custom(kind=kind, spec=spec), Options())) == []
 
 
-def test_whoever_applies_is_warned_and_not_denied() -> None:
+def test_users_are_warned_and_not_denied() -> None:
     got = ask(make_checks(books={}), manifest(consumer(access_key="a-key"), kind="ApisixConsumer"))
     assert got.denials == ()
     (warning,) = (text for text in got.warnings if text.startswith(HMAC))

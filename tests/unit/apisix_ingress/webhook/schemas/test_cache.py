@@ -151,7 +151,7 @@ async def test_schemas_are_read_each_minute() -> None:
     await running(cached, story)
 
 
-async def test_whoever_misses_a_plugin_has_the_schemas_read_soon_but_not_at_once() -> None:
+async def test_a_missing_plugin_triggers_a_reload_soon_but_not_immediately() -> None:
     cached = Cached()
 
     async def story() -> None:

@@ -34,7 +34,7 @@ CODE = "Must be less than or equal to 599"
         ("ApisixConsumer", {"plugins": [plugin("limit-count", WRONG)]}, "spec.plugins[0]"),
     ],
 )
-def test_wrong_configuration_is_denied_in_the_words_of_before_with_its_path(
+def test_a_wrong_configuration_is_denied_with_the_message_of_1_8_and_its_path(
     kind: str, spec: JsonObject, path: str
 ) -> None:
     got = ask(make_checks(make_service()), manifest(spec, kind=kind))
@@ -144,7 +144,7 @@ def test_credentials_are_checked_by_the_schema_for_consumers() -> None:
     assert got == Verdict(("spec.authParameter: unknown plugin basic-auth; enable it in the gateway or remove it",))
 
 
-def test_each_cluster_is_told_by_name_and_the_unknown_one_is_a_warning() -> None:
+def test_each_cluster_is_reported_by_name_and_the_unknown_one_is_a_warning() -> None:
     books: Books = {"a": book(), "b": SchemaBook(compile_subsystem({"redirect": {"schema": {}}})), "c": None}
     got = ask(make_checks(make_service(), books=books), manifest(route_spec(plugin("limit-count", {"count": 1}))))
     assert got == Verdict(

@@ -221,7 +221,7 @@ def test_plain_hosts_are_allowed(text: str) -> None:
     assert told(translate("tcp-logger", {"host": text, "port": 1})[1]) == []
 
 
-def test_everyday_plugins_are_published_as_they_are() -> None:
+def test_everyday_plugins_are_published_unchanged() -> None:
     wanted: dict[str, JsonObject] = {
         "cors": {"allow_origins": "https://a.example", "_meta": {"disable": False, "filter": [["uri", "==", "/"]]}},
         "proxy-rewrite": {"uri": "/$1", "headers": {"set": {"X-A": "$remote_addr", "X-B": ["1", "2"]}, "X-C": "3"}},
@@ -256,7 +256,7 @@ def test_shared_names_become_the_namespaces_own_and_the_input_stays() -> None:
     assert translate("limit-count", {"count": 1, "group": "all"}, options=Options())[0]["limit-count"]["group"] == "all"
 
 
-def test_cache_keys_begin_with_the_namespace_also_where_none_is_given() -> None:
+def test_cache_keys_begin_with_the_namespace_also_if_none_is_given() -> None:
     key = ["cache.test", "/mem"]
     assert translate("proxy-cache", {"cache_key": key})[0]["proxy-cache"]["cache_key"] == ["evil/", *key]
     assert translate("proxy-cache", {})[0]["proxy-cache"]["cache_key"] == ["evil/", "$host", "$request_uri"]

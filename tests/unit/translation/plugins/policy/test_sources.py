@@ -114,7 +114,7 @@ def test_secret_of_a_consumer_is_reviewed() -> None:
     ],
     ids=lambda item: str(item)[-90:],
 )
-def test_what_the_controller_itself_makes_passes_the_review(raw: JsonObject) -> None:
+def test_generated_plugins_pass_the_review(raw: JsonObject) -> None:
     strict, free = (translate(raw, options=replace(TENANT, plugins=plugins)) for plugins in ("reviewed", "all"))
     assert strict.records
     assert (strict.records, strict.problems) == (free.records, free.problems)

@@ -100,7 +100,7 @@ def test_a_canary_becomes_rules_and_weights() -> None:
     "protected",
     [{"auth_type": "basic", "auth_secret": "users"}, {"auth_url": "http://a.test/", "auth_signin": "http://b.test/"}],
 )
-def test_a_protection_that_can_not_be_expressed_closes_the_path(protected: dict[str, Any]) -> None:
+def test_a_protection_that_cannot_be_expressed_closes_the_path(protected: dict[str, Any]) -> None:
     users = {"kind": "Secret", "metadata": {"name": "users", "namespace": "shop"}, "data": {"auth": "dTp7U0hBfXg="}}
     plain = ingress("plain", ("/", "Prefix"), age=1)
 

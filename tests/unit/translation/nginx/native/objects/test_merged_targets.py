@@ -66,7 +66,7 @@ def test_a_path_without_its_protection_is_closed(target: Target) -> None:
 
 
 @BOTH
-def test_a_preflight_comes_before_an_address_list(target: Target) -> None:
+def test_a_preflight_takes_precedence_over_an_address_list(target: Target) -> None:
     got = routes(target, ingress("web", ("/", "Prefix"), enable_cors="true", whitelist_source_range="10.0.0.0/8"))
 
     abort = got[0]["plugins"]["fault-injection"]["abort"]
@@ -95,7 +95,7 @@ def test_a_pattern_matches_from_the_start_in_any_case(target: Target) -> None:
     assert len(matching) == 1
 
 
-def test_an_ingress_can_not_express_every_pattern_and_leaves_the_host_out() -> None:
+def test_an_ingress_cannot_express_every_pattern_and_leaves_the_host_out() -> None:
     found = written(
         "ingress",
         ingress("web", ("/a|/b", "ImplementationSpecific"), use_regex="true"),

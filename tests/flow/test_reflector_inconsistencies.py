@@ -239,7 +239,7 @@ async def test_a_first_list_without_what_every_cluster_has_is_looked_at_again(
 
 
 @pytest.mark.parametrize("body", [None, "404 page not found"], ids=["Status", "text"])
-async def test_a_404_for_whatever_is_asked_empties_nothing(
+async def test_a_proxy_that_returns_404_for_everything_empties_nothing(
     server: FakeApiServer, tmp_path: Path, body: str | None
 ) -> None:
     want = put_routes(server, 3)
