@@ -23,4 +23,4 @@ class BackendTrafficPolicyProvider(GatewayApiProvider):
         """Return whether a policy applies to a Service."""
         from translation.gateway.extensions.backend_traffic_policy import is_policy_of_ours
 
-        return is_policy_of_ours(item, view)
+        return is_policy_of_ours(item, view, self._options)

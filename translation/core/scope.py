@@ -7,6 +7,7 @@ The class rules are those of 1.8 (v1-behaviour.md §2.8, §6.2), extended by Ing
 from __future__ import annotations
 
 from apisix_ingress.model.keys import IndexKey, ObjectKey
+from apisix_ingress.model.kinds.gateway_api import GATEWAY_KINDS
 from apisix_ingress.model.kinds.indexes import DEFAULT_CLASS
 from apisix_ingress.model.objects import CustomObject, IngressClass, KubeObject, Namespace
 from apisix_ingress.state.view import View
@@ -26,6 +27,10 @@ def why_left_out(obj: CustomObject, view: View, options: Options) -> str:
     """Return the reason why an object is not served, for messages; empty if it is."""
     if not in_scope(obj.meta.namespace, view, options):
         return "its namespace is not selected"
+    if obj.meta.kind in GATEWAY_KINDS:
+        from translation.gateway.serving import JUDGED, why_not_served  # only where there are such objects
+
+        return why_not_served(obj, view, options) if obj.meta.kind in JUDGED else ""
     if class_is_ours(obj, view, options):
         return ""
     name = written_class(obj)

@@ -17,6 +17,7 @@ from apisix_ingress.model.kinds.table import DECODE_ERRORS, RESOURCES
 from apisix_ingress.model.objects import CustomObject
 from apisix_ingress.model.problem import Problem
 from apisix_ingress.state.world import World
+from apisix_ingress.webhook.checks import gateway_objects
 from apisix_ingress.webhook.checks.certificate_hosts import host_conflicts, taken_hosts
 from apisix_ingress.webhook.checks.ignored_annotations import AskedAnnotations, useless_annotations
 from apisix_ingress.webhook.overlay import OverlayView
@@ -60,7 +61,7 @@ OTHERS = frozenset(
 OWN = frozenset({"InvalidUsername"})
 """Codes of problems that do not make a translation fail, although gateways reject the record."""
 
-CHECKED = frozenset(kind for kind, row in RESOURCES.items() if row.translator)
+CHECKED = frozenset(kind for kind, row in RESOURCES.items() if row.translator) | gateway_objects.CHECKED
 """Kinds that are checked."""
 
 
@@ -104,6 +105,8 @@ class Checks:
 
     def _of(self, item: CustomObject, raw: JsonObject, old: CustomObject | None) -> Verdict:
         view = OverlayView(self.world, item, shows_secrets=self.tells_others)
+        if item.meta.kind in gateway_objects.CHECKED:
+            return self._of_gateway_api(item, old, view)
         ours = is_ours(item, view, self.options)
         if self.options.nginx is not None and (found := self._of_nginx(item, old, view)):
             return Verdict(warnings=found)
@@ -116,6 +119,12 @@ class Checks:
         if RESOURCES[item.meta.kind].spec_required and raw.get("spec") is None:
             return Verdict((SPEC_MISSING,))
         return self._checked(item, old, view)
+
+    def _of_gateway_api(self, item: CustomObject, old: CustomObject | None, view: OverlayView) -> Verdict:
+        if item.meta.kind not in self.world.stores or (old is not None and _unchanged(item, old)):
+            return ALLOWED
+        found = gateway_objects.gateway_warnings(item, view, self.options, tells_others=self.tells_others)
+        return Verdict(warnings=tuple(found))
 
     def _of_nginx(self, item: CustomObject, old: CustomObject | None, view: OverlayView) -> tuple[str, ...]:
         """Return the warnings about an Ingress of ingress-nginx, which is never denied."""

@@ -12,7 +12,9 @@ from cryptography import x509
 
 import crds
 from apisix_ingress import __version__
+from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.settings import Settings
+from apisix_ingress.webhook.checks import gateway_objects
 from e2e import chart
 from e2e.chart import CHART, WITH_KEY, find, helm, merged, nested, render
 from e2e.renders import KEY, VARIANTS, rendered, settings_of
@@ -152,7 +154,7 @@ def test_one_replica_has_no_disruption_budget() -> None:
 
 def test_the_webhook_asks_for_what_the_controller_reads() -> None:
     manifests = rendered("webhook with a certificate of cert-manager")
-    (hook,) = find(manifests, "ValidatingWebhookConfiguration")["webhooks"]
+    hook, of_gateways = find(manifests, "ValidatingWebhookConfiguration")["webhooks"]
     service = find(manifests, "Service", "test-apisix-ingress-webhook")["metadata"]
     assert hook["clientConfig"]["service"] == {
         "name": service["name"],
@@ -163,6 +165,9 @@ def test_the_webhook_asks_for_what_the_controller_reads() -> None:
     custom, ingress = hook["rules"]
     assert custom["resources"] == sorted(each["spec"]["names"]["plural"] for each in crds.manifests())
     assert ingress["resources"] == ["ingresses"]
+    asked = {plural for each in of_gateways["rules"] for plural in each["resources"]}
+    assert asked == {RESOURCES[kind].plural for kind in gateway_objects.CHECKED}
+    assert of_gateways["failurePolicy"] == "Ignore"
     certificate = find(manifests, "Certificate")
     assert certificate["spec"]["secretName"] == service["name"]
     assert certificate["spec"]["issuerRef"]["name"] == find(manifests, "Issuer")["metadata"]["name"]

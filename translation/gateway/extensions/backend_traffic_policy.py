@@ -72,7 +72,7 @@ def translate_backend_traffic_policy(obj: CustomObject, view: View, options: Opt
     return assessed_policy(draft, list(_found(obj, view, options)))
 
 
-def is_policy_of_ours(obj: CustomObject, view: View) -> bool:
+def is_policy_of_ours(obj: CustomObject, view: View, _options: Options) -> bool:
     """Return whether a policy applies to a Service."""
     return any(view.get(Service, key) is not None for key in _targets(obj))
 

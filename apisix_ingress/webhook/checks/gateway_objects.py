@@ -1,0 +1,35 @@
+"""Warnings about objects of the Gateway API. They are never denied: their status says what is wrong, as specified."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from apisix_ingress.model.objects import CustomObject
+from apisix_ingress.webhook.overlay import OverlayView
+from translation.core.options import Options
+from translation.core.scope import why_left_out
+from translation.gateway.serving import JUDGED, translate_served
+
+CHECKED = JUDGED
+"""Kinds that are checked."""
+
+_OWN = frozenset({"InvalidSpec", "UnsupportedValue", "IncompatibleFilters", "InvalidKind", "InvalidParameters"})
+"""Codes of problems that do not involve another object."""
+
+
+def gateway_warnings(
+    item: CustomObject, view: OverlayView, options: Options, *, tells_others: bool = True
+) -> Iterator[str]:
+    """Yield what the status of an object would say; nothing about one that another controller serves.
+
+    Args:
+        item: The object.
+        view: The objects to read, with this one among them.
+        options: The settings.
+        tells_others: Whether the client may learn about problems in other objects.
+    """
+    if why_left_out(item, view, options):
+        return
+    for problem in translate_served(item, view, options).problems:
+        if tells_others or problem.code in _OWN:
+            yield str(problem)
