@@ -9,6 +9,10 @@ from __future__ import annotations
 from apisix_ingress.model.assessment import ListenerKey
 from apisix_ingress.model.keys import ObjectKey
 
+_ROUTES = ("HTTPRoute", "GRPCRoute")
+_LISTENER = 5
+"""Parts of the name of a route's record before those of its listener."""
+
 
 def record_prefix(key: ObjectKey) -> str:
     """Return the common prefix of the names of an object's records."""
@@ -25,3 +29,12 @@ def route_name(route: ObjectKey, rule: int, match: int, listener: ListenerKey) -
     owner = listener.owner
     at = f"{owner.kind}_{owner.namespace}_{owner.name}_{listener.name}"
     return f"{record_prefix(route)}{rule}_{match}_{at}"
+
+
+def listener_in(name: str) -> str:
+    """Return the listener in the name of the record of a route, for people; empty for other records."""
+    parts = name.split("_")
+    if len(parts) < _LISTENER + 4 or parts[0] not in _ROUTES:
+        return ""
+    kind, namespace, owner, listener = parts[_LISTENER : _LISTENER + 4]
+    return f"listener {listener} of {ObjectKey(kind, namespace, owner)}"

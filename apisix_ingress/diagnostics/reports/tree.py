@@ -10,6 +10,7 @@ from apisix_ingress.model.json import FrozenJson, JsonObject
 from apisix_ingress.model.keys import ObjectKey, RecordKey
 from apisix_ingress.model.objects import Pod
 from apisix_ingress.model.records import references
+from translation.gateway.names import listener_in
 
 ANY_HOST = "*"
 """Represents a route without hosts."""
@@ -76,6 +77,7 @@ def _route(key: RecordKey, body: FrozenJson, wanted: Wanted) -> JsonObject:
         "record": str(key),
         "name": str(body.get("name") or ""),
         "owner": wanted.owner(key),
+        "listener": listener_in(str(body.get("name") or "")),
         "priority": int(body.get("priority") or 0),
         "methods": list(body.get("methods") or ()),
         "conditions": len(body.get("vars") or ()),

@@ -77,7 +77,8 @@ def _stream(stream: JsonObject) -> TreeNode:
 
 
 def _route(route: JsonObject) -> TreeNode:
-    extra = [", ".join(route["methods"])] if route["methods"] else []
+    extra = [route["listener"]] if route["listener"] else []
+    extra += [", ".join(route["methods"])] if route["methods"] else []
     extra += [f"priority {route['priority']}"] if route["priority"] else []
     extra += [f"{route['conditions']} condition{'s' if route['conditions'] > 1 else ''}"] if route["conditions"] else []
     more = f" ({'; '.join(extra)})" if extra else ""

@@ -61,6 +61,13 @@ def test_a_stream_route_is_shown_with_its_port_and_an_upstream_that_is_missing()
     assert (stream["port"], stream["owner"], stream["upstreams"][0]["missing"]) == (9100, str(WEB), True)
 
 
+def test_a_route_of_a_gateway_shows_its_listener() -> None:
+    found = wanted()
+    body = {**found.records[ROUTE], "name": "HTTPRoute_default_app_0_1_Gateway_infra_gw_https"}
+    found = Wanted({**found.records, ROUTE: body}, found.owners, found.pod)
+    assert "(listener https of Gateway infra/gw)" in "\n".join(text_lines(tree_document(found)))
+
+
 def test_a_host_shows_what_answers_requests_for_it() -> None:
     document = tree_document(wanted(), host="X.b.example.org")
     assert (list(paths(document)), document["streams"]) == (["*.b.example.org"], [])
