@@ -7,7 +7,8 @@ import pytest
 
 from apisix_ingress.diagnostics.collect import inventory as inventories
 from apisix_ingress.errors import KubeTimeout
-from apisix_ingress.model.kinds.gateway_api import CA_BUNDLE, GATEWAY_KINDS
+from apisix_ingress.model.kinds.gateway_api import GATEWAY_GROUP
+from apisix_ingress.model.kinds.table import RESOURCES
 from tests.canary import marked
 from tests.fakes.apiserver import Fault
 from tests.flow.surveying import SurveyHarness, plain, route, say
@@ -78,7 +79,7 @@ async def test_kinds_that_may_not_be_listed_are_named_and_the_rest_is_reported(h
 async def test_a_kind_that_is_not_installed_has_no_objects(harness: SurveyHarness) -> None:
     harness.server.uninstall("apisixroutes")
     got = await harness.inventory()
-    gateway_api = (GATEWAY_KINDS | {"ReferenceGrant"}) - {CA_BUNDLE}  # ConfigMaps are served
+    gateway_api = frozenset(row.kind for row in RESOURCES.values() if row.group == GATEWAY_GROUP)
     assert (got.absent, got.unread, got.ours()) == (gateway_api | {"ApisixRoute"}, {}, ())
 
 
