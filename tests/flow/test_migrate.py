@@ -45,7 +45,8 @@ async def test_without_manifests_the_objects_of_the_api_server_are_reported(harn
 
     status, got = await harness.ask("migrate", "-o", "json")
 
-    assert (status, [each["ingress"] for each in got["ingresses"]]) == (1, ["Ingress default/shop"])
+    shop = {"kind": "Ingress", "namespace": "default", "name": "shop"}
+    assert (status, [each["ingress"] for each in got["ingresses"]]) == (1, [shop])
 
 
 async def test_the_config_map_of_ingress_nginx_is_read_from_the_api_server(harness: SurveyHarness) -> None:
