@@ -48,6 +48,8 @@ These differences apply to every host, whatever its annotations:
 _SAMPLES = {
     "backend-protocol": ("AUTO_HTTP", "FCGI"),
     "canary-by-header": ("X_Canary",),
+    "mirror-target": ("not-a-url",),
+    "mirror-request-body": ("off",),
     "proxy-next-upstream": ("invalid_header",),
     "proxy-redirect-from": ("~^/regex",),
     "proxy-cookie-path": ("~^/regex /",),

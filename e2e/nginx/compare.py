@@ -10,6 +10,7 @@ from typing import Any
 Json = dict[str, Any]
 
 _ID = re.compile(r"^(<hex32>|<uuid>|[0-9a-f]{32}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$")
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _NOT_COMPARED = frozenset(
     {
         *("connection", "content-length", "content-type", "date", "keep-alive", "server", "transfer-encoding", "vary"),
@@ -84,6 +85,7 @@ def _counted(recorded: Json, got: Json, unstable: frozenset[str]) -> Iterator[st
 
 
 def _seen(recorded: list[Json], got: list[Json]) -> Iterator[str]:
+    got = [{**item, "line": _UUID.sub("<uuid>", item["line"])} for item in got]
     theirs = sorted((item["backend"], item["line"], item.get("body", "")) for item in recorded)
     ours = sorted((item["backend"], item["line"], item.get("body", "")) for item in got)
     if [each[:2] for each in theirs] != [each[:2] for each in ours]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import ssl
 import tempfile
+import uuid
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -163,6 +164,7 @@ class Cluster:
                 if before
                 else f"2026-01-01T00:{self._age // 60:02}:{self._age % 60:02}Z"
             )
+            meta.setdefault("uid", str(uuid.uuid5(uuid.NAMESPACE_URL, "/".join(key))))
             self._objects[key] = {**item, "metadata": meta}
 
     def delete(self, kind: str, name: str) -> None:

@@ -109,7 +109,7 @@ def _served(
         upstream = backend
         plugins |= _passing(site, scheme, check, backend)
         own = own_requests(site, scheme_of(site) or scheme)
-        plugins |= attached([*forwarded(site, scheme), *guard.functions, *changed_answers(site), *own])
+        plugins |= attached([*forwarded(site, scheme), *guard.functions, *mirror(site), *changed_answers(site), *own])
         if own and "413" in shown_statuses(site):
             plugins.pop("client-control", None)
         fields["timeout"] = timeouts(site)
@@ -141,14 +141,13 @@ def _passing(site: Site, scheme: str, check: ClientCheck | None, upstream: str) 
     """Return the plugins for requests to the backend."""
     values, config = site.values, site.config
     rewrite = proxy_rewrite(site, scheme)
-    plugins: dict[str, JsonObject] = {"proxy-rewrite": rewrite, **mirror(site), **compression(site)}
+    plugins: dict[str, JsonObject] = {"proxy-rewrite": rewrite, **compression(site)}
     if config.flag("generate-request-id"):
         plugins["request-id"] = request_id()
     if check:
         certificate_headers(rewrite, check, scheme)
         plugins |= name_check(check, scheme)
-    # A gateway does not mirror requests that it does not buffer.
-    if "proxy-mirror" not in plugins and (values.text("proxy-buffering") or config.text("proxy-buffering")) != "on":
+    if (values.text("proxy-buffering") or config.text("proxy-buffering")) != "on":
         plugins["proxy-buffering"] = {"disable_proxy_buffering": True}
     if (values.text("proxy-request-buffering") or config.text("proxy-request-buffering")) == "off":
         plugins["proxy-control"] = {"request_buffering": False}

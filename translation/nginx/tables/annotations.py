@@ -28,6 +28,8 @@ from translation.nginx.tables.judges import (
     error_page,
     hash_by,
     if_on,
+    mirror_body,
+    mirror_target,
     modsecurity,
     next_upstream,
     protocol,
@@ -334,23 +336,9 @@ _ROWS = (
     ),
     Row("disable-proxy-intercept-errors", "errors", EXACT, is_bool),
     # mirror
-    Row(
-        "mirror-target",
-        "mirror",
-        approximate("The copy is HTTP/1.1 and has the Host of the request; responses are buffered."),
-    ),
-    Row(
-        "mirror-host",
-        "mirror",
-        approximate("The mirrored request has the Host of the original one."),
-        needs=("mirror-target",),
-    ),
-    Row(
-        "mirror-request-body",
-        "mirror",
-        approximate("The mirrored request always has the body."),
-        needs=("mirror-target",),
-    ),
+    Row("mirror-target", "mirror", mirror_target),
+    Row("mirror-host", "mirror", EXACT, needs=("mirror-target",)),
+    Row("mirror-request-body", "mirror", mirror_body, needs=("mirror-target",)),
     # TLS
     Row(
         "ssl-passthrough",

@@ -157,3 +157,15 @@ def proxy_redirect(text: str) -> Verdict:
 def canary_header(text: str) -> Verdict:
     """Judge canary-by-header."""
     return approximate("A header whose name has an underscore is not read.") if "_" in text else EXACT
+
+
+def mirror_target(text: str) -> Verdict:
+    """Judge mirror-target."""
+    if text.startswith(("http://", "https://")):
+        return EXACT
+    return approximate("The target is not a URL: nothing is mirrored. ingress-nginx sends the copy to the host itself.")
+
+
+def mirror_body(text: str) -> Verdict:
+    """Judge mirror-request-body."""
+    return approximate("The copy has no Content-Length, either.") if text == "off" else EXACT

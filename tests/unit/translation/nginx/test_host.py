@@ -325,3 +325,18 @@ def test_redirects_and_cookies_of_a_backend_are_changed() -> None:
         "cookie_path": {"from": "/in", "to": "/out"},
         "cookie_domain": {"from": "inner.test", "to": "shop.test"},
     }
+
+
+def test_a_mirror_gets_a_copy_of_what_the_client_sent() -> None:
+    mirrored = ingress(
+        "web", ("/", "Prefix"), mirror_target="http://mirror.test:81$request_uri", mirror_host="shadow.test"
+    )
+
+    got = next(body for body in routes(translated(mirrored)) if body.get("upstream_id"))
+
+    assert got["plugins"]["serverless-pre-function"]["ingress_nginx"]["mirror"] == {
+        "uri": "http://mirror.test:81$real_request_uri",
+        "host": "shadow.test",
+        "with_query": False,
+        "with_body": True,
+    }

@@ -1,0 +1,56 @@
+"""The function that sends a copy of each request to another address (mirror-target)."""
+
+from __future__ import annotations
+
+from translation.nginx.functions.attached import FIELD
+
+MIRROR = f"""local core = require("apisix.core")
+local http = require("resty.http")
+local DROPPED = {{["connection"] = true, ["content-length"] = true, ["expect"] = true, ["host"] = true,
+    ["keep-alive"] = true, ["te"] = true, ["transfer-encoding"] = true, ["upgrade"] = true}}
+local function sent()
+    local headers, known = {{}}, {{}}
+    local read, raw = pcall(ngx.req.raw_header, true)
+    if not read then
+        headers = ngx.req.get_headers(0, true)
+        raw = ""
+    end
+    for name, text in raw:gmatch("([^\\r\\n:]+):[ \\t]*([^\\r\\n]*)") do
+        local key = known[name:lower()] or name
+        local before = headers[key]
+        known[name:lower()] = key
+        headers[key] = before and {{before, text}} or text
+    end
+    for name in pairs(headers) do
+        if DROPPED[name:lower()] then headers[name] = nil end
+    end
+    return headers
+end
+local function body_of()
+    ngx.req.read_body()
+    local body, name = ngx.req.get_body_data(), ngx.req.get_body_file()
+    local file = not body and name and io.open(name, "rb")
+    if file then
+        body = file:read("*a")
+        file:close()
+    end
+    return body
+end
+local function copy(premature, uri, request)
+    if premature then return end
+    local client = http.new()
+    client:set_timeouts(5000, 60000, 60000)
+    local answer, err = client:request_uri(uri, request)
+    if not answer then core.log.warn("mirror-target: ", err) end
+end
+return function(conf, ctx)
+    local want = conf.{FIELD}.mirror
+    local uri, headers = core.utils.resolve_var(want.uri, ctx.var), sent()
+    if want.with_query and ctx.var.args then uri = uri .. "?" .. ctx.var.args end
+    headers["Host"], headers["Connection"] = want.host, "close"
+    local body = want.with_body and body_of() or nil
+    ngx.timer.at(0, copy, uri, {{method = ctx.var.request_method, headers = headers, body = body, version = 1.0,
+        keepalive = false, ssl_verify = false}})
+end
+"""
+"""Sends a copy of the request as the client sent it, while the request goes on; the answer is discarded."""
