@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from apisix_ingress.model.keys import ObjectKey
-from apisix_ingress.model.objects import CustomObject
+from apisix_ingress.model.kinds.indexes import nginx_services
+from apisix_ingress.model.objects import ConfigMap, CustomObject, Secret, Service
 from apisix_ingress.state.view import View
 from translation.core.builder import Builder
 from translation.core.options import Options
 from translation.nginx.ingress import refusals
 from translation.nginx.options import NginxOptions
 from translation.nginx.servers import build_server
+from translation.nginx.snippets import suggestions
 from translation.nginx.sources import (
     Source,
     host_of,
@@ -23,28 +25,27 @@ from translation.nginx.sources import (
     sources_of_host,
     values_of,
 )
-from translation.nginx.tables.annotations import SNIPPETS
+from translation.nginx.tables.annotations import SNIPPETS, TABLE
 from translation.nginx.tables.findings import Finding, judged
 from translation.nginx.tables.verdicts import RANKS, Level, Verdict
 
-_DIRECTIVES = {
-    "add_header": "the plugin response-rewrite, or the annotation custom-headers",
-    "more_set_headers": "the plugin response-rewrite, or the annotation custom-headers",
-    "more_clear_headers": "the plugin response-rewrite (headers.remove)",
-    "proxy_set_header": "the plugin proxy-rewrite (headers.set), or upstream-vhost for Host",
-    "proxy_hide_header": "the plugin response-rewrite (headers.remove)",
-    "return": "the annotation permanent-redirect or temporal-redirect, or the plugin redirect",
-    "rewrite": "the annotation rewrite-target, or the plugin proxy-rewrite",
-    "deny": "the annotation denylist-source-range",
-    "allow": "the annotation whitelist-source-range",
-    "auth_basic": "the annotations auth-type and auth-secret",
-    "limit_req": "the annotation limit-rps",
-    "client_max_body_size": "the annotation proxy-body-size",
-    "proxy_read_timeout": "the annotation proxy-read-timeout",
-}
-"""Directives in snippets → their replacement."""
+Risk: TypeAlias = Literal["high", "medium", "low", "none"]
+"""`high`: it, or a path of it, is not served. `medium`: what clients see differs. `low`: only performance differs."""
 
-_DIRECTIVE = re.compile(r"^\s*([a-z_]+)\b", re.MULTILINE)
+PERFORMANCE = frozenset({"timeouts and retries", "bodies and buffers", "balancing", "affinity", "logs and traces"})
+"""Groups of annotations that affect performance only."""
+
+REFERRED = ("Service", "Secret", "ConfigMap")
+"""Kinds of objects that Ingresses refer to."""
+
+_SECRETS = ("auth-secret", "auth-tls-secret", "proxy-ssl-secret")
+_CONFIG_MAPS = ("custom-headers", "auth-proxy-set-headers")
+_DEFAULTS = (
+    "proxy-body-size", "ssl-redirect", "http-redirect-code", "hsts", "hsts-max-age", "proxy-connect-timeout",
+    "proxy-read-timeout", "proxy-send-timeout", "proxy-next-upstream", "proxy-next-upstream-tries", "proxy-buffering",
+    "proxy-request-buffering", "load-balance", "generate-request-id", "use-forwarded-headers",
+)  # fmt: skip
+"""Keys whose values apply to every path without an annotation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,7 @@ class IngressReport:
         findings: The verdict on each annotation.
         refused: Why it, or some of its paths, are not served: field and reason.
         suggestions: Replacements of directives in snippets.
+        missing: Objects that it refers to and that do not exist, with the consequence.
     """
 
     key: ObjectKey
@@ -64,6 +66,15 @@ class IngressReport:
     findings: tuple[Finding, ...]
     refused: tuple[tuple[str, str], ...]
     suggestions: tuple[str, ...]
+    missing: tuple[str, ...] = ()
+
+    @property
+    def risk(self) -> Risk:
+        """How much attention it needs."""
+        if self.refused:
+            return "high"
+        groups = {TABLE[each.annotation].group for each in self.findings if each.verdict.level == "approximate"}
+        return "medium" if groups - PERFORMANCE else "low" if groups else "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +101,7 @@ class MigrationReport:
     ingresses: tuple[IngressReport, ...]
     hosts: tuple[HostReport, ...]
     config: tuple[tuple[str, Verdict], ...]
+    defaults: tuple[tuple[str, str], ...] = ()
 
     @property
     def level(self) -> Level:
@@ -99,21 +111,38 @@ class MigrationReport:
 
 
 def migration_report(
-    items: Iterable[CustomObject], view: View, options: Options, nginx: NginxOptions
+    items: Iterable[CustomObject],
+    view: View,
+    options: Options,
+    nginx: NginxOptions,
+    *,
+    read: Collection[str] = REFERRED,
 ) -> MigrationReport:
-    """Return the report on the Ingresses that ingress-nginx serves."""
+    """Return the report on the Ingresses that ingress-nginx serves.
+
+    Args:
+        items: The Ingresses.
+        view: The objects that they refer to.
+        options: The settings.
+        nginx: Those of ingress-nginx.
+        read: The kinds whose objects are known: only of these, missing ones are reported.
+    """
     served = sorted((item for item in items if is_served(item, view, options, nginx)), key=lambda each: each.meta.key)
-    reports = {item.meta.key: _ingress(item, view, options, nginx) for item in served}
+    reports = {item.meta.key: _ingress(item, view, options, nginx, read) for item in served}
     hosts: dict[str, None] = {}
     for item in served:
         if source := source_of(item, view, options, nginx):
             hosts |= dict.fromkeys(host_of(rule.host) for rule in source.spec.rules)
     levels = {key: report.level for key, report in reports.items()}
     every = (_host(host, sources_of_host(view, options, nginx, host), levels) for host in sorted(hosts))
-    return MigrationReport(tuple(reports.values()), tuple(every), tuple(read_config(view, nginx).verdicts()))
+    config = read_config(view, nginx)
+    defaults = tuple((key, config.text(key)) for key in _DEFAULTS)
+    return MigrationReport(tuple(reports.values()), tuple(every), tuple(config.verdicts()), defaults)
 
 
-def _ingress(item: CustomObject, view: View, options: Options, nginx: NginxOptions) -> IngressReport:
+def _ingress(
+    item: CustomObject, view: View, options: Options, nginx: NginxOptions, read: Collection[str]
+) -> IngressReport:
     findings = tuple(judged(values_of(item.meta.annotations, nginx.prefix), strict=nginx.strict))
     refused = tuple(refusals(item, Builder(item.meta, view, options), nginx))
     levels: list[Level] = [finding.verdict.level for finding in findings]
@@ -123,8 +152,24 @@ def _ingress(item: CustomObject, view: View, options: Options, nginx: NginxOptio
         "refused" if refused else _worst(levels),
         findings,
         refused,
-        tuple(dict.fromkeys(line for text in snippets for line in _suggestions(text))),
+        tuple(dict.fromkeys(line for text in snippets for line in suggestions(text))),
+        tuple(_missing(item, view, nginx, read)),
     )
+
+
+def _missing(item: CustomObject, view: View, nginx: NginxOptions, read: Collection[str]) -> Iterator[str]:
+    """Yield the objects that an Ingress refers to and that do not exist."""
+    values = values_of(item.meta.annotations, nginx.prefix)
+    for kind, type_, names in (("Secret", Secret, _SECRETS), ("ConfigMap", ConfigMap, _CONFIG_MAPS)):
+        for annotation in names:
+            namespace, _, name = values.text(annotation).rpartition("/")
+            key = ObjectKey(kind, namespace or item.meta.namespace, name)
+            if name and kind in read and view.get(type_, key) is None:
+                yield f"{key} of {annotation} does not exist: its paths are closed, as with ingress-nginx"
+    for text in nginx_services(item) if "Service" in read else ():
+        namespace, _, name = text.partition("/")
+        if view.get(Service, ObjectKey("Service", namespace, name)) is None:
+            yield f"Service {text} does not exist: its paths answer 503, as with ingress-nginx"
 
 
 def _host(host: str, sources: list[Source], levels: dict[ObjectKey, Level]) -> HostReport:
@@ -158,14 +203,6 @@ def _lost(host: str, sources: list[Source]) -> Iterator[str]:
             winner = taken.setdefault(key, source.meta.key)
             if winner != source.meta.key:
                 yield f"{key[0]} of {source.meta.key} is served by {winner}, which is older"
-
-
-def _suggestions(snippet: str) -> Iterator[str]:
-    for name in dict.fromkeys(_DIRECTIVE.findall(snippet)):
-        if name in _DIRECTIVES:
-            yield f"{name}: use {_DIRECTIVES[name]}"
-        else:
-            yield f"{name}: no equivalent; look for a plugin"
 
 
 def _worst(levels: list[Level]) -> Level:

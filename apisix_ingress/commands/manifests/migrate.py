@@ -130,10 +130,11 @@ def _of_api(settings: Settings) -> tuple[World, Options]:
 
 
 def _report(world: World, options: Options) -> MigrationReport:
-    from translation.nginx.migration import migration_report
+    from translation.nginx.migration import REFERRED, migration_report
 
     assert options.nginx is not None
-    return migration_report(_ingresses(world), world.view(), options, options.nginx)
+    read = [kind for kind in REFERRED if any(True for _ in world.stores[kind].values())]
+    return migration_report(_ingresses(world), world.view(), options, options.nginx, read=read)
 
 
 def _ingresses(world: World) -> list[CustomObject]:

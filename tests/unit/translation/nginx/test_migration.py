@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from apisix_ingress.diagnostics.collect.offline import stored
@@ -9,15 +10,15 @@ from apisix_ingress.diagnostics.reports.migration import as_html, as_json, markd
 from apisix_ingress.model.kinds.table import RESOURCES
 from apisix_ingress.model.objects import CustomObject
 from tests.unit.translation.nginx.objects import CLASS, OPTIONS, SERVICE, ingress
-from translation.nginx.migration import MigrationReport, migration_report
+from translation.nginx.migration import REFERRED, MigrationReport, migration_report
 
 
-def report(*objects: dict[str, Any]) -> MigrationReport:
+def report(*objects: dict[str, Any], read: Collection[str] = REFERRED) -> MigrationReport:
     assert OPTIONS.nginx is not None
     decoded = [RESOURCES[item["kind"]].decode(item) for item in (CLASS, SERVICE, *objects)]
     world = stored(decoded, OPTIONS)
     items = [item for item in decoded if isinstance(item, CustomObject)]
-    return migration_report(items, world.view(), OPTIONS, OPTIONS.nginx)
+    return migration_report(items, world.view(), OPTIONS, OPTIONS.nginx, read=read)
 
 
 def test_the_verdict_is_the_one_that_differs_most() -> None:
@@ -41,6 +42,58 @@ def test_a_snippet_gets_a_suggestion_for_each_directive() -> None:
     got = report(ingress("bad", ("/c", "Prefix"), configuration_snippet=snippet))
 
     assert [line.partition(":")[0] for line in got.ingresses[0].suggestions] == ["more_set_headers", "sub_filter"]
+
+
+def test_the_risk_says_what_needs_attention() -> None:
+    got = report(
+        ingress("none", ("/a", "Prefix"), proxy_body_size="8m"),
+        ingress("low", ("/b", "Prefix"), affinity="cookie"),
+        ingress("medium", ("/c", "Prefix"), relative_redirects="true"),
+        ingress("high", ("/d", "Prefix"), enable_modsecurity="true"),
+    )
+
+    assert {each.key.name: each.risk for each in got.ingresses} == {
+        name: name for name in ("none", "low", "medium", "high")
+    }
+
+
+def test_missing_objects_are_named_if_their_kind_was_read() -> None:
+    item = ingress("web", ("/a", "Prefix"), service="absent", auth_type="basic", auth_secret="users")
+
+    assert [each.partition(" does")[0] for each in report(item).ingresses[0].missing] == [
+        "Secret shop/users of auth-secret",
+        "Service shop/absent",
+    ]
+    assert report(item, read=()).ingresses[0].missing == ()
+
+
+def test_defaults_are_those_of_the_config_map() -> None:
+    config = {
+        "kind": "ConfigMap",
+        "metadata": {"name": "config", "namespace": "ingress-nginx"},
+        "data": {"proxy-body-size": "8m"},
+    }
+
+    assert dict(report(config).defaults)["proxy-body-size"] == "8m"
+
+
+def test_the_text_starts_with_what_needs_attention_and_why() -> None:
+    got = report(
+        ingress("exact", ("/a", "Prefix")),
+        ingress("one", ("/b", "Prefix"), enable_modsecurity="true"),
+        ingress("two", ("/c", "Prefix"), enable_modsecurity="true"),
+    )
+
+    text = "\n".join(text_lines(got))
+    assert "3 Ingresses on 1 hosts: 1 are served exactly, 0 with a difference, 2 not or not completely." in text
+    assert "2x enable-modsecurity: " in text
+    assert (
+        text.index("High risk") < text.index("shop/one") < text.index("Served exactly (1)") < text.index("shop/exact")
+    )
+
+
+def test_without_ingresses_of_the_class_the_report_says_what_to_set() -> None:
+    assert "controller_class" in "\n".join(text_lines(report()))
 
 
 def test_a_host_names_what_one_ingress_does_to_the_others() -> None:
